@@ -1,0 +1,19 @@
+.PHONY: demo test check coverage bench clean
+
+demo: ## the main job on this machine
+	@scripts/demo
+
+test: ## everything, against a real engine
+	@scripts/test
+
+check: ## style, types, floors: seconds
+	@scripts/check
+
+bench: ## how fast it is here, beside what else there is: under 15 minutes
+	@scripts/setup && DOCKER_HOST=$$(scripts/engine/up) && export DOCKER_HOST && scripts/engine/images && .venv/bin/python -m benchmarks
+
+coverage: ## the tests again, with what they reach
+	@scripts/test --cov --cov-report=term
+
+clean: ## end the private engine, if scripts/engine/up had to start one
+	@scripts/engine/down

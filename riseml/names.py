@@ -1,0 +1,92 @@
+"""Names of experiments, jobs and hosts. Standard library only.
+
+A canonical ID is `[user.]experiment[.sub][.job-type[.number]]`: `4`, `paul.4`, `144.1`, `4.ps`, `paul.18.1.worker.3`.
+It names one thing and, as a prefix, all below it: `4.ps` is every parameter server of experiment 4.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NewType
+
+from riseml.errors import UsageError
+
+JobName = NewType("JobName", str)
+"""A job inside its experiment: `master`, `worker.1`, `build`."""
+
+HostName = NewType("HostName", str)
+"""A Docker Engine of the pool, as the pool file calls it."""
+
+LOCAL_HOST = HostName("local")
+
+BUILD = JobName("build")
+
+_USER = r"[A-Za-z_][A-Za-z0-9_@-]*"
+_ID = re.compile(
+    rf"(?:(?P<user>{_USER})\.)?(?P<number>\d+)(?:\.(?P<sub>\d+))?"
+    r"(?:\.(?P<type>[a-z][a-z-]*)(?:\.(?P<index>\d+))?)?"
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CanonicalId:
+    """One parsed canonical ID. Without `user` it means the caller's own."""
+
+    number: int
+    sub: int | None = None
+    user: str | None = None
+    job_type: str | None = None
+    index: int | None = None
+
+    @property
+    def job(self) -> JobName | None:
+        """The job or group of jobs that is named, None when it is the whole experiment."""
+        return None if self.job_type is None else job_name(self.job_type, self.index)
+
+    def names(self, job: JobName) -> bool:
+        """True when this ID names `job`, itself or as a prefix."""
+        return self.job is None or job == self.job or job.startswith(f"{self.job}.")
+
+    def __str__(self) -> str:
+        return _join(self.user, self.number, self.sub, self.job)
+
+
+def parse_id(text: str) -> CanonicalId:
+    """Read a canonical ID.
+
+    Raises:
+        UsageError: the text is no canonical ID.
+    """
+    found = _ID.fullmatch(text.strip())
+    if found is None or len(text) > 200:
+        raise UsageError(
+            f"{text[:80]!r} is not an experiment ID",
+            "an ID looks like 4, 144.1, 4.master or paul.4.worker.2; `riseml status -a` lists yours",
+        )
+    number, sub, index = (None if (part := found[name]) is None else int(part) for name in ("number", "sub", "index"))
+    return CanonicalId(number or 0, sub, found["user"], found["type"], index)
+
+
+def job_name(job_type: str, index: int | None = None) -> JobName:
+    """`worker`, 1 -> `worker.1`; a job type without number stays as it is."""
+    return JobName(job_type if index is None else f"{job_type}.{index}")
+
+
+def job_type(job: JobName) -> str:
+    """`worker.1` -> `worker`."""
+    return job.partition(".")[0]
+
+
+def hostname(job: JobName) -> str:
+    """The name under which the other jobs reach this one: `worker.1` -> `worker-1`."""
+    return job.replace(".", "-")
+
+
+def experiment_name(number: int, sub: int | None = None) -> str:
+    """`4`, or `144.1` for a member of a set: how the experiment's owner calls it."""
+    return _join(None, number, sub, None)
+
+
+def _join(*parts: object) -> str:
+    return ".".join(str(part) for part in parts if part is not None)

@@ -1,0 +1,105 @@
+"""Where things are and how the server behaves: one frozen value, read once from the environment and `settings.yml`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from riseml.errors import UsageError
+
+DEFAULT_ENGINE = "unix:///var/run/docker.sock"
+DEFAULT_LOST_AFTER = 300.0
+DEFAULT_IDLE_AFTER = 1800.0
+
+_LONGEST_SOCKET = 100  # bytes; the kernel's limit for a unix socket path is 108
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Times are in seconds.
+
+    `engine` is the address of the local Docker Engine; `subnets` the range that experiments' networks are taken from;
+    `build_network` the network of `install` steps (an engine whose bridge reaches nothing needs `host`). `executor`
+    is `docker` or `process`; None: `docker` when an engine answers.
+    """
+
+    home: Path
+    output: Path
+    data: Path
+    engine: str = DEFAULT_ENGINE
+    subnets: str = "10.213.0.0/16"
+    build_network: str = "default"
+    lost_after: float = DEFAULT_LOST_AFTER
+    idle_after: float = DEFAULT_IDLE_AFTER
+    poll: float = 2.0
+    executor: str | None = None
+
+    @property
+    def socket(self) -> Path:
+        """The server's unix socket; in a private folder of /tmp when the home's path is too long for one."""
+        path = self.home / "server.sock"
+        if len(os.fsencode(path)) <= _LONGEST_SOCKET:
+            return path
+        short = hashlib.sha256(os.fsencode(self.home)).hexdigest()[:16]
+        return Path("/tmp") / f"riseml-{os.getuid()}-{short}" / "server.sock"
+
+    @property
+    def log(self) -> Path:
+        """The server's own log."""
+        return self.home / "server.log"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the one server of this home."""
+        return self.home / "server.lock"
+
+    @property
+    def database(self) -> str:
+        """The store's address."""
+        return f"sqlite:///{self.home / 'riseml.db'}"
+
+
+def read_settings(environ: Mapping[str, str]) -> Settings:
+    """The settings of this user.
+
+    Raises:
+        UsageError: a variable has a value that cannot be used.
+    """
+    home = Path(environ.get("RISEML_HOME") or "~/.riseml").expanduser().absolute()
+    return Settings(
+        home=home,
+        output=_path(environ, "RISEML_OUTPUT", home / "output"),
+        data=_path(environ, "RISEML_DATA", home / "data"),
+        engine=environ.get("DOCKER_HOST") or DEFAULT_ENGINE,
+        build_network=environ.get("RISEML_BUILD_NETWORK") or "default",
+        lost_after=_seconds(environ, "RISEML_LOST_AFTER", DEFAULT_LOST_AFTER),
+        idle_after=_seconds(environ, "RISEML_IDLE_AFTER", DEFAULT_IDLE_AFTER),
+        executor=_executor(environ),
+    )
+
+
+def _executor(environ: Mapping[str, str]) -> str | None:
+    name = environ.get("RISEML_EXECUTOR") or None
+    if name not in (None, "docker", "process"):
+        raise UsageError(f"RISEML_EXECUTOR is {name!r}", "it is docker or process; unset, riseml chooses")
+    return name
+
+
+def _path(environ: Mapping[str, str], name: str, default: Path) -> Path:
+    return Path(environ[name]).expanduser().absolute() if environ.get(name) else default
+
+
+def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:
+    text = environ.get(name)
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise UsageError(f"{name} is {text!r}", "give a number of seconds above 0")
+    return value

@@ -1,0 +1,22 @@
+"""Placeholders in the lines of `run`: `{{ name }}`."""
+
+from __future__ import annotations
+
+import re
+
+BUILT_IN = frozenset(
+    {"job_name", "task_index", "worker_hosts", "ps_hosts", "worker_index", "num_workers", "data_dir", "output_dir"}
+)
+"""The names that riseml fills in for each job."""
+
+_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
+
+
+def find(line: str) -> tuple[tuple[str, int, int], ...]:
+    """Every placeholder of a line as (name, start, end), in order; `line[start:end]` is the whole `{{ name }}`."""
+    return tuple((found[1], found.start(), found.end()) for found in _PLACEHOLDER.finditer(line))
+
+
+def variable_name(parameter: str) -> str:
+    """The environment variable of a parameter: `learning-rate` -> `LEARNING_RATE`."""
+    return parameter.upper().replace("-", "_")
