@@ -1,0 +1,40 @@
+"""No framework: one image, one command, one job called `train`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from riseml.frameworks.base import Binding, Role, in_order
+from riseml.model import Environment, Plan
+from riseml.names import JobName
+from riseml.spec.types import Train
+from riseml.states import Part
+
+
+class Plain:
+    """The plug-in for a file without `framework`."""
+
+    name = "plain"
+
+    def image(self, train: Train) -> str | None:
+        return None
+
+    def roles(self, train: Train) -> tuple[Role, ...]:
+        return (Role(JobName("train"), Part.DECIDES, train.resources),)
+
+    def options(self, train: Train) -> Environment:
+        return ()
+
+    def bind(self, plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> Binding:
+        places = {
+            "job_name": "worker",
+            "task_index": "0",
+            "worker_hosts": addresses[job],
+            "ps_hosts": "",
+            "worker_index": "0",
+            "num_workers": "1",
+        }
+        return Binding({"WORKER_INDEX": "0", "TOTAL_WORKERS": "1"}, places)
+
+    def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
+        return in_order(lines)

@@ -1,0 +1,37 @@
+"""The frameworks there are, in order. A new one is a module beside this one and a line here."""
+
+from __future__ import annotations
+
+from riseml.errors import UsageError
+from riseml.frameworks.base import Framework
+from riseml.frameworks.plain import Plain
+from riseml.frameworks.tensorflow import Tensorflow
+from riseml.spec.types import Train
+
+FRAMEWORKS: tuple[Framework, ...] = (Plain(), Tensorflow())
+
+
+def choose_framework(train: Train) -> Framework:
+    """The plug-in that a file asks for.
+
+    Raises:
+        UsageError: this version has no such plug-in.
+    """
+    if train.tensorflow is not None and train.tensorflow.horovod is not None:
+        return find_framework("horovod")  # in riseml.yml a section of tensorflow, here a framework of its own
+    return find_framework(train.framework or "plain")
+
+
+def find_framework(name: str) -> Framework:
+    """The plug-in called `name`.
+
+    Raises:
+        UsageError: this version has no such plug-in.
+    """
+    for framework in FRAMEWORKS:
+        if framework.name == name:
+            return framework
+    known = ", ".join(framework.name for framework in FRAMEWORKS if framework.name != "plain")
+    raise UsageError(
+        f"this version of riseml cannot run the framework {name!r}", f"it runs {known}, and any `image` without one"
+    )

@@ -1,0 +1,166 @@
+"""A placed job and its peers make the launch that an executor carries out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from riseml.frameworks.registry import find_framework
+from riseml.model import Environment, Experiment, Job, JobKey, Launch, Mount, Plan, PlannedJob
+from riseml.names import JobName, experiment_name, hostname
+from riseml.planning.template import fill
+from riseml.spec.parameters import OWN
+from riseml.spec.placeholders import variable_name
+from riseml.states import Part
+
+OUTPUT = "/output"
+DATA = "/data"
+CODE = "/code"
+PORT = 2222
+_LEAST_SHM = 1024  # MiB
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The output folder of an experiment, the data folder and the user's home, as somebody sees them."""
+
+    output: str
+    data: str
+    home: str = "/tmp"
+
+
+INSIDE = Folders(OUTPUT, DATA)
+"""As a container sees them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a job runs: for which server, where the folders are on the host, and where the job finds them."""
+
+    server: str
+    outside: Folders
+    inside: Folders = INSIDE
+
+
+def make_launch(experiment: Experiment, job: Job, place: Place) -> Launch:
+    """Everything that an executor needs to start `job`, whose experiment has a place."""
+    planned = planned_job(experiment, job.name)
+    name = experiment_name(experiment.number, experiment.sub)
+    peers = _peers(experiment)
+    return Launch(
+        key=JobKey(experiment.id, job.name, job.attempt),
+        server=place.server,
+        title=f"{experiment.owner.user}.{name}.{job.name}",
+        hostname=hostname(job.name),
+        image=experiment.plan.image,
+        command=command(experiment, planned, place.inside),
+        environment=environment(experiment, job, place.inside),
+        resources=planned.resources,
+        limits=planned.limits,
+        shm_size=shm_size(experiment.plan, planned),
+        owner=experiment.owner,
+        snapshot=experiment.snapshot,
+        mounts=(
+            Mount(place.outside.output, place.inside.output),
+            Mount(place.outside.data, place.inside.data, read_only=True),
+        ),
+        address=job.address,
+        hosts=tuple((hostname(peer.name), peer.address) for peer in peers if peer.address),
+        gpus=job.gpus,
+    )
+
+
+def lines(experiment: Experiment, planned: PlannedJob, folders: Folders = INSIDE) -> tuple[str, ...]:
+    """The lines of `run` with every placeholder filled, for one job."""
+    binding = find_framework(experiment.plan.framework).bind(experiment.plan, planned.name, addresses(experiment))
+    places = {"output_dir": folders.output, "data_dir": folders.data}
+    values = {**binding.placeholders, **places, **dict(experiment.plan.parameters)}
+    return tuple(fill(line, values) for line in planned.run)
+
+
+def command(experiment: Experiment, planned: PlannedJob, folders: Folders = INSIDE) -> tuple[str, ...]:
+    """The lines of `run` as one shell script that stops at the first failing line."""
+    framework = find_framework(experiment.plan.framework)
+    return ("/bin/sh", "-ec", framework.script(experiment.plan, planned.name, lines(experiment, planned, folders)))
+
+
+def environment(experiment: Experiment, job: Job, folders: Folders = INSIDE) -> Environment:
+    """The variables of one job. What stands further down wins: riseml's defaults, the user's `env`, the parameters (a
+    point of the grid is what it says it is), riseml's own, the framework's.
+    """
+    plan = experiment.plan
+    user = experiment.owner.user
+    binding = find_framework(plan.framework).bind(plan, job.name, addresses(experiment))
+    variables = {
+        **{"PYTHONUNBUFFERED": "1", "HOME": folders.home, "USER": user, "LOGNAME": user},
+        **{name: value for name, value in experiment.environment if not is_reserved(name)},
+        **{variable_name(name): value for name, value in plan.parameters},
+        **_own(experiment, job, folders),
+        **binding.variables,
+    }
+    return tuple(variables.items())
+
+
+def is_reserved(name: str) -> bool:
+    """True for a variable that only riseml sets, or leaves unset: a job alone has no TF_CONFIG, whatever `env` says."""
+    return name in OWN or name.startswith("RISEML_")
+
+
+def tf_config(experiment: Experiment, job: Job) -> dict[str, object] | None:
+    """The TF_CONFIG that a job finds in its environment, as a value; None when it finds none."""
+    text = dict(environment(experiment, job)).get("TF_CONFIG")
+    return None if text is None else json.loads(text)
+
+
+def shm_size(plan: Plan, planned: PlannedJob) -> int:
+    """The MiB of /dev/shm: half of the job's memory unless the file says it; an engine's own 64 MiB starve loaders."""
+    return max(_LEAST_SHM, planned.resources.mem // 2) if plan.shm_size is None else plan.shm_size
+
+
+def addresses(experiment: Experiment) -> dict[JobName, str]:
+    """`host:port` of every job, as the others reach it; before placement as it will be on a network of its own."""
+    found: dict[JobName, str] = {}
+    for job in _peers(experiment):
+        host = job.address if job.port is not None and job.address is not None else hostname(job.name)
+        found[job.name] = f"{host}:{job.port or PORT}"
+    return found
+
+
+def output_folder(experiment: Experiment) -> PurePosixPath:
+    """The experiment's folder below the output root: `<user>/<project>/[<set>/]<experiment>` (RiseML's layout)."""
+    parts = [experiment.owner.user, experiment.project, str(experiment.number)]
+    if experiment.sub is not None:
+        parts.append(str(experiment.sub))
+    return PurePosixPath(*parts)
+
+
+def planned_job(experiment: Experiment, name: JobName) -> PlannedJob:
+    """The plan of one job.
+
+    Raises:
+        LookupError: the plan has no such job.
+    """
+    for planned in experiment.plan.jobs:
+        if planned.name == name:
+            return planned
+    raise LookupError(f"experiment {experiment.id} has no job {name}")
+
+
+def _own(experiment: Experiment, job: Job, folders: Folders) -> dict[str, str]:
+    own = {
+        "OUTPUT_DIR": folders.output,
+        "DATA_DIR": folders.data,
+        "PROJECT_NAME": experiment.plan.project,
+        "EXPERIMENT_ID": experiment_name(experiment.number, experiment.sub),
+        "RISEML_JOB": job.name,
+        "RISEML_ATTEMPT": str(job.attempt),
+        "TINI_KILL_PROCESS_GROUP": "1",
+    }
+    if job.port is not None:
+        own |= {"RISEML_HOST": job.address or "", "RISEML_PORT": str(job.port)}
+    return own
+
+
+def _peers(experiment: Experiment) -> tuple[Job, ...]:
+    return tuple(job for job in experiment.jobs if job.part is not Part.PREPARES)

@@ -1,0 +1,59 @@
+"""One spec and one point of its grid make one plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from riseml.errors import UsageError
+from riseml.frameworks.registry import choose_framework
+from riseml.model import Environment, Job, Plan, PlannedJob
+from riseml.names import BUILD
+from riseml.planning.image import Manifest, plan_image
+from riseml.spec.types import Resources, Spec
+from riseml.states import Part
+
+_BUILD_RESOURCES = Resources(cpus=0.0, mem=0, gpus=0)
+
+
+def make_plan(spec: Spec, point: Environment, manifest: Manifest) -> Plan:
+    """What will run for one point of the grid.
+
+    Raises:
+        UsageError: the file asks for something that this version cannot run.
+    """
+    train = spec.train
+    framework = choose_framework(train)
+    base = train.image or framework.image(train)
+    if base is None:
+        raise UsageError("train.image is missing", "name an image, or a framework that brings one")
+    jobs = tuple(
+        PlannedJob(role.name, role.part, role.resources, train.limits, role.run or train.run, grace=role.grace)
+        for role in framework.roles(train)
+    )
+    return Plan(
+        project=spec.project,
+        image=plan_image(base, train.install, manifest),
+        jobs=jobs,
+        framework=framework.name,
+        parameters=point,
+        options=framework.options(train),
+        shm_size=train.shm_size,
+        stop_grace=train.stop_grace,
+        max_duration=train.max_duration,
+        retry=train.retry,
+        priority=train.priority,
+    )
+
+
+def first_jobs(plan: Plan) -> tuple[Job, ...]:
+    """The records of a new experiment: the build job, then every job of the plan."""
+    build = Job(BUILD, Part.PREPARES, _BUILD_RESOURCES)
+    return (build, *(Job(job.name, job.part, job.resources) for job in plan.jobs))
+
+
+def next_attempt(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
+    """The same jobs, fresh, for another attempt; the environment stays as it is."""
+    return tuple(
+        job if job.part is Part.PREPARES else replace(Job(job.name, job.part, job.resources), attempt=job.attempt + 1)
+        for job in jobs
+    )

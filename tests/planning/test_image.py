@@ -1,0 +1,92 @@
+"""What an environment depends on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from riseml.planning.image import Manifest, dockerfile, first_step, plan_image
+
+PROJECT = Manifest(
+    {
+        "train.py": "1",
+        "requirements.txt": "2",
+        "base/common.txt": "3",
+        "setup.sh": "4",
+        "wheels/a.whl": "5",
+        "wheels/b.whl": "6",
+        "Makefile": "7",
+    },
+    {"requirements.txt": "numpy\n-r base/common.txt\n", "base/common.txt": "-r ../requirements.txt\n"},
+)
+ALL = tuple(sorted(PROJECT.files))
+
+READS = {
+    "pip install numpy": (),
+    "pip install -r requirements.txt": ("base/common.txt", "requirements.txt"),
+    "pip install --requirement=requirements.txt": ("base/common.txt", "requirements.txt"),
+    "pip install -r /code/requirements.txt": ("base/common.txt", "requirements.txt"),
+    "pip install wheels/*.whl": ("wheels/a.whl", "wheels/b.whl"),
+    "ls wheels": ("wheels/a.whl", "wheels/b.whl"),
+    "pip install .": ALL,
+    "pip install -e .": ALL,
+    "./setup.sh": ALL,
+    "bash setup.sh --fast": ALL,
+    "python train.py --prepare": ALL,
+    "make deps": ALL,
+    "apt-get update && apt-get install -y make": (),
+}
+
+
+@pytest.mark.parametrize("step", READS)
+def test_a_step_sees_what_it_names(step: str) -> None:
+    assert plan_image("base", (step,), PROJECT).files == READS[step]
+
+
+def test_code_does_not_change_the_environment_and_requirements_do() -> None:
+    install = ("pip install -r requirements.txt",)
+    image = plan_image("base", install, PROJECT)
+    code = replace(PROJECT, files={**PROJECT.files, "train.py": "changed"})
+    needs = replace(PROJECT, files={**PROJECT.files, "base/common.txt": "changed"})
+    assert plan_image("base", install, code).digest == image.digest
+    assert plan_image("base", install, needs).digest != image.digest
+    assert plan_image("other", install, PROJECT).digest != image.digest
+
+
+def test_without_steps_the_base_is_the_environment() -> None:
+    assert plan_image("base:1", (), PROJECT).reference == "base:1"
+
+
+def test_a_step_cannot_become_dockerfile_syntax() -> None:
+    text = dockerfile(plan_image("base", ('echo "a"\nUSER root', "echo \\"), PROJECT))
+    assert [line.split(" ")[0] for line in text.splitlines()] == ["FROM", "WORKDIR", "RUN", "RUN"]
+
+
+def test_the_digest_depends_on_the_steps_and_their_order() -> None:
+    steps = ("pip install a", "pip install b")
+    digests = {plan_image("base", one, PROJECT).digest for one in (steps, steps[::-1], steps[:1], ("pip install a b",))}
+    assert len(digests) == 4
+    assert plan_image("base", steps, PROJECT) == plan_image("base", steps, Manifest())
+
+
+def test_a_file_that_moved_makes_another_environment() -> None:
+    files = {"requirements.txt": "1", "reqs/requirements.txt": "1"}
+    install = ("pip install -r requirements.txt", "pip install -r reqs/requirements.txt")
+    assert len({plan_image("base", (step,), Manifest(files)).digest for step in install}) == 2
+
+
+def test_the_reference_names_the_environment() -> None:
+    image = plan_image("base", ("pip install a",), PROJECT)
+    assert image.reference == f"riseml/environment:{image.digest[:20]}"
+    assert len(image.digest) == 64
+
+
+def test_the_dockerfile_copies_only_when_a_step_reads() -> None:
+    plain = plan_image("base:1", ("pip install a",), PROJECT)
+    reads = plan_image("base:1", ("pip install a", "pip install -r requirements.txt"), PROJECT)
+    step = 'RUN ["/bin/sh", "-ec", "pip install a"]\n'
+    assert dockerfile(plain) == f"FROM base:1\nWORKDIR /code\n{step}"
+    assert dockerfile(reads).startswith(f"FROM base:1\nWORKDIR /code\nCOPY project/ /code/\n{step}")
+    for image in (plain, reads):
+        assert dockerfile(image).splitlines()[first_step(image) - 1] == step.rstrip()

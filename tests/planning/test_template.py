@@ -1,0 +1,86 @@
+"""A value arrives as one piece of text, whatever it contains: checked by a real shell."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from riseml.errors import UsageError
+from riseml.planning.template import fill
+
+values = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
+
+
+def run(line: str) -> str:
+    """What a shell makes of the line."""
+    done = subprocess.run(["/bin/sh", "-ec", line], capture_output=True, check=True)
+    return done.stdout.decode("utf-8")
+
+
+@given(values)
+@pytest.mark.parametrize(
+    "line", ["printf %s {{v}}", 'printf %s "{{ v }}"', "printf %s '{{v}}'", "printf %s a\"b\"''{{v}}"]
+)
+def test_every_value_arrives_as_it_is(line: str, value: str) -> None:
+    prefix = "ab" if line.endswith("''{{v}}") else ""
+    assert run(fill(line, {"v": value})) == prefix + value
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["echo $(echo {{v}})", "echo `echo {{v}}`", "cat <<X\n{{v}}\nX", "echo \\{{v}}", "echo $'{{v}}'", "true # {{v}}"],
+)
+def test_nested_shell_code_takes_harmless_values_only(line: str) -> None:
+    assert "0.01" in fill(line, {"v": "0.01"})
+    with pytest.raises(UsageError, match="nested shell code"):
+        fill(line, {"v": "a; rm -rf x"})
+
+
+def test_what_has_no_value_stays() -> None:
+    assert fill("a {{ x }} {{y}}", {"y": "1"}) == "a {{ x }} 1"
+
+
+CONTEXTS = {
+    "run {{v}}": "run 'a b'",
+    "run --x={{v}} y": "run --x='a b' y",
+    'run "{{v}}"': 'run "a b"',
+    "run '{{v}}'": "run 'a b'",
+    'run "it\'s {{v}}"': 'run "it\'s a b"',
+    "run 'say \"{{v}}\"'": "run 'say \"a b\"'",
+    'run "" {{v}}': "run \"\" 'a b'",
+    "run \\' {{v}}": "run \\' 'a b'",
+    'run "\\"{{v}}"': 'run "\\"a b"',
+    "run a#{{v}}": "run a#'a b'",
+    "run {{v}}; run '{{v}}'": "run 'a b'; run 'a b'",
+    "run {{ v }}{{v}}": "run 'a b''a b'",
+    "run\n{{v}}\n'{{v}}'": "run\n'a b'\n'a b'",
+    "$RUN {{v}} > {{v}}": "$RUN 'a b' > 'a b'",
+}
+
+
+@pytest.mark.parametrize("line", CONTEXTS)
+def test_each_place_has_its_quoting(line: str) -> None:
+    assert fill(line, {"v": "a b"}) == CONTEXTS[line]
+
+
+EVIL = ["$(id)", "`id`", "a;id", "a&&id", "'; id; '", '"; id; "', "\\", "\n id", "*", "~", "-rf", "", "$HOME", "{{v}}"]
+
+
+@pytest.mark.parametrize("value", EVIL)
+@pytest.mark.parametrize("line", ["printf %s {{v}}", 'printf %s "{{v}}"', "printf %s '{{v}}'"])
+def test_no_value_becomes_shell_code(line: str, value: str) -> None:
+    assert run(fill(line.replace("%s", "'%s'") if value == "-rf" else line, {"v": value})) == value
+
+
+def test_no_command_line_carries_a_nul() -> None:
+    with pytest.raises(UsageError, match="NUL"):
+        fill("run {{v}}", {"v": "a\0b"})
+
+
+def test_the_hint_names_the_variable() -> None:
+    with pytest.raises(UsageError) as refusal:
+        fill("run $(echo {{learning-rate}})", {"learning-rate": "a b"})
+    assert refusal.value.hint == "read it from the environment there: $LEARNING_RATE"
