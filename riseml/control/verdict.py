@@ -1,0 +1,145 @@
+"""Who ends an experiment, and how its other jobs end then (DESIGN, section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from riseml.control.observation import Observation
+from riseml.model import Experiment, Job, Verdict
+from riseml.planning.plan import next_attempt
+from riseml.spec.types import RetryOn, RetryScope
+from riseml.states import TERMINAL, Part, Reason, State, Wanted
+
+_RETRY_ON = {
+    Reason.HOST_LOST: RetryOn.HOST_LOST,
+    Reason.VANISHED: RetryOn.HOST_LOST,
+    Reason.ENGINE_STOPPED: RetryOn.HOST_LOST,
+    Reason.EXIT_CODE: RetryOn.EXIT_CODES,
+    Reason.SIGNAL: RetryOn.EXIT_CODES,
+    Reason.SERVICE_ENDED: RetryOn.EXIT_CODES,
+    Reason.OUT_OF_MEMORY: RetryOn.OUT_OF_MEMORY,
+}
+
+_PLACE_LOST = frozenset({Reason.HOST_LOST, Reason.ENGINE_STOPPED})
+_ENDS_BADLY = frozenset({Part.PREPARES, Part.DECIDES, Part.HELPS, Part.SERVES})
+_COUNTS = frozenset({Part.DECIDES, Part.HELPS})
+
+
+def judge(experiment: Experiment, seen: Observation) -> Experiment:
+    """The experiment with its verdict, once there is one. A verdict is never changed, except that a kill ends
+    retrying.
+    """
+    killed = experiment.wanted is Wanted.KILL
+    if experiment.verdict is not None:
+        if killed and experiment.verdict.again:
+            return replace(experiment, verdict=_killed(seen.now))
+        return experiment
+    if killed:
+        return replace(experiment, verdict=_killed(seen.now))
+    experiment = replace(experiment, jobs=tuple(_start_again(experiment, job) for job in experiment.jobs))
+    verdict = _first_cause(experiment, seen)
+    return experiment if verdict is None else replace(experiment, verdict=verdict)
+
+
+def end_jobs(experiment: Experiment, seen: Observation) -> Experiment:
+    """Ask every job to end that has to, now that there is a verdict."""
+    verdict = experiment.verdict
+    if verdict is None:
+        return experiment
+    jobs = tuple(
+        job if job.state in TERMINAL or job.ending is not None else _end_job(experiment, job, verdict, seen)
+        for job in experiment.jobs
+    )
+    return replace(experiment, jobs=jobs)
+
+
+def conclude(experiment: Experiment, seen: Observation) -> Experiment:
+    """Once every job has ended: the final state, or the next attempt."""
+    verdict = experiment.verdict
+    if verdict is None or experiment.state in TERMINAL or not all(job.state in TERMINAL for job in experiment.jobs):
+        return experiment
+    if verdict.again:
+        return replace(
+            experiment,
+            jobs=next_attempt(experiment.jobs),
+            verdict=None,
+            state=State.PENDING,
+            reason=Reason.RETRY,
+            message=verdict.message,
+            placed_at=None,
+        )
+    return replace(experiment, state=verdict.state, reason=verdict.reason, message=verdict.message, ended_at=seen.now)
+
+
+def grace_ends(experiment: Experiment, job: Job, verdict: Verdict) -> datetime:
+    """When a helper's grace after a good verdict is over."""
+    for planned in experiment.plan.jobs:
+        if planned.name == job.name:
+            return verdict.at + timedelta(seconds=planned.grace)
+    return verdict.at
+
+
+def _killed(now: datetime) -> Verdict:
+    return Verdict(State.KILLED, Reason.KILLED_BY_USER, now)
+
+
+def _end_job(experiment: Experiment, job: Job, verdict: Verdict, seen: Observation) -> Job:
+    if verdict.state is not State.FINISHED:
+        reason = Reason.KILLED_BY_USER if verdict.reason is Reason.KILLED_BY_USER else Reason.CASCADE
+    elif (job.part is Part.HELPS and seen.now < grace_ends(experiment, job, verdict)) or (
+        job.part not in _COUNTS
+        and any(other.part in _COUNTS and other.state not in TERMINAL for other in experiment.jobs)
+    ):
+        return job
+    else:
+        reason = Reason.NO_LONGER_NEEDED
+    if job.host is None or job.part is Part.PREPARES:  # nothing of it can be running anywhere
+        state = State.FINISHED if reason is Reason.NO_LONGER_NEEDED else State.KILLED
+        return replace(job, state=state, reason=reason, message="", ended_at=seen.now)
+    return replace(job, ending=reason, ending_at=seen.now)
+
+
+def _start_again(experiment: Experiment, job: Job) -> Job:
+    """`retry.scope: role`: a job that failed is started again in its place, while the others go on.
+
+    Where the place itself is lost, the whole gang needs another one, and so another attempt.
+    """
+    retry = experiment.plan.retry
+    alone = retry.scope is RetryScope.ROLE and job.part in _COUNTS | {Part.SERVES} and job.state is State.FAILED
+    if not alone or job.reason in _PLACE_LOST or not _may_retry(experiment, job):
+        return job
+    fresh = Job(job.name, job.part, job.resources, State.STARTING, Reason.RETRY, job.message, job.attempt + 1)
+    return replace(fresh, host=job.host, address=job.address, port=job.port, gpus=job.gpus)
+
+
+def _may_retry(experiment: Experiment, job: Job) -> bool:
+    retry = experiment.plan.retry
+    return _RETRY_ON.get(job.reason) in retry.on and job.attempt <= retry.max
+
+
+def _first_cause(experiment: Experiment, seen: Observation) -> Verdict | None:
+    """What happened first decides; at the same instant, the job that decides does."""
+    causes = sorted(_causes(experiment, seen), key=lambda cause: (cause[0], cause[1]))
+    return causes[0][2] if causes else None
+
+
+def _causes(experiment: Experiment, seen: Observation) -> Iterator[tuple[datetime, int, Verdict]]:
+    for rank, job in enumerate(experiment.jobs):
+        if job.state is State.FAILED and job.part in _ENDS_BADLY:
+            deciding = -1 if job.part is Part.DECIDES else rank
+            yield job.ended_at or seen.now, deciding, _failure(experiment, job, seen)
+    deciders = [job for job in experiment.jobs if job.part is Part.DECIDES]
+    if deciders and all(job.state is State.FINISHED for job in deciders):
+        last = max(job.ended_at or seen.now for job in deciders)
+        yield last, -1, Verdict(State.FINISHED, Reason.COMPLETED, seen.now, deciders[0].name)
+    limit = experiment.plan.max_duration
+    if limit is not None and experiment.started_at is not None:
+        bound = experiment.started_at + timedelta(seconds=limit)
+        if seen.now >= bound:
+            yield bound, 0, Verdict(State.FAILED, Reason.MAX_DURATION, seen.now, message=f"after {limit:g} s")
+
+
+def _failure(experiment: Experiment, job: Job, seen: Observation) -> Verdict:
+    return Verdict(State.FAILED, job.reason, seen.now, job.name, job.message, _may_retry(experiment, job))

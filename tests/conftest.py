@@ -1,0 +1,79 @@
+"""What all tests share: a real engine, and a server of one's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import docker
+import pytest
+from hypothesis import settings
+
+from tests.rig import Rig
+
+settings.register_profile("same-every-time", derandomize=True)
+settings.register_profile("soak", database=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same-every-time"))
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the settings of the person who runs it; the engine is named by `scripts/test`."""
+    for name in [name for name in os.environ if name.startswith("RISEML_") and name != "RISEML_TEST_CACHE"]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def engine_url() -> str:
+    """The address of the engine that the tests use. A missing engine is a failure: `make test` starts one."""
+    url = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    with docker.APIClient(base_url=url, version="auto", timeout=10) as api:
+        api.ping()
+    return url
+
+
+@pytest.fixture(params=["docker", "process"])
+def host(request: pytest.FixtureRequest) -> str | None:
+    """Each executor in its turn: the address of an engine, or None for processes."""
+    return None if request.param == "process" else str(request.getfixturevalue("engine_url"))
+
+
+@pytest.fixture
+def rig(tmp_path: Path, host: str | None) -> Iterator[Rig]:
+    """A server with a home of its own on a real host; afterwards nothing of it may be left."""
+    yield from _run(Rig(tmp_path / "home", host))
+
+
+@pytest.fixture
+def docker_rig(tmp_path: Path, engine_url: str) -> Iterator[Rig]:
+    """The same on the engine, for what only containers have."""
+    yield from _run(Rig(tmp_path / "home", engine_url))
+
+
+@pytest.fixture
+def process_rig(tmp_path: Path) -> Iterator[Rig]:
+    """The same without Docker."""
+    yield from _run(Rig(tmp_path / "home", None))
+
+
+@pytest.fixture
+def make_rig(tmp_path: Path, host: str | None) -> Iterator[Callable[..., Rig]]:
+    """Several servers, each with a home of its own."""
+    made: list[Rig] = []
+
+    def make(name: str, **environment: str) -> Rig:
+        rig = Rig(tmp_path / name, host, **environment)
+        made.append(rig)
+        return rig
+
+    yield make
+    for rig in made:
+        rig.clean_up()
+        rig.__exit__()
+
+
+def _run(rig: Rig) -> Iterator[Rig]:
+    with rig:
+        yield rig
+        rig.clean_up()

@@ -1,0 +1,202 @@
+"""The loop in small: load, observe, decide, save, act against hosts in memory, with the time in the test's hands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import assert_never
+
+from riseml.control.actions import Action, CancelImage, EnsureImage, Prepare, Release, Remove, Start, Stop, owner_of
+from riseml.control.decide import Decision, decide, to_save
+from riseml.control.observation import Observation
+from riseml.errors import EngineError, RisemlError
+from riseml.executors.base import BuildOrder, Cancellation, SubnetTaken
+from riseml.executors.memory import MemoryExecutor
+from riseml.model import Capacity, Experiment, HostSeen, Image, Job, JobKey, Owner, Plan, PlannedJob, Problem, World
+from riseml.names import HostName, JobName
+from riseml.planning.launch import Folders, Place, make_launch
+from riseml.planning.plan import first_jobs
+from riseml.spec.types import Limits, Resources, Retry
+from riseml.states import Part, State, Wanted
+
+START = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
+PLACE = Place("5e7a" * 8, Folders("/home/paul/output", "/home/paul/data"))
+LOST_AFTER = 300.0
+
+
+class Crash(BaseException):
+    """The server dies here."""
+
+
+@dataclass
+class Simulation:
+    """A store, a clock and some hosts."""
+
+    hosts: dict[HostName, MemoryExecutor]
+    now: datetime = START
+    stored: dict[int, Experiment] = field(default_factory=dict)
+    history: dict[int, list[State]] = field(default_factory=dict)
+    problems: dict[Action, Problem] = field(default_factory=dict)
+    silent_since: dict[HostName, datetime] = field(default_factory=dict)
+    seen: dict[HostName, HostSeen] = field(default_factory=dict)
+    decide: Callable[[World, Observation], Decision] = decide
+
+    def submit(self, experiment: Experiment) -> Experiment:
+        """Accept an experiment."""
+        self.stored[experiment.id] = experiment
+        self.history[experiment.id] = [experiment.state]
+        return experiment
+
+    def kill(self, identity: int) -> None:
+        """Write down that somebody wants it killed."""
+        self.stored[identity] = replace(self.stored[identity], wanted=Wanted.KILL)
+
+    def restart(self) -> None:
+        """The server died: the books are gone, the store and the hosts are not."""
+        self.problems.clear()
+        self.seen.clear()
+        self.silent_since.clear()
+
+    def observe(self) -> Observation:
+        """What a pass would see."""
+        for name, host in self.hosts.items():
+            host.now = self.now
+            try:
+                self.seen[name] = host.observe(frozenset({"base"}))
+                self.silent_since.pop(name, None)
+            except RisemlError:
+                self.silent_since.setdefault(name, self.now)
+        hosts = {name: replace(host, silent_since=self.silent_since.get(name)) for name, host in self.seen.items()}
+        return Observation(self.now, hosts, problems=dict(self.problems), lost_after=LOST_AFTER)
+
+    def turn(self, crash: Callable[[str], None] = lambda point: None, seconds: float = 1.0) -> Decision:
+        """One pass, `seconds` after the last one; `crash` is told of every step and may raise."""
+        self.now += timedelta(seconds=seconds)
+        seen = self.observe()
+        world = World(tuple(e for e in self.stored.values() if not e.closed))
+        decision = self.decide(world, seen)
+        crash("decided")
+        for _, experiment in to_save(world, decision.world):
+            if self.stored[experiment.id].state is not experiment.state:
+                self.history[experiment.id].append(experiment.state)
+            self.stored[experiment.id] = experiment
+            crash("saved")
+        for action in decision.actions:
+            self.act(action)
+            crash("acted")
+        return decision
+
+    def settle(self, turns: int = 12, seconds: float = 1.0) -> None:
+        """Many passes."""
+        for _ in range(turns):
+            self.turn(seconds=seconds)
+
+    def act(self, action: Action) -> None:
+        """Carry an action out, and note what went wrong."""
+        try:
+            self._perform(action, self.hosts[action.host])
+            self.problems.pop(action, None)
+        except RisemlError as error:
+            permanent = isinstance(error, EngineError) and error.permanent
+            known = self.problems.get(action)
+            since = known.since if known else self.now
+            self.problems[action] = Problem(error.message, permanent, since, 1, isinstance(error, SubnetTaken))
+
+    def containers(self, identity: int) -> dict[JobName, list[JobKey]]:
+        """Every container of an experiment, on all hosts."""
+        found: dict[JobName, list[JobKey]] = {}
+        for host in self.hosts.values():
+            for key in host.containers:
+                if key.experiment == identity:
+                    found.setdefault(key.job, []).append(key)
+        return found
+
+    def running(self, identity: int | None = None) -> list[JobKey]:
+        """What runs, on all hosts."""
+        return [
+            key
+            for host in self.hosts.values()
+            for key, container in host.containers.items()
+            if container.running and identity in (None, key.experiment)
+        ]
+
+    def exit(self, identity: int, job: str, code: int, *, oom: bool = False) -> None:
+        """One job ends by itself."""
+        for host in self.hosts.values():
+            for key in list(host.containers):
+                if (key.experiment, key.job) == (identity, job) and host.containers[key].running:
+                    host.now = self.now
+                    host.exit(key, code, oom=oom)
+
+    def _perform(self, action: Action, host: MemoryExecutor) -> None:
+        experiment = self.stored.get(owner_of(action))
+        match action:
+            case EnsureImage():
+                assert experiment is not None, "only a stored experiment asks for an environment"
+                host.ensure_image(BuildOrder(experiment.plan.image, None, print, Cancellation()))
+            case CancelImage():
+                return
+            case Prepare(_, identity, subnet):
+                host.prepare(identity, subnet)
+            case Start(_, key):
+                assert experiment is not None, "only a stored experiment starts jobs"
+                job = next(job for job in experiment.jobs if job.name == key.job)
+                host.start(make_launch(experiment, job, PLACE), None)
+            case Stop(_, key, signal):
+                host.stop(key, signal)
+            case Remove(_, key):
+                host.remove(key)
+            case Release(_, identity):
+                host.release(identity)
+            case _:
+                assert_never(action)
+
+
+PARTS = {"master": Part.DECIDES, "train": Part.DECIDES, "ps": Part.SERVES, "tensorboard": Part.WATCHES}
+GRACES = {"worker": 10.0, "evaluator": 600.0}
+
+
+def make_plan(
+    *jobs: str, resources: Mapping[str, Resources] | None = None, retry: Retry | None = None, **options: float
+) -> Plan:
+    """A plan with these jobs; their parts go by their names."""
+    planned = tuple(
+        PlannedJob(
+            name=JobName(name),
+            part=PARTS.get(name.partition(".")[0], Part.HELPS),
+            resources=(resources or {}).get(name, Resources(cpus=0.1, mem=64)),
+            limits=Limits(),
+            run=("true",),
+            grace=GRACES.get(name.partition(".")[0], 0.0),
+        )
+        for name in jobs
+    )
+    return Plan(
+        project="toaster",
+        image=Image("base"),
+        jobs=planned,
+        framework="tensorflow",
+        options=(("chief", "chief"), ("version", "2.21.0")),
+        retry=retry or Retry(),
+        max_duration=options.get("max_duration"),
+        stop_grace=options.get("stop_grace", 10.0),
+        priority=int(options.get("priority", 0)),
+    )
+
+
+def make_experiment(identity: int, plan: Plan, **fields: object) -> Experiment:
+    """A new record of this plan."""
+    experiment = Experiment(identity, Owner("paul", 1000, 1000), identity, plan.project, plan, first_jobs(plan), START)
+    return replace(experiment, **fields)  # type: ignore[arg-type]  # the fields of the record, by name
+
+
+def make_simulation(*capacities: Capacity) -> Simulation:
+    """Hosts h1, h2, ... of these sizes."""
+    hosts = {HostName(f"h{n}"): MemoryExecutor(HostName(f"h{n}"), c) for n, c in enumerate(capacities, start=1)}
+    return Simulation(hosts)
+
+
+def job_of(simulation: Simulation, identity: int, name: str) -> Job:
+    """One job's record."""
+    return next(job for job in simulation.stored[identity].jobs if job.name == name)
