@@ -1,0 +1,105 @@
+"""The seam between the loop and what runs jobs. Every method may raise `Unreachable` (nothing is known of the effect)
+or `EngineError` (the engine refused); a replayed call meets what the first one made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Protocol
+
+from riseml.control.actions import Signal
+from riseml.errors import EngineError
+from riseml.model import Frame, HostSeen, Image, JobKey, Launch, LogCursor, Sample
+from riseml.names import HostName
+
+Emit = Callable[[str], None]
+"""Takes one line of a build's output."""
+
+
+class SubnetTaken(EngineError):
+    """The addresses that a network should get are in use by somebody else."""
+
+
+class Cancellation:
+    """A way to end something that blocks: whoever blocks attaches what unblocks it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._unblock: Callable[[], None] | None = None
+        self.asked = False
+
+    def attach(self, unblock: Callable[[], None]) -> None:
+        """Call `unblock` when the cancellation is asked for; at once when it was already. Replaces the last one."""
+        with self._lock:
+            self._unblock = unblock
+            asked = self.asked
+        if asked:
+            unblock()
+
+    def ask(self) -> None:
+        """Cancel."""
+        with self._lock:
+            self.asked = True
+            unblock = self._unblock
+        if unblock is not None:
+            unblock()
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOrder:
+    """An environment to be made. `snapshot` is the tar of the project whose files the steps may read."""
+
+    image: Image
+    snapshot: Path | None
+    emit: Emit
+    cancellation: Cancellation
+
+
+class Executor(Protocol):
+    """One host."""
+
+    name: HostName
+    contained: bool  # True: a job sees /output and /data; False: the folders of the host as they are
+
+    def describe(self) -> str:
+        """What runs there, for people: `Docker 20.10.24`."""
+
+    def observe(self, references: frozenset[str]) -> HostSeen:
+        """Everything of ours on the host, and which of these environments are there."""
+
+    def ensure_image(self, order: BuildOrder) -> None:
+        """Make or fetch an environment; returns when it is there.
+
+        Raises:
+            EngineError: a step failed or the image does not exist (permanent), or the order was cancelled.
+        """
+
+    def prepare(self, experiment: int, subnet: str | None) -> None:
+        """Make what the experiment's jobs share here.
+
+        Raises:
+            SubnetTaken: somebody else uses these addresses.
+        """
+
+    def start(self, launch: Launch, code: Path | None) -> None:
+        """Create and start one job, `code` (a tar) in its working directory."""
+
+    def stop(self, key: JobKey, signal: Signal) -> None:
+        """Send a signal; a job that has ended or is gone is no error."""
+
+    def remove(self, key: JobKey) -> None:
+        """Remove a job, running or not; one that is gone is no error."""
+
+    def release(self, experiment: int) -> None:
+        """Remove what `prepare` made."""
+
+    def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
+        """The output behind the cursor, as it comes. An end says nothing about the job while `follow` is set."""
+
+    def sample(self, key: JobKey) -> Iterator[Sample]:
+        """A measurement about every second, for as long as the job runs and the iterator is asked."""
+
+    def changes(self) -> Iterator[None]:
+        """One item whenever something of ours changed, until the connection breaks: a hint, never the truth."""

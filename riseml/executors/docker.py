@@ -1,0 +1,260 @@
+"""One Docker Engine. Identity is in labels, so that a container can be matched without the store.
+
+Facts that this module rests on: a client timeout says nothing about the effect, so that every call may be repeated; a
+container whose start failed stays `created` with an exit code and sends no event; `containers()` of the low-level
+client lists in one call, the high-level one inspects each.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import docker
+from docker.errors import APIError, NotFound
+
+from riseml.control.actions import Signal
+from riseml.errors import EngineError
+from riseml.executors import connection, images, networks, stats
+from riseml.executors.base import BuildOrder
+from riseml.executors.connection import Engine, check, labelled
+from riseml.executors.containers import container_name, container_request
+from riseml.executors.frames import Behind, FrameReader, since
+from riseml.executors.machine import list_subnets, read_gpus
+from riseml.model import Capacity, ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Owner, Sample
+from riseml.names import HostName, JobName
+
+_START_FAILURES = frozenset({125, 126, 127})  # the command's own fault; 128 is the engine's and may pass
+_GONE = frozenset({"removing", "dead"})
+_MISSING, _CONFLICT = 404, 409
+_CHUNK = 65536
+
+
+class DockerExecutor:
+    """A host of the pool.
+
+    Args:
+        name: what the pool calls it.
+        server: id of the server whose containers are ours.
+        engine: the connection.
+        gpus: ids of its GPUs; the engine does not know them.
+        build_network: network of `install` steps.
+    """
+
+    contained = True
+
+    def __init__(self, name: HostName, server: str, engine: Engine, gpus: tuple[str, ...], build_network: str) -> None:
+        self.name = name
+        self._server = server
+        self._engine = engine
+        self._gpus = gpus
+        self._build_network = build_network
+        self._capacity: Capacity | None = None
+        self._seen: dict[str, ContainerSeen] = {}
+        self._changed: set[str] = set()
+        self._lock = threading.Lock()
+
+    def describe(self) -> str:
+        return f"Docker {self._engine.version()}"
+
+    def observe(self, references: frozenset[str]) -> HostSeen:
+        containers: dict[JobKey, ContainerSeen] = {}
+        fresh: dict[str, ContainerSeen] = {}
+        with self._lock:
+            changed, self._changed = self._changed, set()
+        with self._engine.api() as api:
+            rows = api.containers(all=True, filters={"label": labelled(connection.SERVER, self._server)})
+            for row in rows:
+                found = None if row["State"] in _GONE else self._look(api, row, asked=row["Id"] in changed)
+                if found is not None:
+                    containers[found.key] = fresh[row["Id"]] = found
+            mine, foreign = networks.list_subnets(api, self._server)
+            if self._engine.is_local:
+                foreign += tuple(subnet for subnet in list_subnets() if subnet not in mine.values())
+            present = {reference: images.is_present(api, reference) for reference in references}
+            capacity = self._read_capacity(api)
+        self._seen = fresh
+        return HostSeen(
+            capacity=capacity, containers=containers, images=present, networks=mine, foreign_subnets=foreign
+        )
+
+    def ensure_image(self, order: BuildOrder) -> None:
+        with self._engine.stream() as api:
+            images.ensure(api, order, self._build_network)
+
+    def prepare(self, experiment: int, subnet: str | None) -> None:
+        with self._engine.api() as api:
+            networks.create(api, self._server, experiment, subnet)
+
+    def start(self, launch: Launch, code: Path | None) -> None:
+        name = container_name(self._server, launch.key)
+        with self._engine.api(patient=True) as api:
+            try:
+                api.create_container_from_config(container_request(launch), name)
+            except APIError as error:
+                if error.status_code != _CONFLICT:
+                    raise
+                if self._adopt(api, name, launch.key):
+                    return
+            if code is not None:
+                _put_code(api, name, code, launch.owner)
+            api.start(name)
+
+    def stop(self, key: JobKey, signal: Signal) -> None:
+        with self._engine.api() as api, _fine(_MISSING, _CONFLICT):
+            api.kill(container_name(self._server, key), signal.value)
+
+    def remove(self, key: JobKey) -> None:
+        with self._engine.api(patient=True) as api, _fine(_MISSING, _CONFLICT):
+            api.remove_container(container_name(self._server, key), v=True, force=True)
+
+    def release(self, experiment: int) -> None:
+        with self._engine.api() as api:
+            networks.remove(api, self._server, experiment)
+
+    def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
+        with self._engine.stream() as api:
+            reader = FrameReader()
+            behind = Behind(cursor)
+            for chunk in _log_chunks(api, container_name(self._server, key), cursor, follow=follow):
+                frames = behind.keep(reader.feed(chunk))
+                if frames:
+                    yield frames
+
+    def sample(self, key: JobKey) -> Iterator[Sample]:
+        name = container_name(self._server, key)
+        with self._engine.stream() as api:
+            gpus = _gpus(api.inspect_container(name))
+            for sample in stats.read(api.stats(name, decode=True, stream=True)):
+                gpu, used, total = read_gpus(gpus) or (None, None, None)
+                yield replace(sample, gpu=gpu, gpu_mem_used=used, gpu_mem_total=total)
+
+    def changes(self) -> Iterator[None]:
+        filters = {"label": labelled(connection.SERVER, self._server), "event": ["die", "start", "destroy", "oom"]}
+        with self._engine.stream() as api, closing(api.events(filters=filters, decode=True)) as news:
+            for event in news:
+                with self._lock:
+                    self._changed.add(event["Actor"]["ID"])
+                yield
+
+    def _adopt(self, api: docker.APIClient, name: str, key: JobKey) -> bool:
+        """A container of this name is there: fine when it is the one that we want. True when it has been started."""
+        found = api.inspect_container(name)
+        if _key(found["Config"]["Labels"] or {}) != key:
+            raise EngineError(f"a container called {name} is there and is not ours", permanent=True)
+        return _container(key, found).started
+
+    def _look(self, api: docker.APIClient, row: dict[str, Any], *, asked: bool) -> ContainerSeen | None:
+        """What a row of the list stands for. The list lags behind the events; an inspection does not, but costs
+        more.
+        """
+        key = _key(row["Labels"])
+        known = self._seen.get(row["Id"])
+        running = row["State"] in ("running", "paused", "restarting")
+        if key is None:
+            return None
+        if known is not None and known.started and not known.running:
+            return known
+        if known is not None and known.started and running and not asked:
+            return known
+        try:
+            return _container(key, api.inspect_container(row["Id"]))
+        except NotFound:
+            return None
+
+    def _read_capacity(self, api: docker.APIClient) -> Capacity:
+        if self._capacity is None:
+            info = api.info()
+            self._capacity = Capacity(float(info["NCPU"]), int(info["MemTotal"]) // 2**20, self._gpus)
+        return self._capacity
+
+
+@contextmanager
+def _fine(*codes: int) -> Iterator[None]:
+    """These refusals mean that what was asked is already so."""
+    try:
+        yield
+    except APIError as error:
+        if error.status_code not in codes:
+            raise
+
+
+def _put_code(api: docker.APIClient, name: str, code: Path, owner: Owner) -> None:
+    """Copy the project into the container; the archive says whose files they are.
+
+    The working directory comes first, in an archive of its own: the engine made it, and made it for root. The SDK's own
+    call sets no deadline.
+    """
+    url = f"{api.base_url}/v{api.api_version}/containers/{name}/archive"
+    with code.open("rb") as tar:
+        for place, archive in (("/", io.BytesIO(_workdir_archive(owner))), ("/code", tar)):
+            check(api.put(url, params={"path": place}, data=archive, timeout=api.timeout))
+
+
+def _workdir_archive(owner: Owner) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        entry = tarfile.TarInfo("code")
+        entry.type, entry.mode, entry.uid, entry.gid = tarfile.DIRTYPE, 0o755, owner.uid, owner.gid
+        tar.addfile(entry)
+    return buffer.getvalue()
+
+
+def _log_chunks(api: docker.APIClient, name: str, cursor: LogCursor, *, follow: bool) -> Iterator[bytes]:
+    """The raw log. The SDK's own call drops the stream's number and cannot start at a nanosecond."""
+    params = {"stdout": "1", "stderr": "1", "timestamps": "1", "follow": "1" if follow else "0"}
+    start = since(cursor)
+    if start is not None:
+        params["since"] = start
+    url = f"{api.base_url}/v{api.api_version}/containers/{name}/logs"
+    with api.get(url, params=params, stream=True, timeout=(api.timeout, None if follow else 60)) as answer:
+        check(answer)
+        yield from answer.raw.stream(_CHUNK, decode_content=False)
+
+
+def _container(key: JobKey, found: dict[str, Any]) -> ContainerSeen:
+    state = found["State"]
+    started_at, finished_at = _time(state["StartedAt"]), _time(state["FinishedAt"])
+    started = started_at is not None and state["Status"] != "created"
+    ended = started and not state["Running"]
+    failed = not started and state["ExitCode"] in _START_FAILURES
+    return ContainerSeen(
+        key=key,
+        id=found["Id"],
+        started=started,
+        exit_code=state["ExitCode"] if ended else None,
+        oom=bool(state["OOMKilled"]),
+        error=(state["Error"] or f"exit code {state['ExitCode']}") if failed else "",
+        started_at=started_at if started else None,
+        finished_at=finished_at if ended else None,
+    )
+
+
+def _gpus(found: dict[str, Any]) -> tuple[str, ...]:
+    """The GPUs that a container was given, which are this machine's: only a local engine is given any."""
+    requests = found["HostConfig"].get("DeviceRequests") or []
+    return tuple(identity for request in requests for identity in request.get("DeviceIDs") or ())
+
+
+def _key(labels: dict[str, str]) -> JobKey | None:
+    try:
+        return JobKey(
+            int(labels[connection.EXPERIMENT]), JobName(labels[connection.JOB]), int(labels[connection.ATTEMPT])
+        )
+    except (KeyError, ValueError):
+        return None
+
+
+def _time(text: str) -> datetime | None:
+    """The engine's RFC 3339 time; its zero time is the year 1."""
+    if text.startswith("0001"):
+        return None
+    whole, _, fraction = text.rstrip("Z").partition(".")
+    return datetime.fromisoformat(f"{whole}.{fraction[:6].ljust(6, '0')}+00:00")

@@ -1,0 +1,143 @@
+"""A host that exists in memory alone: the fake for this seam, with the semantics that were measured on a real engine.
+
+A reply may be lost after the work was done; a failed start leaves a container that never started; a host may fall
+silent and come back with everything that ran on; a name that is taken meets its own container.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from riseml.control.actions import Signal
+from riseml.errors import EngineError, Unreachable
+from riseml.executors.base import BuildOrder, SubnetTaken
+from riseml.model import Capacity, ContainerSeen, Frame, HostSeen, ImageSeen, JobKey, Launch, LogCursor, Sample
+from riseml.names import HostName
+
+KILLED = 128 + 9
+TERMINATED = 128 + 15
+
+
+@dataclass
+class Faults:
+    """What goes wrong next; each field is spent by the call that it hits."""
+
+    silent: bool = False
+    lost_replies: int = 0
+    bad_starts: int = 0
+    ignores_term: bool = False
+    taken_subnets: set[str] = field(default_factory=set)
+
+
+class MemoryExecutor:
+    """One host in memory.
+
+    Args:
+        name: what the pool calls it.
+        capacity: what it holds.
+        clock: tells the time of its containers.
+    """
+
+    contained = True
+
+    def __init__(self, name: HostName, capacity: Capacity) -> None:
+        self.name = name
+        self.capacity = capacity
+        self.now: datetime | None = None
+        self.faults = Faults()
+        self.containers: dict[JobKey, ContainerSeen] = {}
+        self.networks: dict[int, str] = {}
+        self.images: set[str] = set()
+        self.writes = 0
+        self.launches: list[Launch] = []
+
+    def describe(self) -> str:
+        return "memory"
+
+    def observe(self, references: frozenset[str]) -> HostSeen:
+        self._answer()
+        return HostSeen(
+            capacity=self.capacity,
+            containers=dict(self.containers),
+            images={reference: ImageSeen(present=reference in self.images) for reference in references},
+            networks=dict(self.networks),
+        )
+
+    def ensure_image(self, order: BuildOrder) -> None:
+        self._write()
+        if order.cancellation.asked:
+            raise EngineError("the build was cancelled", permanent=True)
+        self.images.add(order.image.reference)
+        self._reply()
+
+    def prepare(self, experiment: int, subnet: str | None) -> None:
+        self._write()
+        if subnet in self.faults.taken_subnets:
+            raise SubnetTaken(f"the subnet {subnet} is in use on the host")
+        self.networks[experiment] = subnet or ""
+        self._reply()
+
+    def start(self, launch: Launch, code: Path | None) -> None:
+        self._write()
+        self.launches.append(launch)
+        found = self.containers.setdefault(launch.key, ContainerSeen(launch.key, str(launch.key), started=False))
+        if self.faults.bad_starts:
+            self.faults.bad_starts -= 1
+            self.containers[launch.key] = replace(found, error="exec: no such file")
+            raise EngineError("exec: no such file", permanent=True)
+        if not found.started and not found.error:
+            self.containers[launch.key] = replace(found, started=True, started_at=self.now)
+        self._reply()
+
+    def stop(self, key: JobKey, signal: Signal) -> None:
+        self._write()
+        found = self.containers.get(key)
+        if found is not None and found.running and not (signal is Signal.TERM and self.faults.ignores_term):
+            self.exit(key, TERMINATED if signal is Signal.TERM else KILLED)
+        self._reply()
+
+    def remove(self, key: JobKey) -> None:
+        self._write()
+        self.containers.pop(key, None)
+        self._reply()
+
+    def release(self, experiment: int) -> None:
+        self._write()
+        self.networks.pop(experiment, None)
+        self._reply()
+
+    def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
+        self._answer()
+        yield from ()
+
+    def sample(self, key: JobKey) -> Iterator[Sample]:
+        self._answer()
+        yield from ()
+
+    def changes(self) -> Iterator[None]:
+        threading.Event().wait()
+        yield from ()
+
+    def exit(self, key: JobKey, code: int, *, oom: bool = False) -> None:
+        """The job ends by itself."""
+        self.containers[key] = replace(
+            self.containers[key], exit_code=code, oom=oom, finished_at=self.now, drained=True
+        )
+
+    def _answer(self) -> None:
+        if self.faults.silent:
+            raise Unreachable(f"host {self.name} does not answer")
+
+    def _write(self) -> None:
+        self._answer()
+        self.writes += 1
+
+    def _reply(self) -> None:
+        """Everything was done; the caller may not hear of it."""
+        if self.faults.lost_replies:
+            self.faults.lost_replies -= 1
+            raise Unreachable(f"host {self.name} did not answer in time")

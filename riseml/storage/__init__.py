@@ -1,0 +1,1 @@
+"""The files that experiments leave behind: output folders and what they record about themselves."""

@@ -1,0 +1,92 @@
+"""OUTPUT_DIR: one folder an experiment, shared by its jobs, owned by its user."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import yaml
+
+from riseml.errors import EngineError
+from riseml.model import Experiment
+from riseml.names import experiment_name
+from riseml.planning.launch import output_folder
+
+RECORD = "riseml-configuration.yml"
+
+
+def output_path(root: Path, experiment: Experiment) -> Path:
+    """The experiment's output folder on this machine."""
+    return root / output_folder(experiment)
+
+
+def prepare_output(root: Path, experiment: Experiment, config: str) -> Path:
+    """Make the output folder for its owner, with the configuration that runs in it.
+
+    Raises:
+        EngineError: the folder cannot be made or written (permanent).
+    """
+    folder = output_path(root, experiment)
+    try:
+        _make_folders(root, folder, experiment)
+        _write(folder / RECORD, _describe(experiment, config), experiment)
+    except OSError as error:
+        raise EngineError(
+            f"OUTPUT_DIR {folder} cannot be written: {error.strerror or error}",
+            "free space or change its owner; RISEML_OUTPUT chooses another root",
+            permanent=True,
+        ) from error
+    return folder
+
+
+def _make_folders(root: Path, folder: Path, experiment: Experiment) -> None:
+    root.mkdir(parents=True, exist_ok=True)
+    current = root
+    for part in folder.relative_to(root).parts:
+        current = current / part
+        if not current.exists():
+            current.mkdir(exist_ok=True)
+            _give(current, experiment)
+
+
+def _give(path: Path, experiment: Experiment) -> None:
+    owner = experiment.owner
+    if os.geteuid() == 0 and (owner.uid, owner.gid) != (path.stat().st_uid, path.stat().st_gid):
+        os.chown(path, owner.uid, owner.gid)
+
+
+def _write(path: Path, text: str, experiment: Experiment) -> None:
+    """Write a file beside the one that may be there, then take its place: a link that a job has put there is not
+    followed.
+    """
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "w") as file:
+        file.write(text)
+    _give(fresh, experiment)
+    os.replace(fresh, path)
+
+
+def _describe(experiment: Experiment, config: str) -> str:
+    """RiseML's record: the configuration that ran, the parameters of this experiment, the revision of the code.
+
+    The values of variables are not in it: they may be secrets.
+    """
+    document = yaml.safe_load(config)
+    train = document.get("train")
+    if isinstance(train, dict) and "env" in train:
+        train["env"] = _names(train["env"])
+    record = {
+        "experiment": f"{experiment.owner.user}.{experiment_name(experiment.number, experiment.sub)}",
+        "params": dict(experiment.plan.parameters),
+        "revision": experiment.snapshot,
+        "image": experiment.plan.image.reference,
+        "config": document,
+    }
+    return yaml.safe_dump(record, sort_keys=False, allow_unicode=True)
+
+
+def _names(variables: object) -> list[str]:
+    """The names alone, from either form of `env`."""
+    rows = variables if isinstance(variables, (dict, list)) else []
+    return [str(row).partition("=")[0] for row in rows]

@@ -1,0 +1,1 @@
+"""Alembic migrations, oldest first. One that has been released is never changed."""

@@ -1,0 +1,61 @@
+"""Rows to records and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import sqlalchemy as sa
+
+from riseml.model import Environment, Experiment, Job, Owner, Plan, Verdict
+from riseml.states import Reason, State, Wanted
+from riseml.store.codec import from_json, to_json
+
+
+def experiment_values(experiment: Experiment) -> dict[str, Any]:
+    """The columns that a decision may change."""
+    return {
+        "state": experiment.state.value,
+        "reason": experiment.reason.value,
+        "message": experiment.message,
+        "verdict": None if experiment.verdict is None else to_json(experiment.verdict),
+        "subnet": experiment.subnet,
+        "closed": experiment.closed,
+        "placed_at": experiment.placed_at,
+        "started_at": experiment.started_at,
+        "ended_at": experiment.ended_at,
+    }
+
+
+def job_values(experiment: int, position: int, job: Job) -> dict[str, Any]:
+    """One row of the jobs table."""
+    return {"experiment_id": experiment, "name": job.name, "position": position, "record": to_json(job)}
+
+
+def to_experiment(row: sa.RowMapping, jobs: Iterable[sa.RowMapping]) -> Experiment:
+    """The record of one row and its jobs' rows, in the jobs' order."""
+    return Experiment(
+        id=row["id"],
+        owner=Owner(row["user"], row["uid"], row["gid"]),
+        number=row["number"],
+        sub=row["sub"],
+        set_id=row["set_id"],
+        concurrency=row["concurrency"] or 1,
+        project=row["project"],
+        plan=from_json(row["plan"], Plan),
+        jobs=tuple(from_json(job["record"], Job) for job in jobs),
+        snapshot=row["snapshot"],
+        environment=from_json(row["environment"], Environment),
+        wanted=Wanted(row["wanted"]),
+        state=State(row["state"]),
+        reason=Reason(row["reason"]),
+        message=row["message"],
+        verdict=None if row["verdict"] is None else from_json(row["verdict"], Verdict),
+        subnet=row["subnet"],
+        created_at=row["created_at"],
+        placed_at=row["placed_at"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        closed=row["closed"],
+        version=row["version"],
+    )

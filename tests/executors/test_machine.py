@@ -1,0 +1,18 @@
+"""What this machine tells of itself."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+
+from riseml.executors.machine import list_subnets
+
+
+def test_subnets_are_those_that_the_kernel_routes() -> None:
+    found = [ipaddress.ip_network(text) for text in list_subnets()]
+    for network in found:
+        assert 0 < network.prefixlen <= 32
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for network in found:
+            if network.prefixlen < 31:
+                probe.connect((str(network[1]), 9))  # sends nothing; fails where no route is
