@@ -1,0 +1,186 @@
+"""`train`: validate here, send the files, submit, follow."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from riseml.cli.files import FileOption, JsonOption, Source, check_source, read_source
+from riseml.cli.text import plural
+from riseml.cli.tools import Exit, Tools, read_pairs
+from riseml.errors import Interrupted, UsageError
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.client import Client
+    from riseml.spec.types import Spec
+
+
+Pairs = list[tuple[str, str]]
+
+
+class Executor(Enum):
+    """What runs jobs."""
+
+    DOCKER = "docker"
+    PROCESS = "process"
+
+
+ParameterOption = Annotated[
+    list[str] | None, typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Set a parameter; repeatable.")
+]
+SettingOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Change riseml.yml for this run: train.resources.gpus=2."),
+]
+
+
+def train(  # noqa: PLR0913  # the command has so many options
+    context: typer.Context,
+    *,
+    file: FileOption = None,
+    detach: Annotated[bool, typer.Option("-d", "--detach", help="Start it and return at once.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would run; start nothing.")] = False,
+    json: JsonOption = False,
+    parameters: ParameterOption = None,
+    settings: SettingOption = None,
+    long: Annotated[bool, typer.Option("-l", "--long", help="Show every job at the end.")] = False,
+    executor: Annotated[
+        Executor | None, typer.Option(help="Run jobs in Docker containers, or as processes of this machine.")
+    ] = None,
+) -> None:
+    """Run the project: sync, build, start, and stream its log.
+
+    Ends with the experiment's own exit code. Ctrl-C leaves the log; the experiment goes on.
+    """
+    from riseml.cli.follow import View, exit_code, stream
+
+    tools: Tools = context.obj
+    if executor is not None:
+        tools = replace(tools, environ={**tools.environ, "RISEML_EXECUTOR": executor.value})
+    source = read_source(tools, file)
+    submission = _prepare(tools, source, read_pairs(parameters or [], "-p"), read_pairs(settings or [], "--set"))
+    if dry_run:
+        _plan(tools, source, submission, json=json)
+        return
+    with closing(_begin(tools, source, submission, json=json)) as client:
+        experiment = _submit(tools, client, submission)
+        if json:
+            tools.render.json(experiment)
+        if not detach:
+            raise Exit(exit_code(stream(tools, client, experiment, View(json=json, long=long))))
+        if not json:
+            name = experiment["id"]
+            tools.render.print(f"Experiment {name} runs in the background. Type `riseml logs {name}` for its log.")
+
+
+def _prepare(tools: Tools, source: Source, parameters: Pairs, settings: Pairs) -> wire.Submission:
+    """What will be submitted, once the files are there; every problem of riseml.yml is shown before."""
+    spec = _read_spec(tools, source, parameters, settings)
+    tools.render.notes(spec.notes)
+    return {
+        "project": spec.project,
+        "file": source.name,
+        "config": source.text,
+        "parameters": parameters,
+        "settings": settings,
+        "environment": _pass_through(spec, tools.environ),
+    }
+
+
+def _read_spec(tools: Tools, source: Source, parameters: Pairs, settings: Pairs) -> Spec:
+    from riseml.cli.lines import count_problems
+    from riseml.spec.load import Overrides
+
+    spec, problems = check_source(source, Overrides(tuple(parameters), tuple(settings)))
+    tools.render.problems(problems, source.name, source.text)
+    if spec is None:
+        tools.render.say(f"{source.name} has {count_problems(problems)}. Nothing was started.")
+        raise Exit(UsageError.exit_code)
+    return spec
+
+
+def _pass_through(spec: Spec, environ: Mapping[str, str]) -> dict[str, str]:
+    names = [variable.name for variable in spec.train.env if variable.value is None]
+    missing = [name for name in names if name not in environ]
+    if missing:
+        raise UsageError(
+            f"train.env passes {', '.join(missing)} on to the jobs, but here it is not set",
+            f"set it first: `export {missing[0]}=...`",
+        )
+    return {name: environ[name] for name in names}
+
+
+def _begin(tools: Tools, source: Source, submission: wire.Submission, *, json: bool) -> Client:
+    """Send the project's files, if the server does not have them, and name them in the submission."""
+    from riseml import project
+
+    render = tools.render
+    snapshot = project.take_snapshot(source.project.folder, read_limit(tools.environ))
+    client = tools.connect_to_run()
+    try:
+        render.notes(filter(None, [client.server()["note"]]))
+        if not json:
+            size, count = project.format_size(snapshot.size), plural(snapshot.count, "file")
+            render.begin(f"Syncing project ({size}, {count})...")
+        there = client.has_snapshot(snapshot.digest)
+        if not there:
+            client.put_snapshot(snapshot.digest, project.pack(snapshot))
+        if not json:
+            render.print("done (no changes)" if there else "done")
+    except BaseException:
+        if not json:
+            render.print("")
+        client.close()
+        raise
+    submission["snapshot"] = snapshot.digest
+    return client
+
+
+def _submit(tools: Tools, client: Client, submission: wire.Submission) -> wire.Experiment:
+    try:
+        return client.submit({**submission, "key": uuid.uuid4().hex})
+    except KeyboardInterrupt:
+        tools.render.say("", "Interrupted; it may have been accepted all the same: look with `riseml status`.")
+        raise Exit(Interrupted.exit_code) from None
+
+
+def read_limit(environ: Mapping[str, str]) -> int:
+    """How many bytes a project may have.
+
+    Raises:
+        UsageError: the variable holds no size.
+    """
+    from riseml.project import DEFAULT_LIMIT, LIMIT_VARIABLE
+
+    text = environ.get(LIMIT_VARIABLE, "").strip()
+    if not text:
+        return DEFAULT_LIMIT
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d+)?)\s*(?:([KMGT])(iB?|B)?|B)?", text, re.IGNORECASE)
+    if found is None:
+        raise UsageError(f"{LIMIT_VARIABLE} is {text!r}", "give a size such as 500MB or 4GiB")
+    power = "KMGT".index(found[2].upper()) + 1 if found[2] else 0
+    return int(float(found[1]) * (1024 if (found[3] or "i")[0] in "iI" else 1000) ** power)
+
+
+def _plan(tools: Tools, source: Source, submission: wire.Submission, *, json: bool) -> None:
+    """Nothing is sent: only a server that has the files already can say whether their environment is cached."""
+    from riseml import project
+    from riseml.cli.plans import print_plan
+
+    snapshot = project.take_snapshot(source.project.folder, read_limit(tools.environ))
+    with tools.connect_to_run() as client:
+        if client.has_snapshot(snapshot.digest):
+            submission["snapshot"] = snapshot.digest
+        plan = client.plan(submission)
+    if json:
+        tools.render.json(plan)
+    else:
+        print_plan(tools.render, plan)

@@ -1,0 +1,87 @@
+"""`server` and `system`: the machinery itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from riseml.cli.files import JsonOption
+from riseml.cli.text import plural
+from riseml.cli.tools import Exit, Tools
+from riseml.errors import Unreachable, UsageError
+
+server = typer.Typer(help="Start, stop or look at your own server.")
+system = typer.Typer(help="Look at the hosts that experiments run on.")
+
+
+@server.command("status")
+def server_status(context: typer.Context, *, json: JsonOption = False) -> None:
+    """Say whether a server runs, and which. Starts none."""
+    from riseml.cli.local import probe
+    from riseml.cli.views import server_lines
+    from riseml.client import Client, read_address
+
+    tools: Tools = context.obj
+    settings = tools.settings()
+    with Client(read_address(settings, tools.environ)) as client:
+        found = probe(client)
+    if found is None:
+        where = settings.home if client.address.socket is not None else client.address
+        raise Unreachable(f"no riseml server runs for {where}", "every other command starts it when it is needed")
+    if json:
+        tools.render.json(found)
+    else:
+        tools.render.print(*server_lines(found), f"Log: {settings.log}")
+
+
+@server.command("start")
+def start_server(context: typer.Context) -> None:
+    """Start your server now.
+
+    Any other command does it when it is needed.
+    """
+    from riseml.cli.views import server_lines
+
+    tools: Tools = context.obj
+    with tools.connect() as client:
+        tools.render.print(*server_lines(client.server()))
+
+
+@server.command("stop")
+def stop_server(context: typer.Context) -> None:
+    """Stop your server. Training goes on; the next command starts the server again."""
+    from riseml.cli.local import stop
+    from riseml.client import Client, read_address
+
+    tools: Tools = context.obj
+    settings = tools.settings()
+    with Client(read_address(settings, tools.environ)) as client:
+        if client.address.socket is None:
+            raise UsageError(f"{client.address} is not your own server", "unset RISEML_SERVER to stop the one that is")
+        stopped = stop(client, settings)
+    if stopped is None:
+        tools.render.print(f"No riseml server runs for {settings.home}.")
+        raise Exit(0)
+    active = stopped["active"]
+    goes_on = f" {plural(active, 'experiment')} {'goes' if active == 1 else 'go'} on without it." if active else ""
+    tools.render.print(f"Stopped the riseml server (process {stopped['pid']}).{goes_on}")
+
+
+@system.command("info")
+def system_info(
+    context: typer.Context,
+    *,
+    long: Annotated[bool, typer.Option("-l", "--long", help="Show the server and the engines too.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Show the hosts with their cpus, memory and GPUs."""
+    from riseml.cli.views import print_system
+
+    tools: Tools = context.obj
+    with tools.connect() as client:
+        found = client.system()
+    if json:
+        tools.render.json(found)
+    else:
+        print_system(tools.render, found, long=long)

@@ -1,0 +1,1 @@
+"""The control plane: one process, one control loop, one store, one HTTP API."""

@@ -1,0 +1,125 @@
+"""`python -m riseml.server`: one server a home, held by a file lock."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import uvicorn
+
+from riseml import __version__
+from riseml.errors import RisemlError
+from riseml.server.app import Application, make_application
+from riseml.server.clock import now
+from riseml.settings import Settings, read_settings
+
+_CHECK_IDLE = 5.0  # seconds
+_FAREWELL = 1.0  # seconds that answers under way are given at the end
+
+log = logging.getLogger("riseml.server")
+
+
+def main() -> int:
+    """Serve until told to stop, or idle for long enough. Exit code 0 at once when this home has a server already."""
+    os.umask(0o022)
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
+    )
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    try:
+        settings = read_settings(os.environ)
+        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with settings.lock.open("a") as lock:
+            if not _hold(lock.fileno()):
+                return 0
+            _serve(settings)
+    except RisemlError as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        return error.exit_code
+    except OSError as error:
+        print(f"error: the server cannot start: {error}", file=sys.stderr)
+        return 5
+    return 0
+
+
+def _hold(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _serve(settings: Settings) -> None:
+    _raise_limits()
+    stop = threading.Event()
+    application = make_application(settings, stop)
+    door = _bind(settings.socket)
+    log.info("riseml %s serves %s, process %d", __version__, settings.socket, os.getpid())
+    code = 0
+    try:
+        application.loop.start()
+        asyncio.run(_run(application, settings, door, stop))
+        log.info("the server ends; training goes on")
+    except Exception:
+        log.exception("the server failed; training goes on")
+        code = 1
+    finally:
+        settings.socket.unlink(missing_ok=True)
+        application.loop.stop()
+        application.database.close()
+    logging.shutdown()
+    os._exit(code)  # actions under way are not waited for: the next server meets what they made
+
+
+async def _run(application: Application, settings: Settings, door: socket.socket, stop: threading.Event) -> None:
+    config = uvicorn.Config(
+        application.api, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=int(_FAREWELL)
+    )
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[door]))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    while not serving.done() and not stop.is_set() and not _is_idle(application, settings):
+        await asyncio.to_thread(stop.wait, _CHECK_IDLE)
+    server.should_exit = True
+    await serving
+
+
+def _is_idle(application: Application, settings: Settings) -> bool:
+    idle = now() - application.loop.active_at
+    return idle > timedelta(seconds=settings.idle_after) and application.services.stores.experiments.count_active() == 0
+
+
+def _bind(path: Path) -> socket.socket:
+    """The unix socket, for this user alone from its first moment on."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.unlink(missing_ok=True)
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        door.bind(str(path))
+    finally:
+        os.umask(before)
+    door.listen(128)
+    return door
+
+
+def _raise_limits() -> None:
+    """One follower holds one connection: as many files as the system allows."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

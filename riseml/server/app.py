@@ -1,0 +1,93 @@
+"""The composition root: settings in, a served application out."""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import os
+import threading
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+
+from riseml import __version__
+from riseml.errors import RisemlError
+from riseml.executors.pool import Pool
+from riseml.model import Owner
+from riseml.names import HostName
+from riseml.server.act import Actor, Stores
+from riseml.server.books import Books
+from riseml.server.choose import choose_executor
+from riseml.server.clock import now
+from riseml.server.failures import install_handlers
+from riseml.server.loop import Loop, Parts
+from riseml.server.monitor import Monitor
+from riseml.server.news import News
+from riseml.server.pump import Pump
+from riseml.server.routes import Services, make_router
+from riseml.server.wake import Wake
+from riseml.settings import Settings
+from riseml.store.database import Database
+from riseml.store.experiments import Experiments
+from riseml.store.logs import Logs
+from riseml.store.snapshots import Snapshots
+
+_PATIENCE = 2.0  # seconds that a pass waits for the hosts
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """The served application with what has to be started and stopped around it."""
+
+    api: FastAPI
+    loop: Loop
+    database: Database
+    services: Services
+
+
+def make_application(settings: Settings, stop: threading.Event) -> Application:
+    """Everything, connected; nothing runs yet.
+
+    Raises:
+        StoreError: the store cannot be used.
+    """
+    database = Database(settings.database)
+    experiments = Experiments(database)
+    server = experiments.server_id()
+    stores = Stores(experiments, Logs(settings.home / "logs"), Snapshots(settings.home / "snapshots"))
+    news, wake = News(), Wake()
+    choice = choose_executor(settings, server, experiments.load_world())
+    pool = Pool((choice.executor,), _PATIENCE, _report_silent)
+    books = Books(Actor(settings, server, pool, stores, news).perform, wake)
+    pump = Pump(stores.logs, news, wake)
+    parts = Parts(settings, pool, experiments, stores.logs, pump, books, news, wake)
+    loop = Loop(parts)
+    services = Services(
+        parts=parts,
+        stores=stores,
+        loop=loop,
+        monitor=Monitor(pool),
+        owner=_owner(),
+        server=server,
+        version=__version__,
+        pid=os.getpid(),
+        executor=choice.name,
+        note=choice.note,
+        started_at=now(),
+        stop=stop.set,
+    )
+    api = FastAPI(title="riseml", version=__version__, docs_url=None, redoc_url=None)
+    install_handlers(api)
+    api.include_router(make_router(services))
+    return Application(api, loop, database, services)
+
+
+def _owner() -> Owner:
+    """Who runs this server. A dot separates the parts of an ID, so that a user's name has none."""
+    return Owner(getpass.getuser().replace(".", "-"), os.getuid(), os.getgid())
+
+
+def _report_silent(host: HostName, error: RisemlError) -> None:
+    log.warning("host %s does not answer: %s", host, error.message)

@@ -1,0 +1,211 @@
+"""The only loop: wait, load, observe, decide, save, act. Correctness never needs an event; events make it quick."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from riseml.control.actions import EnsureImage, owner_of
+from riseml.control.decide import Decision, decide, takes_place, to_save
+from riseml.control.observation import Observation
+from riseml.errors import RisemlError
+from riseml.executors.base import Executor
+from riseml.executors.pool import Pool
+from riseml.model import Experiment, HostSeen, World
+from riseml.names import HostName
+from riseml.server.books import Books
+from riseml.server.clock import now
+from riseml.server.news import News
+from riseml.server.pump import Pump
+from riseml.server.wake import Wake
+from riseml.settings import Settings
+from riseml.states import TERMINAL, Part, Reason, State
+from riseml.store.experiments import Experiments
+from riseml.store.logs import Logs
+
+_IDLE_POLL = 30.0  # seconds between two looks at the hosts when nothing is active
+_RECONNECT = 5.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the loop works with."""
+
+    settings: Settings
+    pool: Pool
+    experiments: Experiments
+    logs: Logs
+    pump: Pump
+    books: Books
+    news: News
+    wake: Wake
+
+
+class Loop(threading.Thread):
+    """The control loop; one a server."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(name="loop", daemon=True)
+        self._parts = parts
+        self._stopping = threading.Event()
+        self._turned = threading.Condition()
+        self._turns = 0
+        self.active_at = now()
+
+    def run(self) -> None:
+        for executor in self._parts.pool.executors.values():
+            threading.Thread(target=self._listen, args=(executor,), name=f"news-{executor.name}", daemon=True).start()
+        pause = 0.0
+        while not self._stopping.is_set():
+            self._parts.wake.wait(pause)
+            try:
+                pause = self._turn()
+            except Exception:
+                log.exception("a pass of the loop failed; the next one follows")
+                pause = self._parts.settings.poll
+            with self._turned:
+                self._turns += 1
+                self._turned.notify_all()
+
+    def look(self, seconds: float) -> None:
+        """Return once a whole pass that began after this call is over, or after `seconds`."""
+        with self._turned:
+            wanted = self._turns + 2  # one may be under way
+            self._parts.wake.set()
+            while self._turns < wanted:
+                self._parts.wake.set()
+                if not self._turned.wait(seconds / 2):
+                    return
+
+    def stop(self) -> None:
+        """End the loop after the pass that is under way; jobs run on."""
+        self._stopping.set()
+        self._parts.wake.set()
+        if self.is_alive():
+            self.join(timeout=self._parts.settings.poll * 2)
+
+    def _turn(self) -> float:
+        """One pass; the seconds until the next one at the latest."""
+        parts = self._parts
+        world = parts.experiments.load_world()
+        seen = self._observe(world)
+        decision = _decide(world, seen)
+        saved = self._save(world, decision.world, seen.now)
+        known = {experiment.id: experiment for experiment in decision.world.experiments}
+        actions = tuple(action for action in decision.actions if owner_of(action) not in saved.refused)
+        parts.books.begin(actions, known)
+        parts.books.forget(frozenset(known))
+        if saved.refused:
+            return 0.0
+        if world.experiments:
+            self.active_at = seen.now
+        return self._pause(decision, seen, active=bool(world.experiments))
+
+    def _observe(self, world: World) -> Observation:
+        parts = self._parts
+        busy = parts.books.busy()  # before the look: what ends during it may not be in it
+        moment = now()
+        hosts = parts.pool.observe(_references(world), moment)
+        present: set[str] = set()
+        for name, host in hosts.items():
+            hosts[name] = self._with_logs(name, host)
+            present |= {container.id for container in host.containers.values()}
+        parts.pump.forget(frozenset(present))
+        building = {action.reference for action in busy if isinstance(action, EnsureImage)}
+        hosts = {name: _with_builds(host, building) for name, host in hosts.items()}
+        settings = parts.settings
+        problems = parts.books.problems()
+        return Observation(moment, hosts, busy, problems, settings.lost_after, settings.subnets)
+
+    def _with_logs(self, name: HostName, host: HostSeen) -> HostSeen:
+        executor = self._parts.pool.executors[name]
+        containers = {
+            key: replace(container, drained=self._parts.pump.watch(executor, container) and not container.running)
+            for key, container in host.containers.items()
+        }
+        return replace(host, containers=containers)
+
+    def _save(self, before: World, after: World, moment: datetime) -> _Saved:
+        refused: set[int] = set()
+        for old, new in to_save(before, after):
+            stale = bool(refused) and takes_place(old, new)  # its room may be another one's whose change was dropped
+            if stale or not self._parts.experiments.save(old, new, moment):
+                refused.add(old.id)
+                continue
+            self._parts.news.publish(new.id)
+            if new.closed:
+                self._parts.logs.close(new.id)
+        return _Saved(frozenset(refused))
+
+    def _pause(self, decision: Decision, seen: Observation, *, active: bool) -> float:
+        longest = self._parts.settings.poll if active else _IDLE_POLL
+        if decision.wake_at is None:
+            return longest
+        return min(longest, max(0.0, (decision.wake_at - now()).total_seconds()))
+
+    def _listen(self, executor: Executor) -> None:
+        while not self._stopping.is_set():
+            try:
+                for _ in executor.changes():
+                    self._parts.wake.set()
+            except RisemlError as error:
+                log.info("no news from host %s: %s", executor.name, error.message)
+            self._stopping.wait(_RECONNECT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """Whose decision was out of date and is dropped."""
+
+    refused: frozenset[int]
+
+
+def _decide(world: World, seen: Observation) -> Decision:
+    """The decision; one experiment that cannot be decided on fails alone."""
+    try:
+        return decide(world, seen)
+    except Exception:
+        log.exception("an experiment cannot be decided on; each is tried alone")
+    healthy = World(tuple(experiment for experiment in world.experiments if _is_sound(experiment, seen)))
+    decision = decide(healthy, seen)
+    decided = {experiment.id: experiment for experiment in decision.world.experiments}
+    after = tuple(decided.get(experiment.id) or _poisoned(experiment, seen.now) for experiment in world.experiments)
+    return replace(decision, world=World(after))
+
+
+def _is_sound(experiment: Experiment, seen: Observation) -> bool:
+    try:
+        decide(World((experiment,)), seen)
+    except Exception:
+        log.exception("experiment %s cannot be decided on", experiment.id)
+        return False
+    return True
+
+
+def _poisoned(experiment: Experiment, moment: datetime) -> Experiment:
+    if experiment.state in TERMINAL:
+        return replace(experiment, closed=True)
+    jobs = tuple(
+        job if job.state in TERMINAL else replace(job, state=State.KILLED, reason=Reason.INTERNAL, ended_at=moment)
+        for job in experiment.jobs
+    )
+    return replace(experiment, jobs=jobs, state=State.FAILED, reason=Reason.INTERNAL, ended_at=moment)
+
+
+def _references(world: World) -> frozenset[str]:
+    """The environments that somebody waits for."""
+    return frozenset(
+        experiment.plan.image.reference
+        for experiment in world.experiments
+        for job in experiment.jobs
+        if job.part is Part.PREPARES and job.state not in TERMINAL
+    )
+
+
+def _with_builds(host: HostSeen, building: set[str]) -> HostSeen:
+    images = {reference: replace(image, building=reference in building) for reference, image in host.images.items()}
+    return replace(host, images=images)

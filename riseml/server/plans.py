@@ -1,0 +1,175 @@
+"""The dry run: the real path, stopped before anything is stored."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from riseml import wire
+from riseml.control.observation import Observation
+from riseml.control.place import fit, free_room, misfit, place
+from riseml.errors import RisemlError
+from riseml.executors.pool import Pool
+from riseml.model import Capacity, Experiment, HostSeen, Job, Owner, PlannedJob, World
+from riseml.names import CanonicalId, HostName, experiment_name
+from riseml.planning.grid import is_set
+from riseml.planning.launch import INSIDE, Folders, command, environment, lines, shm_size, tf_config
+from riseml.planning.plan import first_jobs
+from riseml.server.loop import Parts
+from riseml.server.submit import Planned
+from riseml.spec.types import Spec
+from riseml.states import Part, Reason, State
+from riseml.storage.outputs import output_path
+
+_PASSED = "\0"
+"""Stands for a value that comes from the caller, and which nobody is shown; no real one can be this."""
+
+log = logging.getLogger(__name__)
+
+
+def show_plan(submission: wire.Submission, planned: Planned, parts: Parts, owner: Owner, moment: datetime) -> wire.Plan:
+    """What would run, and where if it were submitted at this moment."""
+    image = planned.plans[0].image
+    hosts = dict(_look(image.reference, parts.pool))
+    known = not image.install or "snapshot" in submission  # without the project's files there is no digest
+    cached = all(host.images[image.reference].present for host in hosts.values()) if known and hosts else None
+    world = place(*_suppose(_make_experiments(planned, parts, owner, moment), parts, hosts, moment))
+    guests = world.experiments[-len(planned.plans) :]
+    return {
+        "project": planned.spec.project,
+        "framework": planned.plans[0].framework,
+        "image": image.reference if known else image.base,
+        "base": image.base,
+        "install": list(image.install),
+        "cached": cached,
+        "experiments": [_show(guest, _why(guest, world, hosts), parts) for guest in guests],
+        "notes": list(planned.spec.notes),
+    }
+
+
+def show_tf_configs(experiment: Experiment, wanted: CanonicalId) -> wire.TfConfigs:
+    """What the jobs that an ID names read as TF_CONFIG."""
+    jobs = [job for job in experiment.jobs if job.part is not Part.PREPARES and wanted.names(job.name)]
+    name = experiment_name(experiment.number, experiment.sub)
+    return {"id": name, "configs": {job.name: tf_config(experiment, job) for job in jobs}}
+
+
+def _look(reference: str, pool: Pool) -> Iterator[tuple[HostName, HostSeen]]:
+    """Every host that answers, with a word on the environment. One that is known to be silent is not waited for."""
+    last = pool.last_seen()
+    for name, executor in pool.executors.items():
+        if name in last and last[name].silent_since is not None:
+            continue
+        try:
+            yield name, executor.observe(frozenset({reference}))
+        except RisemlError as error:
+            log.info("host %s was not asked for %s: %s", name, reference, error.message)
+
+
+def _make_experiments(planned: Planned, parts: Parts, owner: Owner, moment: datetime) -> tuple[Experiment, ...]:
+    """The records as they would be stored next, their environment made already."""
+    train = planned.spec.train
+    last = parts.experiments.search(owner.user, ended=True, project=None, limit=1)
+    number = 1 + max((detail.experiment.number for detail in last), default=0)
+    experiments = tuple(
+        Experiment(
+            id=index,
+            owner=owner,
+            number=number,
+            project=plan.project,
+            plan=plan,
+            jobs=tuple(replace(job, state=_first_state(job)) for job in first_jobs(plan)),
+            created_at=moment,
+            environment=_environment(planned.spec),
+        )
+        for index, plan in enumerate(planned.plans, 1)
+    )
+    if not is_set(train):
+        return experiments
+    return tuple(replace(one, sub=one.id, set_id=0, concurrency=train.concurrency) for one in experiments)
+
+
+def _first_state(job: Job) -> State:
+    return State.FINISHED if job.part is Part.PREPARES else State.PENDING
+
+
+def _environment(spec: Spec) -> tuple[tuple[str, str], ...]:
+    return tuple((row.name, _PASSED if row.value is None else row.value) for row in spec.train.env)
+
+
+def _suppose(
+    guests: tuple[Experiment, ...], parts: Parts, hosts: Mapping[HostName, HostSeen], moment: datetime
+) -> tuple[World, Observation]:
+    """The world as it is with these experiments last in it."""
+    there = parts.experiments.load_world().experiments
+    last = max((one.id for one in there), default=0)
+    own_set = 1 + max((one.set_id or 0 for one in there), default=0)
+    late = (replace(one, id=last + one.id, set_id=None if one.set_id is None else own_set) for one in guests)
+    return World((*there, *late)), Observation(moment, hosts, subnets=parts.settings.subnets)
+
+
+def _why(guest: Experiment, world: World, hosts: Mapping[HostName, HostSeen]) -> str | None:
+    """Why it would not start at once; None when it would."""
+    if guest.placed_at is not None:
+        return None
+    if not hosts:
+        return "no host answers"
+    needs = {job.name: job.resources for job in guest.jobs if job.part is not Part.PREPARES}
+    never = misfit(needs, {name: host.capacity for name, host in hosts.items()})
+    if never:
+        return f"it can never run: {'; '.join(never)}"
+    if guest.reason is Reason.CONCURRENCY:
+        return f"train.concurrency: {guest.concurrency} of the set at the same time"
+    room = free_room(world.experiments, hosts)
+    if fit(needs, room) is None:
+        wanted, *free = misfit(needs, {name: Capacity(one.cpus, one.mem, one.gpus) for name, one in room.items()})
+        return f"no room now: {wanted}; of what is free, {'; '.join(free)}"
+    before = [one for one in world.experiments if one.reason is Reason.NO_ROOM and one.id != guest.id]
+    if before:
+        first = max(before, key=lambda one: (one.plan.priority, -one.id))
+        return f"experiment {experiment_name(first.number, first.sub)} waits for room before it"
+    return "no network addresses are free for its jobs"
+
+
+def _show(experiment: Experiment, waits: str | None, parts: Parts) -> wire.PlanExperiment:
+    jobs = {job.name: job for job in experiment.jobs}
+    return {
+        "id": experiment_name(experiment.number, experiment.sub),
+        "output": str(output_path(parts.settings.output, experiment)),
+        "waits": waits,
+        "parameters": dict(experiment.plan.parameters),
+        "jobs": [_show_job(experiment, planned, jobs[planned.name], parts) for planned in experiment.plan.jobs],
+    }
+
+
+def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, parts: Parts) -> wire.PlanJob:
+    folders = _folders(experiment, job, parts)
+    variables = dict(environment(experiment, job, folders))
+    return {
+        "name": planned.name,
+        "part": planned.part.value,
+        "host": job.host,
+        "cpus": planned.resources.cpus,
+        "mem_mib": planned.resources.mem,
+        "gpus": planned.resources.gpus,
+        "limit_cpus": planned.limits.cpus,
+        "limit_mem_mib": planned.limits.mem,
+        "shm_mib": shm_size(experiment.plan, planned),
+        "environment": {name: value for name, value in variables.items() if value != _PASSED},
+        "passed_on": [name for name, value in variables.items() if value == _PASSED],
+        "run": list(lines(experiment, planned, folders)),
+        "command": list(command(experiment, planned, folders)),
+    }
+
+
+def _folders(experiment: Experiment, job: Job, parts: Parts) -> Folders:
+    """The folders as the job finds them; without a place, as it would on the first host."""
+    executors = parts.pool.executors
+    executor = executors[job.host] if job.host is not None else next(iter(executors.values()))
+    if executor.contained:
+        return INSIDE
+    settings = parts.settings
+    return Folders(str(output_path(settings.output, experiment)), str(settings.data), str(Path.home()))

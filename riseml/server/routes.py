@@ -1,0 +1,224 @@
+"""The routes: thin. A command writes what is wanted and pokes the loop; a question reads the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from riseml import wire
+from riseml.control.place import free_room
+from riseml.control.rollup import cause_of
+from riseml.errors import NotFound, UsageError
+from riseml.model import Experiment, Owner
+from riseml.names import CanonicalId, parse_id
+from riseml.server import stream
+from riseml.server.act import Stores
+from riseml.server.clock import now
+from riseml.server.loop import Loop, Parts
+from riseml.server.monitor import Monitor
+from riseml.server.plans import show_plan, show_tf_configs
+from riseml.server.submit import check_room, plan_submission, to_store
+from riseml.server.views import show_all, show_experiment, show_set, show_time
+from riseml.store.experiments import Detail
+
+_LAST_LINES = 10
+_LOOK = 10.0  # seconds that a submit waits for a first answer of the hosts
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the routes use."""
+
+    parts: Parts
+    stores: Stores
+    loop: Loop
+    monitor: Monitor
+    owner: Owner
+    server: str
+    version: str
+    pid: int
+    executor: str
+    note: str
+    started_at: datetime
+    stop: Callable[[], None]
+
+
+def make_router(services: Services) -> APIRouter:
+    """Every route below /v1."""
+    router = APIRouter(prefix="/v1")
+    _add_server_routes(router, services)
+    _add_submit_routes(router, services)
+    _add_experiment_routes(router, services)
+    return router
+
+
+def _add_server_routes(router: APIRouter, services: Services) -> None:
+    @router.get("/server")
+    def read_server() -> wire.Server:
+        return _show_server(services)
+
+    @router.post("/server/stop")
+    def stop_server() -> wire.Server:
+        services.stop()
+        return _show_server(services)
+
+    @router.get("/system")
+    def read_system() -> wire.System:
+        return {"server": _show_server(services), "hosts": _show_hosts(services)}
+
+
+def _add_submit_routes(router: APIRouter, services: Services) -> None:
+    stores = services.stores
+
+    @router.head("/snapshots/{digest}")
+    def has_snapshot(digest: str) -> Response:
+        return Response(status_code=200 if stores.snapshots.has(digest) else 404)
+
+    @router.put("/snapshots/{digest}", status_code=201)
+    async def put_snapshot(digest: str, request: Request) -> Response:
+        await stores.snapshots.receive(digest, request.stream(), services.owner)
+        return Response(status_code=201)
+
+    @router.post("/plans")
+    def plan(submission: Annotated[wire.Submission, Body()]) -> wire.Plan:
+        planned = plan_submission(submission, stores)
+        return show_plan(submission, planned, services.parts, services.owner, now())
+
+    @router.post("/experiments", status_code=201)
+    def submit(submission: Annotated[wire.Submission, Body()], response: Response) -> wire.Experiment:
+        planned = plan_submission(submission, stores)
+        if not services.parts.pool.capacities():
+            services.loop.look(_LOOK)
+        check_room(planned, services.parts.pool)
+        details, fresh = stores.experiments.add(to_store(submission, planned, services.owner), now())
+        services.parts.wake.set()
+        response.status_code = 201 if fresh else 200
+        return _show(details, None, services)
+
+
+def _add_experiment_routes(router: APIRouter, services: Services) -> None:
+    @router.get("/experiments")
+    def list_experiments(
+        project: str | None = None,
+        ended: Annotated[bool, Query(alias="all")] = False,  # noqa: FBT002  # a query parameter is named by its caller
+        limit: Annotated[int | None, Query(ge=1, le=10_000)] = None,
+    ) -> wire.Experiments:
+        user = services.owner.user
+        details = services.stores.experiments.search(user, ended=ended, project=project, limit=limit)
+        return {"experiments": show_all(details, services.parts.settings.output)}
+
+    @router.get("/experiments/{name}")
+    def read_experiment(name: str) -> wire.Experiment:
+        wanted = parse_id(name)
+        return _show(_find(wanted, services), wanted, services)
+
+    @router.post("/experiments/{name}/kill")
+    def kill_experiment(name: str) -> wire.Experiment:
+        wanted = parse_id(name)
+        if wanted.job is not None:
+            raise UsageError(
+                f"{name} is a job, and a job cannot be killed alone",
+                f"`riseml kill {wanted.number}` kills its experiment",
+            )
+        services.stores.experiments.want_kill([detail.experiment.id for detail in _find(wanted, services)])
+        services.parts.wake.set()
+        return _show(_find(wanted, services), wanted, services)
+
+    @router.get("/experiments/{name}/samples")
+    def read_samples(name: str) -> wire.Samples:
+        wanted = parse_id(name)
+        return services.monitor.sample([detail.experiment for detail in _find(wanted, services)], wanted)
+
+    @router.get("/experiments/{name}/tfconfig")
+    def read_tf_configs(name: str) -> wire.TfConfigs:
+        wanted = parse_id(name)
+        details = _find(wanted, services)
+        if details[0].experiment.set_id is not None and wanted.sub is None:
+            raise UsageError(f"{wanted} is a set", f"name one of its experiments: {wanted.number}.1")
+        return show_tf_configs(details[0].experiment, wanted)
+
+    @router.get("/experiments/{name}/logs", response_class=StreamingResponse)
+    def read_logs(
+        name: str,
+        follow: bool = True,  # noqa: FBT001, FBT002  # a query parameter is named by its caller
+        cursor: str = "",
+        tail: Annotated[int | None, Query(ge=0)] = None,
+        since: datetime | None = None,
+    ) -> StreamingResponse:
+        wanted = parse_id(name)
+        ids = tuple(detail.experiment.id for detail in _find(wanted, services))
+        positions = stream.parse_cursor(cursor, len(ids))
+        request = stream.Request(wanted, ids, follow, positions, tail, since)
+        entries = stream.stream(request, services.stores, services.parts.news)
+        return StreamingResponse(entries, media_type="application/x-ndjson")
+
+
+def _find(wanted: CanonicalId, services: Services) -> tuple[Detail, ...]:
+    """The experiment, or the members of the set, that an ID names; another user's does not exist for the caller."""
+    if wanted.user is not None and wanted.user != services.owner.user:
+        raise NotFound(f"there is no experiment {wanted}", "`riseml status -a` lists all of yours")
+    details = services.stores.experiments.find(services.owner.user, wanted.number, wanted.sub)
+    if wanted.job is not None:
+        jobs = [job.name for detail in details for job in detail.experiment.jobs]
+        if not any(wanted.names(job) for job in jobs):
+            known = ", ".join(dict.fromkeys(jobs))
+            raise NotFound(f"experiment {wanted.number} has no job {wanted.job}", f"its jobs are {known}")
+    return details
+
+
+def _show(details: tuple[Detail, ...], wanted: CanonicalId | None, services: Services) -> wire.Experiment:
+    output = services.parts.settings.output
+    first = details[0].experiment
+    if first.set_id is not None and (wanted is None or wanted.sub is None):
+        return show_set(details, output)
+    return show_experiment(details[0], output, wanted, _last_lines(first, services))
+
+
+def _last_lines(experiment: Experiment, services: Services) -> list[str]:
+    """The last words of the job that brought about a bad end."""
+    cause = cause_of(experiment)
+    lines = [] if cause is None else services.stores.logs.last(experiment.id, cause, _LAST_LINES)
+    return [line.text.decode("utf-8", "replace") for line in lines]
+
+
+def _show_server(services: Services) -> wire.Server:
+    return {
+        "version": services.version,
+        "id": services.server,
+        "pid": services.pid,
+        "started_at": show_time(services.started_at) or "",
+        "home": str(services.parts.settings.home),
+        "executor": services.executor,
+        "note": services.note,
+        "engine": services.parts.settings.engine,
+        "active": services.stores.experiments.count_active(),
+    }
+
+
+def _show_hosts(services: Services) -> list[wire.Host]:
+    world = services.stores.experiments.load_world()
+    hosts = services.parts.pool.last_seen()
+    room = free_room(world.experiments, hosts)
+    shown: list[wire.Host] = []
+    for name, host in sorted(hosts.items()):
+        free = room[name]
+        silent = host.silent_since is not None
+        shown.append(
+            {
+                "name": name,
+                "state": "silent" if silent else "up",
+                "engine": "" if silent else services.parts.pool.executors[name].describe(),
+                "cpus": host.capacity.cpus,
+                "mem_mib": host.capacity.mem,
+                "gpus": len(host.capacity.gpus),
+                "cpus_used": round(host.capacity.cpus - free.cpus, 3),
+                "mem_mib_used": host.capacity.mem - free.mem,
+                "gpus_used": len(host.capacity.gpus) - len(free.gpus),
+            }
+        )
+    return shown

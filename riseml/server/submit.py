@@ -1,0 +1,104 @@
+"""A request to run something: read, planned, checked against the pool, stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from riseml import wire
+from riseml.control.place import misfit
+from riseml.errors import Refused, Unreachable, UsageError
+from riseml.executors.pool import Pool
+from riseml.model import Environment, Owner, Plan
+from riseml.planning.grid import is_set, points
+from riseml.planning.image import Manifest
+from riseml.planning.plan import first_jobs, make_plan
+from riseml.server.act import Stores
+from riseml.spec.load import Overrides, load
+from riseml.spec.types import Spec
+from riseml.store.experiments import Submitted
+
+MOST_EXPERIMENTS = 1000
+"""The largest grid that is accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A spec and its plans, one for each point of the grid."""
+
+    spec: Spec
+    plans: tuple[Plan, ...]
+
+
+def plan_submission(submission: wire.Submission, stores: Stores) -> Planned:
+    """Read and plan, without storing anything.
+
+    Raises:
+        SpecError: the file has problems.
+        NotFound: the project's files were not synced.
+    """
+    overrides = Overrides(_pairs(submission.get("parameters")), _pairs(submission.get("settings")))
+    spec = load(submission["config"], submission["file"], overrides)
+    snapshot = submission.get("snapshot")
+    manifest = stores.snapshots.manifest(snapshot) if snapshot else Manifest()
+    grid = points(spec.train)
+    if len(grid) > MOST_EXPERIMENTS:
+        raise Refused(f"the grid has {len(grid)} experiments", f"at most {MOST_EXPERIMENTS} are accepted at once")
+    return Planned(spec, tuple(make_plan(spec, point, manifest) for point in grid))
+
+
+def check_room(planned: Planned, pool: Pool) -> None:
+    """Refuse what no empty pool could hold.
+
+    Raises:
+        Unreachable: no host has answered.
+        Refused: it will never fit; with the reason for each host.
+    """
+    capacities = pool.capacities()
+    if not capacities:
+        trouble = pool.trouble()
+        raise Unreachable(
+            trouble.message if trouble else "no host of the pool has answered yet",
+            trouble.hint if trouble else "try again in a few seconds",
+        )
+    reasons = misfit({job.name: job.resources for job in planned.plans[0].jobs}, capacities)
+    if reasons:
+        raise Refused(
+            f"this can never run: {'; '.join(reasons)}", "lower train.resources or the number of workers, or add a host"
+        )
+
+
+def to_store(submission: wire.Submission, planned: Planned, owner: Owner) -> Submitted:
+    """What is stored of the request.
+
+    Raises:
+        UsageError: a variable that `env` passes through was not sent along.
+    """
+    train = planned.spec.train
+    return Submitted(
+        owner=owner,
+        project=planned.spec.project,
+        config=submission["config"],
+        snapshot=submission.get("snapshot") or "",
+        plans=tuple((plan, first_jobs(plan)) for plan in planned.plans),
+        environment=_environment(submission, planned.spec),
+        notes=planned.spec.notes,
+        key=submission.get("key"),
+        concurrency=train.concurrency if is_set(train) else None,
+    )
+
+
+def _environment(submission: wire.Submission, spec: Spec) -> Environment:
+    sent = submission.get("environment") or {}
+    found: list[tuple[str, str]] = []
+    for variable in spec.train.env:
+        value = sent.get(variable.name) if variable.value is None else variable.value
+        if value is None:
+            raise UsageError(
+                f"train.env passes {variable.name} through, but it is not set", f"export {variable.name}=..."
+            )
+        found.append((variable.name, value))
+    return tuple(found)
+
+
+def _pairs(rows: list[tuple[str, str]] | None) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in rows or ())

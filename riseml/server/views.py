@@ -1,0 +1,127 @@
+"""Records as the shapes of the HTTP door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from riseml import wire
+from riseml.control.rollup import cause_of, roll_up_set
+from riseml.control.settle import signal_name
+from riseml.model import Experiment, Job
+from riseml.names import CanonicalId, experiment_name
+from riseml.states import SENTENCES, TERMINAL, State
+from riseml.storage.outputs import output_path
+from riseml.store.experiments import Detail
+
+
+def show_time(moment: datetime | None) -> str | None:
+    """RFC 3339 in UTC, whole seconds."""
+    return None if moment is None else f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def show_job(experiment: Experiment, job: Job) -> wire.Job:
+    """One job."""
+    return {
+        "id": f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
+        "name": job.name,
+        "state": job.state.value,
+        "reason": job.reason.value,
+        "message": _message(job),
+        "host": job.host,
+        "attempt": job.attempt,
+        "exit_code": job.exit_code,
+        "signal": signal_name(job.exit_code),
+        "oom": job.oom,
+        "cpus": job.resources.cpus,
+        "mem_mib": job.resources.mem,
+        "gpus": job.resources.gpus,
+        "started_at": show_time(job.started_at),
+        "ended_at": show_time(job.ended_at),
+    }
+
+
+def _message(job: Job) -> str:
+    if job.ending is not None and job.state not in TERMINAL:
+        return f"Being stopped. {SENTENCES[job.ending]}"
+    return job.message or SENTENCES[job.reason]
+
+
+def show_experiment(
+    detail: Detail, output: Path, wanted: CanonicalId | None = None, last_lines: Sequence[str] = ()
+) -> wire.Experiment:
+    """One experiment; with `wanted`, only the jobs that it names."""
+    experiment = detail.experiment
+    plan = experiment.plan
+    jobs = [job for job in experiment.jobs if wanted is None or wanted.names(job.name)]
+    return {
+        "id": experiment_name(experiment.number, experiment.sub),
+        "user": experiment.owner.user,
+        "project": experiment.project,
+        "type": "experiment",
+        "state": experiment.state.value,
+        "reason": experiment.reason.value,
+        "message": experiment.message or SENTENCES[experiment.reason],
+        "cause": cause_of(experiment),
+        "last_lines": list(last_lines),
+        "created_at": show_time(experiment.created_at) or "",
+        "started_at": show_time(experiment.started_at),
+        "ended_at": show_time(experiment.ended_at),
+        "image": plan.image.base,
+        "framework": plan.framework,
+        "parameters": dict(plan.parameters),
+        "output": str(output_path(output, experiment)),
+        "exit_code": exit_code_of(experiment),
+        "closed": experiment.closed,
+        "jobs": [show_job(experiment, job) for job in jobs],
+        "experiments": [],
+        "notes": list(detail.notes),
+    }
+
+
+def show_set(details: tuple[Detail, ...], output: Path) -> wire.Experiment:
+    """A whole set, its members inside."""
+    members = [show_experiment(detail, output) for detail in details]
+    experiments = [detail.experiment for detail in details]
+    state, reason = roll_up_set(experiments)
+    first = experiments[0]
+    ended = [experiment.ended_at for experiment in experiments if experiment.ended_at is not None]
+    started = [experiment.started_at for experiment in experiments if experiment.started_at is not None]
+    return {
+        **members[0],
+        "id": str(first.number),
+        "type": "set",
+        "state": state.value,
+        "reason": reason.value,
+        "message": SENTENCES[reason],
+        "cause": None,
+        "started_at": show_time(min(started, default=None)),
+        "ended_at": show_time(max(ended)) if len(ended) == len(experiments) else None,
+        "parameters": {},
+        "output": str(output_path(output, first).parent),
+        "exit_code": 0 if state is State.FINISHED else None,
+        "closed": all(experiment.closed for experiment in experiments),
+        "jobs": [],
+        "experiments": members,
+    }
+
+
+def show_all(details: Iterable[Detail], output: Path) -> list[wire.Experiment]:
+    """Experiments in order, the members of a set together in their set."""
+    groups: dict[tuple[str, int], list[Detail]] = {}
+    for detail in details:
+        groups.setdefault((detail.experiment.owner.user, detail.experiment.number), []).append(detail)
+    return [
+        show_experiment(group[0], output) if group[0].experiment.set_id is None else show_set(tuple(group), output)
+        for group in groups.values()
+    ]
+
+
+def exit_code_of(experiment: Experiment) -> int | None:
+    """The exit code of the job that decided, None while there is none."""
+    verdict = experiment.verdict
+    for job in experiment.jobs:
+        if verdict is not None and job.name == verdict.job:
+            return job.exit_code
+    return None

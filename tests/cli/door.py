@@ -1,0 +1,240 @@
+"""A server for tests: the real HTTP door on a real unix socket, with answers that a test sets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from riseml import __version__, wire
+
+NOW = "2026-08-31T07:23:46Z"
+
+
+class Cut(Exception):
+    """Ends a stream in the middle of its body."""
+
+
+def make_job(identity: str, **changes: Any) -> wire.Job:
+    job = {
+        "id": identity,
+        "name": identity.partition(".")[2],
+        "state": "RUNNING",
+        "reason": "RUNNING",
+        "message": "",
+        "host": "local",
+        "attempt": 1,
+        "exit_code": None,
+        "signal": None,
+        "oom": False,
+        "cpus": 0.5,
+        "mem_mib": 1024,
+        "gpus": 0,
+        "started_at": NOW,
+        "ended_at": None,
+    }
+    return job | changes  # type: ignore[return-value]
+
+
+def make_experiment(identity: str = "4", **changes: Any) -> wire.Experiment:
+    experiment = {
+        "id": identity,
+        "user": "paul",
+        "project": "ai-toaster",
+        "type": "experiment",
+        "state": "RUNNING",
+        "reason": "RUNNING",
+        "message": "",
+        "cause": None,
+        "last_lines": [],
+        "created_at": NOW,
+        "started_at": NOW,
+        "ended_at": None,
+        "image": "tensorflow/tensorflow:2.21.0",
+        "framework": "tensorflow",
+        "parameters": {},
+        "output": f"/output/paul/ai-toaster/{identity}",
+        "exit_code": None,
+        "closed": False,
+        "jobs": [make_job(f"{identity}.master"), make_job(f"{identity}.worker.1")],
+        "experiments": [],
+        "notes": [],
+    }
+    return experiment | changes  # type: ignore[return-value]
+
+
+def line(text: str, number: int = 0, job: str = "4.master") -> dict[str, Any]:
+    return {"type": "line", "cursor": str(number), "id": job, "time": NOW, "stream": "stdout", "text": text}
+
+
+def state(name: str, number: int = 0, job: str = "4.master", **changes: Any) -> dict[str, Any]:
+    entry = {"type": "state", "cursor": str(number), "id": job, "time": NOW, "state": name, "reason": name}
+    return entry | {"sentence": name.capitalize(), "message": "", "exit_code": None} | changes
+
+
+def end(name: str = "FINISHED", number: int = 99, **changes: Any) -> dict[str, Any]:
+    entry = {"type": "end", "cursor": str(number), "id": "4", "state": name, "exit_code": 0, "reason": "COMPLETED"}
+    return entry | {"message": "Completed", "cause": None} | changes
+
+
+@dataclass
+class Door:
+    """What the server knows, and what it was asked.
+
+    `answers` replaces the answer to a `METHOD /path`, `lost` lets it break in the middle, once; with `hold` a log stays
+    open at its end.
+    """
+
+    home: Path
+    experiments: dict[str, wire.Experiment] = field(default_factory=dict)
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    cuts: list[int] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    hold: bool = False
+    snapshots: dict[str, bytes] = field(default_factory=dict)
+    answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    headers: dict[str, str] = field(default_factory=dict)
+    bodies: list[Any] = field(default_factory=list)
+    server: dict[str, Any] = field(default_factory=dict)
+
+    def reset(self) -> None:
+        """Forget everything."""
+        for name in ("experiments", "entries", "cuts", "lost", "snapshots", "answers", "asked", "bodies"):
+            getattr(self, name).clear()
+        self.hold = False
+        self.server = {"version": __version__, "id": "s", "pid": 7, "started_at": NOW, "home": str(self.home)}
+        self.server |= {"executor": "docker", "note": "", "engine": "unix:///var/run/docker.sock", "active": 0}
+
+    def refuse(self, route: str, kind: str, message: str, **more: Any) -> None:
+        """Let a route answer with a failure."""
+        status = more.pop("status", 400)
+        body = {"kind": kind, "message": message, "hint": "do this", "exit_code": 2} | more
+        self.answers[route] = (status, {"error": body})
+
+    async def serve(self, request: Request) -> Response:
+        """Any request."""
+        path = request.url.path.removeprefix("/v1")
+        self.asked.append(f"{request.method} {path}" + (f"?{request.url.query}" if request.url.query else ""))
+        self.headers = dict(request.headers)
+        body = await request.body()
+        if f"{request.method} {path}" in self.lost:
+            self.lost.remove(f"{request.method} {path}")
+            return StreamingResponse(_half())
+        if found := self.answers.get(f"{request.method} {path}"):
+            status, answer = found
+            return Response(answer, status) if isinstance(answer, str) else JSONResponse(answer, status)
+        return self._answer(request, path.strip("/").split("/"), body)
+
+    def _answer(self, request: Request, parts: list[str], body: bytes) -> Response:
+        match request.method, parts:
+            case "GET", ["server"] | ["system"]:
+                return JSONResponse(self.server if parts[0] == "server" else {"server": self.server, "hosts": HOSTS})
+            case "HEAD", ["snapshots", digest]:
+                return Response(status_code=200 if digest in self.snapshots else 404)
+            case "PUT", ["snapshots", digest]:
+                self.snapshots[digest] = body
+                return Response(status_code=201)
+            case "POST", ["experiments"]:
+                self.bodies.append(json.loads(body))
+                return JSONResponse(self.experiments.setdefault("4", make_experiment()), 201)
+            case "GET", ["experiments"]:
+                return JSONResponse({"experiments": list(self.experiments.values())})
+            case _, ["experiments", identity, *rest]:
+                return self._answer_experiment(request, identity, rest)
+        raise AssertionError(f"unexpected {request.method} {request.url}")
+
+    def _answer_experiment(self, request: Request, identity: str, rest: list[str]) -> Response:
+        found = self.experiments.get(".".join(identity.split(".")[:1]))
+        if found is None:
+            body = {"kind": "NotFound", "message": f"there is no experiment {identity}", "hint": None, "exit_code": 3}
+            return JSONResponse({"error": body}, 404)
+        if rest == ["logs"]:
+            return StreamingResponse(self._stream(request), media_type="application/x-ndjson")
+        return JSONResponse(found)
+
+    async def _stream(self, request: Request) -> AsyncIterator[bytes]:
+        cursor = request.query_params.get("cursor")
+        known = [entry["cursor"] for entry in self.entries]
+        start = known.index(cursor) + 1 if cursor else 0
+        stop = start + self.cuts.pop(0) if self.cuts else None
+        for entry in self.entries[start:stop]:
+            yield json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+        if stop is not None:
+            yield b'{"type": "line", "cur'  # half an entry: it must not be believed
+            raise Cut
+        if self.hold:
+            await asyncio.Event().wait()
+
+
+async def _half() -> AsyncIterator[bytes]:
+    yield b'{"id": '
+    raise Cut
+
+
+HOSTS = [
+    {
+        "name": "local",
+        "state": "up",
+        "engine": "Docker 20.10.24",
+        "cpus": 2.0,
+        "mem_mib": 16384,
+        "gpus": 0,
+        "cpus_used": 0.5,
+        "mem_mib_used": 1024,
+        "gpus_used": 0,
+    }
+]
+
+
+@contextmanager
+def open_door() -> Iterator[Door]:
+    """Serve on `home/server.sock` of a new, short home."""
+    home = Path(tempfile.mkdtemp(prefix="riseml-door-"))
+    door = Door(home)
+    door.reset()
+    methods = ["GET", "POST", "PUT", "HEAD"]
+    app = Starlette(routes=[Route("/{path:path}", door.serve, methods=methods)])
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(home / "server.sock"))
+        listening.listen(16)
+        config = uvicorn.Config(
+            app, log_config=None, log_level="critical", lifespan="off", ws="none", timeout_graceful_shutdown=1
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            yield door
+        finally:
+            server.should_exit = True
+            thread.join()
+            shutil.rmtree(home, ignore_errors=True)
+
+
+LOST = "Lost the riseml server; connecting again. The experiment goes on.\n"
+"""What is said once when a server is lost."""
+
+
+def finish(door: Door, *, state_name: str = "FINISHED", **ending: object) -> None:
+    door.experiments["4"] = make_experiment(notes=["a note"])
+    door.entries = [
+        state("RUNNING", 1, job="4"),
+        line("hello", 2),
+        line("from a worker", 3, job="4.worker.1"),
+        end(state_name, 4, **ending),
+    ]
