@@ -1,0 +1,99 @@
+"""`python -m benchmarks [--quick] [--json FILE] [BENCH ...]`: measure, print the table, keep the figures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from importlib import import_module
+from pathlib import Path
+
+from docker.errors import DockerException
+
+from benchmarks import machine, peers
+from benchmarks.common import Bar, Context, Report, bar_lines, report_lines, say
+from benchmarks.engine import BASE, Engine
+
+BENCHES = ("start", "end", "whole_run", "cli", "logs", "sync", "training", "scale", "process")
+_DEFAULT = Path("build/benchmarks.json")
+
+
+def main() -> int:
+    asked = _parse()
+    url = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+    engine = Engine(url)
+    engine.image_id(BASE)  # fails at once, and says why
+    machine.compile_bytecode()
+    peers.make_compose()
+    facts = machine.facts(engine) | {"compose": peers.compose_version(), "torchx": peers.torchx_version()}
+    folder = Path(tempfile.mkdtemp(prefix="riseml-bench-"))
+    begun = time.monotonic()
+    try:
+        context = Context(url, folder, peers.make_environment(), asked.quick)
+        reports = {name: _measure(name, context) for name in asked.benches or BENCHES}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    facts |= {
+        "minutes": round((time.monotonic() - begun) / 60, 1),
+        "load_after": os.getloadavg()[0],
+        "quick": asked.quick,
+    }
+    print("\n".join(line for name, report in reports.items() for line in (*report_lines(name, report), "")))
+    print("\n".join(bar_lines(reports)))
+    print(f"\n{facts['minutes']} minutes on {facts['cpus']} cores, load before: {facts['load_before']:.1f}")
+    _keep(asked.json, {"machine": facts, "benches": {name: report.to_json() for name, report in reports.items()}})
+    return 0
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"of {', '.join(BENCHES)}; all without one")
+    parser.add_argument("--quick", action="store_true", help="a smoke test: each once and small")
+    parser.add_argument("--json", type=Path, default=_DEFAULT, help=f"where the figures go: {_DEFAULT}")
+    asked = parser.parse_args()
+    if unknown := sorted(set(asked.benches) - set(BENCHES)):
+        parser.error(f"there is no bench {', '.join(unknown)}")
+    return asked
+
+
+def _measure(name: str, context: Context) -> Report:
+    """One bench in a folder of its own; one that fails is told of and does not end the others."""
+    folder = context.folder / name
+    folder.mkdir()
+    begun = time.monotonic()
+    say(f"{name}:")
+    try:
+        report: Report = import_module(f"benchmarks.{name}").run(
+            Context(context.engine, folder, context.bench_python, context.quick)
+        )
+    except Exception as error:  # noqa: BLE001  # the others are measured all the same
+        traceback.print_exc()
+        why = str(error).splitlines() or [type(error).__name__]
+        report = Report(bars=[Bar("it runs", "", None, f"the bench itself failed: {why[0]}")])
+    finally:
+        _clean_up(context.engine, folder)
+    say(f"{name}: {time.monotonic() - begun:.0f} s")
+    return report
+
+
+def _clean_up(engine: str, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        Engine(engine).clean_up()
+    except (DockerException, OSError) as error:
+        say(f"something may be left on the engine: {error}")
+
+
+def _keep(path: Path, found: dict[str, object]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(f"figures: {path}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

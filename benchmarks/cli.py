@@ -1,0 +1,86 @@
+"""The command line: each command's wall time with a warm server, a cold server's start, and what is imported."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks.common import Bar, Context, Measure, Once, Report, at_most, interleave, measures
+from benchmarks.engine import BASE
+from benchmarks.gang import make_project
+from benchmarks.home import COMMAND, Home
+
+_WALL = "wall time"
+_BARS = {"--help": 0.150, "validate": 0.200, "status": 0.250, "logs": 0.250}
+_COLD = 1.5
+_SINGLE = {"image": BASE, "resources": {"cpus": 0.05, "mem": "64MiB"}, "run": "seq 1000"}
+# What only one side of the house, or only some commands, may import.
+_HEAVY = {
+    "--help": ("httpx", "yaml", "jsonschema", "docker", "requests", "sqlalchemy", "fastapi", "pydantic", "rich"),
+    "validate": ("httpx", "docker", "requests", "sqlalchemy", "fastapi", "pydantic", "uvicorn", "rich"),
+    "status": ("docker", "requests", "sqlalchemy", "fastapi", "pydantic", "uvicorn", "jsonschema", "rich"),
+    "logs": ("docker", "requests", "sqlalchemy", "fastapi", "pydantic", "uvicorn", "jsonschema", "rich"),
+}
+
+
+def run(context: Context) -> Report:
+    report = Report()
+    project = make_project(context, _SINGLE)
+    with Home(context) as home:
+        experiment = home.train(project)
+        home.wait_closed(experiment)
+        words = {"--help": ["--help"], "validate": ["validate"], "status": ["status"], "logs": ["logs", experiment]}
+        contenders: dict[str, Once] = {"python -c pass": lambda turn: _bare(home)}
+        for name in _BARS:
+            contenders[f"riseml {name}"] = _command(home, words[name], project)
+        found = interleave(context.rounds(20, 3), contenders, skip=1)
+        report.add(_WALL, *measures(found, _WALL, "ms"))
+        for name, limit in _BARS.items():
+            value = Measure(name, tuple(found[f"riseml {name}"][_WALL])).median
+            report.bars.append(at_most(f"riseml {name}", value, limit, "ms", "see its imports with -X importtime"))
+        imports = {name: _imports(home, words[name], project) for name in _BARS}
+        cold = [_cold(home, project) for _ in range(context.rounds(5, 1))]
+    report.add("cold start of the server", Measure("riseml status", tuple(cold)))
+    report.bars.append(at_most("cold server start", Measure("", tuple(cold)).median, _COLD))
+    for name, modules in imports.items():
+        heavy = sorted({module.split(".")[0] for module in modules} & set(_HEAVY[name]))
+        slow = ", ".join(f"{module} {micros / 1000:.0f} ms" for module, micros in _slowest(modules))
+        report.notes.append(f"riseml {name} imports {len(modules)} modules; the slowest alone: {slow}")
+        report.bars.append(Bar(f"riseml {name} imports nothing that it does not need", _named(heavy), not heavy))
+    return report
+
+
+def _named(heavy: list[str]) -> str:
+    return f"it imports {', '.join(heavy)}" if heavy else "proved by -X importtime"
+
+
+def _command(home: Home, words: list[str], project: Path) -> Once:
+    return lambda turn: {_WALL: home.run(*words, cwd=project).seconds}
+
+
+def _bare(home: Home) -> Mapping[str, float]:
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "pass"], env=home.environ, check=True)
+    return {_WALL: time.perf_counter() - begun}
+
+
+def _cold(home: Home, project: Path) -> float:
+    """The first command, which finds no server: it starts one and has its answer."""
+    home.stop()
+    return home.run("status", cwd=project).seconds
+
+
+def _imports(home: Home, words: list[str], project: Path) -> dict[str, int]:
+    """Every imported module with its own microseconds."""
+    command = [sys.executable, "-X", "importtime", COMMAND, *words]
+    told = subprocess.run(command, cwd=project, env=home.environ, capture_output=True, text=True, check=True).stderr
+    rows = re.findall(r"^import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)$", told, re.MULTILINE)
+    return {module: int(micros) for micros, module in rows}
+
+
+def _slowest(modules: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(modules.items(), key=lambda pair: -pair[1])[:3]

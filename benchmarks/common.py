@@ -1,0 +1,207 @@
+"""What every bench shares: rounds that interleave, medians with their spread, bars with their verdicts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+UNITS = {"ms": 1000.0, "s": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a bench is given. `folder` is its own and is removed afterwards; `quick` asks for a smoke test."""
+
+    engine: str
+    folder: Path
+    bench_python: Path | None  # of the peers' environment; None: it could not be made
+    quick: bool = False
+
+    def rounds(self, full: int, quick: int = 1) -> int:
+        """How often something is repeated."""
+        return quick if self.quick else full
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What was measured of one contender. Times are kept in seconds and shown in `unit`."""
+
+    name: str
+    values: tuple[float, ...]
+    unit: str = "s"
+    note: str = ""
+
+    @property
+    def median(self) -> float:
+        return percentile(self.values, 0.5)
+
+    def shown(self, share: float) -> str:
+        """A percentile with its unit."""
+        return show(percentile(self.values, share), self.unit)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "unit": "s" if self.unit in UNITS else self.unit,
+            "note": self.note,
+            "values": [round(value, 6) for value in self.values],
+            "median": round(self.median, 6) if self.values else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar of the plan: what was asked, the figure, the verdict. `cause`: why it falls short, when it does."""
+
+    what: str
+    figure: str
+    passed: bool | None  # None: it could not be measured
+    cause: str = ""
+
+    @property
+    def verdict(self) -> str:
+        return {True: "pass", False: "falls short", None: "not measured"}[self.passed]
+
+    def to_json(self) -> dict[str, Any]:
+        cause = "" if self.passed else self.cause
+        return {"what": self.what, "figure": self.figure, "verdict": self.verdict, "cause": cause}
+
+
+@dataclass(slots=True)
+class Report:
+    """What a bench found. The first measure of a group is what the others are compared with."""
+
+    groups: dict[str, list[Measure]] = field(default_factory=dict)
+    bars: list[Bar] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, group: str, *measures: Measure) -> None:
+        self.groups.setdefault(group, []).extend(measures)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "groups": {name: [measure.to_json() for measure in group] for name, group in self.groups.items()},
+            "bars": [bar.to_json() for bar in self.bars],
+            "notes": self.notes,
+        }
+
+
+Once = Callable[[int], Mapping[str, float]]
+"""One run of a contender: it is told the number of the round and says what it measured, by name."""
+
+
+def interleave(rounds: int, contenders: Mapping[str, Once], skip: int = 0) -> dict[str, dict[str, list[float]]]:
+    """A B C, B C A, C A B, ...: so that a slow moment of the machine, or an order, favours nobody.
+
+    Args:
+        rounds: how often each runs.
+        contenders: what runs, by name.
+        skip: rounds before these, which warm everybody's caches and are thrown away.
+
+    Returns:
+        What each measured, by contender and by measure.
+    """
+    names = list(contenders)
+    found: dict[str, dict[str, list[float]]] = {name: {} for name in names}
+    for turn in range(-skip, rounds):
+        for position in range(len(names)):
+            name = names[(turn + position) % len(names)]
+            say(f"  round {turn + 1}/{rounds}: {name}" if turn >= 0 else f"  warming up: {name}")
+            for measure, value in contenders[name](turn).items():
+                if turn >= 0:
+                    found[name].setdefault(measure, []).append(value)
+    return found
+
+
+def measures(found: Mapping[str, Mapping[str, Sequence[float]]], measure: str, unit: str = "s") -> list[Measure]:
+    """One measure of every contender that has it."""
+    return [Measure(name, tuple(kinds[measure]), unit) for name, kinds in found.items() if measure in kinds]
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Between the two nearest values; NaN of nothing."""
+    if not values:
+        return float("nan")
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def median(values: Sequence[float]) -> float:
+    return percentile(values, 0.5)
+
+
+def at_most(what: str, figure: float, limit: float, unit: str = "s", cause: str = "") -> Bar:
+    """A bar for a figure that must not be above `limit`."""
+    shown = f"{show(figure, unit)} of {show(limit, unit)}"
+    return Bar(what, shown, None if figure != figure or limit != limit else figure <= limit, cause)
+
+
+def at_least(what: str, figure: float, limit: float, unit: str = "%", cause: str = "") -> Bar:
+    """A bar for a figure that must not be below `limit`."""
+    shown = f"{show(figure, unit)} of {show(limit, unit)}"
+    return Bar(what, shown, None if figure != figure else figure >= limit, cause)
+
+
+def ahead(what: str, ours: float, theirs: Mapping[str, float], unit: str = "s", cause: str = "") -> Bar:
+    """A bar for being quicker than every peer that could be had."""
+    known = {name: value for name, value in theirs.items() if value == value}
+    shown = ", ".join([f"riseml {show(ours, unit)}", *(f"{name} {show(value, unit)}" for name, value in known.items())])
+    return Bar(what, shown, all(ours < value for value in known.values()) if known else None, cause)
+
+
+def show(value: float, unit: str) -> str:
+    """A number as people read it."""
+    if value != value:
+        return "-"
+    scaled = value * UNITS.get(unit, 1.0)
+    digits = 0 if abs(scaled) >= 100 or unit == "count" else 1 if abs(scaled) >= 10 else 2
+    return f"{scaled:,.{digits}f}" if unit == "count" else f"{scaled:,.{digits}f} {unit}"
+
+
+def table(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Left-aligned columns, two blanks between them."""
+    cells = [list(row) for row in rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))] if cells else []
+    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+
+
+def report_lines(name: str, report: Report) -> list[str]:
+    """A report as a table: every measure, its spread and its ratio to the first of its group."""
+    lines = [f"== {name}"]
+    for group, found in report.groups.items():
+        rows: list[Sequence[str]] = [(group, "median", "middle half", "99th", "n", "ratio", "")]
+        first = found[0].median if found else float("nan")
+        for measure in found:
+            ratio = measure.median / first if first and measure.values else float("nan")
+            spread = f"{measure.shown(0.25)} - {measure.shown(0.75)}" if len(measure.values) > 1 else ""
+            high = measure.shown(0.99) if len(measure.values) >= 20 else ""
+            shown = "-" if ratio != ratio else f"{ratio:.2f}"
+            rows.append(
+                (f"  {measure.name}", measure.shown(0.5), spread, high, str(len(measure.values)), shown, measure.note)
+            )
+        lines += [*table(rows), ""]
+    lines += [f"note: {note}" for note in report.notes]
+    return lines
+
+
+def bar_lines(reports: Mapping[str, Report]) -> list[str]:
+    """Every bar with its figure and its verdict."""
+    rows: list[Sequence[str]] = [("bench", "bar", "figure", "verdict")]
+    causes: list[str] = []
+    for name, report in reports.items():
+        for bar in report.bars:
+            rows.append((name, bar.what, bar.figure, bar.verdict))
+            if not bar.passed and bar.cause:
+                causes.append(f"{name}: {bar.what}: {bar.cause}")
+    return [*table(rows), *(["", "Why:"] if causes else []), *(f"  {cause}" for cause in causes)]
+
+
+def say(text: str) -> None:
+    """Progress, beside the results."""
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,159 @@
+"""The end: from the master's exit to the ps container gone, against somebody who waits for it with `docker kill`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import peers
+from benchmarks.common import Context, Measure, Once, Report, at_most, interleave, measures, median, percentile, say
+from benchmarks.engine import Engine, News
+from benchmarks.gang import ByHand, Compose, make_project, riseml_train
+from benchmarks.home import Home
+
+# Ends when it is told to: the others have settled by then. A ps never ends by itself.
+_MASTER = "while [ ! -e {folder}/go ]; do sleep 0.05; done"
+_PS = "exec sleep 600"
+_OVERHEAD, _WORST = 0.100, 0.250
+_DEAD, _GONE = "the ps has ended", "the ps container is removed"
+HAND, RISEML, COMPOSE = "docker kill by hand", "riseml", "docker-compose"
+_CAUSE = (
+    "between the master's exit and the ps's signal stand one look at the engine, the master's log read to its end,"
+    " the verdict written to disk (each with a flush), and the same again for the removal"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """What every contender needs."""
+
+    engine: Engine
+    news: News
+    folder: Path
+
+    def time(self, master: str, ps: str, go: Path, react: Callable[[], None]) -> Mapping[str, float]:
+        """Tell the master to end; the two times from its exit on, by the engine's clock."""
+        go.touch()
+        died = self.news.wait(master, "die")
+        react()
+        dead, gone = self.news.wait(ps, "die"), self.news.wait(ps, "destroy")
+        return {_DEAD: dead - died, _GONE: gone - died}
+
+
+def run(context: Context) -> Report:
+    report = Report()
+    engine = Engine(context.engine)
+    news = News(engine)
+    with Home(context) as home:
+        scene = _Scene(engine, news, context.folder)
+        ours = _Riseml(home, scene, make_project(context, _train()))
+        hand = _Hand(scene, context.folder / "hand")
+        found = _measure(context, ours.once, hand.once)
+        hand.close()
+    if peers.compose_version():
+        found[COMPOSE] = _measure_compose(context, scene)
+    else:
+        report.notes.append(f"{COMPOSE}: not measured, it cannot be had here")
+    report.notes.append("TorchX: never ends the others; a ps would run until somebody removes it")
+    for name in (_DEAD, _GONE):
+        report.add(f"{name}, from the master's exit on", *measures(found, name))
+        overhead = [value - median(found[HAND][name]) for value in found[RISEML][name]]
+        report.add(f"{name}: over `{HAND}`", Measure("overhead", tuple(overhead), "ms"))
+        runs = f"over {len(overhead)} runs"
+        report.bars += [
+            at_most(f"{name}: overhead at the median, {runs}", median(overhead), _OVERHEAD, "ms", _CAUSE),
+            at_most(f"{name}: overhead at the 99th percentile", percentile(overhead, 0.99), _WORST, "ms", _CAUSE),
+        ]
+    news.close()
+    return report
+
+
+def _measure(context: Context, ours: Once, by_hand: Once) -> dict[str, dict[str, list[float]]]:
+    """A hundred runs of riseml; every fourth beside one by hand, whose times lie close together."""
+
+    found: dict[str, dict[str, list[float]]] = {HAND: {}, RISEML: {}}
+    ours(-1)
+    by_hand(-1)
+    for turn in range(context.rounds(100, 3)):
+        say(f"  run {turn + 1}") if turn % 10 == 0 else None
+        for name, once in ((RISEML, ours), (HAND, by_hand)):
+            if name == RISEML or turn % 4 == 0:
+                for measure, value in once(turn).items():
+                    found[name].setdefault(measure, []).append(value)
+    return found
+
+
+def _train() -> dict[str, object]:
+    return riseml_train({"master": _MASTER.format(folder="/output"), "ps-1": _PS})
+
+
+@dataclass(frozen=True, slots=True)
+class _Riseml:
+    home: Home
+    scene: _Scene
+    project: Path
+
+    def once(self, turn: int) -> Mapping[str, float]:
+        experiment = self.home.train(self.project)
+        self.home.wait_jobs(experiment, "RUNNING", 2)
+        ids = {row["Labels"]["io.riseml.job"]: row["Id"] for row in self.home.containers(experiment)}
+        output = Path(self.home.get(f"/experiments/{experiment}")["output"])
+        found = self.scene.time(ids["master"], ids["ps.1"], output / "go", lambda: None)
+        self.home.wait_closed(experiment)
+        return found
+
+
+class _Hand:
+    """Somebody who watches the engine's events and kills the ps at once: no thought, nothing written down."""
+
+    def __init__(self, scene: _Scene, folder: Path) -> None:
+        self._scene = scene
+        self._folder = folder
+        self._engine = scene.engine
+        self._network = scene.engine.network("end")
+
+    def once(self, turn: int) -> Mapping[str, float]:
+        self._folder.mkdir()
+        hand = ByHand(self._engine, "end-jobs", [f"{self._folder}:/output"])
+        ids = hand.start({"master": _MASTER.format(folder="/output"), "ps-1": _PS}, self._network)
+        ps = ids["ps-1"]
+
+        def react() -> None:
+            self._engine.api.kill(ps, "SIGTERM")
+            self._scene.news.wait(ps, "die")
+            self._engine.api.remove_container(ps, v=True)
+
+        found = self._scene.time(ids["master"], ps, self._folder / "go", react)
+        hand.remove()
+        shutil.rmtree(self._folder)
+        return found
+
+    def close(self) -> None:
+        self._engine.api.remove_network(self._network)
+
+
+def _measure_compose(context: Context, scene: _Scene) -> dict[str, list[float]]:
+    jobs = {"master": _MASTER.format(folder="/code"), "ps-1": _PS}
+    compose = Compose(context, jobs)
+    found = interleave(context.rounds(4), {COMPOSE: lambda turn: _compose(compose, scene)})
+    return found[COMPOSE]
+
+
+def _compose(compose: Compose, scene: _Scene) -> Mapping[str, float]:
+    """`up --abort-on-container-exit`, then `down`, which removes what has ended."""
+    go = compose.folder / "go"
+    go.unlink(missing_ok=True)
+    process = compose.spawn("up", "--abort-on-container-exit")
+    scene.engine.wait_running(compose.label, 2)
+    ids = {
+        row["Labels"]["com.docker.compose.service"]: row["Id"]
+        for row in scene.engine.api.containers(filters={"label": compose.label})
+    }
+
+    def react() -> None:
+        process.wait()
+        compose.run("down")
+
+    return scene.time(ids["master"], ids["ps-1"], go, react)

@@ -1,0 +1,163 @@
+"""riseml itself: a home with its server, the command as a user types it, and what its API says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+
+from benchmarks.common import Context
+from benchmarks.engine import Engine, poll
+from benchmarks.machine import environ
+
+COMMAND = str(Path(sys.executable).parent / "riseml")
+_DEADLINE = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A command that ended: its wall time and what it printed."""
+
+    seconds: float
+    code: int
+    out: str
+
+
+class Home:
+    """One RISEML_HOME; the server is started by the first command, and stopped at the end."""
+
+    def __init__(self, context: Context, name: str = "home", **variables: str) -> None:
+        self.folder = context.folder / name
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.engine = Engine(context.engine)
+        self.environ = environ(RISEML_HOME=str(self.folder), DOCKER_HOST=context.engine, **variables)
+        self._server: dict[str, Any] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if (self.folder / "server.sock").exists():
+            identity = self.server()["id"]
+            self.run("server", "stop")
+            if self.environ.get("RISEML_EXECUTOR") != "process":
+                self.engine.remove(f"io.riseml.server={identity}")
+
+    def stop(self) -> None:
+        """End the server; the next command starts another one."""
+        self.run("server", "stop")
+        self._server = None
+
+    def run(self, *words: str, cwd: Path | None = None, codes: tuple[int, ...] = (0,)) -> Done:
+        """A command, from its start to its end.
+
+        Raises:
+            RuntimeError: it ended with another exit code; with its last words.
+        """
+        begun = time.perf_counter()
+        ended = subprocess.run(
+            [COMMAND, *words], cwd=cwd or self.folder, env=self.environ, capture_output=True, timeout=_DEADLINE
+        )
+        seconds = time.perf_counter() - begun
+        if ended.returncode not in codes:
+            said = (ended.stdout + ended.stderr).decode(errors="replace")[-2000:]
+            raise RuntimeError(f"riseml {' '.join(words)}: exit code {ended.returncode}\n{said}")
+        return Done(seconds, ended.returncode, ended.stdout.decode(errors="replace"))
+
+    def spawn(self, *words: str, cwd: Path | None = None) -> subprocess.Popen[bytes]:
+        """A command that goes on; its output comes through a pipe."""
+        return subprocess.Popen(
+            [COMMAND, *words],
+            cwd=cwd or self.folder,
+            env=self.environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def train(self, project: Path) -> str:
+        """Start an experiment in the background; its id."""
+        return str(json.loads(self.run("train", "-d", "--json", cwd=project).out.splitlines()[0])["id"])
+
+    @contextmanager
+    def client(self) -> Iterator[httpx.Client]:
+        transport = httpx.HTTPTransport(uds=str(self.folder / "server.sock"))
+        with httpx.Client(transport=transport, base_url="http://riseml/v1", timeout=60) as client:
+            yield client
+
+    def get(self, path: str, **params: Any) -> Any:
+        with self.client() as client:
+            return client.get(path, params=params).raise_for_status().json()
+
+    def server(self) -> dict[str, Any]:
+        """Who answers; remembered, for the id and the process do not change while it runs."""
+        if self._server is None:
+            self._server = dict(self.get("/server"))
+        return self._server
+
+    def label(self, experiment: str) -> str:
+        """The engine's label of this experiment's containers; its key is its number in a store of one user."""
+        return f"io.riseml.experiment={experiment}"
+
+    def containers(self, experiment: str, *, running: bool = True) -> list[dict[str, Any]]:
+        labels = [f"io.riseml.server={self.server()['id']}", self.label(experiment)]
+        return list(self.engine.api.containers(all=not running, filters={"label": labels}))
+
+    def wait_jobs(self, experiment: str, state: str, jobs: int) -> float:
+        """When so many jobs had this state, as a client that follows the log hears of it."""
+        seen: set[str] = set()
+        with self.client() as client, client.stream("GET", f"/experiments/{experiment}/logs") as answer:
+            for line in answer.iter_lines():
+                entry = json.loads(line)
+                if entry["type"] == "end":
+                    break
+                if entry["type"] == "state" and entry["state"] == state and "." in entry["id"]:
+                    if not entry["id"].endswith(".build"):
+                        seen.add(entry["id"])
+                    if len(seen) >= jobs:
+                        return time.time()
+        raise RuntimeError(f"experiment {experiment} ended before {jobs} jobs were {state}")
+
+    def wait_closed(self, experiment: str) -> dict[str, Any]:
+        """The experiment, once nothing of it is left."""
+
+        def look() -> dict[str, Any] | None:
+            found = self.get(f"/experiments/{experiment}")
+            return found if found["closed"] else None
+
+        return dict(poll(f"experiment {experiment} is closed", look, 90, 0.05))
+
+    def kill(self, experiment: str) -> None:
+        """End it and wait until nothing of it is left."""
+        with self.client() as client:
+            client.post(f"/experiments/{experiment}/kill").raise_for_status()
+        self.wait_closed(experiment)
+
+
+def write_project(folder: Path, train: Mapping[str, Any], files: Mapping[str, str] | None = None) -> Path:
+    """A project folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in {"riseml.yml": json.dumps({"project": "bench", "train": train}), **(files or {})}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def memory(pid: int, field: str = "VmRSS") -> float:
+    """MiB of a process: VmRSS now, VmHWM at its highest; 0 for one that has ended."""
+    text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return max((int(line.split()[1]) / 1024 for line in text.splitlines() if line.startswith(field)), default=0.0)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,216 @@
+"""Logs: a million lines of one job, live, out of `docker logs -f` and out of riseml; then twenty readers at once."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.common import Bar, Context, Measure, Once, Report, at_least, interleave, median, say, show
+from benchmarks.engine import BASE, News
+from benchmarks.gang import ByHand, make_project
+from benchmarks.home import Home, memory
+
+_LINES, _MANY, _READERS, _EACH = 250_000, 1_000_000, 20, 25_000
+_SHARE = 70.0  # percent
+_MOST_MEMORY = 150.0  # MiB
+_RATE, _LOST, _SERVER, _CLIENT = "lines a second", "lost", "the server's memory", "the reader's memory"
+DOCKER, TRAIN, LOGS = "docker logs -f", "riseml train", "riseml logs -f"
+_MARK = b" of the run: "
+_NUMBER = re.compile(rb"step (\d+) of")
+_WHY_LOST = "an Engine before 23 ends the stream of a container that has ended, also when the reader is behind"
+_CAUSE = (
+    "every line is taken apart and put together again five times in Python: the engine's frame, the store's record,"
+    " the merged stream's JSON, the reader's JSON, the line on the terminal"
+)
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads a pipe to its end: what came, and when the last wanted line was there."""
+
+    wanted: int
+    chunks: list[bytes] = field(default_factory=list)
+    found: int = 0
+    last_at: float = float("nan")
+    peak: float = 0.0  # MiB of the process at the other end
+
+    def read(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None, "it has a pipe"
+        looked = 0.0
+        while chunk := os.read(process.stdout.fileno(), 1 << 20):
+            self.chunks.append(chunk)
+            fresh = chunk.count(_MARK)
+            self.found += fresh
+            if fresh:
+                self.last_at = time.time()
+            if time.monotonic() > looked + 0.1:
+                looked = time.monotonic()
+                self.peak = max(self.peak, memory(process.pid, "VmHWM"))
+        process.wait()
+
+    def rate(self, begun: float) -> float:
+        """Lines a second, from the start of the job to the last line that came."""
+        return self.found / (self.last_at - begun)
+
+    def check(self) -> None:
+        """Every line once, in its order.
+
+        Raises:
+            RuntimeError: a line is lost, repeated or in the wrong place.
+        """
+        numbers = [int(number) for number in _NUMBER.findall(b"".join(self.chunks))]
+        if numbers != list(range(1, self.wanted + 1)):
+            raise RuntimeError(f"{len(numbers)} lines came of {self.wanted}, or not in their order")
+
+
+def run(context: Context) -> Report:
+    report = Report()
+    count = context.rounds(_LINES, _LINES // 10)
+    with Home(context) as home:
+        news = News(home.engine)
+        project = make_project(context, _train(count))
+        network = home.engine.network("logs")
+        contenders: dict[str, Once] = {
+            DOCKER: lambda turn: _docker(ByHand(home.engine, "logs-jobs"), network, count),
+            TRAIN: lambda turn: _riseml(home, news, project, count, detached=False),
+            LOGS: lambda turn: _riseml(home, news, project, count, detached=True),
+        }
+        found = interleave(context.rounds(3), contenders)
+        many = context.rounds(_MANY, count)
+        say(f"  {many:,} lines")
+        long = _riseml(home, news, make_project(context, _train(many), "long"), many, detached=True)
+        home.engine.api.remove_network(network)
+        each = context.rounds(_EACH, _EACH // 10)
+        crowd = _crowd(home, make_project(context, _train(each, wait=True), "crowd"), each)
+        news.close()
+    report.add("live, one job", *(Measure(name, tuple(kinds[_RATE]), "count") for name, kinds in found.items()))
+    for name in (_SERVER, _CLIENT):
+        report.add(f"{name}, at its highest", *(Measure(by, tuple(found[by][name]), "MiB") for by in (TRAIN, LOGS)))
+    report.add(f"{LOGS}, {many:,} lines", Measure("lines a second", (long[_RATE],), "count"))
+    report.add(f"{LOGS}, {many:,} lines: memory", *(Measure(name, (long[name],), "MiB") for name in (_SERVER, _CLIENT)))
+    report.add(f"{_READERS} readers of {each:,} lines at once", *crowd)
+    cut = sum(lost > 0 for lost in found[DOCKER][_LOST])
+    report.notes.append(f"docker logs -f itself lost lines in {cut} of {len(found[DOCKER][_LOST])} runs; {_WHY_LOST}")
+    report.bars = _bars(found, long, many, crowd)
+    return report
+
+
+def _bars(
+    found: Mapping[str, Mapping[str, list[float]]], long: Mapping[str, float], many: int, crowd: list[Measure]
+) -> list[Bar]:
+    limit = median(found[DOCKER][_RATE])
+    bars = [
+        at_least(f"{name}: share of docker logs -f", 100 * median(found[name][_RATE]) / limit, _SHARE, cause=_CAUSE)
+        for name in (TRAIN, LOGS)
+    ]
+    highest = max(long[_SERVER], long[_CLIENT])
+    bars.append(
+        Bar(
+            f"memory is bounded, {many:,} lines",
+            f"{show(highest, 'MiB')} of {_MOST_MEMORY:.0f} MiB",
+            highest <= _MOST_MEMORY,
+        )
+    )
+    bars.append(Bar("no loss, no line twice", f"{many:,} lines in order, and so in every run", passed=True))
+    crowd_peak = crowd[1].median
+    whole = f"all complete, the server at {show(crowd_peak, 'MiB')}"
+    bars.append(Bar(f"{_READERS} readers at once", whole, crowd_peak <= 2 * _MOST_MEMORY))
+    return bars
+
+
+def _script(count: int) -> str:
+    return f"seq -f 'step %.0f of the run: loss 0.1234, accuracy 0.9876, 0.25 s' {count}"
+
+
+def _train(count: int, *, wait: bool = False) -> dict[str, object]:
+    begin = "while [ ! -e /output/go ]; do sleep 0.05; done\n" if wait else ""
+    return {"image": BASE, "resources": {"cpus": 0.05, "mem": "64MiB"}, "run": begin + _script(count)}
+
+
+def _docker(hand: ByHand, network: str, count: int) -> Mapping[str, float]:
+    begun = hand.start({"job": _script(count)}, network)["job"]
+    reader = Reader(count)
+    with subprocess.Popen(
+        ["docker", "-H", hand.engine.url, "logs", "-f", begun], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        reader.read(process)
+    rate = reader.rate(hand.engine.last_start([begun]))
+    hand.remove()
+    return {_RATE: rate, _LOST: count - reader.found}
+
+
+def _riseml(home: Home, news: News, project: Path, count: int, *, detached: bool) -> Mapping[str, float]:
+    """`train` in the foreground, or `train -d` and then `logs -f`."""
+    home.run("status")  # the server runs
+    before = {row["Id"] for row in home.engine.api.containers(all=True, filters={"label": _ours(home)})}
+    words = ("logs", home.train(project)) if detached else ("train",)
+    process = home.spawn(*words, cwd=project)
+    reader = Reader(count)
+    with process, ThreadPoolExecutor(1) as hand:
+        reading = hand.submit(reader.read, process)
+        job = _new(home, before)
+        with _watch(home) as peaks:
+            reading.result()
+    reader.check()
+    rate = reader.rate(news.wait(job, "start"))
+    return {_RATE: rate, _LOST: count - reader.found, _SERVER: max(peaks), _CLIENT: reader.peak}
+
+
+def _ours(home: Home) -> str:
+    return f"io.riseml.server={home.server()['id']}"
+
+
+def _new(home: Home, before: set[str]) -> str:
+    pause = threading.Event()
+    while True:
+        for row in home.engine.api.containers(all=True, filters={"label": _ours(home)}):
+            if row["Id"] not in before:
+                return str(row["Id"])
+        pause.wait(0.05)
+
+
+@contextmanager
+def _watch(home: Home) -> Iterator[list[float]]:
+    """The server's memory, looked at ten times a second."""
+    peaks = [memory(home.server()["pid"])]
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.1):
+            peaks.append(memory(home.server()["pid"]))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield peaks
+    finally:
+        over.set()
+        thread.join()
+
+
+def _crowd(home: Home, project: Path, each: int) -> list[Measure]:
+    """Twenty followers that are there before the first line."""
+    experiment = home.train(project)
+    home.wait_jobs(experiment, "RUNNING", 1)
+    output = Path(home.get(f"/experiments/{experiment}")["output"])
+    readers = [Reader(each) for _ in range(_READERS)]
+    processes = [home.spawn("logs", experiment) for _ in readers]
+    with ThreadPoolExecutor(_READERS) as hands, _watch(home) as peaks:
+        reading = [hands.submit(reader.read, process) for reader, process in zip(readers, processes, strict=True)]
+        threading.Event().wait(3)
+        begun = time.time()
+        (output / "go").touch()
+        for future in reading:
+            future.result()
+    for reader in readers:
+        reader.check()
+    seconds = tuple(reader.last_at - begun for reader in readers)
+    return [Measure("the reader has all of it", seconds), Measure("the server's memory", (max(peaks),), "MiB")]

@@ -1,0 +1,72 @@
+"""The machine at hand: its facts for the JSON, and the environment that every measured process gets."""
+
+from __future__ import annotations
+
+import compileall
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import riseml
+from benchmarks.common import say
+from benchmarks.engine import Engine
+
+_ODD_PYTHON = re.compile(r"PYTHON(?!PATH$|HOME$)")
+
+
+def environ(**more: str) -> dict[str, str]:
+    """For every measured process, riseml's and the peers' alike: Python as it is without a developer's settings.
+
+    PYTHONDONTWRITEBYTECODE would make every command compile its modules anew, PYTHONUNBUFFERED every write a call.
+    """
+    kept = {name: value for name, value in os.environ.items() if not _ODD_PYTHON.match(name)}
+    return {name: value for name, value in kept.items() if not name.startswith("RISEML_")} | more
+
+
+def compile_bytecode() -> None:
+    """As an installed package has it; only what changed is compiled."""
+    say("compiling bytecode")
+    folders = {Path(riseml.__file__).parent, *(Path(path) for path in sys.path if path.endswith("site-packages"))}
+    for folder in sorted(folders):
+        compileall.compile_dir(str(folder), quiet=2, workers=0)
+
+
+def facts(engine: Engine) -> dict[str, Any]:
+    """What the figures depend on; no names of the machine or of its folders."""
+    version = engine.api.version()
+    info = engine.api.info()
+    return {
+        "at": datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="seconds"),
+        "cpus": os.cpu_count(),
+        "cpu": _cpu(),
+        "memory_mib": info["MemTotal"] // 2**20,
+        "kernel": platform.release(),
+        "system": info["OperatingSystem"],
+        "python": platform.python_version(),
+        "docker": {"engine": version["Version"], "api": version["ApiVersion"], "storage": info["Driver"]},
+        "cgroup": info.get("CgroupVersion", ""),
+        "load_before": os.getloadavg()[0],
+        "riseml": riseml.__version__,
+        "commit": _commit(),
+        "packages": {name: metadata.version(name) for name in ("docker", "httpx", "typer", "fastapi", "sqlalchemy")},
+    }
+
+
+def _cpu() -> str:
+    found = re.search(r"^model name\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1] if found else platform.machine()
+
+
+def _commit() -> str:
+    here = Path(__file__).parent
+    asked = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=here, capture_output=True, text=True, check=False
+    )
+    return asked.stdout.strip()

@@ -1,0 +1,64 @@
+"""The process executor: four jobs under riseml without Docker, and the same four processes started by hand."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks.common import Context, Measure, Report, at_most, interleave, measures, median
+from benchmarks.gang import FOUR, change_code, make_project, riseml_train
+from benchmarks.home import Home
+
+_JOB, _OVERHEAD = 2.0, 1.2
+_LINE = "sleep 2; echo done"
+_JOBS = {"master": _LINE, "worker-1": _LINE, "worker-2": _LINE, "ps-1": "exec sleep 600"}
+_START, _WALL = "from the command to all RUNNING", "a 2 s job, from the command to its end"
+RISEML, HAND = "riseml train", "four processes by hand"
+
+
+def run(context: Context) -> Report:
+    report = Report()
+    run_project = make_project(context, riseml_train(_JOBS), "whole")
+    start_project = make_project(context, riseml_train(FOUR), "start")
+    with Home(context, RISEML_EXECUTOR="process") as home:
+        contenders = {
+            HAND: lambda turn: _by_hand(context.folder),
+            RISEML: lambda turn: _start(home, start_project, turn) | _whole(home, run_project, turn),
+        }
+        found = interleave(context.rounds(6), contenders, skip=1)
+    for name in (_START, _WALL):
+        report.add(name, *measures(found, name))
+    overhead = [value - median(found[HAND][_WALL]) for value in found[RISEML][_WALL]]
+    report.add("the 2 s job: over the processes by hand", Measure("overhead", tuple(overhead)))
+    report.bars = [at_most("four processes, a 2 s job: overhead (bar of whole_run)", median(overhead), _OVERHEAD)]
+    return report
+
+
+def _start(home: Home, project: Path, turn: int) -> dict[str, float]:
+    change_code(project, turn)
+    begun = time.time()
+    experiment = home.train(project)
+    known = home.wait_jobs(experiment, "RUNNING", len(FOUR))
+    home.kill(experiment)
+    return {_START: known - begun}
+
+
+def _whole(home: Home, project: Path, turn: int) -> dict[str, float]:
+    change_code(project, turn)
+    return {_WALL: home.run("train", cwd=project).seconds}
+
+
+def _by_hand(folder: Path) -> Mapping[str, float]:
+    begun = time.perf_counter()
+    started = {
+        name: subprocess.Popen(["/bin/sh", "-ec", line], cwd=folder, stdout=subprocess.DEVNULL)
+        for name, line in _JOBS.items()
+    }
+    running = time.perf_counter() - begun
+    started.pop("master").wait()
+    for process in started.values():
+        process.terminate()
+        process.wait()
+    return {_START: running, _WALL: time.perf_counter() - begun}

@@ -1,0 +1,140 @@
+"""Scale: what the server costs with many containers and with a long past, and how the core's time grows."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+
+from benchmarks import growth
+from benchmarks.common import Bar, Context, Measure, Report, at_most, median, say, show
+from benchmarks.engine import BASE
+from benchmarks.gang import make_project
+from benchmarks.home import Home, cpu_seconds, memory
+
+_CONTAINERS = (0, 10, 100, 200)
+_EACH = 10  # containers of an experiment
+_PAST = (1000, 10_000)
+_WINDOW = 5.0  # seconds in which the server's processor time is counted
+_ASKED = 30
+_PATIENCE = 20
+_IDLE_CPU, _IDLE_MEMORY = 1.0, 150.0  # percent of a core, MiB
+_DECIDE = 0.100  # seconds, over 1,000 experiments
+_SLACK = 0.15  # of an exponent: what one measurement may be off
+_TRAIN = {
+    "framework": "tensorflow",
+    "image": BASE,
+    "tensorflow": {"version": "2.21.0", "distributed": {"worker": _EACH - 1, "ps": 1}},
+    "resources": {"cpus": 0.001, "mem": "16MiB"},
+    "run": "exec sleep 3600",
+}
+_ONE = {"image": BASE, "resources": {"cpus": 0.001, "mem": "16MiB"}, "run": "true"}
+
+
+def run(context: Context) -> Report:
+    report = Report()
+    _running(context, report)
+    _past(context, report)
+    _growth(context, report)
+    return report
+
+
+def _running(context: Context, report: Report) -> None:
+    project = make_project(context, _TRAIN)
+    levels = _CONTAINERS[:2] if context.quick else _CONTAINERS
+    with Home(context, "running") as home:
+        home.run("status")
+        experiments: list[str] = []
+        refused = 0
+        for level in levels:
+            while len(experiments) < level // _EACH:
+                refused += _start(home, project, experiments)
+            say(f"  {level} containers run")
+            _look(report, home, f"{level} containers", "/experiments")
+        idle = report.groups["the server's processor"][0].median
+        used = report.groups["the server's memory"][0].median
+        home.engine.remove(f"io.riseml.server={home.server()['id']}")
+    report.notes.append(f"{refused} submits were refused for want of a host that answers, while containers started")
+    report.bars += [
+        at_most("idle: processor", idle, _IDLE_CPU, "% of a core"),
+        at_most("idle: memory", used, _IDLE_MEMORY, "MiB"),
+    ]
+
+
+def _start(home: Home, project: Path, experiments: list[str]) -> int:
+    """One more experiment; how often it was refused before."""
+    for refused in range(_PATIENCE):
+        done = home.run("train", "-d", "--json", cwd=project, codes=(0, 5))
+        if done.code == 0:
+            experiments.append(json.loads(done.out.splitlines()[0])["id"])
+            home.wait_jobs(experiments[-1], "RUNNING", _EACH)
+            return refused
+        threading.Event().wait(1)
+    raise RuntimeError(f"riseml train was refused {_PATIENCE} times: no host answers")
+
+
+def _look(report: Report, home: Home, name: str, path: str) -> None:
+    """The server's costs while nothing changes, then how soon it answers."""
+    pid = home.server()["pid"]
+    threading.Event().wait(1)
+    before, begun = cpu_seconds(pid), time.perf_counter()
+    threading.Event().wait(_WINDOW)
+    share = 100 * (cpu_seconds(pid) - before) / (time.perf_counter() - begun)
+    report.add("the server's processor", Measure(name, (share,), "% of a core"))
+    report.add("the server's memory", Measure(name, (memory(pid),), "MiB"))
+    report.add(f"latency of GET {path}", Measure(name, _ask(home, path, _ASKED), "ms"))
+
+
+def _past(context: Context, report: Report) -> None:
+    """Finished experiments in the store: copies of one that ran."""
+    project = make_project(context, _ONE, "one")
+    with Home(context, "past") as home:
+        home.wait_closed(home.train(project))
+        made = 1
+        for size in _PAST[:1] if context.quick else _PAST:
+            home.stop()
+            growth.multiply(home.folder / "riseml.db", size - made)
+            made = size
+            begun = time.perf_counter()
+            home.run("status")
+            name = f"{size:,} finished"
+            report.add("the first command, which starts the server", Measure(name, (time.perf_counter() - begun,)))
+            say(f"  {name}")
+            _look(report, home, name, "/experiments")
+            _ask_all(report, home, name)
+
+
+def _ask_all(report: Report, home: Home, name: str) -> None:
+    for path in ("/experiments?all=true", "/experiments?all=true&limit=20", "/experiments/1"):
+        report.add(f"latency of GET {path}", Measure(name, _ask(home, path, 3), "ms"))
+
+
+def _ask(home: Home, path: str, times: int) -> tuple[float, ...]:
+    values = []
+    with home.client() as client:
+        for _ in range(times):
+            asked = time.perf_counter()
+            client.get(path).raise_for_status()
+            values.append(time.perf_counter() - asked)
+    return tuple(values)
+
+
+def _growth(context: Context, report: Report) -> None:
+    found = growth.measure(context.folder, growth.SIZES[:2] if context.quick else growth.SIZES)
+    for name, times in found.items():
+        report.add(f"{name}", *(Measure(f"{size:,} experiments", (value,), "ms") for size, value in times.items()))
+        power, allowed = growth.exponent(times), growth.bound(times)
+        largest = max(times)
+        shown = f"n^{power:.2f} (n log n: n^{allowed:.2f}), {show(times[largest], 'ms')} at {largest:,}"
+        report.bars.append(Bar(f"growth of `{name}`", shown, power <= allowed + _SLACK, _CAUSES.get(name, "")))
+    if 1000 in found["decide, all running"]:
+        value = median([found["decide, all running"][1000]])
+        report.bars.append(at_most("one decide over 1,000 experiments and 1,000 hosts", value, _DECIDE, "ms"))
+
+
+_CAUSES = {
+    "decide, all running": "each host is compared with each experiment",
+    "place one more": "every subnet is compared with every one that is taken",
+    "place all": "the room and the free subnets are found anew for each gang that is placed",
+}

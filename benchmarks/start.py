@@ -1,0 +1,141 @@
+"""A warm start: four jobs from the command to all RUNNING, the code changed, the environment unchanged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks import peers
+from benchmarks.common import Bar, Context, Measure, Once, Report, ahead, interleave, measures, show
+from benchmarks.engine import Engine
+from benchmarks.gang import FOUR, ByHand, Compose, TorchX, change_code, make_project, pack, riseml_train
+from benchmarks.home import Home
+
+_LIMIT = 1.5
+_RUNNING, _KNOWN, _BEGUN = "the last container runs", "the contender says so", "the command's own start"
+HAND, SAME, RISEML, COMPOSE, TORCHX = (
+    "raw SDK, 4 threads",
+    "raw SDK, riseml's work",
+    "riseml",
+    "docker-compose",
+    "TorchX",
+)
+
+
+def run(context: Context) -> Report:
+    report = Report()
+    train = riseml_train(FOUR, install=["echo bench > /etc/riseml-bench"])
+    project = make_project(context, train)
+    with Home(context, RISEML_BUILD_NETWORK="host") as home:
+        contenders: dict[str, Once] = _contenders(context, home, project)
+        found = interleave(context.rounds(8), contenders, skip=1)
+        for name in (_RUNNING, _KNOWN):
+            report.add(f"{name}, from the command on", *measures(found, name))
+        report.add(_BEGUN, *_own_start(context, home))
+    report.bars = _bars(report, found)
+    _add_absent(report, context)
+    return report
+
+
+def _contenders(context: Context, home: Home, project: Path) -> dict[str, Once]:
+    engine = home.engine
+    contenders: dict[str, Once] = {
+        HAND: lambda turn: _by_hand(engine),
+        SAME: lambda turn: _same_work(engine, pack(project)),
+        RISEML: lambda turn: _riseml(home, project, turn),
+    }
+    if peers.compose_version():
+        compose = Compose(context, FOUR)
+        contenders[COMPOSE] = lambda turn: _compose(engine, compose)
+    if context.bench_python is not None:
+        torchx = TorchX(context, engine)
+        contenders[TORCHX] = lambda turn: _torchx(engine, torchx)
+    return contenders
+
+
+def _riseml(home: Home, project: Path, turn: int) -> Mapping[str, float]:
+    change_code(project, turn)
+    begun = time.time()
+    experiment = home.train(project)
+    known = home.wait_jobs(experiment, "RUNNING", len(FOUR))
+    running = home.engine.last_start([row["Id"] for row in home.containers(experiment)])
+    home.kill(experiment)
+    return {_RUNNING: running - begun, _KNOWN: known - begun}
+
+
+def _by_hand(engine: Engine) -> Mapping[str, float]:
+    """The limit: its network is there already, and no code has to be copied."""
+    hand = ByHand(engine, "limit")
+    network = engine.network("limit")
+    hand.start({"warm": "exec sleep 600"}, network)
+    return _timed(hand, network, None)
+
+
+def _same_work(engine: Engine, archive: bytes) -> Mapping[str, float]:
+    """What riseml does, without riseml: a network of its own, the code copied into every container."""
+    hand = ByHand(engine, "same")
+    hand.start({"warm": "exec sleep 600"}, "bridge")
+    return _timed(hand, None, archive)
+
+
+def _timed(hand: ByHand, network: str | None, archive: bytes | None) -> Mapping[str, float]:
+    list(hand.hands.map(lambda _: hand.engine.api.ping(), range(32)))  # every thread has its connection
+    begun = time.time()
+    started = hand.start(FOUR, network or hand.engine.network(hand.label), archive)
+    known = time.time()
+    running = hand.engine.last_start(list(started.values()))
+    hand.remove()
+    return {_RUNNING: running - begun, _KNOWN: known - begun}
+
+
+def _compose(engine: Engine, compose: Compose) -> Mapping[str, float]:
+    begun = time.time()
+    compose.run("up", "-d")
+    known = time.time()
+    running = engine.last_start(engine.find(compose.label))
+    compose.remove()
+    return {_RUNNING: running - begun, _KNOWN: known - begun}
+
+
+def _torchx(engine: Engine, torchx: TorchX) -> Mapping[str, float]:
+    """It says nothing when all of them run, so that there is only the engine's word."""
+    begun = time.time()
+    with torchx.spawn(FOUR):
+        running = engine.last_start(torchx.wait_running(len(FOUR)))
+    torchx.remove()
+    return {_RUNNING: running - begun}
+
+
+def _own_start(context: Context, home: Home) -> list[Measure]:
+    """What any command costs before it does anything."""
+    home.run("--help")
+    values = [home.run("--help").seconds for _ in range(context.rounds(10, 2))]
+    return [Measure("riseml --help", tuple(values))]
+
+
+def _bars(report: Report, found: Mapping[str, Mapping[str, list[float]]]) -> list[Bar]:
+    running = {name: kinds[_RUNNING] for name, kinds in found.items()}
+    own = report.groups[_BEGUN][0].median
+    ours = Measure(RISEML, tuple(found[RISEML][_KNOWN])).median
+    limit = Measure(HAND, tuple(found[HAND][_KNOWN])).median
+    same = Measure(SAME, tuple(found[SAME][_KNOWN])).median
+    allowed = _LIMIT * limit + own
+    figure = f"{show(ours, 's')} of {show(allowed, 's')} (1.5 x {show(limit, 's')} + {show(own, 's')})"
+    cause = (
+        f"the same work by hand, with a network of its own and the code in every container, takes {show(same, 's')};"
+        " the rest is sync, submit, and three passes of the loop, each written to disk before it acts"
+    )
+    theirs = {name: Measure(name, tuple(running[name])).median for name in (COMPOSE, TORCHX) if name in running}
+    return [
+        Bar("4 jobs RUNNING: at most 1.5 x the raw SDK, plus the command's own start", figure, ours <= allowed, cause),
+        ahead("4 containers running: ahead of both peers", Measure(RISEML, tuple(running[RISEML])).median, theirs),
+    ]
+
+
+def _add_absent(report: Report, context: Context) -> None:
+    if not peers.compose_version():
+        report.notes.append(f"{COMPOSE}: not measured, it cannot be had here")
+    if context.bench_python is None:
+        report.notes.append(f"{TORCHX}: not measured, it cannot be had here")
+    report.notes.append("the peers bind the project and copy nothing; riseml copies it into every container")

@@ -1,0 +1,151 @@
+"""Training: the ai-toaster's steps a second under riseml, and in the same containers started by hand."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import Bar, Context, Report, interleave, measures, median
+from benchmarks.engine import RUN, Engine, by_label, labels, moment, parallel, poll
+from benchmarks.home import Home
+from benchmarks.peers import cache
+
+_SHARE = 0.02
+_STEPS = 125  # of 32 images, an epoch
+_EPOCH = re.compile(r"^epoch (\d+)/\d+:")
+_RATE = "steps a second"
+_KEPT = ("Image", "Cmd", "Entrypoint", "Env", "WorkingDir", "Hostname", "User")
+RISEML, HAND = "riseml", "the same containers by hand"
+
+
+def run(context: Context) -> Report:
+    report = Report()
+    data = cache() / "data"
+    example = Path(__file__).parents[1] / "examples" / "ai-toaster"
+    subprocess.run(
+        [sys.executable, str(example / "get_data.py"), str(data / "digits")], check=True, capture_output=True
+    )
+    project = context.folder / "ai-toaster"
+    shutil.copytree(example, project, ignore=shutil.ignore_patterns("__pycache__"))
+    epochs = context.rounds(8, 3)
+    with Home(context, RISEML_BUILD_NETWORK="host", RISEML_DATA=str(data)) as home:
+        copies = Copies(home.engine)
+        _riseml(home, project, copies, 2)  # the environment is built, the copies are known
+        contenders = {
+            RISEML: lambda turn: _riseml(home, project, copies, epochs),
+            HAND: lambda turn: copies.run(context.folder / f"output-{turn}", epochs),
+        }
+        found = interleave(context.rounds(2), contenders)
+    report.add("asynchronous training, a master, 2 workers, a ps", *measures(found, _RATE, "steps/s"))
+    ratio = median(found[RISEML][_RATE]) / median(found[HAND][_RATE])
+    report.bars = [_bar(ratio, found)]
+    report.notes.append(
+        f"{epochs} epochs of {_STEPS} steps, the first left out; by the time that each epoch was printed"
+    )
+    return report
+
+
+def _bar(ratio: float, found: Mapping[str, Mapping[str, list[float]]]) -> Bar:
+    hand = found[HAND][_RATE]
+    spread = (max(hand) - min(hand)) / median(hand)
+    figure = f"{100 * (ratio - 1):+.1f} %, at worst -2 % (the runs by hand differ by {100 * spread:.0f} %)"
+    cause = "four TensorFlow processes share two cores: the runs by hand differ more among themselves"
+    return Bar("steps a second, within 2 % of by hand", figure, ratio >= 1 - _SHARE, cause)
+
+
+def _riseml(home: Home, project: Path, copies: Copies, epochs: int) -> Mapping[str, float]:
+    words = ("train", "-d", "--json", "-p", f"epochs={epochs}")
+    experiment = str(json.loads(home.run(*words, cwd=project).out.splitlines()[0])["id"])
+    if not copies.found:
+        home.wait_jobs(experiment, "RUNNING", 4)
+        copies.learn(
+            [row["Id"] for row in home.containers(experiment)], home.get(f"/experiments/{experiment}")["output"]
+        )
+    with home.client() as client, client.stream("GET", f"/experiments/{experiment}/logs", timeout=300) as answer:
+        entries = [json.loads(line) for line in answer.iter_lines()]
+    if entries[-1]["state"] != "FINISHED":
+        raise RuntimeError(f"the ai-toaster ended {entries[-1]['state']}: {entries[-1]['message']}")
+    lines = [(entry["time"], entry["text"]) for entry in entries if entry["type"] == "line"]
+    return {_RATE: _rate(lines)}
+
+
+def _rate(lines: list[tuple[str, str]]) -> float:
+    """From the end of the first epoch to the end of the last."""
+    ends = [moment(at) for at, text in lines if _EPOCH.match(text)]
+    return _STEPS * (len(ends) - 1) / (ends[-1] - ends[0])
+
+
+@dataclass
+class Copies:
+    """riseml's own containers, started again by hand: the same image, command, variables, addresses and limits."""
+
+    engine: Engine
+    found: dict[str, dict[str, Any]] = field(default_factory=dict)
+    code: bytes = b""
+    subnet: str = ""
+    output: str = ""
+
+    def learn(self, ids: list[str], output: str) -> None:
+        """Read off running containers what has to be asked for to have them again."""
+        self.output = output
+        for identity in ids:
+            told = self.engine.api.inspect_container(identity)
+            self.found[told["Config"]["Labels"]["io.riseml.job"]] = told
+        network = next(iter(self.found["master"]["NetworkSettings"]["Networks"]))
+        self.subnet = self.engine.api.inspect_network(network)["IPAM"]["Config"][0]["Subnet"]
+        pieces, _ = self.engine.api.get_archive(ids[0], "/code")
+        self.code = b"".join(pieces)
+
+    def run(self, output: Path, epochs: int) -> Mapping[str, float]:
+        """One training, from start to end."""
+        output.mkdir(parents=True)
+        output.chmod(0o777)
+        network = self.engine.network("training", self.subnet)
+        made = {job: self._create(job, output, epochs, network) for job in self.found}
+        parallel([partial(self.engine.api.start, identity) for identity in made.values()])
+        self._wait(made["master"])
+        text = self.engine.api.logs(made["master"], timestamps=True, stderr=False).decode()
+        self.engine.remove(by_label("training-job"))
+        self.engine.api.remove_network(network)
+        shutil.rmtree(output)
+        lines = [(line.split(" ", 1)[0], line.split(" ", 1)[1]) for line in text.splitlines() if " " in line]
+        return {_RATE: _rate(lines)}
+
+    def _create(self, job: str, output: Path, epochs: int, network: str) -> str:
+        told = self.found[job]
+        address = next(iter(told["NetworkSettings"]["Networks"].values()))["IPAMConfig"]["IPv4Address"]
+        host = told["HostConfig"] | {"NetworkMode": network}
+        host["Mounts"] = [
+            mount | ({"Source": str(output)} if mount["Source"] == self.output else {}) for mount in host["Mounts"]
+        ]
+        wanted = {name: told["Config"][name] for name in _KEPT}
+        wanted["Cmd"] = [re.sub(r"--epochs \d+", f"--epochs {epochs}", word) for word in wanted["Cmd"]]
+        endpoint = {"IPAMConfig": {"IPv4Address": address}, "Aliases": [wanted["Hostname"]]}
+        wanted |= {
+            "Labels": labels("training-job"),
+            "HostConfig": host,
+            "NetworkingConfig": {"EndpointsConfig": {network: endpoint}},
+        }
+        name = f"riseml-{RUN}-training-{wanted['Hostname']}"
+        identity = str(self.engine.api.create_container_from_config(wanted, name)["Id"])
+        self.engine.api.put_archive(identity, "/", io.BytesIO(self.code))
+        return identity
+
+    def _wait(self, master: str) -> None:
+        def ended() -> bool:
+            return not self.engine.api.inspect_container(master)["State"]["Running"]
+
+        poll("the training by hand has ended", ended, 300, 0.5)
+        code = self.engine.api.inspect_container(master)["State"]["ExitCode"]
+        if code != 0:
+            raise RuntimeError(f"the training by hand ended with exit code {code} on {os.cpu_count()} cores")

@@ -1,0 +1,96 @@
+"""A whole run: a job of two seconds in four containers, in the foreground, from the command to its end."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks import peers
+from benchmarks.common import Context, Measure, Once, Report, ahead, at_most, interleave, measures
+from benchmarks.engine import Engine
+from benchmarks.gang import ByHand, Compose, TorchX, change_code, make_project, riseml_train
+from benchmarks.home import Home
+
+_JOB = 2.0
+_OVERHEAD = 1.2
+_LINE = "echo begun; sleep 2; echo done"
+_JOBS = {"master": _LINE, "worker-1": _LINE, "worker-2": _LINE, "ps-1": "exec sleep 600"}
+_ALL_END = {**_JOBS, "ps-1": _LINE}
+_WALL = "from the command to its end"
+RISEML, HAND = "riseml train", "raw SDK, 8 threads"
+COMPOSE, TORCHX = "docker-compose up --abort-on-container-exit", "torchx run"
+
+
+def run(context: Context) -> Report:
+    report = Report()
+    project = make_project(context, riseml_train(_JOBS))
+    with Home(context) as home:
+        contenders: dict[str, Once] = {
+            RISEML: lambda turn: _riseml(home, project, turn),
+            HAND: lambda turn: _by_hand(home.engine),
+        }
+        if peers.compose_version():
+            compose = Compose(context, _JOBS)
+            contenders[COMPOSE] = lambda turn: _compose(compose)
+        if context.bench_python is not None:
+            torchx = TorchX(context, home.engine)
+            contenders[TORCHX] = lambda turn: _torchx(torchx)
+        found = interleave(context.rounds(5), contenders, skip=1)
+    walls = {measure.name: measure for measure in measures(found, _WALL)}
+    report.add(_WALL, *walls.values())
+    over = {name: Measure(name, tuple(value - _JOB for value in walls[name].values)) for name in (RISEML, HAND)}
+    report.add("over the two seconds of the job", *over.values())
+    cause = (
+        f"the engine alone, told what to do by the raw SDK, takes {over[HAND].shown(0.5)} for it: a network and four"
+        " containers, started and removed"
+    )
+    theirs = {name: measure.median for name, measure in walls.items() if name in (COMPOSE, TORCHX)}
+    report.bars = [
+        at_most("a 2 s job in 4 containers: overhead", over[RISEML].median, _OVERHEAD, "s", cause),
+        ahead("a 2 s job in 4 containers: ahead of both peers", walls[RISEML].median, theirs),
+    ]
+    report.notes = [
+        f"{name}: not measured, it cannot be had here" for name in (COMPOSE, TORCHX) if name not in contenders
+    ]
+    report.notes.append("TorchX waits for all jobs, so that its ps ends by itself after two seconds, too")
+    return report
+
+
+def _riseml(home: Home, project: Path, turn: int) -> Mapping[str, float]:
+    change_code(project, turn)
+    done = home.run("train", cwd=project)
+    if not re.search(r"\.master .*\] done$", done.out, re.MULTILINE):
+        raise RuntimeError(f"the log is not complete:\n{done.out}")
+    home.wait_closed(str(turn + 2))
+    return {_WALL: done.seconds}
+
+
+def _by_hand(engine: Engine) -> Mapping[str, float]:
+    """The limit: a network, four containers, the master waited for, all of it removed; nothing is watched or kept."""
+    hand = ByHand(engine, "whole")
+    hand.start({"warm": "true"}, "bridge")
+    hand.remove()
+    begun = time.perf_counter()
+    network = engine.network("whole")
+    master = hand.start(_JOBS, network)["master"]
+    engine.api.wait(master)
+    hand.remove()
+    return {_WALL: time.perf_counter() - begun}
+
+
+def _compose(compose: Compose) -> Mapping[str, float]:
+    begun = time.perf_counter()
+    compose.run("up", "--abort-on-container-exit", codes=(0, 137, 143))
+    seconds = time.perf_counter() - begun
+    compose.remove()
+    return {_WALL: seconds}
+
+
+def _torchx(torchx: TorchX) -> Mapping[str, float]:
+    begun = time.perf_counter()
+    torchx.run(_ALL_END)
+    seconds = time.perf_counter() - begun
+    torchx.remove()
+    return {_WALL: seconds}
