@@ -8,7 +8,7 @@ from datetime import datetime
 
 from riseml.names import HostName, JobName
 from riseml.spec.types import NO_RETRY, Limits, Resources, Retry
-from riseml.states import Part, Reason, State, Wanted
+from riseml.states import Network, Part, Reason, State, Wanted
 
 Environment = tuple[tuple[str, str], ...]
 """Variables in order. A tuple, so that a record stays hashable and its JSON stays stable."""
@@ -122,7 +122,8 @@ class Job:
 class Experiment:
     """What we last wrote down about one experiment. `id` is the store's key, `version` the revision that was read.
 
-    `closed`: ended, and nothing of it is left on any host. `gang`: the set it belongs to, None for a single one.
+    `closed`: ended, and nothing of it is left on any host. `set_id`: the set it belongs to, None for a single one.
+    `network` is settled with its place; `fabric` is the host whose engine makes the network when it goes across hosts.
     """
 
     id: int
@@ -142,6 +143,8 @@ class Experiment:
     reason: Reason = Reason.SUBMITTED
     message: str = ""
     verdict: Verdict | None = None
+    network: Network = Network.BRIDGE
+    fabric: HostName | None = None
     subnet: str | None = None
     placed_at: datetime | None = None
     started_at: datetime | None = None
@@ -228,6 +231,9 @@ class HostSeen:
     `isolated`: it gives each experiment a network of its own (Docker), so that every job may use the same port; False:
     all share the machine's loopback (processes), and `busy_ports` are taken. `networks` maps the experiments that have
     a network here to its subnet; `foreign_subnets` are those of everybody else.
+
+    `taking`: False for a host that gets nothing new. `address` is where the other hosts reach it, `swarm` the id of the
+    swarm that it belongs to (empty: none), `manager` whether it may make that swarm's networks.
     """
 
     capacity: Capacity
@@ -238,6 +244,11 @@ class HostSeen:
     foreign_subnets: tuple[str, ...] = ()
     isolated: bool = True
     busy_ports: frozenset[int] = frozenset()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taking: bool = True
+    address: str = ""
+    swarm: str = ""
+    manager: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,14 @@ class Part(enum.Enum):
     WATCHES = "WATCHES"  # serves people only (tensorboard): its exit is no more than a warning
 
 
+class Network(enum.Enum):
+    """How the jobs of one experiment reach each other."""
+
+    BRIDGE = "bridge"  # a network of their own on their one host
+    OVERLAY = "overlay"  # a network of their own across hosts, made by the swarm
+    HOST = "host"  # the hosts' own network, with a port for each job
+
+
 class Reason(enum.Enum):
     """Why something is in its state. The sentence is what a person reads."""
 

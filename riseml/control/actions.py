@@ -26,6 +26,16 @@ class EnsureImage:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareImage:
+    """Bring an environment to a host from another one that has it."""
+
+    host: HostName
+    experiment: int
+    reference: str
+    source: HostName
+
+
+@dataclass(frozen=True, slots=True)
 class CancelImage:
     """Give up making an environment for an experiment."""
 
@@ -76,7 +86,7 @@ class Release:
     experiment: int
 
 
-Action = EnsureImage | CancelImage | Prepare | Start | Stop | Remove | Release
+Action = EnsureImage | ShareImage | CancelImage | Prepare | Start | Stop | Remove | Release
 
 
 def owner_of(action: Action) -> int:
@@ -84,5 +94,5 @@ def owner_of(action: Action) -> int:
     match action:
         case Start() | Stop() | Remove():
             return action.key.experiment
-        case EnsureImage() | CancelImage() | Prepare() | Release():
+        case EnsureImage() | ShareImage() | CancelImage() | Prepare() | Release():
             return action.experiment

@@ -9,6 +9,7 @@ from datetime import datetime
 from riseml.control.actions import Action
 from riseml.model import HostSeen, Problem
 from riseml.names import HostName
+from riseml.states import Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,8 @@ class Observation:
     """Everything that `decide` may know of the outside.
 
     `busy` are the actions that were begun and have not ended, `problems` those that went wrong the last time.
+    `network` is what gangs on several hosts use (BRIDGE: there are no such gangs), `shared_output` whether the hosts
+    share the output.
     """
 
     now: datetime
@@ -24,3 +27,5 @@ class Observation:
     problems: Mapping[Action, Problem] = field(default_factory=dict)
     lost_after: float = 300.0
     subnets: str = "10.213.0.0/16"
+    network: Network = Network.BRIDGE
+    shared_output: bool = True

@@ -76,6 +76,12 @@ class Executor(Protocol):
             EngineError: a step failed or the image does not exist (permanent), or the order was cancelled.
         """
 
+    def export_image(self, reference: str) -> Iterator[bytes]:
+        """An environment as a stream that another host of this kind can take in."""
+
+    def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
+        """Take in what another host exported; returns when the environment is there."""
+
     def prepare(self, experiment: int, subnet: str | None) -> None:
         """Make what the experiment's jobs share here.
 

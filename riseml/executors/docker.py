@@ -89,6 +89,14 @@ class DockerExecutor:
         with self._engine.stream() as api:
             images.ensure(api, order, self._build_network)
 
+    def export_image(self, reference: str) -> Iterator[bytes]:
+        with self._engine.stream() as api:
+            yield from images.export(api, reference)
+
+    def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
+        with self._engine.stream() as api:
+            images.load(api, reference, stream)
+
     def prepare(self, experiment: int, subnet: str | None) -> None:
         with self._engine.api() as api:
             networks.create(api, self._server, experiment, subnet)

@@ -30,6 +30,8 @@ _STEP = re.compile(r"^Step (\d+)/\d+ : ")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _NOISE = re.compile(r"^( ---> |Removing intermediate container |Successfully (built|tagged) )")
 _DOCKERFILE = "environment.dockerfile"
+_BLOCK = 2**20
+_PATIENCE = 60.0  # seconds between two pieces of an image
 
 
 def is_present(api: docker.APIClient, reference: str) -> ImageSeen:
@@ -48,6 +50,31 @@ def ensure(api: docker.APIClient, order: BuildOrder, build_network: str) -> None
         _pull(api, order)
     if image.install and _inspect(api, image.reference) is None:
         _build(api, order, build_network)
+
+
+def export(api: docker.APIClient, reference: str) -> Iterator[bytes]:
+    """The image with all its layers, as `docker save` writes it."""
+    url = f"{api.base_url}/v{api.api_version}/images/get"
+    with api.get(url, params={"names": reference}, stream=True, timeout=(api.timeout, _PATIENCE)) as answer:
+        check(answer)
+        yield from answer.iter_content(_BLOCK)
+
+
+def load(api: docker.APIClient, reference: str, stream: Iterator[bytes]) -> None:
+    """Take in what `export` gave.
+
+    Raises:
+        EngineError: the stream ended early or the engine could not read it.
+    """
+    url = f"{api.base_url}/v{api.api_version}/images/load"
+    headers = {"Content-Type": "application/x-tar"}
+    with api.post(url, data=stream, headers=headers, stream=True, timeout=(api.timeout, None)) as answer:
+        check(answer)
+        for line in answer.iter_lines():
+            if line and "error" in json.loads(line):
+                raise EngineError(f"the image {reference} could not be taken in: {json.loads(line)['error']}")
+    if _inspect(api, reference) is None:
+        raise EngineError(f"the image {reference} was sent, but the engine does not have it")
 
 
 def _inspect(api: docker.APIClient, reference: str) -> dict[str, Any] | None:

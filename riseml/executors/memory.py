@@ -74,6 +74,17 @@ class MemoryExecutor:
         self.images.add(order.image.reference)
         self._reply()
 
+    def export_image(self, reference: str) -> Iterator[bytes]:
+        self._answer()
+        if reference not in self.images:
+            raise EngineError(f"the image is not there: {reference}", permanent=True)
+        yield reference.encode()
+
+    def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
+        self._write()
+        self.images.add(b"".join(stream).decode())
+        self._reply()
+
     def prepare(self, experiment: int, subnet: str | None) -> None:
         self._write()
         if subnet in self.faults.taken_subnets:

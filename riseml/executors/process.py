@@ -86,6 +86,12 @@ class ProcessExecutor:
         with _translated("the folder of environments"):
             self._environments.ensure(order)
 
+    def export_image(self, reference: str) -> Iterator[bytes]:
+        raise EngineError("environments of processes stay on their machine", permanent=True)
+
+    def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
+        raise EngineError("environments of processes stay on their machine", permanent=True)
+
     def prepare(self, experiment: int, subnet: str | None) -> None:
         with _translated("the folder of the experiment"):
             self._folders.experiment(experiment).mkdir(mode=0o700, exist_ok=True)

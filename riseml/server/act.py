@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import assert_never
 
-from riseml.control.actions import Action, CancelImage, EnsureImage, Prepare, Release, Remove, Start, Stop
+from riseml.control.actions import Action, CancelImage, EnsureImage, Prepare, Release, Remove, ShareImage, Start, Stop
 from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder, Cancellation, Executor
 from riseml.executors.pool import Pool
@@ -64,6 +64,8 @@ class Actor:
                 order = self.orders.get(EnsureImage(host, owner, reference))
                 if order is not None:
                     order.ask()
+            case ShareImage(_, _, reference, source):
+                executor.import_image(reference, self.pool.executors[source].export_image(reference))
             case EnsureImage() | Prepare() | Start():
                 if experiment is None:
                     raise EngineError(f"experiment {action} is not in the store", permanent=True)

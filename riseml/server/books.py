@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from riseml.control.actions import Action, EnsureImage, Remove, Signal, Stop, owner_of
+from riseml.control.actions import Action, EnsureImage, Remove, ShareImage, Signal, Stop, owner_of
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import SubnetTaken
 from riseml.model import Experiment, Problem
@@ -70,7 +70,7 @@ class Books:
 
     def _hand(self, action: Action) -> ThreadPoolExecutor:
         """Builds take minutes, so that they have hands of their own."""
-        name = HostName(f"build-{action.host}") if isinstance(action, EnsureImage) else action.host
+        name = HostName(f"build-{action.host}") if isinstance(action, (EnsureImage, ShareImage)) else action.host
         if name not in self._hands:
             self._hands[name] = ThreadPoolExecutor(_HANDS, thread_name_prefix=f"act-{name}")
         return self._hands[name]

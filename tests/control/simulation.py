@@ -7,7 +7,18 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
-from riseml.control.actions import Action, CancelImage, EnsureImage, Prepare, Release, Remove, Start, Stop, owner_of
+from riseml.control.actions import (
+    Action,
+    CancelImage,
+    EnsureImage,
+    Prepare,
+    Release,
+    Remove,
+    ShareImage,
+    Start,
+    Stop,
+    owner_of,
+)
 from riseml.control.decide import Decision, decide, to_save
 from riseml.control.observation import Observation
 from riseml.errors import EngineError, RisemlError
@@ -135,6 +146,8 @@ class Simulation:
             case EnsureImage():
                 assert experiment is not None, "only a stored experiment asks for an environment"
                 host.ensure_image(BuildOrder(experiment.plan.image, None, print, Cancellation()))
+            case ShareImage(_, _, reference, source):
+                host.import_image(reference, self.hosts[source].export_image(reference))
             case CancelImage():
                 return
             case Prepare(_, identity, subnet):
