@@ -22,6 +22,7 @@ MAX_BYTES = 2**20
 MAX_DEPTH = 20
 MAX_NODES = 10_000
 _LINE_END = re.compile(r"(?<!\\)((?:\\\\)*\\)[ \t]*\n")  # an odd number of backslashes
+_FIRST = "`riseml init` writes a first riseml.yml"
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 
 
@@ -98,14 +99,21 @@ class _Refused(Exception):
         self.problem = problem
 
 
-def parse(content: str | bytes, name: str) -> Document:
-    """Read one YAML document. `name` is the file that problems are shown with. Never raises for any content."""
+def parse(content: str | bytes, name: str, first: str = _FIRST, most: int = MAX_NODES) -> Document:
+    """Read one YAML document. Never raises for any content.
+
+    Args:
+        content: the text; bytes must be UTF-8.
+        name: the file that problems are shown with.
+        first: what helps somebody whose file is empty.
+        most: how many values the file may hold.
+    """
     text, problem = _decode(content, name)
     if problem is not None:
         return Document(None, (problem,))
     composer = None
     try:
-        composer = _Composer(yaml.SafeLoader(text), text, name)
+        composer = _Composer(yaml.SafeLoader(text), text, name, first, most)
         root = composer.document()
     except yaml.YAMLError as error:
         problem = broken_syntax(error, text, name)
@@ -138,6 +146,8 @@ class _Composer:
     loader: Any  # a yaml.SafeLoader; PyYAML's stubs leave its methods and its events untyped
     text: str
     file: str
+    first: str
+    most: int
     problems: list[Problem] = field(default_factory=list)
     sizes: dict[str, tuple[Node, int]] = field(default_factory=dict)
     open: set[str] = field(default_factory=set)
@@ -146,8 +156,7 @@ class _Composer:
     def document(self) -> Node | None:
         self._next()  # the start of the stream
         if isinstance(self.loader.peek_event(), yaml.StreamEndEvent):
-            hint = "`riseml init` writes a first riseml.yml"
-            raise _Refused(make_problem(Place(self.file), (), "the file is empty", hint))
+            raise _Refused(make_problem(Place(self.file), (), "the file is empty", self.first))
         self._next()  # the start of the document
         root = self._node((), 1)
         self._next()  # its end
@@ -233,8 +242,8 @@ class _Composer:
 
     def _count(self, event: Any, path: Path, size: int) -> None:
         self.nodes += size
-        if self.nodes > MAX_NODES:
-            raise self._refuse(event, path, f"the file holds more than {MAX_NODES:,} values (aliases count in full)")
+        if self.nodes > self.most:
+            raise self._refuse(event, path, f"the file holds more than {self.most:,} values (aliases count in full)")
 
     def _forbid(self, event: Any, path: Path, depth: int) -> None:
         if depth > MAX_DEPTH:

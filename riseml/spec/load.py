@@ -8,14 +8,13 @@ from riseml.spec.build import build
 from riseml.spec.document import Mapping, parse
 from riseml.spec.legacy import find_legacy
 from riseml.spec.overrides import Overrides, override
-from riseml.spec.problems import Place, Problem, Severity, SpecError, make_problem
-from riseml.spec.schema import apply_schema
+from riseml.spec.problems import Problem, Severity, SpecError, in_order
+from riseml.spec.schema import CONFIG as CONTRACT
 from riseml.spec.types import Spec
 
 __all__ = ["Checked", "Overrides", "check", "load"]
 
 CONFIG = "riseml.yml"
-_MOST_PROBLEMS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +36,17 @@ def check(content: str | bytes, name: str = CONFIG, overrides: Overrides = Overr
     document = parse(content, name)
     found = list(document.problems)
     if document.root is None:
-        return Checked(None, _sorted(found, name))
+        return Checked(None, in_order(found, name))
     root, refused = override(document.root, overrides)
     found += refused
     legacy = find_legacy(root) if isinstance(root, Mapping) else None
     if legacy is not None:
-        return Checked(None, _sorted([*found, legacy], name))
-    settled = apply_schema(root)
+        return Checked(None, in_order([*found, legacy], name))
+    settled = CONTRACT.apply(root)
     spec = build(settled)
     found += settled.problems
     usable = all(problem.severity is not Severity.ERROR for problem in found)
-    return Checked(spec if usable else None, _sorted(found, name))
+    return Checked(spec if usable else None, in_order(found, name))
 
 
 def load(content: str | bytes, name: str = CONFIG, overrides: Overrides = Overrides()) -> Spec:  # noqa: B008
@@ -60,13 +59,3 @@ def load(content: str | bytes, name: str = CONFIG, overrides: Overrides = Overri
     if checked.spec is None:
         raise SpecError(checked.problems)
     return checked.spec
-
-
-def _sorted(problems: list[Problem], name: str) -> tuple[Problem, ...]:
-    """The file's problems by position, then those of the command line; errors survive when there are too many."""
-    kept = sorted(problems, key=lambda one: one.severity is Severity.WARNING)[:_MOST_PROBLEMS]
-    kept.sort(key=lambda one: (one.file != name, one.file, one.line, one.column, one.path))
-    if len(kept) < len(problems):
-        last = Place(kept[-1].file, kept[-1].line, kept[-1].column)
-        kept.append(make_problem(last, (), f"{len(problems) - len(kept):,} more problems are not listed"))
-    return tuple(kept)

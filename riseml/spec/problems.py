@@ -1,4 +1,4 @@
-"""What is wrong with a riseml.yml: where, what, and what to write instead."""
+"""What is wrong with a file that a person wrote: where, what, and what to write instead."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ Path = tuple[str | int, ...]
 """A place in the file by keys and list indices: ("train", "run", 0)."""
 
 _SHORT = 60
+_MOST = 200
 _PLAIN_KEY = re.compile(r"[\w-]+")
 
 
@@ -51,7 +52,7 @@ class Problem:
 
 
 class SpecError(UsageError):
-    """A riseml.yml has problems. `problems` holds all of them, warnings too, in the order of the text."""
+    """A riseml.yml or a pool.yml has problems. `problems` holds all of them, warnings too, in the order of the text."""
 
     http_status = 422
 
@@ -68,6 +69,16 @@ def make_problem(
 ) -> Problem:
     """A problem at a place of the text and a path of the file."""
     return Problem(place.file, place.line, place.column, path_text(path), problem, hint, severity)
+
+
+def in_order(problems: Sequence[Problem], name: str) -> tuple[Problem, ...]:
+    """The file's problems by position, then those of the command line; errors survive when there are too many."""
+    kept = sorted(problems, key=lambda one: one.severity is Severity.WARNING)[:_MOST]
+    kept.sort(key=lambda one: (one.file != name, one.file, one.line, one.column, one.path))
+    if len(kept) < len(problems):
+        last = Place(kept[-1].file, kept[-1].line, kept[-1].column)
+        kept.append(make_problem(last, (), f"{len(problems) - len(kept):,} more problems are not listed"))
+    return tuple(kept)
 
 
 def path_text(path: Path) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from riseml.spec.placeholders import BUILT_IN
 from riseml.spec.problems import Path, path_text
-from riseml.spec.schema import Schema, load_schema, walk
+from riseml.spec.schema import CONFIG, Contract, Schema
 from riseml.spec.sentences import flow
 
 _HEAD = """\
@@ -74,27 +74,33 @@ _FORMATS = {"memory": "memory", "duration": "duration", "lines": "text or list o
 
 def reference() -> str:
     """The whole page."""
-    required = set(_required(load_schema(), ()))
-    parts = [_HEAD, "## Keys\n"]
-    parts += [_section(path, schema, path in required) for path, schema in walk()]
     built_in = ", ".join(f"`{{{{{name}}}}}`" for name in sorted(BUILT_IN))
-    return "\n".join([*parts, _FORMS.replace("BUILT_IN", built_in)])
+    return "\n".join([_HEAD, *list_keys(CONFIG), _FORMS.replace("BUILT_IN", built_in)])
 
 
-def _required(schema: Schema, path: Path) -> Iterator[Path]:
-    for name in schema.get("required", []):
-        yield (*path, name)
-    for inner, found in walk(schema, path):
-        for name in found.get("required", []):
-            yield (*inner, name)
+def list_keys(contract: Contract) -> Iterator[str]:
+    """A chapter with one section for each key of a file."""
+    yield "## Keys\n"
+    required = set(_required(contract))
+    for path, schema in contract.walk():
+        yield _section(path, schema, path in required)
+
+
+def _required(contract: Contract) -> Iterator[Path]:
+    yield from ((name,) for name in contract.schema.get("required", []))
+    for path, found in contract.walk():
+        inner = found.get("items", {})
+        yield from ((*path, name) for name in found.get("required", []))
+        yield from ((*path, 0, name) for name in contract.resolve(inner).get("required", []))
 
 
 def _section(path: Path, schema: Schema, required: bool) -> str:  # noqa: FBT001 - a cell of the page, not a switch
-    level = "#" * min(6, len(path) + 2)
+    name = path_text(path).replace("[0]", "[]")  # every item of a list
+    level = "#" * min(6, name.count(".") + 3)
     facts = [_form(schema), *(["required"] if required else [])]
     if "default" in schema:
         facts.append(f"default `{flow(schema['default'])}`")
-    lines = [f"{level} `{path_text(path)}`", "", f"**{schema['title']}.** {schema['description']}", ""]
+    lines = [f"{level} `{name}`", "", f"**{schema['title']}.** {schema['description']}", ""]
     lines.append(f"*{'; '.join(facts)}*" if facts else "")
     shown = "\n# or\n".join(f"{path[-1]}: {flow(example)}" for example in schema["examples"])
     return "\n".join([*lines, "", "```yaml", shown, "```", ""])

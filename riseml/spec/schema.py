@@ -1,4 +1,4 @@
-"""`riseml.schema.json`: where it is, what it says about a place of the file, and what breaks it."""
+"""The schemas of the files that people write: where they are, what they say about a place, and what breaks them."""
 
 from __future__ import annotations
 
@@ -16,82 +16,91 @@ from riseml.spec.sentences import explain
 from riseml.spec.settle import Settled, settle
 
 Schema = Mapping[str, Any]
-_NAME = "riseml.schema.json"
 
 
-@functools.cache
-def load_schema() -> Schema:
-    """The schema, from the installed package or else from the repository."""
-    packaged = resources.files("riseml").joinpath("schemas", _NAME)
-    if packaged.is_file():
-        text = packaged.read_text(encoding="utf-8")
-    else:
-        text = (FilePath(__file__).parents[2] / "schemas" / _NAME).read_text(encoding="utf-8")
-    schema: Schema = json.loads(text)
-    return schema
+class Contract:
+    """One schema of the folder `schemas`; read when it is first used.
+
+    Args:
+        name: its file's name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @functools.cached_property
+    def schema(self) -> Schema:
+        """The whole schema, from the installed package or else from the repository."""
+        packaged = resources.files("riseml").joinpath("schemas", self.name)
+        if packaged.is_file():
+            text = packaged.read_text(encoding="utf-8")
+        else:
+            text = (FilePath(__file__).parents[2] / "schemas" / self.name).read_text(encoding="utf-8")
+        found: Schema = json.loads(text)
+        return found
+
+    def resolve(self, schema: Schema) -> Schema:
+        """A part of the schema with its `$ref` followed; what stands beside the `$ref` wins."""
+        while "$ref" in schema:
+            name = schema["$ref"].removeprefix("#/$defs/")
+            schema = {**self.schema["$defs"][name], **{key: value for key, value in schema.items() if key != "$ref"}}
+        return schema
+
+    def below(self, schema: Schema, part: str | int) -> Schema:
+        """The schema of a key or an item of a resolved schema; empty when it says nothing about that."""
+        if isinstance(part, int):
+            found = schema.get("items", {})
+        else:
+            found = schema.get("properties", {}).get(part, schema.get("additionalProperties", {}))
+        return self.resolve(found) if isinstance(found, Mapping) else {}
+
+    def at(self, path: Path) -> Schema:
+        """The resolved schema of a place of the file."""
+        schema = self.resolve(self.schema)
+        for part in path:
+            schema = self.below(schema, part)
+        return schema
+
+    def walk(self, schema: Schema | None = None, path: Path = ()) -> Iterator[tuple[Path, Schema]]:
+        """Every key of the file with its resolved schema, in the schema's order; items of lists have the index 0."""
+        whole = self.resolve(self.schema if schema is None else schema)
+        for key, child in whole.get("properties", {}).items():
+            found = self.resolve(child)
+            yield (*path, key), found
+            yield from self.walk(found, (*path, key))
+        if "items" in whole:
+            yield from self.walk(whole["items"], (*path, 0))
+
+    @functools.cached_property
+    def homes(self) -> Mapping[str, Path]:
+        """Each key of the schema -> the section nearest to the top that has it."""
+        found: dict[str, Path] = {}
+        for path, _ in sorted(self.walk(), key=lambda item: len(item[0])):
+            found.setdefault(str(path[-1]), path[:-1])
+        return found
+
+    def apply(self, root: Node) -> Settled:
+        """A tree of nodes as the values that the schema wants, with a problem for everything that breaks the schema."""
+        settled = settle(root, self.resolve(self.schema), self.below)
+        unclear = frozenset(settled.bad)
+        for error in sorted(self._validator.iter_errors(settled.value), key=lambda error: error.validator != "type"):
+            path: Path = tuple(error.absolute_path)
+            if any(path[:end] in unclear for end in range(len(path) + 1)):
+                continue
+            for problem in explain(error, path, settled, self.at, self.homes):
+                settled.add(problem)
+        return settled
+
+    @functools.cached_property
+    def _validator(self) -> Any:
+        from jsonschema import Draft202012Validator  # takes longer to import than a file takes to check
+        from jsonschema.validators import extend
+
+        return extend(Draft202012Validator, {"pattern": _check_pattern})(self.schema)
 
 
-def resolve(schema: Schema) -> Schema:
-    """A part of the schema with its `$ref` followed; what stands beside the `$ref` wins."""
-    while "$ref" in schema:
-        name = schema["$ref"].removeprefix("#/$defs/")
-        schema = {**load_schema()["$defs"][name], **{key: value for key, value in schema.items() if key != "$ref"}}
-    return schema
-
-
-def below(schema: Schema, part: str | int) -> Schema:
-    """The schema of a key or an item of a resolved schema; empty when it says nothing about that."""
-    if isinstance(part, int):
-        found = schema.get("items", {})
-    else:
-        found = schema.get("properties", {}).get(part, schema.get("additionalProperties", {}))
-    return resolve(found) if isinstance(found, Mapping) else {}
-
-
-def at(path: Path) -> Schema:
-    """The resolved schema of a place of the file."""
-    schema = resolve(load_schema())
-    for part in path:
-        schema = below(schema, part)
-    return schema
-
-
-def walk(schema: Schema | None = None, path: Path = ()) -> Iterator[tuple[Path, Schema]]:
-    """Every key of the file with its resolved schema, in the schema's order."""
-    for key, child in resolve(load_schema() if schema is None else schema).get("properties", {}).items():
-        found = resolve(child)
-        yield (*path, key), found
-        yield from walk(found, (*path, key))
-
-
-@functools.cache
-def homes() -> Mapping[str, Path]:
-    """Each key of the schema -> the section nearest to the top that has it."""
-    found: dict[str, Path] = {}
-    for path, _ in sorted(walk(), key=lambda item: len(item[0])):
-        found.setdefault(str(path[-1]), path[:-1])
-    return found
-
-
-def apply_schema(root: Node) -> Settled:
-    """A tree of nodes as the values that the schema wants, with a problem for everything that breaks the schema."""
-    settled = settle(root, resolve(load_schema()), below)
-    unclear = frozenset(settled.bad)
-    for error in sorted(_validator().iter_errors(settled.value), key=lambda error: error.validator != "type"):
-        path: Path = tuple(error.absolute_path)
-        if any(path[:end] in unclear for end in range(len(path) + 1)):
-            continue
-        for problem in explain(error, path, settled, at, homes()):
-            settled.add(problem)
-    return settled
-
-
-@functools.cache
-def _validator() -> Any:
-    from jsonschema import Draft202012Validator  # takes longer to import than a file takes to check
-    from jsonschema.validators import extend
-
-    return extend(Draft202012Validator, {"pattern": _check_pattern})(load_schema())
+CONFIG = Contract("riseml.schema.json")
+POOL = Contract("pool.schema.json")
 
 
 def _check_pattern(validator: Any, pattern: str, text: Any, schema: Schema) -> Iterator[Any]:

@@ -92,7 +92,7 @@ def _second_colon(text: str, mark: Any, name: str) -> Problem:
 def broken_encoding(error: UnicodeDecodeError, content: bytes, name: str) -> Problem:
     """The problem of bytes that are no UTF-8."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return make_problem(Place(name), (), "the file is UTF-16; riseml.yml is UTF-8", "save it as UTF-8")
+        return make_problem(Place(name), (), "the file is UTF-16, not UTF-8", "save it as UTF-8")
     before = content[: error.start].decode("utf-8", "replace")
     column = len(before) - (before.rfind("\n") + 1) + 1
     place = Place(name, before.count("\n") + 1, column)

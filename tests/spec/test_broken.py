@@ -41,7 +41,7 @@ def test_there_are_enough_of_them_and_each_has_its_own_name() -> None:
     ("content", "expected"),
     [
         (b"project: x\ntrain:\n  run: \xff\n", "riseml.yml:3:8: byte 0xff is no UTF-8; save the file as UTF-8"),
-        ("project: x\n".encode("utf-16"), "riseml.yml:1:1: the file is UTF-16; riseml.yml is UTF-8; save it as UTF-8"),
+        ("project: x\n".encode("utf-16"), "riseml.yml:1:1: the file is UTF-16, not UTF-8; save it as UTF-8"),
         ("project: \u00e9\x07\n", 'riseml.yml:1:11: a control character that YAML does not allow: "\\x07"; remove it'),
         ("#" * (MAX_BYTES + 1), "riseml.yml:1:1: the file is too large: 1.0 MiB; at most 1 MiB is read"),
     ],

@@ -18,17 +18,17 @@ from riseml.spec.load import check, load
 from riseml.spec.problems import Path as Keys
 from riseml.spec.reference import reference
 from riseml.spec.scalars import BadText, duration, memory
-from riseml.spec.schema import at, load_schema, walk
+from riseml.spec.schema import CONFIG
 from riseml.spec.sentences import flow
 from riseml.spec.templates import starter
 
 ROOT = Path(__file__).parents[2]
-KEYS = dict(walk())
+KEYS = dict(CONFIG.walk())
 
 
 def test_the_schema_is_a_schema() -> None:
-    Draft202012Validator.check_schema(load_schema())
-    assert load_schema()["$schema"].endswith("2020-12/schema")
+    Draft202012Validator.check_schema(CONFIG.schema)
+    assert CONFIG.schema["$schema"].endswith("2020-12/schema")
 
 
 @pytest.mark.parametrize("path", KEYS, ids=lambda path: ".".join(path))
@@ -36,13 +36,13 @@ def test_every_key_explains_itself(path: Keys) -> None:
     schema = KEYS[path]
     assert {"title", "description", "examples", "type"} <= set(schema)
     assert schema["description"].endswith(".")
-    validator = Draft202012Validator({**schema, "$defs": load_schema()["$defs"]})
+    validator = Draft202012Validator({**schema, "$defs": CONFIG.schema["$defs"]})
     for example in [*schema["examples"], *([schema["default"]] if "default" in schema else [])]:
         assert validator.is_valid(example), example
 
 
 def test_no_map_takes_unknown_keys() -> None:
-    for path, schema in walk():
+    for path, schema in CONFIG.walk():
         if "properties" in schema:
             assert schema["additionalProperties"] is False, path
 
@@ -60,12 +60,12 @@ def test_no_map_takes_unknown_keys() -> None:
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_sections_have_the_fields_of_their_dataclass(path: Keys, cls: Any, other: set[str]) -> None:
-    assert set(at(path)["properties"]) == {field.name for field in fields(cls)} - other
+    assert set(CONFIG.at(path)["properties"]) == {field.name for field in fields(cls)} - other
 
 
 def test_roles_of_a_cluster_have_their_resources() -> None:
     roles = {field.name.removesuffix("_resources") for field in fields(types.Distributed) if "_resources" in field.name}
-    assert set(at(("train", "tensorflow", "distributed"))["properties"]) == roles | {"chief"}
+    assert set(CONFIG.at(("train", "tensorflow", "distributed"))["properties"]) == roles | {"chief"}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_roles_of_a_cluster_have_their_resources() -> None:
     ],
 )
 def test_choices_are_those_of_the_enum(path: Keys, members: type[enum.Enum]) -> None:
-    assert set(at(path)["enum"]) == {member.value for member in members}
+    assert set(CONFIG.at(path)["enum"]) == {member.value for member in members}
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_choices_are_those_of_the_enum(path: Keys, members: type[enum.Enum]) -> 
     ],
 )
 def test_defaults_are_those_of_the_dataclass(path: Keys, value: object) -> None:
-    assert at(path)["default"] == value
+    assert CONFIG.at(path)["default"] == value
 
 
 def test_defaults_with_units_are_those_of_the_dataclass() -> None:
-    assert memory(at(("train", "resources", "mem"))["default"]) == types.DEFAULT_MEM
-    assert duration(at(("train", "stop_grace"))["default"]) == types.Train(()).stop_grace
-    assert {types.RetryOn(kind) for kind in at(("train", "retry", "on"))["default"]} == types.Retry().on
+    assert memory(CONFIG.at(("train", "resources", "mem"))["default"]) == types.DEFAULT_MEM
+    assert duration(CONFIG.at(("train", "stop_grace"))["default"]) == types.Train(()).stop_grace
+    assert {types.RetryOn(kind) for kind in CONFIG.at(("train", "retry", "on"))["default"]} == types.Retry().on
 
 
 @pytest.mark.parametrize(("form", "reader"), [("mem", memory), ("duration", duration)])
@@ -129,7 +129,7 @@ def test_defaults_with_units_are_those_of_the_dataclass() -> None:
 )
 def test_patterns_accept_what_the_readers_accept(form: str, reader: Any, text: str) -> None:
     """An editor knows the pattern only. What it cannot know (`Gb` is bits) the reader refuses."""
-    matches = re.search(load_schema()["$defs"][form]["pattern"], text) is not None
+    matches = re.search(CONFIG.schema["$defs"][form]["pattern"], text) is not None
     try:
         reader(text)
     except BadText:
@@ -171,7 +171,7 @@ def test_first_files_are_right(framework: str | None, name: str) -> None:
 
 
 def test_every_framework_has_a_first_file() -> None:
-    for framework in at(("train", "framework"))["enum"]:
+    for framework in CONFIG.at(("train", "framework"))["enum"]:
         assert f"framework: {framework}" in starter("x", framework)
     with pytest.raises(UsageError, match=r"no first riseml\.yml for the framework 'caffe'"):
         starter("x", "caffe")

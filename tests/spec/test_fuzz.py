@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from riseml.spec.document import MAX_BYTES, MAX_NODES, Mapping, Node, Scalar, parse
 from riseml.spec.load import Checked, Overrides, check, load
 from riseml.spec.problems import Path, Severity
-from riseml.spec.schema import at, homes
+from riseml.spec.schema import CONFIG
 from tests.spec.examples import DISTRIBUTED, EXAMPLES
 
 FILES = [*EXAMPLES.values(), DISTRIBUTED]
@@ -43,7 +43,7 @@ def test_any_text(content: str | bytes) -> None:
 
 
 @NO_CLOCK
-@given(st.lists(PIECES | st.sampled_from([*homes(), *"ab"]), max_size=30).map("".join))
+@given(st.lists(PIECES | st.sampled_from([*CONFIG.homes, *"ab"]), max_size=30).map("".join))
 def test_any_text_of_yaml_pieces(content: str) -> None:
     _sane(content, check(content))
 
@@ -102,7 +102,7 @@ def _write(value: Any) -> str:
 def _closed(value: Any, path: Path = ()) -> Iterator[Path]:
     """Every map of a file that takes known keys only."""
     if isinstance(value, dict):
-        if at(path).get("additionalProperties") is False:
+        if CONFIG.at(path).get("additionalProperties") is False:
             yield path
         for key, one in value.items():
             yield from _closed(one, (*path, key))
@@ -119,14 +119,15 @@ PLACES = [(name, path) for name, text in EXAMPLES.items() for path in _closed(_j
 
 @pytest.mark.parametrize(("name", "path"), PLACES, ids=[f"{name}-{'.'.join(map(str, path))}" for name, path in PLACES])
 @given(
-    key=st.text(min_size=1, max_size=12) | st.sampled_from([*homes(), "gpu", "memory", "worker_count", "on ", "Run"])
+    key=st.text(min_size=1, max_size=12)
+    | st.sampled_from([*CONFIG.homes, "gpu", "memory", "worker_count", "on ", "Run"])
 )
 @settings(deadline=None, max_examples=20)
 def test_an_unknown_key_is_never_overlooked(name: str, path: Path, key: str) -> None:
     value = inner = _json(EXAMPLES[name])
     for part in path:
         inner = inner[part]
-    if key in at(path)["properties"]:
+    if key in CONFIG.at(path)["properties"]:
         return
     inner[key] = "1"
     checked = check(_write(value))
