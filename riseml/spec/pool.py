@@ -23,9 +23,11 @@ class Tls:
 class HostSpec:
     """One Docker Engine.
 
-    `url` is `unix:///path`, `ssh://user@host[:port]` or `tcp://host:port`; the last one has `tls`, or `insecure` says
-    that it has none. `address` is where the other hosts reach it. `gpus` are device ids. `cpus` (cores) and `mem` (MiB)
-    hold the host's use below what it has; None: all of it.
+    `url` is `unix:///path`, `ssh://user@host[:port][/path]` or `tcp://host:port` (`pool_url.read_url` has its parts);
+    the last one has `tls`, or `insecure` says that it has none. `address` is where the other hosts reach it; empty for
+    a local engine that is alone. `gpus` are device ids. `cpus` (cores) and `mem` (MiB) hold the host's use below what
+    it has; None: all of it. `identity` and `known_hosts` are absolute paths; None: what ssh itself uses, and riseml's
+    own file.
     """
 
     name: HostName

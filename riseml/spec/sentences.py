@@ -10,11 +10,13 @@ from typing import Any
 from riseml.spec.document import Mapping as MappingNode
 from riseml.spec.document import Scalar
 from riseml.spec.document import Sequence as SequenceNode
+from riseml.spec.pool_url import read_url
 from riseml.spec.problems import Path, Problem, make_problem, path_text, quoted
 from riseml.spec.scalars import BadText, duration, memory, number
 from riseml.spec.settle import Settled
 
 Schema = Mapping[str, Any]
+_SPECIAL = re.compile(r"^[:&*!@]|[{},\[\]]|: ")  # what YAML does not take for a text without quotes
 
 _TYPES = {
     "integer": "a whole number",
@@ -32,6 +34,9 @@ _FORMATS = {
     "image": "the name of an image",
     "version": "a version",
     "variable": "a text such as NAME or NAME=value",
+    "hosts": "a list of hosts",
+    "gpus": "a list of device ids",
+    "storage": "a path, or a map that names a volume",
 }
 _PATTERNS = {
     "name": ("{} is no project name", "use letters, digits, - and _"),
@@ -40,6 +45,14 @@ _PATTERNS = {
     "variable": ("{} names no environment variable", "write NAME or NAME=value; names have letters, digits and _"),
     "parameters": ("{} cannot name a parameter", "begin with a letter; use letters, digits, - and _"),
     "env": ("{} cannot name an environment variable", "begin with a letter; use letters, digits and _"),
+    "host": ("{} is no name of a host", "use small letters, digits and -"),
+    "address": ("{} is no address", "write a host name or an IP address, without scheme and port"),
+    "device": ("{} is no device id", "write an index such as 0, or a UUID as `nvidia-smi -L` shows it: GPU-..."),
+    "labels": ("{} cannot name a label", "begin and end with a letter or digit; use letters, digits, . _ / and -"),
+    "storage": ("{} is no absolute path", "begin it with /, or name a volume: `{volume: riseml-output}`"),
+    "volume": ("{} is no name of a volume", "use two or more letters, digits, _ . and -; begin with a letter or digit"),
+    "options": ("{} cannot name a driver option", "use letters, digits, . _ and -"),
+    "registry": ("{} is no registry with a path", "write it as host[:port]/path, without https:// and without a tag"),
 }
 _SYNONYMS = {
     "memory": "mem",
@@ -61,6 +74,24 @@ _SYNONYMS = {
     "parallelism": "concurrency",
     "steps": "run",
     "name": "project",
+    "cores": "cpus",
+    "nodes": "hosts",
+    "machines": "hosts",
+    "servers": "hosts",
+    "engine": "url",
+    "uri": "url",
+    "endpoint": "url",
+    "ip": "address",
+    "devices": "gpus",
+    "tags": "labels",
+    "ssh_key": "identity",
+    "identity_file": "identity",
+    "private_key": "key",
+    "cacert": "ca",
+    "certificate": "cert",
+    "driver_opts": "options",
+    "opts": "options",
+    "results": "output",
 }
 
 
@@ -116,13 +147,18 @@ def _where_it_belongs(key: str, path: Path, known: Mapping[str, Any], homes: Map
     if near is not None and (key not in homes or difflib.SequenceMatcher(None, key, near).ratio() > 0.85):
         return f'did you mean "{near}"?'
     if key in homes:
-        section = path_text(homes[key])
-        return f"it belongs in {section}" if section else "it belongs at the top of the file"
+        return f"it belongs {_section(homes[key])}"
     far = suggest(key, homes)
     if far is not None and homes[far] != path:
-        section = path_text(homes[far])
-        return f'did you mean "{far}" in {section}?' if section else f'did you mean "{far}" at the top of the file?'
+        return f'did you mean "{far}" {_section(homes[far])}?'
     return f"known here: {', '.join(known)}"
+
+
+def _section(path: Path) -> str:
+    """Where a key belongs; an index stands for every item of its list."""
+    if not path:
+        return "at the top of the file"
+    return "in " + path_text(path).replace("[0]", "[]")
 
 
 def _missing_keys(path: Path, settled: Settled, schema: Schema, at: Callable[[Path], Schema]) -> Iterator[Problem]:
@@ -169,7 +205,7 @@ def _wrong_value(error: Any, path: Path, settled: Settled, schema: Schema) -> tu
 
 
 def _wrong_text(text: str, schema: Schema) -> tuple[str, str]:
-    readers = {"memory": memory, "duration": duration}
+    readers = {"memory": memory, "duration": duration, "host-url": read_url}
     form = schema.get("format", "")
     if form in readers:
         try:
@@ -195,7 +231,7 @@ def _wrong_type(path: Path, settled: Settled, schema: Schema) -> tuple[str, str]
         return f"must be {wanted}, not a list", hint
     if schema.get("format") == "variable":
         hint = "write NAME=value"
-    elif types == ["string"] or "array" in types:
+    elif types == ["string"] or ("array" in types and schema.get("format") not in ("hosts", "gpus")):
         hint = "a text that contains `: ` needs quotes"
     else:
         hint = _example(path, schema)
@@ -210,7 +246,7 @@ def _wrong_scalar(node: Scalar, path: Path, types: list[str], wanted: str, schem
         return "has no value", passes if schema.get("format") == "value" else _example(path, schema)
     if not node.plain and "\n" not in node.text and _is_number(node.text) and {"integer", "number"} & set(types):
         return f"must be {wanted}, not a text in quotes", f"write {node.text}"
-    if types == ["array"]:
+    if types == ["array"] and schema.get("format") not in _FORMATS:
         return f"must be {wanted}, not {quoted(node.text)}", f"write [{node.text}]"
     shown = node.text if node.plain and _is_number(node.text) else quoted(node.text)
     return f"must be {wanted}, not {shown}", _example(path, schema)
@@ -240,7 +276,7 @@ def flow(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(flow(one) for one in value) + "]"
     text = str(value)
-    return f'"{text}"' if isinstance(value, str) and (_is_number(text) or "{" in text or ": " in text) else text
+    return f'"{text}"' if isinstance(value, str) and (_is_number(text) or _SPECIAL.search(text)) else text
 
 
 def _or(words: list[str]) -> str:
