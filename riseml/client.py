@@ -169,6 +169,26 @@ class Client:
         """The server and its hosts."""
         return cast("wire.System", self._ask("GET", "/system"))
 
+    def pool(self) -> wire.Pool:
+        """The pool and its hosts."""
+        return cast("wire.Pool", self._ask("GET", "/pool"))
+
+    def check_pool(self) -> list[wire.PoolFinding]:
+        """Look whether the hosts do what the pool needs. Takes some seconds."""
+        return cast("wire.PoolFindings", self._ask("POST", "/pool/check", timeout=_SLOW_ANSWER))["findings"]
+
+    def join_pool(self) -> list[wire.PoolMember]:
+        """Make one swarm of the hosts. Takes some seconds."""
+        return cast("wire.PoolMembers", self._ask("POST", "/pool/join", timeout=_SLOW_ANSWER))["members"]
+
+    def drain_host(self, name: str) -> wire.Host:
+        """Give the host nothing new."""
+        return cast("wire.Host", self._ask("POST", f"/pool/hosts/{quote(name, safe='')}/drain"))
+
+    def resume_host(self, name: str) -> wire.Host:
+        """Let the host take new jobs again."""
+        return cast("wire.Host", self._ask("POST", f"/pool/hosts/{quote(name, safe='')}/resume"))
+
     def logs(
         self, identity: str, query: LogQuery | None = None, on_cut: Callable[[int], None] | None = None
     ) -> Iterator[wire.Entry]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from riseml.names import HostName, JobName
+from riseml.spec.pool import Volume
 from riseml.spec.types import NO_RETRY, Limits, Resources, Retry
 from riseml.states import Network, Part, Reason, State, Wanted
 
@@ -253,11 +254,13 @@ class HostSeen:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A folder of the host inside a job."""
+    """A folder of the host, or a volume of this name, inside a job. `makes`: a missing folder is made, for root."""
 
     source: str
     target: str
     read_only: bool = False
+    volume: Volume | None = None
+    makes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +280,7 @@ class Launch:
     owner: Owner
     snapshot: str
     mounts: tuple[Mount, ...] = ()
+    network: Network = Network.BRIDGE
     address: str | None = None
     hosts: tuple[tuple[str, str], ...] = ()  # names of the other jobs and their addresses
     gpus: tuple[str, ...] = ()

@@ -57,6 +57,11 @@ class Settings:
         return self.home / "server.lock"
 
     @property
+    def pool_file(self) -> Path:
+        """The hosts that experiments may use; without it, this machine."""
+        return self.home / "pool.yml"
+
+    @property
     def database(self) -> str:
         """The store's address."""
         return f"sqlite:///{self.home / 'riseml.db'}"

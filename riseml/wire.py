@@ -246,10 +246,22 @@ class TfConfigs(TypedDict):
 
 
 class Host(TypedDict):
-    """One host of the pool."""
+    """One host of the pool.
+
+    `state`: `silent` is a host that does not answer, `draining` one that gets nothing new and still runs something,
+    `drained` one that runs nothing any more. `message` says why it is silent. `address` is where the other hosts reach
+    it, `url` how the server does. `swarm` is its part in the swarm, empty without one. `jobs` are the IDs of what holds
+    a place there.
+    """
 
     name: str
-    state: Literal["up", "silent"]
+    state: Literal["up", "silent", "draining", "drained"]
+    message: str
+    url: str
+    address: str
+    swarm: Literal["", "member", "manager"]
+    labels: dict[str, str]
+    jobs: list[str]
     engine: str
     cpus: float
     mem_mib: int
@@ -264,6 +276,49 @@ class System(TypedDict):
 
     server: Server
     hosts: list[Host]
+
+
+class Pool(TypedDict):
+    """The pool. `file` is its pool.yml, None when this machine is the pool; `trouble` says why what stands in the file
+    now is not in force. `network` is how jobs on several hosts reach each other. `output` and `data` are where they are
+    on every host.
+    """
+
+    file: str | None
+    trouble: str
+    network: Literal["bridge", "overlay", "host"]
+    output: str
+    data: str
+    shared_output: bool
+    hosts: list[Host]
+
+
+class PoolFinding(TypedDict):
+    """One thing that `pool check` looked at; a note does not hurt, but should be known."""
+
+    host: str
+    topic: str
+    outcome: Literal["ok", "note", "failed"]
+    message: str
+
+
+class PoolFindings(TypedDict):
+    """Everything that `pool check` found."""
+
+    findings: list[PoolFinding]
+
+
+class PoolMember(TypedDict):
+    """What `pool join` did to a host: it made the swarm, joined it, or had been in it."""
+
+    host: str
+    membership: Literal["created", "joined", "member"]
+
+
+class PoolMembers(TypedDict):
+    """The hosts of the swarm."""
+
+    members: list[PoolMember]
 
 
 class ProblemShape(TypedDict):

@@ -11,8 +11,6 @@ import socket
 import subprocess
 import sys
 import tarfile
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +18,7 @@ from typing import Any, TypeVar
 import httpx
 
 from tests.hosts import Engine, Host, Machine
+from tests.waiting import wait_for
 
 BASE = "riseml-test/base:py311"
 DEADLINE = 60.0  # seconds; generous, for a machine that is busy with something else
@@ -157,14 +156,7 @@ class Rig:
         Raises:
             AssertionError: there is none in time; with the server's last words.
         """
-        pause = threading.Event()
-        end = time.monotonic() + DEADLINE
-        while time.monotonic() < end:
-            found = look()
-            if found:
-                return found
-            pause.wait(0.05)
-        raise AssertionError(f"in vain waited until {what}\n{self.last_words()}")
+        return wait_for(what, look, DEADLINE, self.last_words)
 
     def last_words(self) -> str:
         """The end of the server's log."""

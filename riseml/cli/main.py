@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from riseml import __version__
-from riseml.cli import files, show, system
+from riseml.cli import files, pool, show, system
 from riseml.cli import run as running
 from riseml.cli.render import make_render, silence
 from riseml.cli.tfconfig import tfconfig
@@ -56,9 +56,11 @@ app.command()(show.logs)
 app.command()(show.monitor)
 app.command()(show.kill)
 app.command()(tfconfig)
+app.add_typer(pool.pool, name="pool")
 app.add_typer(system.server, name="server")
 app.add_typer(system.system, name="system")
 _GROUPS = (["server"], ["system"])
+"""Groups that do nothing by themselves."""
 
 
 @app.callback()

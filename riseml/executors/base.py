@@ -11,8 +11,9 @@ from typing import Protocol
 
 from riseml.control.actions import Signal
 from riseml.errors import EngineError
-from riseml.model import Frame, HostSeen, Image, JobKey, Launch, LogCursor, Sample
+from riseml.model import Frame, HostSeen, Image, JobKey, Launch, LogCursor, Mount, Sample
 from riseml.names import HostName
+from riseml.states import Network
 
 Emit = Callable[[str], None]
 """Takes one line of a build's output."""
@@ -57,6 +58,32 @@ class BuildOrder:
     cancellation: Cancellation
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An experiment's output folder as it should be: `tar` holds what is to be there below `root`, with its owners.
+    `others` is what its jobs will mount besides; all of it has to be there.
+    """
+
+    root: Mount
+    tar: bytes
+    others: tuple[Mount, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What the jobs of an experiment share on a host.
+
+    `weaves`: this host makes the network, which another one may have done for it. `output` is None when the server has
+    made the folder itself.
+    """
+
+    experiment: int
+    subnet: str | None = None
+    network: Network = Network.BRIDGE
+    weaves: bool = True
+    output: Output | None = None
+
+
 class Executor(Protocol):
     """One host."""
 
@@ -82,8 +109,8 @@ class Executor(Protocol):
     def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
         """Take in what another host exported; returns when the environment is there."""
 
-    def prepare(self, experiment: int, subnet: str | None) -> None:
-        """Make what the experiment's jobs share here.
+    def prepare(self, share: Share) -> None:
+        """Make what an experiment's jobs share here.
 
         Raises:
             SubnetTaken: somebody else uses these addresses.

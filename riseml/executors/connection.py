@@ -9,6 +9,7 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import docker
 import requests
@@ -17,6 +18,7 @@ from docker.errors import APIError, DockerException, ImageNotFound, create_api_e
 from docker.errors import NotFound as EngineNotFound
 
 from riseml.errors import EngineError, Unreachable
+from riseml.spec.pool import HostSpec
 
 SERVER = "io.riseml.server"
 EXPERIMENT = "io.riseml.experiment"
@@ -24,6 +26,7 @@ JOB = "io.riseml.job"
 ATTEMPT = "io.riseml.attempt"
 TITLE = "io.riseml.title"
 ENVIRONMENT = "io.riseml.environment"
+HOST = "io.riseml.host"
 
 _QUICK = 10.0  # seconds: lists and inspects
 _SLOW = 120.0  # creates and starts, which wait for disks
@@ -47,6 +50,14 @@ class Engine:
         self.is_local = url.startswith("unix://")
         self._version: str | None = None
         self._local = threading.local()
+
+    @classmethod
+    def of(cls, host: HostSpec, home: Path) -> Engine:
+        """The engine of a host of the pool; `home` is where riseml keeps what it knows of hosts."""
+        return cls(host.url)
+
+    def close(self) -> None:
+        """Let go of what was opened for the connection."""
 
     @contextmanager
     def api(self, *, patient: bool = False) -> Iterator[docker.APIClient]:

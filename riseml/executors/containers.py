@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from riseml.executors import connection
-from riseml.model import JobKey, Launch
+from riseml.model import JobKey, Launch, Mount
 from riseml.names import hostname
+from riseml.states import Network
 
 PIDS = 4096
+_HOST = "host"  # the engine's name for the network of its machine
 _MIB = 2**20
 
 
@@ -25,7 +28,8 @@ def network_name(server: str, experiment: int) -> str:
 
 def container_request(launch: Launch) -> dict[str, Any]:
     """The body of `POST /containers/create` (Docker Engine API 1.41)."""
-    network = network_name(launch.server, launch.key.experiment)
+    own = network_name(launch.server, launch.key.experiment)
+    network = _HOST if launch.network is Network.HOST else own
     return {
         "Image": launch.image.reference,
         "Entrypoint": [],
@@ -42,8 +46,30 @@ def container_request(launch: Launch) -> dict[str, Any]:
             connection.TITLE: launch.title,
         },
         "HostConfig": _host_config(launch, network),
-        "NetworkingConfig": {"EndpointsConfig": {network: _endpoint(launch)}},
+        "NetworkingConfig": {"EndpointsConfig": {} if network == _HOST else {network: _endpoint(launch)}},
     }
+
+
+def mounts(seen: Iterable[Mount]) -> list[dict[str, Any]]:
+    """Mounts as the engine wants them, except for those that `binds` gives."""
+    return [_volume(mount) if mount.volume is not None else _folder(mount) for mount in seen if not mount.makes]
+
+
+def binds(seen: Iterable[Mount]) -> list[str]:
+    """Those whose folder the engine makes when it is missing: only the older form of a mount does that."""
+    return [f"{mount.source}:{mount.target}:{'ro' if mount.read_only else 'rw'}" for mount in seen if mount.makes]
+
+
+def _folder(mount: Mount) -> dict[str, Any]:
+    return {"Type": "bind", "Source": mount.source, "Target": mount.target, "ReadOnly": mount.read_only}
+
+
+def _volume(mount: Mount) -> dict[str, Any]:
+    found: dict[str, Any] = {"Type": "volume", "Source": mount.source, "Target": mount.target}
+    options: dict[str, Any] = {"NoCopy": True}
+    if mount.volume is not None:
+        options["DriverConfig"] = {"Name": mount.volume.driver, "Options": dict(mount.volume.options)}
+    return {**found, "ReadOnly": mount.read_only, "VolumeOptions": options}
 
 
 def _endpoint(launch: Launch) -> dict[str, Any]:
@@ -67,11 +93,8 @@ def _host_config(launch: Launch, network: str) -> dict[str, Any]:
         "AutoRemove": False,
         "LogConfig": {"Type": "json-file", "Config": {}},
         "NetworkMode": network,
-        "ExtraHosts": [f"{name}:{address}" for name, address in launch.hosts],
-        "Mounts": [
-            {"Type": "bind", "Source": mount.source, "Target": mount.target, "ReadOnly": mount.read_only}
-            for mount in launch.mounts
-        ],
+        "ExtraHosts": [] if network == _HOST else [f"{name}:{address}" for name, address in launch.hosts],
+        "Mounts": mounts(launch.mounts),
     }
     if launch.limits.cpus is not None:
         config["NanoCpus"] = int(launch.limits.cpus * 1e9)

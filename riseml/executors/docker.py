@@ -22,14 +22,17 @@ from docker.errors import APIError, NotFound
 
 from riseml.control.actions import Signal
 from riseml.errors import EngineError
-from riseml.executors import connection, images, networks, stats
-from riseml.executors.base import BuildOrder
+from riseml.executors import connection, images, networks, outputs, stats
+from riseml.executors.base import BuildOrder, Share
 from riseml.executors.connection import Engine, check, labelled
 from riseml.executors.containers import container_name, container_request
+from riseml.executors.facts import FactsReader
 from riseml.executors.frames import Behind, FrameReader, since
 from riseml.executors.machine import list_subnets, read_gpus
-from riseml.model import Capacity, ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Owner, Sample
-from riseml.names import HostName, JobName
+from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Owner, Sample
+from riseml.names import JobName
+from riseml.spec.pool import HostSpec
+from riseml.states import Network
 
 _START_FAILURES = frozenset({125, 126, 127})  # the command's own fault; 128 is the engine's and may pass
 _GONE = frozenset({"removing", "dead"})
@@ -41,69 +44,82 @@ class DockerExecutor:
     """A host of the pool.
 
     Args:
-        name: what the pool calls it.
+        host: what the pool says of it.
         server: id of the server whose containers are ours.
         engine: the connection.
-        gpus: ids of its GPUs; the engine does not know them.
         build_network: network of `install` steps.
     """
 
     contained = True
 
-    def __init__(self, name: HostName, server: str, engine: Engine, gpus: tuple[str, ...], build_network: str) -> None:
-        self.name = name
+    def __init__(self, host: HostSpec, server: str, engine: Engine, build_network: str) -> None:
+        self.name = host.name
+        self.engine = engine
+        self._host = host
         self._server = server
-        self._engine = engine
-        self._gpus = gpus
         self._build_network = build_network
-        self._capacity: Capacity | None = None
+        self._facts = FactsReader(host)
+        self._shares: dict[int, str] = {}  # of experiments whose network another host makes, or that need none
         self._seen: dict[str, ContainerSeen] = {}
         self._changed: set[str] = set()
         self._lock = threading.Lock()
 
     def describe(self) -> str:
-        return f"Docker {self._engine.version()}"
+        return f"Docker {self.engine.version()}"
 
     def observe(self, references: frozenset[str]) -> HostSeen:
         containers: dict[JobKey, ContainerSeen] = {}
         fresh: dict[str, ContainerSeen] = {}
         with self._lock:
             changed, self._changed = self._changed, set()
-        with self._engine.api() as api:
+        with self.engine.api() as api:
             rows = api.containers(all=True, filters={"label": labelled(connection.SERVER, self._server)})
             for row in rows:
                 found = None if row["State"] in _GONE else self._look(api, row, asked=row["Id"] in changed)
                 if found is not None:
                     containers[found.key] = fresh[row["Id"]] = found
-            mine, foreign = networks.list_subnets(api, self._server)
-            if self._engine.is_local:
+            mine, foreign = networks.list_subnets(api, self._server, self.name)
+            if self.engine.is_local:
                 foreign += tuple(subnet for subnet in list_subnets() if subnet not in mine.values())
             present = {reference: images.is_present(api, reference) for reference in references}
-            capacity = self._read_capacity(api)
+            facts = self._facts.read(api)
         self._seen = fresh
         return HostSeen(
-            capacity=capacity, containers=containers, images=present, networks=mine, foreign_subnets=foreign
+            capacity=facts.capacity,
+            containers=containers,
+            images=present,
+            networks={**self._shares, **mine},
+            foreign_subnets=foreign,
+            labels=dict(self._host.labels),
+            address=self._host.address or facts.address,
+            swarm=facts.swarm,
+            manager=facts.manager,
         )
 
     def ensure_image(self, order: BuildOrder) -> None:
-        with self._engine.stream() as api:
+        with self.engine.stream() as api:
             images.ensure(api, order, self._build_network)
 
     def export_image(self, reference: str) -> Iterator[bytes]:
-        with self._engine.stream() as api:
+        with self.engine.stream() as api:
             yield from images.export(api, reference)
 
     def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
-        with self._engine.stream() as api:
+        with self.engine.stream() as api:
             images.load(api, reference, stream)
 
-    def prepare(self, experiment: int, subnet: str | None) -> None:
-        with self._engine.api() as api:
-            networks.create(api, self._server, experiment, subnet)
+    def prepare(self, share: Share) -> None:
+        with self.engine.api() as api:
+            if share.output is not None:
+                outputs.make(api, self._server, share.experiment, share.output)
+            if share.weaves and share.network is not Network.HOST:
+                networks.create(api, self._server, self.name, share)
+            else:
+                self._shares[share.experiment] = share.subnet or ""
 
     def start(self, launch: Launch, code: Path | None) -> None:
         name = container_name(self._server, launch.key)
-        with self._engine.api(patient=True) as api:
+        with self.engine.api(patient=True) as api:
             try:
                 api.create_container_from_config(container_request(launch), name)
             except APIError as error:
@@ -116,19 +132,20 @@ class DockerExecutor:
             api.start(name)
 
     def stop(self, key: JobKey, signal: Signal) -> None:
-        with self._engine.api() as api, _fine(_MISSING, _CONFLICT):
+        with self.engine.api() as api, _fine(_MISSING, _CONFLICT):
             api.kill(container_name(self._server, key), signal.value)
 
     def remove(self, key: JobKey) -> None:
-        with self._engine.api(patient=True) as api, _fine(_MISSING, _CONFLICT):
+        with self.engine.api(patient=True) as api, _fine(_MISSING, _CONFLICT):
             api.remove_container(container_name(self._server, key), v=True, force=True)
 
     def release(self, experiment: int) -> None:
-        with self._engine.api() as api:
-            networks.remove(api, self._server, experiment)
+        if self._shares.pop(experiment, None) is None:
+            with self.engine.api() as api:
+                networks.remove(api, self._server, experiment)
 
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
-        with self._engine.stream() as api:
+        with self.engine.stream() as api:
             reader = FrameReader()
             behind = Behind(cursor)
             for chunk in _log_chunks(api, container_name(self._server, key), cursor, follow=follow):
@@ -138,7 +155,7 @@ class DockerExecutor:
 
     def sample(self, key: JobKey) -> Iterator[Sample]:
         name = container_name(self._server, key)
-        with self._engine.stream() as api:
+        with self.engine.stream() as api:
             gpus = _gpus(api.inspect_container(name))
             for sample in stats.read(api.stats(name, decode=True, stream=True)):
                 gpu, used, total = read_gpus(gpus) or (None, None, None)
@@ -146,7 +163,7 @@ class DockerExecutor:
 
     def changes(self) -> Iterator[None]:
         filters = {"label": labelled(connection.SERVER, self._server), "event": ["die", "start", "destroy", "oom"]}
-        with self._engine.stream() as api, closing(api.events(filters=filters, decode=True)) as news:
+        with self.engine.stream() as api, closing(api.events(filters=filters, decode=True)) as news:
             for event in news:
                 with self._lock:
                     self._changed.add(event["Actor"]["ID"])
@@ -176,12 +193,6 @@ class DockerExecutor:
             return _container(key, api.inspect_container(row["Id"]))
         except NotFound:
             return None
-
-    def _read_capacity(self, api: docker.APIClient) -> Capacity:
-        if self._capacity is None:
-            info = api.info()
-            self._capacity = Capacity(float(info["NCPU"]), int(info["MemTotal"]) // 2**20, self._gpus)
-        return self._capacity
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
-from riseml.executors.base import BuildOrder, SubnetTaken
+from riseml.executors.base import BuildOrder, Share, SubnetTaken
 from riseml.model import Capacity, ContainerSeen, Frame, HostSeen, ImageSeen, JobKey, Launch, LogCursor, Sample
 from riseml.names import HostName
 
@@ -85,11 +85,11 @@ class MemoryExecutor:
         self.images.add(b"".join(stream).decode())
         self._reply()
 
-    def prepare(self, experiment: int, subnet: str | None) -> None:
+    def prepare(self, share: Share) -> None:
         self._write()
-        if subnet in self.faults.taken_subnets:
-            raise SubnetTaken(f"the subnet {subnet} is in use on the host")
-        self.networks[experiment] = subnet or ""
+        if share.subnet in self.faults.taken_subnets:
+            raise SubnetTaken(f"the subnet {share.subnet} is in use on the host")
+        self.networks[share.experiment] = share.subnet or ""
         self._reply()
 
     def start(self, launch: Launch, code: Path | None) -> None:

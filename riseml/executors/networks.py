@@ -10,47 +10,60 @@ from docker.errors import APIError, NotFound
 from docker.types import IPAMConfig, IPAMPool
 
 from riseml.executors import connection
-from riseml.executors.base import SubnetTaken
+from riseml.executors.base import Share, SubnetTaken
 from riseml.executors.containers import network_name
+from riseml.names import HostName
+from riseml.states import Network
 
 
-def list_subnets(api: docker.APIClient, server: str) -> tuple[dict[int, str], tuple[str, ...]]:
-    """The subnets of our experiments, and those of everybody else."""
+def list_subnets(api: docker.APIClient, server: str, host: HostName) -> tuple[dict[int, str], tuple[str, ...]]:
+    """The subnets of our experiments, and those of everybody else.
+
+    A network across hosts counts on the host that made it: every manager of the swarm lists it, and every host that has
+    a container in it.
+    """
     mine: dict[int, str] = {}
     foreign: list[str] = []
     for network in api.networks():
         subnets = [pool["Subnet"] for pool in (network["IPAM"].get("Config") or []) if ":" not in pool["Subnet"]]
         labels = network.get("Labels") or {}
         if labels.get(connection.SERVER) == server:
-            mine[int(labels[connection.EXPERIMENT])] = subnets[0] if subnets else ""
+            if labels.get(connection.HOST, host) == host:
+                mine[int(labels[connection.EXPERIMENT])] = subnets[0] if subnets else ""
         else:
             foreign += subnets
     return mine, tuple(foreign)
 
 
-def create(api: docker.APIClient, server: str, experiment: int, subnet: str | None) -> None:
+def create(api: docker.APIClient, server: str, host: HostName, share: Share) -> None:
     """Make the experiment's network; one that is there already is kept, a second one is removed.
 
     Raises:
         SubnetTaken: the subnet overlaps with another network of the host.
     """
-    if not _ours(api, server, experiment):
-        pools = [IPAMPool(subnet=subnet)] if subnet else []
+    if not _ours(api, server, share.experiment):
         try:
-            api.create_network(
-                network_name(server, experiment),
-                driver="bridge",
-                ipam=IPAMConfig(pool_configs=pools),
-                check_duplicate=True,
-                labels={connection.SERVER: server, connection.EXPERIMENT: str(experiment)},
-            )
+            _create(api, server, host, share)
         except APIError as error:
             if "overlap" in str(error.explanation).lower():
-                raise SubnetTaken(f"the subnet {subnet} is in use on the host", permanent=False) from error
+                raise SubnetTaken(f"the subnet {share.subnet} is in use on the host", permanent=False) from error
             if error.status_code != 409:
                 raise
-    for extra in _ours(api, server, experiment)[1:]:
+    for extra in _ours(api, server, share.experiment)[1:]:
         api.remove_network(extra)
+
+
+def _create(api: docker.APIClient, server: str, host: HostName, share: Share) -> None:
+    labels = {connection.SERVER: server, connection.EXPERIMENT: str(share.experiment)}
+    across = share.network is Network.OVERLAY
+    api.create_network(
+        network_name(server, share.experiment),
+        driver="overlay" if across else "bridge",
+        attachable=True if across else None,
+        ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=share.subnet)] if share.subnet else []),
+        check_duplicate=True,
+        labels={**labels, connection.HOST: host} if across else labels,
+    )
 
 
 def remove(api: docker.APIClient, server: str, experiment: int) -> None:

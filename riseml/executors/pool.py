@@ -25,9 +25,17 @@ class Pool:
     """
 
     def __init__(self, executors: tuple[Executor, ...], patience: float, report: Report) -> None:
-        self.executors: Mapping[HostName, Executor] = {executor.name: executor for executor in executors}
+        self.executors: Mapping[HostName, Executor] = {}
         self._patience = patience
-        self._watches = {executor.name: _Watch(executor, report) for executor in executors}
+        self._report = report
+        self._watches: Mapping[HostName, _Watch] = {}
+        self.replace(executors)
+
+    def replace(self, executors: tuple[Executor, ...]) -> None:
+        """Use these from now on. What was seen of a host whose executor stays is kept."""
+        watches = {watch.executor: watch for watch in self._watches.values()}
+        self._watches = {one.name: watches.get(one) or _Watch(one, self._report) for one in executors}
+        self.executors = {executor.name: executor for executor in executors}
 
     def observe(self, references: frozenset[str], now: datetime) -> dict[HostName, HostSeen]:
         """Every host that has ever answered; one that does not answer now as it was last seen, silent since then."""
@@ -46,6 +54,11 @@ class Pool:
         found = {name: watch.seen for name, watch in self._watches.items()}
         return {name: host for name, host in found.items() if host is not None}
 
+    def troubles(self) -> dict[HostName, RisemlError]:
+        """Why each silent host does not answer."""
+        found = {name: watch.trouble for name, watch in self._watches.items()}
+        return {name: trouble for name, trouble in found.items() if trouble is not None}
+
     def trouble(self) -> RisemlError | None:
         """Why the first silent host does not answer."""
         return next((watch.trouble for watch in self._watches.values() if watch.trouble is not None), None)
@@ -55,9 +68,9 @@ class _Watch:
     """One host: at most one question under way."""
 
     def __init__(self, executor: Executor, report: Report) -> None:
+        self.executor = executor
         self.seen: HostSeen | None = None
         self.trouble: RisemlError | None = None
-        self._executor = executor
         self._report = report
         self._worker = ThreadPoolExecutor(1, thread_name_prefix=f"observe-{executor.name}")
         self._question: Future[HostSeen] | None = None
@@ -66,7 +79,7 @@ class _Watch:
     def ask(self, references: frozenset[str]) -> tuple[Future[HostSeen], bool]:
         """The question under way, and whether the host is known to be silent (nobody waits for it then)."""
         if self._question is None:
-            self._question = self._worker.submit(self._executor.observe, references)
+            self._question = self._worker.submit(self.executor.observe, references)
         return self._question, self._silent_since is not None and self.seen is not None
 
     def collect(self, now: datetime) -> HostSeen | None:
@@ -77,7 +90,7 @@ class _Watch:
                 self._silent_since = self.trouble = None
             except RisemlError as error:
                 if self.trouble is None:
-                    self._report(self._executor.name, error)
+                    self._report(self.executor.name, error)
                 self._silent_since, self.trouble = self._silent_since or now, error
             self._question = None
         else:

@@ -25,7 +25,7 @@ from pathlib import Path
 from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.executors import machine, processes, wrapper
-from riseml.executors.base import BuildOrder
+from riseml.executors.base import BuildOrder, Share
 from riseml.executors.environments import Environments, unpack
 from riseml.executors.joblog import LogReader
 from riseml.executors.processes import MARKER, JobFolders
@@ -92,9 +92,9 @@ class ProcessExecutor:
     def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
         raise EngineError("environments of processes stay on their machine", permanent=True)
 
-    def prepare(self, experiment: int, subnet: str | None) -> None:
+    def prepare(self, share: Share) -> None:
         with _translated("the folder of the experiment"):
-            self._folders.experiment(experiment).mkdir(mode=0o700, exist_ok=True)
+            self._folders.experiment(share.experiment).mkdir(mode=0o700, exist_ok=True)
 
     def start(self, launch: Launch, code: Path | None) -> None:
         if self._folders.read(launch.key) is not None:

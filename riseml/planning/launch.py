@@ -12,6 +12,7 @@ from riseml.names import JobName, experiment_name, hostname
 from riseml.planning.template import fill
 from riseml.spec.parameters import OWN
 from riseml.spec.placeholders import variable_name
+from riseml.spec.pool import Volume
 from riseml.states import Part
 
 OUTPUT = "/output"
@@ -35,12 +36,42 @@ INSIDE = Folders(OUTPUT, DATA)
 
 
 @dataclass(frozen=True, slots=True)
+class Roots:
+    """Where all outputs and the data are: a folder of the hosts, or a volume. `home` is the user's home there."""
+
+    output: str | Volume
+    data: str | Volume
+    home: str = "/tmp"
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
-    """Where a job runs: for which server, where the folders are on the host, and where the job finds them."""
+    """Where a job runs: for which server, with which storage, and whether in a container."""
 
     server: str
-    outside: Folders
-    inside: Folders = INSIDE
+    roots: Roots
+    contained: bool = True
+
+
+def folders_of(experiment: Experiment, place: Place) -> Folders:
+    """The folders as the experiment's jobs find them. A volume is mounted whole, for it has one root for all."""
+    below = str(output_folder(experiment))
+    if not place.contained:
+        return Folders(f"{place.roots.output}/{below}", str(place.roots.data), place.roots.home)
+    if isinstance(place.roots.output, Volume):
+        return Folders(f"{OUTPUT}/{below}", DATA)
+    return INSIDE
+
+
+def mounts_of(experiment: Experiment, roots: Roots) -> tuple[Mount, ...]:
+    """What a container of the experiment sees of the storage."""
+    if isinstance(roots.output, Volume):
+        output = Mount(roots.output.name, OUTPUT, volume=roots.output)
+    else:
+        output = Mount(f"{roots.output}/{output_folder(experiment)}", OUTPUT)
+    if isinstance(roots.data, Volume):
+        return output, Mount(roots.data.name, DATA, read_only=True, volume=roots.data)
+    return output, Mount(roots.data, DATA, read_only=True)
 
 
 def make_launch(experiment: Experiment, job: Job, place: Place) -> Launch:
@@ -48,23 +79,22 @@ def make_launch(experiment: Experiment, job: Job, place: Place) -> Launch:
     planned = planned_job(experiment, job.name)
     name = experiment_name(experiment.number, experiment.sub)
     peers = _peers(experiment)
+    folders = folders_of(experiment, place)
     return Launch(
         key=JobKey(experiment.id, job.name, job.attempt),
         server=place.server,
         title=f"{experiment.owner.user}.{name}.{job.name}",
         hostname=hostname(job.name),
         image=experiment.plan.image,
-        command=command(experiment, planned, place.inside),
-        environment=environment(experiment, job, place.inside),
+        command=command(experiment, planned, folders),
+        environment=environment(experiment, job, folders),
         resources=planned.resources,
         limits=planned.limits,
         shm_size=shm_size(experiment.plan, planned),
         owner=experiment.owner,
         snapshot=experiment.snapshot,
-        mounts=(
-            Mount(place.outside.output, place.inside.output),
-            Mount(place.outside.data, place.inside.data, read_only=True),
-        ),
+        mounts=mounts_of(experiment, place.roots),
+        network=experiment.network,
         address=job.address,
         hosts=tuple((hostname(peer.name), peer.address) for peer in peers if peer.address),
         gpus=job.gpus,

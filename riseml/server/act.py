@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import assert_never
 
 from riseml.control.actions import Action, CancelImage, EnsureImage, Prepare, Release, Remove, ShareImage, Start, Stop
-from riseml.errors import EngineError
-from riseml.executors.base import BuildOrder, Cancellation, Executor
-from riseml.executors.pool import Pool
+from riseml.errors import EngineError, Unreachable
+from riseml.executors.base import BuildOrder, Cancellation, Executor, Output, Share
 from riseml.model import Experiment, Frame, JobKey
-from riseml.names import BUILD
-from riseml.planning.launch import INSIDE, Folders, Place, make_launch
+from riseml.names import BUILD, HostName
+from riseml.planning.launch import Place, make_launch
 from riseml.server.clock import stamp
+from riseml.server.hosts import Hosts
 from riseml.server.news import News
-from riseml.settings import Settings
-from riseml.storage.outputs import output_path, prepare_output
+from riseml.storage.outputs import pack_output, prepare_output
 from riseml.store.experiments import Experiments
 from riseml.store.logs import Logs
 from riseml.store.snapshots import Snapshots
@@ -35,9 +34,8 @@ class Stores:
 class Actor:
     """The hands of the loop."""
 
-    settings: Settings
     server: str
-    pool: Pool
+    hosts: Hosts
     stores: Stores
     news: News
     orders: dict[EnsureImage, Cancellation] = field(default_factory=dict)
@@ -52,7 +50,7 @@ class Actor:
         Raises:
             RisemlError: it did not work, or nothing is known of its effect.
         """
-        executor = self.pool.executors[action.host]
+        executor = self._executor(action.host)
         match action:
             case Stop(_, key, signal):
                 executor.stop(key, signal)
@@ -65,7 +63,7 @@ class Actor:
                 if order is not None:
                     order.ask()
             case ShareImage(_, _, reference, source):
-                executor.import_image(reference, self.pool.executors[source].export_image(reference))
+                executor.import_image(reference, self._executor(source).export_image(reference))
             case EnsureImage() | Prepare() | Start():
                 if experiment is None:
                     raise EngineError(f"experiment {action} is not in the store", permanent=True)
@@ -77,17 +75,27 @@ class Actor:
         match action:
             case EnsureImage():
                 self._ensure_image(action, executor, experiment)
-            case Prepare(_, owner, subnet):
-                detail = self.stores.experiments.get(owner)
-                prepare_output(self.settings.output, experiment, detail.config)
-                self.settings.data.mkdir(parents=True, exist_ok=True)
-                executor.prepare(owner, subnet)
+            case Prepare(_, _, subnet):
+                executor.prepare(self._share(action.host, experiment, subnet))
             case Start(_, key):
                 job = next(job for job in experiment.jobs if job.name == key.job)
-                output = output_path(self.settings.output, experiment)
-                outside = Folders(str(output), str(self.settings.data), str(Path.home()))
-                place = Place(self.server, outside, INSIDE if executor.contained else outside)
+                place = Place(self.server, self.hosts.roots, executor.contained)
                 executor.start(make_launch(experiment, job, place), self._code(experiment))
+
+    def _share(self, host: HostName, experiment: Experiment, subnet: str | None) -> Share:
+        """What the jobs share on a host; the output folder is made here and now where this machine sees it."""
+        config = self.stores.experiments.get(experiment.id).config
+        roots = self.hosts.roots
+        output: Output | None = None
+        if isinstance(roots.output, str) and self.hosts.is_here(host):
+            prepare_output(Path(roots.output), experiment, config)
+            if isinstance(roots.data, str):
+                Path(roots.data).mkdir(parents=True, exist_ok=True)
+        else:
+            root, others = self.hosts.storage()
+            output = Output(root, pack_output(experiment, config), others)
+        weaves = experiment.fabric in (None, host)
+        return Share(experiment.id, subnet, experiment.network, weaves, output)
 
     def _ensure_image(self, action: EnsureImage, executor: Executor, experiment: Experiment) -> None:
         key = JobKey(experiment.id, BUILD, 1)
@@ -101,6 +109,14 @@ class Actor:
             executor.ensure_image(BuildOrder(experiment.plan.image, self._code(experiment), emit, cancellation))
         finally:
             self.orders.pop(action, None)
+
+    def _executor(self, host: HostName) -> Executor:
+        executor = self.hosts.pool.executors.get(host)
+        if executor is None:
+            raise Unreachable(
+                f"host {host} is no longer in the pool", "put it back into pool.yml, or kill what runs there"
+            )
+        return executor
 
     def _code(self, experiment: Experiment) -> Path | None:
         return self.stores.snapshots.path(experiment.snapshot) if experiment.snapshot else None

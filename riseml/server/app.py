@@ -17,9 +17,9 @@ from riseml.model import Owner
 from riseml.names import HostName
 from riseml.server.act import Actor, Stores
 from riseml.server.books import Books
-from riseml.server.choose import choose_executor
 from riseml.server.clock import now
 from riseml.server.failures import install_handlers
+from riseml.server.hosts import Hosts
 from riseml.server.loop import Loop, Parts
 from riseml.server.monitor import Monitor
 from riseml.server.news import News
@@ -29,6 +29,7 @@ from riseml.server.wake import Wake
 from riseml.settings import Settings
 from riseml.store.database import Database
 from riseml.store.experiments import Experiments
+from riseml.store.hosts import DrainedHosts
 from riseml.store.logs import Logs
 from riseml.store.snapshots import Snapshots
 
@@ -58,23 +59,21 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
     server = experiments.server_id()
     stores = Stores(experiments, Logs(settings.home / "logs"), Snapshots(settings.home / "snapshots"))
     news, wake = News(), Wake()
-    choice = choose_executor(settings, server, experiments.load_world())
-    pool = Pool((choice.executor,), _PATIENCE, _report_silent)
-    books = Books(Actor(settings, server, pool, stores, news).perform, wake)
+    hosts = Hosts(settings, server, Pool((), _PATIENCE, _report_silent))
+    hosts.begin(experiments.load_world())
+    books = Books(Actor(server, hosts, stores, news).perform, wake)
     pump = Pump(stores.logs, news, wake)
-    parts = Parts(settings, pool, experiments, stores.logs, pump, books, news, wake)
+    parts = Parts(settings, hosts, DrainedHosts(database), experiments, stores.logs, pump, books, news, wake)
     loop = Loop(parts)
     services = Services(
         parts=parts,
         stores=stores,
         loop=loop,
-        monitor=Monitor(pool),
+        monitor=Monitor(hosts.pool),
         owner=_owner(),
         server=server,
         version=__version__,
         pid=os.getpid(),
-        executor=choice.name,
-        note=choice.note,
         started_at=now(),
         stop=stop.set,
     )

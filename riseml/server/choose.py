@@ -16,6 +16,7 @@ from riseml.executors.process import ProcessExecutor
 from riseml.model import World
 from riseml.names import LOCAL_HOST, HostName
 from riseml.settings import DEFAULT_ENGINE, Settings
+from riseml.spec.pool import HostSpec
 
 DOCKER, PROCESS = "docker", "process"
 THIS_MACHINE = HostName("this-machine")
@@ -55,7 +56,8 @@ def choose_executor(settings: Settings, server: str, world: World) -> Choice:
         return Choice(ProcessExecutor(THIS_MACHINE, server, settings.home), PROCESS, note)
     engine = Engine(settings.engine)
     gpus = list_gpus() if engine.is_local else ()  # an engine elsewhere has GPUs of its own
-    return Choice(DockerExecutor(LOCAL_HOST, server, engine, gpus, settings.build_network), DOCKER)
+    host = HostSpec(LOCAL_HOST, settings.engine, gpus=gpus)
+    return Choice(DockerExecutor(host, server, engine, settings.build_network), DOCKER)
 
 
 def _used_by(world: World) -> str | None:

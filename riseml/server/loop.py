@@ -17,12 +17,14 @@ from riseml.model import Experiment, HostSeen, World
 from riseml.names import HostName
 from riseml.server.books import Books
 from riseml.server.clock import now
+from riseml.server.hosts import Hosts
 from riseml.server.news import News
 from riseml.server.pump import Pump
 from riseml.server.wake import Wake
 from riseml.settings import Settings
 from riseml.states import TERMINAL, Part, Reason, State
 from riseml.store.experiments import Experiments
+from riseml.store.hosts import DrainedHosts
 from riseml.store.logs import Logs
 
 _IDLE_POLL = 30.0  # seconds between two looks at the hosts when nothing is active
@@ -36,13 +38,19 @@ class Parts:
     """What the loop works with."""
 
     settings: Settings
-    pool: Pool
+    hosts: Hosts
+    drained: DrainedHosts
     experiments: Experiments
     logs: Logs
     pump: Pump
     books: Books
     news: News
     wake: Wake
+
+    @property
+    def pool(self) -> Pool:
+        """The hosts by name."""
+        return self.hosts.pool
 
 
 class Loop(threading.Thread):
@@ -57,8 +65,7 @@ class Loop(threading.Thread):
         self.active_at = now()
 
     def run(self) -> None:
-        for executor in self._parts.pool.executors.values():
-            threading.Thread(target=self._listen, args=(executor,), name=f"news-{executor.name}", daemon=True).start()
+        self._listen_to(tuple(self._parts.pool.executors.values()))
         pause = 0.0
         while not self._stopping.is_set():
             self._parts.wake.wait(pause)
@@ -92,6 +99,7 @@ class Loop(threading.Thread):
         """One pass; the seconds until the next one at the latest."""
         parts = self._parts
         world = parts.experiments.load_world()
+        self._listen_to(parts.hosts.refresh(world))
         seen = self._observe(world)
         decision = _decide(world, seen)
         saved = self._save(world, decision.world, seen.now)
@@ -111,15 +119,24 @@ class Loop(threading.Thread):
         moment = now()
         hosts = parts.pool.observe(_references(world), moment)
         present: set[str] = set()
+        drained = parts.drained.all()
         for name, host in hosts.items():
-            hosts[name] = self._with_logs(name, host)
+            hosts[name] = replace(self._with_logs(name, host), taking=name not in drained)
             present |= {container.id for container in host.containers.values()}
         parts.pump.forget(frozenset(present))
         building = {action.reference for action in busy if isinstance(action, EnsureImage)}
         hosts = {name: _with_builds(host, building) for name, host in hosts.items()}
         settings = parts.settings
-        problems = parts.books.problems()
-        return Observation(moment, hosts, busy, problems, settings.lost_after, settings.subnets)
+        return Observation(
+            now=moment,
+            hosts=hosts,
+            busy=busy,
+            problems=parts.books.problems(),
+            lost_after=settings.lost_after,
+            subnets=settings.subnets,
+            network=parts.hosts.network,
+            shared_output=parts.hosts.shared_output,
+        )
 
     def _with_logs(self, name: HostName, host: HostSeen) -> HostSeen:
         executor = self._parts.pool.executors[name]
@@ -147,8 +164,14 @@ class Loop(threading.Thread):
             return longest
         return min(longest, max(0.0, (decision.wake_at - now()).total_seconds()))
 
+    def _listen_to(self, executors: tuple[Executor, ...]) -> None:
+        for executor in executors:
+            threading.Thread(target=self._listen, args=(executor,), name=f"news-{executor.name}", daemon=True).start()
+
     def _listen(self, executor: Executor) -> None:
-        while not self._stopping.is_set():
+        """Wake the loop at news of a host, for as long as it is in the pool."""
+        pool = self._parts.pool
+        while not self._stopping.is_set() and pool.executors.get(executor.name) is executor:
             try:
                 for _ in executor.changes():
                     self._parts.wake.set()

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
 from riseml import wire
 from riseml.control.observation import Observation
@@ -16,13 +15,13 @@ from riseml.executors.pool import Pool
 from riseml.model import Capacity, Experiment, HostSeen, Job, Owner, PlannedJob, World
 from riseml.names import CanonicalId, HostName, experiment_name
 from riseml.planning.grid import is_set
-from riseml.planning.launch import INSIDE, Folders, command, environment, lines, shm_size, tf_config
+from riseml.planning.launch import Folders, Place, command, environment, folders_of, lines, shm_size, tf_config
 from riseml.planning.plan import first_jobs
 from riseml.server.loop import Parts
 from riseml.server.submit import Planned
 from riseml.spec.types import Spec
 from riseml.states import Part, Reason, State
-from riseml.storage.outputs import output_path
+from riseml.storage.outputs import show_output
 
 _PASSED = "\0"
 """Stands for a value that comes from the caller, and which nobody is shown; no real one can be this."""
@@ -108,7 +107,13 @@ def _suppose(
     last = max((one.id for one in there), default=0)
     own_set = 1 + max((one.set_id or 0 for one in there), default=0)
     late = (replace(one, id=last + one.id, set_id=None if one.set_id is None else own_set) for one in guests)
-    return World((*there, *late)), Observation(moment, hosts, subnets=parts.settings.subnets)
+    return World((*there, *late)), Observation(
+        moment,
+        hosts,
+        subnets=parts.settings.subnets,
+        network=parts.hosts.network,
+        shared_output=parts.hosts.shared_output,
+    )
 
 
 def _why(guest: Experiment, world: World, hosts: Mapping[HostName, HostSeen]) -> str | None:
@@ -138,7 +143,7 @@ def _show(experiment: Experiment, waits: str | None, parts: Parts) -> wire.PlanE
     jobs = {job.name: job for job in experiment.jobs}
     return {
         "id": experiment_name(experiment.number, experiment.sub),
-        "output": str(output_path(parts.settings.output, experiment)),
+        "output": show_output(parts.hosts.roots, experiment),
         "waits": waits,
         "parameters": dict(experiment.plan.parameters),
         "jobs": [_show_job(experiment, planned, jobs[planned.name], parts) for planned in experiment.plan.jobs],
@@ -169,7 +174,4 @@ def _folders(experiment: Experiment, job: Job, parts: Parts) -> Folders:
     """The folders as the job finds them; without a place, as it would on the first host."""
     executors = parts.pool.executors
     executor = executors[job.host] if job.host is not None else next(iter(executors.values()))
-    if executor.contained:
-        return INSIDE
-    settings = parts.settings
-    return Folders(str(output_path(settings.output, experiment)), str(settings.data), str(Path.home()))
+    return folders_of(experiment, Place("", parts.hosts.roots, executor.contained))

@@ -11,7 +11,6 @@ from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from riseml import wire
-from riseml.control.place import free_room
 from riseml.control.rollup import cause_of
 from riseml.errors import NotFound, UsageError
 from riseml.model import Experiment, Owner
@@ -22,6 +21,7 @@ from riseml.server.clock import now
 from riseml.server.loop import Loop, Parts
 from riseml.server.monitor import Monitor
 from riseml.server.plans import show_plan, show_tf_configs
+from riseml.server.pool_routes import add_pool_routes, show_hosts
 from riseml.server.submit import check_room, plan_submission, to_store
 from riseml.server.views import show_all, show_experiment, show_set, show_time
 from riseml.store.experiments import Detail
@@ -42,8 +42,6 @@ class Services:
     server: str
     version: str
     pid: int
-    executor: str
-    note: str
     started_at: datetime
     stop: Callable[[], None]
 
@@ -54,6 +52,7 @@ def make_router(services: Services) -> APIRouter:
     _add_server_routes(router, services)
     _add_submit_routes(router, services)
     _add_experiment_routes(router, services)
+    add_pool_routes(router, services.parts)
     return router
 
 
@@ -69,7 +68,7 @@ def _add_server_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/system")
     def read_system() -> wire.System:
-        return {"server": _show_server(services), "hosts": _show_hosts(services)}
+        return {"server": _show_server(services), "hosts": show_hosts(services.parts)}
 
 
 def _add_submit_routes(router: APIRouter, services: Services) -> None:
@@ -110,7 +109,7 @@ def _add_experiment_routes(router: APIRouter, services: Services) -> None:
     ) -> wire.Experiments:
         user = services.owner.user
         details = services.stores.experiments.search(user, ended=ended, project=project, limit=limit)
-        return {"experiments": show_all(details, services.parts.settings.output)}
+        return {"experiments": show_all(details, services.parts.hosts.roots)}
 
     @router.get("/experiments/{name}")
     def read_experiment(name: str) -> wire.Experiment:
@@ -172,7 +171,7 @@ def _find(wanted: CanonicalId, services: Services) -> tuple[Detail, ...]:
 
 
 def _show(details: tuple[Detail, ...], wanted: CanonicalId | None, services: Services) -> wire.Experiment:
-    output = services.parts.settings.output
+    output = services.parts.hosts.roots
     first = details[0].experiment
     if first.set_id is not None and (wanted is None or wanted.sub is None):
         return show_set(details, output)
@@ -193,32 +192,8 @@ def _show_server(services: Services) -> wire.Server:
         "pid": services.pid,
         "started_at": show_time(services.started_at) or "",
         "home": str(services.parts.settings.home),
-        "executor": services.executor,
-        "note": services.note,
+        "executor": services.parts.hosts.name,
+        "note": services.parts.hosts.note,
         "engine": services.parts.settings.engine,
         "active": services.stores.experiments.count_active(),
     }
-
-
-def _show_hosts(services: Services) -> list[wire.Host]:
-    world = services.stores.experiments.load_world()
-    hosts = services.parts.pool.last_seen()
-    room = free_room(world.experiments, hosts)
-    shown: list[wire.Host] = []
-    for name, host in sorted(hosts.items()):
-        free = room[name]
-        silent = host.silent_since is not None
-        shown.append(
-            {
-                "name": name,
-                "state": "silent" if silent else "up",
-                "engine": "" if silent else services.parts.pool.executors[name].describe(),
-                "cpus": host.capacity.cpus,
-                "mem_mib": host.capacity.mem,
-                "gpus": len(host.capacity.gpus),
-                "cpus_used": round(host.capacity.cpus - free.cpus, 3),
-                "mem_mib_used": host.capacity.mem - free.mem,
-                "gpus_used": len(host.capacity.gpus) - len(free.gpus),
-            }
-        )
-    return shown

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 from riseml import wire
 from riseml.control.rollup import cause_of, roll_up_set
 from riseml.control.settle import signal_name
 from riseml.model import Experiment, Job
 from riseml.names import CanonicalId, experiment_name
+from riseml.planning.launch import Roots
 from riseml.states import SENTENCES, TERMINAL, State
-from riseml.storage.outputs import output_path
+from riseml.storage.outputs import show_output
 from riseml.store.experiments import Detail
 
 
@@ -49,7 +49,7 @@ def _message(job: Job) -> str:
 
 
 def show_experiment(
-    detail: Detail, output: Path, wanted: CanonicalId | None = None, last_lines: Sequence[str] = ()
+    detail: Detail, output: Roots, wanted: CanonicalId | None = None, last_lines: Sequence[str] = ()
 ) -> wire.Experiment:
     """One experiment; with `wanted`, only the jobs that it names."""
     experiment = detail.experiment
@@ -71,7 +71,7 @@ def show_experiment(
         "image": plan.image.base,
         "framework": plan.framework,
         "parameters": dict(plan.parameters),
-        "output": str(output_path(output, experiment)),
+        "output": show_output(output, experiment),
         "exit_code": exit_code_of(experiment),
         "closed": experiment.closed,
         "jobs": [show_job(experiment, job) for job in jobs],
@@ -80,7 +80,7 @@ def show_experiment(
     }
 
 
-def show_set(details: tuple[Detail, ...], output: Path) -> wire.Experiment:
+def show_set(details: tuple[Detail, ...], output: Roots) -> wire.Experiment:
     """A whole set, its members inside."""
     members = [show_experiment(detail, output) for detail in details]
     experiments = [detail.experiment for detail in details]
@@ -99,7 +99,7 @@ def show_set(details: tuple[Detail, ...], output: Path) -> wire.Experiment:
         "started_at": show_time(min(started, default=None)),
         "ended_at": show_time(max(ended)) if len(ended) == len(experiments) else None,
         "parameters": {},
-        "output": str(output_path(output, first).parent),
+        "output": show_output(output, first).rpartition("/")[0],
         "exit_code": 0 if state is State.FINISHED else None,
         "closed": all(experiment.closed for experiment in experiments),
         "jobs": [],
@@ -107,7 +107,7 @@ def show_set(details: tuple[Detail, ...], output: Path) -> wire.Experiment:
     }
 
 
-def show_all(details: Iterable[Detail], output: Path) -> list[wire.Experiment]:
+def show_all(details: Iterable[Detail], output: Roots) -> list[wire.Experiment]:
     """Experiments in order, the members of a set together in their set."""
     groups: dict[tuple[str, int], list[Detail]] = {}
     for detail in details:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import tarfile
 from pathlib import Path
 
 import yaml
@@ -10,7 +12,8 @@ import yaml
 from riseml.errors import EngineError
 from riseml.model import Experiment
 from riseml.names import experiment_name
-from riseml.planning.launch import output_folder
+from riseml.planning.launch import Roots, output_folder
+from riseml.spec.pool import Volume
 
 RECORD = "riseml-configuration.yml"
 
@@ -18,6 +21,34 @@ RECORD = "riseml-configuration.yml"
 def output_path(root: Path, experiment: Experiment) -> Path:
     """The experiment's output folder on this machine."""
     return root / output_folder(experiment)
+
+
+def show_output(roots: Roots, experiment: Experiment) -> str:
+    """Where the experiment's output is, for people: a folder of its hosts, or `volume NAME: folder`."""
+    below = output_folder(experiment)
+    if isinstance(roots.output, Volume):
+        return f"volume {roots.output.name}: {below}"
+    return f"{roots.output}/{below}"
+
+
+def pack_output(experiment: Experiment, config: str) -> bytes:
+    """The output folder and the configuration that runs in it as a tar, for a host that the server does not see into.
+
+    Only the user's own folders are in it: an archive's owner is given to a folder that is there already, too.
+    """
+    owner = experiment.owner
+    text = _describe(experiment, config).encode()
+    folder = output_folder(experiment)
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for path in (*reversed(folder.parents[:-1]), folder):
+            entry = tarfile.TarInfo(str(path))
+            entry.type, entry.mode, entry.uid, entry.gid = tarfile.DIRTYPE, 0o755, owner.uid, owner.gid
+            tar.addfile(entry)
+        entry = tarfile.TarInfo(str(folder / RECORD))
+        entry.size, entry.mode, entry.uid, entry.gid = len(text), 0o644, owner.uid, owner.gid
+        tar.addfile(entry, io.BytesIO(text))
+    return buffer.getvalue()
 
 
 def prepare_output(root: Path, experiment: Experiment, config: str) -> Path:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DatabaseError
 
 from riseml.errors import RisemlError
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest migration; a test holds it against the versions folder."""
 
 _BUSY_MS = 30_000

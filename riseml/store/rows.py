@@ -8,7 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from riseml.model import Environment, Experiment, Job, Owner, Plan, Verdict
-from riseml.states import Reason, State, Wanted
+from riseml.names import HostName
+from riseml.states import Network, Reason, State, Wanted
 from riseml.store.codec import from_json, to_json
 
 
@@ -19,6 +20,8 @@ def experiment_values(experiment: Experiment) -> dict[str, Any]:
         "reason": experiment.reason.value,
         "message": experiment.message,
         "verdict": None if experiment.verdict is None else to_json(experiment.verdict),
+        "network": experiment.network.value,
+        "fabric": experiment.fabric,
         "subnet": experiment.subnet,
         "closed": experiment.closed,
         "placed_at": experiment.placed_at,
@@ -51,6 +54,8 @@ def to_experiment(row: sa.RowMapping, jobs: Iterable[sa.RowMapping]) -> Experime
         reason=Reason(row["reason"]),
         message=row["message"],
         verdict=None if row["verdict"] is None else from_json(row["verdict"], Verdict),
+        network=Network(row["network"]),
+        fabric=None if row["fabric"] is None else HostName(row["fabric"]),
         subnet=row["subnet"],
         created_at=row["created_at"],
         placed_at=row["placed_at"],

@@ -85,6 +85,8 @@ experiments = Table(
     Column("reason", String(32), nullable=False),
     Column("message", Text, nullable=False),
     Column("verdict", JSON),
+    Column("network", String(16), nullable=False, server_default="bridge"),
+    Column("fabric", String(64)),
     Column("subnet", String(64)),
     Column("closed", Boolean, nullable=False),
     Column("version", Integer, nullable=False),
@@ -122,3 +124,11 @@ events = Table(
     Index("events_experiment", "experiment_id", "id"),
     sqlite_autoincrement=True,
 )
+
+drained_hosts = Table(
+    "drained_hosts",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    _moment("at", nullable=False),
+)
+"""Hosts of the pool that get nothing new, by their names."""

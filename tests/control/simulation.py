@@ -22,17 +22,17 @@ from riseml.control.actions import (
 from riseml.control.decide import Decision, decide, to_save
 from riseml.control.observation import Observation
 from riseml.errors import EngineError, RisemlError
-from riseml.executors.base import BuildOrder, Cancellation, SubnetTaken
+from riseml.executors.base import BuildOrder, Cancellation, Share, SubnetTaken
 from riseml.executors.memory import MemoryExecutor
 from riseml.model import Capacity, Experiment, HostSeen, Image, Job, JobKey, Owner, Plan, PlannedJob, Problem, World
 from riseml.names import HostName, JobName
-from riseml.planning.launch import Folders, Place, make_launch
+from riseml.planning.launch import Place, Roots, make_launch
 from riseml.planning.plan import first_jobs
 from riseml.spec.types import Limits, Resources, Retry
 from riseml.states import Part, State, Wanted
 
 START = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
-PLACE = Place("5e7a" * 8, Folders("/home/paul/output", "/home/paul/data"))
+PLACE = Place("5e7a" * 8, Roots("/home/paul/output", "/home/paul/data"))
 LOST_AFTER = 300.0
 
 
@@ -151,7 +151,7 @@ class Simulation:
             case CancelImage():
                 return
             case Prepare(_, identity, subnet):
-                host.prepare(identity, subnet)
+                host.prepare(Share(identity, subnet))
             case Start(_, key):
                 assert experiment is not None, "only a stored experiment starts jobs"
                 job = next(job for job in experiment.jobs if job.name == key.job)

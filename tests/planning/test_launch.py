@@ -11,8 +11,8 @@ from riseml.model import Experiment, Image, Job, Launch, Mount
 from riseml.names import JobName
 from riseml.planning.launch import (
     INSIDE,
-    Folders,
     Place,
+    Roots,
     addresses,
     command,
     environment,
@@ -28,8 +28,9 @@ from riseml.spec.types import Limits, Resources
 from riseml.states import State
 from tests.control.simulation import make_experiment, make_plan
 
-HOST = Place("5e7a", Folders("/home/paul/output/paul/toaster/4", "/home/paul/data", "/home/paul"))
-BARE = replace(HOST, inside=HOST.outside)
+HOST = Place("5e7a", Roots("/home/paul/output", "/home/paul/data", "/home/paul"))
+BARE = replace(HOST, contained=False)
+OUTPUT, DATA = "/home/paul/output/paul/toaster/4", "/home/paul/data"
 DEFAULTS = {"PYTHONUNBUFFERED": "1", "HOME": "/tmp", "USER": "paul", "LOGNAME": "paul"}
 
 
@@ -75,7 +76,7 @@ def test_a_job_without_a_container_sees_the_host() -> None:
     experiment = make("master", "ps.1")
     jobs = tuple(replace(job, address="127.0.0.1", port=20000 + at) for at, job in enumerate(experiment.jobs))
     found = dict(launch(replace(experiment, jobs=jobs), "ps.1", BARE).environment)
-    assert (found["OUTPUT_DIR"], found["DATA_DIR"]) == (HOST.outside.output, HOST.outside.data)
+    assert (found["OUTPUT_DIR"], found["DATA_DIR"]) == (OUTPUT, DATA)
     assert (found["HOME"], found["RISEML_HOST"], found["RISEML_PORT"]) == ("/home/paul", "127.0.0.1", "20002")
 
 
@@ -127,7 +128,7 @@ def test_names_of_variables(parameter: str, variable: str) -> None:
 def test_placeholders_of_folders() -> None:
     experiment = with_run(make("train"), "a {{ output_dir }} {{data_dir}}")
     assert launch(experiment, "train").command[-1] == "a /output /data"
-    assert launch(experiment, "train", BARE).command[-1] == f"a {HOST.outside.output} {HOST.outside.data}"
+    assert launch(experiment, "train", BARE).command[-1] == f"a {OUTPUT} {DATA}"
 
 
 def test_every_job_has_its_own_command() -> None:
@@ -178,7 +179,7 @@ def test_a_whole_launch() -> None:
         shm_size=1024,
         owner=experiment.owner,
         snapshot="c0de",
-        mounts=(Mount(HOST.outside.output, "/output"), Mount(HOST.outside.data, "/data", read_only=True)),
+        mounts=(Mount(f"{OUTPUT}/2", "/output"), Mount(DATA, "/data", read_only=True)),
         address="10.213.0.3",
         hosts=(("master", "10.213.0.2"), ("worker-1", "10.213.0.3")),
         gpus=("GPU-1",),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,12 +12,13 @@ import psutil
 import pytest
 
 from riseml.errors import RisemlError
-from riseml.executors.base import BuildOrder, Cancellation
+from riseml.executors.base import BuildOrder, Cancellation, Share
 from riseml.executors.process import ProcessExecutor
 from riseml.model import ContainerSeen, Image, JobKey, Launch, LogCursor, Owner
 from riseml.names import HostName, JobName
 from riseml.spec.types import Limits, Resources
 from tests.hosts import Machine
+from tests.waiting import wait_for
 
 SERVER = uuid.uuid4().hex  # another one in every run, so that two at once leave each other alone
 IMAGE = Image("plain")
@@ -30,13 +29,7 @@ Found = TypeVar("Found")
 
 def wait(what: str, look: Callable[[], Found | None]) -> Found:
     """Ask until there is an answer."""
-    pause, end = threading.Event(), time.monotonic() + DEADLINE
-    while time.monotonic() < end:
-        found = look()
-        if found:
-            return found
-        pause.wait(0.02)
-    raise AssertionError(f"in vain waited until {what}")
+    return wait_for(what, look, DEADLINE)
 
 
 def key(job: str = "train", experiment: int = 1, attempt: int = 1) -> JobKey:
@@ -61,7 +54,7 @@ class Bench:
     def start(self, script: str, job: str = "train", code: Path | None = None, **environment: str) -> JobKey:
         """Start a job that runs a piece of shell."""
         launch = self.launch(script, job, **environment)
-        self.executor.prepare(launch.key.experiment, None)
+        self.executor.prepare(Share(launch.key.experiment))
         self.executor.start(launch, code)
         return launch.key
 

@@ -14,6 +14,7 @@ import pytest
 from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.executors import wrapper
+from riseml.executors.base import Share
 from riseml.executors.processes import RESTARTED, JobFolders
 from riseml.model import LogCursor
 from tests.hosts import kill
@@ -125,7 +126,7 @@ def test_term_reaches_the_whole_tree(bench: Bench) -> None:
 
 def test_a_start_is_done_once(bench: Bench, tmp_path: Path) -> None:
     launch = bench.launch(f"echo once >> {tmp_path / 'count'}; sleep 600")
-    bench.executor.prepare(1, None)
+    bench.executor.prepare(Share(1))
     threads = [threading.Thread(target=bench.executor.start, args=(launch, None)) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -141,7 +142,7 @@ def test_a_start_is_done_once(bench: Bench, tmp_path: Path) -> None:
 
 
 def test_a_start_that_was_cut_off_is_begun_again(bench: Bench) -> None:
-    bench.executor.prepare(1, None)
+    bench.executor.prepare(Share(1))
     (bench.machine.root / "1" / "train-a1" / "code.half").mkdir(parents=True)
     assert bench.look(key()) is None
     assert bench.wait_end(bench.start("exit 0")).exit_code == 0
@@ -150,7 +151,7 @@ def test_a_start_that_was_cut_off_is_begun_again(bench: Bench) -> None:
 def test_a_command_that_cannot_be_executed_did_not_start(bench: Bench) -> None:
     launch = bench.launch("")
     order = bench.executor._order(launch, bench.machine.root / "1" / "train-a1")
-    bench.executor.prepare(1, None)
+    bench.executor.prepare(Share(1))
     (bench.machine.root / "1" / "train-a1" / "code").mkdir(parents=True)
     order["command"] = ["/no/such/program"]
     word = subprocess.run(

@@ -1,0 +1,115 @@
+"""`pool`: the hosts that experiments may use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from riseml.cli.files import JsonOption
+from riseml.cli.text import Column, plural
+from riseml.cli.tools import Exit, Tools
+
+if TYPE_CHECKING:
+    from riseml import wire
+
+pool = typer.Typer(help="Look at the hosts of the pool, check them, join them, drain them.")
+
+HostArgument = Annotated[str, typer.Argument(help="Name of a host in pool.yml.", metavar="HOST")]
+
+_HOSTS = (
+    Column("HOST", shrinks=True),
+    Column("STATE"),
+    Column("CPUS", right=True),
+    Column("MEM", right=True),
+    Column("GPUS", right=True),
+    Column("SWARM"),
+    Column("RUNS", shrinks=True),
+)
+_FINDINGS = (Column("HOST"), Column("CHECK"), Column("OUTCOME"), Column("FOUND", shrinks=True))
+_MEMBERS = (Column("HOST"), Column("SWARM"))
+_SAYS = {"created": "made the swarm", "joined": "joined", "member": "was a member already"}
+
+
+@pool.callback(invoke_without_command=True)
+def show_pool(context: typer.Context, *, json: JsonOption = False) -> None:
+    """Show the hosts: their state, what they hold, what is in use, and what runs where."""
+    if context.invoked_subcommand is not None:
+        return
+    tools: Tools = context.obj
+    with tools.connect() as client:
+        found = client.pool()
+    if json:
+        tools.render.json(found)
+        return
+    tools.render.print(*_heads(found), "")
+    tools.render.table(_HOSTS, [_row(host) for host in found["hosts"]])
+    for host in found["hosts"]:
+        if host["message"]:
+            tools.render.warn(f"{host['name']}: {host['message']}")
+    if found["trouble"]:
+        tools.render.warn(f"what now stands in pool.yml is not in force: {found['trouble']}")
+
+
+@pool.command("check")
+def check(context: typer.Context, *, json: JsonOption = False) -> None:
+    """Look whether each host answers, and whether all share a swarm and the output storage."""
+    tools: Tools = context.obj
+    with tools.connect() as client:
+        findings = client.check_pool()
+    if json:
+        tools.render.json({"findings": findings})
+    else:
+        rows = [[one["host"], one["topic"], one["outcome"], one["message"]] for one in findings]
+        tools.render.table(_FINDINGS, rows)
+    bad = sum(one["outcome"] == "failed" for one in findings)
+    if bad:
+        tools.render.say(f"{plural(bad, 'check')} failed.")
+        raise Exit(1)
+
+
+@pool.command("join")
+def join(context: typer.Context, *, json: JsonOption = False) -> None:
+    """Make one Docker swarm of the hosts, so that a gang may span them. Hosts that are in it stay as they are."""
+    tools: Tools = context.obj
+    with tools.connect() as client:
+        members = client.join_pool()
+    if json:
+        tools.render.json({"members": members})
+    else:
+        tools.render.table(_MEMBERS, [[one["host"], _SAYS[one["membership"]]] for one in members])
+
+
+@pool.command("drain")
+def drain(context: typer.Context, host: HostArgument) -> None:
+    """Give a host nothing new; what runs there runs on."""
+    tools: Tools = context.obj
+    with tools.connect() as client:
+        found = client.drain_host(host)
+    left = f"{plural(len(found['jobs']), 'job')} still run there." if found["jobs"] else "Nothing runs there."
+    tools.render.print(f"{host} gets no new jobs. {left}", f"`riseml pool resume {host}` takes this back.")
+
+
+@pool.command("resume")
+def resume(context: typer.Context, host: HostArgument) -> None:
+    """Let a drained host take new jobs again."""
+    tools: Tools = context.obj
+    with tools.connect() as client:
+        client.resume_host(host)
+    tools.render.print(f"{host} takes new jobs again.")
+
+
+def _heads(found: wire.Pool) -> Iterator[str]:
+    yield f"Pool: {found['file'] or 'this machine (no pool.yml)'}"
+    if len(found["hosts"]) > 1:
+        yield f"Network across hosts: {found['network']}"
+    shared = "" if found["shared_output"] else " (not shared: a gang gets one host)"
+    yield f"Output: {found['output']}{shared}"
+    yield f"Data: {found['data']}"
+
+
+def _row(host: wire.Host) -> list[str]:
+    memory = f"{host['mem_mib_used'] / 1024:.1f}/{host['mem_mib'] / 1024:.1f} GiB"
+    uses = [f"{host['cpus_used']:g}/{host['cpus']:g}", memory, f"{host['gpus_used']}/{host['gpus']}"]
+    return [host["name"], host["state"], *uses, host["swarm"] or "-", " ".join(host["jobs"]) or "-"]

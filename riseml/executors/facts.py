@@ -1,0 +1,55 @@
+"""What an engine says of its machine: how much it holds, and which swarm it belongs to."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import docker
+
+from riseml.model import Capacity
+from riseml.spec.pool import HostSpec
+
+_FRESH = 15.0  # seconds; a machine rarely changes, and the engine takes its time for this answer
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`swarm` identifies the swarm (empty: none), `manager` says whether this engine may make its networks."""
+
+    capacity: Capacity
+    address: str = ""
+    swarm: str = ""
+    manager: bool = False
+
+
+class FactsReader:
+    """Reads the facts of one host now and then."""
+
+    def __init__(self, host: HostSpec) -> None:
+        self._host = host
+        self._facts: Facts | None = None
+        self._read_at = 0.0
+
+    def read(self, api: docker.APIClient) -> Facts:
+        """The facts, not older than some seconds."""
+        if self._facts is None or time.monotonic() - self._read_at > _FRESH:
+            self._facts, self._read_at = read_facts(api.info(), self._host), time.monotonic()
+        return self._facts
+
+
+def read_facts(info: dict[str, Any], host: HostSpec) -> Facts:
+    """The facts in the answer of `GET /info` (Docker Engine API 1.41), with what the pool holds back taken off.
+
+    Only managers know the id of their swarm. What all its members know is who the managers are, so that the least of
+    the managers' ids stands for the swarm.
+    """
+    cpus, mem = float(info["NCPU"]), int(info["MemTotal"]) // 2**20
+    capacity = Capacity(min(cpus, host.cpus or cpus), min(mem, host.mem or mem), host.gpus)
+    swarm = info.get("Swarm") or {}
+    if swarm.get("LocalNodeState") != "active":
+        return Facts(capacity)
+    managers = [manager["NodeID"] for manager in swarm.get("RemoteManagers") or []]
+    address = str(swarm.get("NodeAddr") or "")
+    return Facts(capacity, address, min(managers, default=""), bool(swarm.get("ControlAvailable")))

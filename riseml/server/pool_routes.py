@@ -1,0 +1,148 @@
+"""The routes of the pool: what it is, whether it is fit, and which hosts get nothing new."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fastapi import APIRouter
+
+from riseml import wire
+from riseml.control.place import free_room
+from riseml.errors import NotFound, UsageError
+from riseml.executors import swarm
+from riseml.model import Experiment, HostSeen
+from riseml.names import HostName, experiment_name
+from riseml.server.checkup import check_pool
+from riseml.server.clock import now
+from riseml.server.loop import Parts
+from riseml.spec.pool import HostSpec, Volume
+from riseml.states import PLACED
+
+HostState = Literal["up", "silent", "draining", "drained"]
+
+
+def add_pool_routes(router: APIRouter, parts: Parts) -> None:
+    """Everything below /pool."""
+
+    @router.get("/pool")
+    def read_pool() -> wire.Pool:
+        return _show_pool(parts)
+
+    @router.post("/pool/check")
+    def check() -> wire.PoolFindings:
+        _demand_file(parts)
+        return {"findings": check_pool(parts.hosts)}
+
+    @router.post("/pool/join")
+    def join() -> wire.PoolMembers:
+        addresses = {spec.name: spec.address for spec in _demand_file(parts)}
+        found = swarm.join({name: parts.hosts.engines[name] for name in addresses}, addresses)
+        parts.wake.set()
+        return {"members": [{"host": name, "membership": how.value} for name, how in found.items()]}
+
+    @router.post("/pool/hosts/{name}/drain")
+    def drain(name: str) -> wire.Host:
+        parts.drained.drain(_demand_host(parts, name), now())
+        return _show_one(parts, name)
+
+    @router.post("/pool/hosts/{name}/resume")
+    def resume(name: str) -> wire.Host:
+        parts.drained.resume(_demand_host(parts, name))
+        return _show_one(parts, name)
+
+
+def show_hosts(parts: Parts) -> list[wire.Host]:
+    """Every host, whether it has ever answered or not."""
+    experiments = parts.experiments.load_world().experiments
+    seen = parts.pool.last_seen()
+    room = free_room(experiments, seen)
+    drained = parts.drained.all()
+    shown: list[wire.Host] = []
+    for name in sorted(parts.pool.executors):
+        host, free = seen.get(name), room.get(name)
+        capacity = None if host is None else host.capacity
+        jobs = _jobs_on(experiments, name)
+        shown.append(
+            {
+                "name": name,
+                "state": _state(host, drained=name in drained, busy=bool(jobs)),
+                "message": _trouble(parts, name),
+                "url": parts.hosts.engines[name].url if name in parts.hosts.engines else "",
+                "address": "" if host is None else host.address,
+                "swarm": "" if host is None or not host.swarm else "manager" if host.manager else "member",
+                "labels": {} if host is None else dict(host.labels),
+                "jobs": jobs,
+                "engine": parts.pool.executors[name].describe() if _answers(host) else "",
+                "cpus": capacity.cpus if capacity else 0.0,
+                "mem_mib": capacity.mem if capacity else 0,
+                "gpus": len(capacity.gpus) if capacity else 0,
+                "cpus_used": round(capacity.cpus - free.cpus, 3) if capacity and free else 0.0,
+                "mem_mib_used": capacity.mem - free.mem if capacity and free else 0,
+                "gpus_used": len(capacity.gpus) - len(free.gpus) if capacity and free else 0,
+            }
+        )
+    return shown
+
+
+def _show_pool(parts: Parts) -> wire.Pool:
+    hosts, trouble = parts.hosts, parts.hosts.trouble
+    return {
+        "file": None if hosts.spec is None else str(parts.settings.pool_file),
+        "trouble": "" if trouble is None else trouble.message,
+        "network": hosts.network.value,
+        "output": _show_root(hosts.roots.output),
+        "data": _show_root(hosts.roots.data),
+        "shared_output": hosts.shared_output,
+        "hosts": show_hosts(parts),
+    }
+
+
+def _show_one(parts: Parts, name: str) -> wire.Host:
+    parts.wake.set()
+    return next(host for host in show_hosts(parts) if host["name"] == name)
+
+
+def _show_root(root: str | Volume) -> str:
+    return f"volume {root.name}" if isinstance(root, Volume) else root
+
+
+def _jobs_on(experiments: tuple[Experiment, ...], host: HostName) -> list[str]:
+    return [
+        f"{experiment_name(experiment.number, experiment.sub)}.{job.name}"
+        for experiment in experiments
+        for job in experiment.jobs
+        if job.host == host and job.state in PLACED
+    ]
+
+
+def _answers(host: HostSeen | None) -> bool:
+    return host is not None and host.silent_since is None
+
+
+def _state(host: HostSeen | None, *, drained: bool, busy: bool) -> HostState:
+    if not _answers(host):
+        return "silent"
+    if drained:
+        return "draining" if busy else "drained"
+    return "up"
+
+
+def _trouble(parts: Parts, name: HostName) -> str:
+    error = parts.pool.troubles().get(name)
+    return "" if error is None else error.message
+
+
+def _demand_file(parts: Parts) -> tuple[HostSpec, ...]:
+    if parts.hosts.spec is None:
+        raise UsageError(
+            "there is no pool: jobs run on this machine",
+            f"name your hosts in {parts.settings.pool_file}; pool.yml.example shows how",
+        )
+    return parts.hosts.spec.hosts
+
+
+def _demand_host(parts: Parts, name: str) -> HostName:
+    if name not in parts.pool.executors:
+        known = ", ".join(sorted(parts.pool.executors))
+        raise NotFound(f"the pool has no host {name}", f"its hosts are {known}")
+    return HostName(name)

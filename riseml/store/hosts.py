@@ -1,0 +1,34 @@
+"""What people said of hosts: which ones get nothing new."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from riseml.names import HostName
+from riseml.store.database import Database
+from riseml.store.schema import drained_hosts
+
+
+class DrainedHosts:
+    """The hosts that are to run empty, in the store, so that a restarted server leaves them alone, too."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self) -> frozenset[HostName]:
+        """Their names."""
+        with self._database.read() as connection:
+            return frozenset(HostName(name) for name in connection.execute(sa.select(drained_hosts.c.name)).scalars())
+
+    def drain(self, host: HostName, moment: datetime) -> None:
+        """Give the host nothing new from now on; one that is drained already stays so."""
+        if host not in self.all():
+            with self._database.write() as connection:
+                connection.execute(sa.insert(drained_hosts).values(name=host, at=moment))
+
+    def resume(self, host: HostName) -> None:
+        """Let the host take new jobs again."""
+        with self._database.write() as connection:
+            connection.execute(sa.delete(drained_hosts).where(drained_hosts.c.name == host))
