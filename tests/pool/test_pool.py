@@ -1,0 +1,80 @@
+"""The pool on three real engines: joined, checked, drained, and the file followed while the server runs."""
+
+from __future__ import annotations
+
+from tests.pool.conftest import PoolRig
+from tests.rig import gang, single
+
+
+def test_joining_makes_one_swarm_and_a_second_time_changes_nothing(pool_rig: PoolRig) -> None:
+    pool_rig.post("/v1/pool/join")
+    again = pool_rig.post("/v1/pool/join").json()["members"]
+    assert [(one["host"], one["membership"]) for one in again] == [("h1", "member"), ("h2", "member"), ("h3", "member")]
+    findings = pool_rig.post("/v1/pool/check").json()["findings"]
+    assert [one for one in findings if one["outcome"] != "ok"] == []
+    assert {one["topic"] for one in findings} == {"connection", "clock", "swarm", "data", "output"}
+
+
+def test_storage_that_is_not_shared_is_found_out(pool_rig: PoolRig) -> None:
+    pool_rig.write_pool(storage={"output": "/var", "data": "/no/such/folder"})
+    pool_rig.wait("the file is followed", lambda: pool_rig.get("/v1/pool")["output"] == "/var")
+    findings = pool_rig.post("/v1/pool/check").json()["findings"]
+    bad = [one for one in findings if one["outcome"] == "failed"]
+    assert {one["topic"] for one in bad} == {"data"}
+    assert "/no/such/folder" in bad[0]["message"]
+
+
+def test_a_file_with_problems_changes_nothing_and_is_told(pool_rig: PoolRig) -> None:
+    (pool_rig.home / "pool.yml").write_text("hosts:\n- nam: h1\n")
+    pool_rig.wait("the file is read", lambda: pool_rig.get("/v1/pool")["trouble"])
+    pool = pool_rig.get("/v1/pool")
+    assert 'did you mean "name"' in pool["trouble"]
+    assert [host["name"] for host in pool["hosts"]] == ["h1", "h2", "h3"]
+
+
+def test_a_drained_host_gets_nothing_new_also_after_a_restart(pool_rig: PoolRig) -> None:
+    for name in ("h1", "h2"):
+        assert pool_rig.post(f"/v1/pool/hosts/{name}/drain").json()["state"] == "drained"
+    pool_rig.kill()
+    pool_rig.start()
+    pool_rig.submit(single("sleep 600"))
+    pool_rig.wait_state("1", "RUNNING")
+    assert set(pool_rig.where().values()) == {"h3"}
+    assert pool_rig.post("/v1/pool/hosts/h3/drain").json()["state"] == "draining"
+    assert pool_rig.post("/v1/pool/hosts/h9/drain").status_code == 404
+    pool_rig.post("/v1/pool/hosts/h1/resume")
+    assert {host["name"]: host["state"] for host in pool_rig.get("/v1/pool")["hosts"]}["h1"] == "up"
+    assert pool_rig.experiment("1")["state"] == "RUNNING"
+
+
+def test_a_host_that_is_added_is_used(pool_rig: PoolRig) -> None:
+    pool_rig.write_pool("h1", hosts={"h1": {"cpus": 0.5}})
+    pool_rig.wait("h2 is gone", lambda: len(pool_rig.get("/v1/pool")["hosts"]) == 1)
+    pool_rig.submit(single("sleep 600", resources={"cpus": 0.4, "mem": "64MiB"}))
+    pool_rig.submit(single("sleep 600", resources={"cpus": 0.4, "mem": "64MiB"}))
+    pool_rig.wait_state("1", "RUNNING")
+    pool_rig.wait_state("2", "PENDING")
+    pool_rig.write_pool("h1", "h2", hosts={"h1": {"cpus": 0.5}})
+    pool_rig.wait_state("2", "RUNNING")
+    assert set(pool_rig.where().values()) == {"h1", "h2"}
+
+
+def test_a_gang_larger_than_a_host_spans_several(pool_rig: PoolRig) -> None:
+    pool_rig.post("/v1/pool/join")
+    listen = 'python3 -c \'import socket; s = socket.create_server(("", 2222)); s.accept()[0].sendall(b"hello")\''
+    script = {
+        "master": 'for name in worker-1 worker-2 ps-1; do python3 -c "import socket, sys; print(sys.argv[1], '
+        'socket.create_connection((sys.argv[1], 2222)).recv(9))" $name; done; echo done > $OUTPUT_DIR/master.txt',
+        "worker.1": listen,
+        "worker.2": listen,
+        "ps.1": f"{listen}; sleep 600",
+    }
+    pool_rig.submit(gang(script, resources={"cpus": 1, "mem": "64MiB"}))
+    pool_rig.wait_state("1", "RUNNING", "FINISHED")
+    hosts = pool_rig.where()
+    found = pool_rig.wait_closed("1")
+    assert found["state"] == "FINISHED", pool_rig.lines("1")
+    assert len(set(hosts.values())) == 2
+    assert pool_rig.lines("1.master") == [f"1.master {name} b'hello'" for name in ("worker-1", "worker-2", "ps-1")]
+    assert [path.name for path in pool_rig.shared_folder.glob("output/*/toaster/1/*.txt")] == ["master.txt"]
+    assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
