@@ -7,7 +7,7 @@ import re
 from riseml.spec.problems import Path
 from riseml.spec.scalars import BadText, memory
 from riseml.spec.settle import Settled
-from riseml.spec.types import ChiefKey, Distributed, Horovod, Resources, TensorFlow
+from riseml.spec.types import ChiefKey, Distributed, Horovod, Labels, Resources, TensorFlow
 
 PATH: Path = ("train", "tensorflow")
 _DISTRIBUTED: Path = (*PATH, "distributed")
@@ -24,7 +24,17 @@ def read_resources(settled: Settled, path: Path, default: Resources) -> Resource
         default.cpus if cpus is None else float(cpus),
         default.mem if mem is None else mem,
         default.gpus if gpus is None else gpus,
+        _labels(settled, (*path, "labels"), default.labels),
     )
+
+
+def _labels(settled: Settled, path: Path, default: Labels) -> Labels:
+    """The labels at a path: all of them or those of `default`; a role that has its own does not add to them."""
+    written = settled.value_at(path)
+    if not isinstance(written, dict):
+        return default
+    values = ((name, settled.value_at((*path, name))) for name in sorted(written))
+    return tuple((name, str(value)) for name, value in values if value is not None)
 
 
 def read_memory(settled: Settled, path: Path) -> int | None:

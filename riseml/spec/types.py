@@ -14,13 +14,21 @@ DEFAULT_MEM = 1024
 DEFAULT_TENSORFLOW = "2.21.0"
 
 
+Labels = tuple[tuple[str, str], ...]
+"""Names and values in the order of their names: hashable, and the same however they were written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a job is guaranteed: a minimum, not a cap (RiseML's rule). `cpus` in cores, `mem` in MiB."""
+    """What a job is guaranteed: a minimum, not a cap (RiseML's rule). `cpus` in cores, `mem` in MiB.
+
+    `labels` are those that its host must have.
+    """
 
     cpus: float = DEFAULT_CPUS
     mem: int = DEFAULT_MEM
     gpus: int = 0
+    labels: Labels = ()
 
 
 @dataclass(frozen=True, slots=True)

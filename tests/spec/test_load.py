@@ -265,3 +265,26 @@ def test_images(image: str) -> None:
 def test_what_is_no_image(image: str) -> None:
     (problem,) = check(f"project: x\ntrain: {{image: '{image}', run: b}}\n").problems
     assert problem.problem == f'"{image}" is no image'
+
+
+def test_labels_come_from_above_unless_a_role_has_its_own() -> None:
+    found = load(
+        """\
+project: x
+train:
+  framework: tensorflow
+  resources: {gpus: 1, labels: {rack: 7, gpu: a100}}
+  tensorflow:
+    distributed:
+      worker: 2
+      ps: {count: 1, resources: {gpus: 0, labels: {}}}
+      evaluator: {resources: {labels: {gpu: t4}}}
+  run: t
+"""
+    ).train.tensorflow
+    assert found is not None
+    assert found.distributed is not None
+    assert found.distributed.worker_resources.labels == (("gpu", "a100"), ("rack", "7"))
+    assert found.distributed.ps_resources.labels == ()
+    assert found.distributed.evaluator_resources is not None
+    assert found.distributed.evaluator_resources.labels == (("gpu", "t4"),)
