@@ -9,6 +9,7 @@ from typing import assert_never
 from riseml.control.actions import Action, CancelImage, EnsureImage, Prepare, Release, Remove, ShareImage, Start, Stop
 from riseml.errors import EngineError, Unreachable
 from riseml.executors.base import BuildOrder, Cancellation, Executor, Output, Share
+from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, Frame, JobKey
 from riseml.names import BUILD, HostName
 from riseml.planning.launch import Place, make_launch
@@ -19,6 +20,14 @@ from riseml.storage.outputs import pack_output, prepare_output
 from riseml.store.experiments import Experiments
 from riseml.store.logs import Logs
 from riseml.store.snapshots import Snapshots
+
+_BEFORE = {
+    EnsureImage: Point.FETCHING,
+    Start: Point.STARTING,
+    Remove: Point.REMOVING,
+    Release: Point.RELEASING,
+}
+_AFTER = {Start: Point.STARTED, Stop: Point.TERMINATED, Release: Point.RELEASED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,15 @@ class Actor:
         Raises:
             RisemlError: it did not work, or nothing is known of its effect.
         """
+        reach(Point.ACTING)
+        if type(action) in _BEFORE:
+            reach(_BEFORE[type(action)])
+        self._do(action, experiment)
+        if type(action) in _AFTER:
+            reach(_AFTER[type(action)])
+        reach(Point.ACTED)
+
+    def _do(self, action: Action, experiment: Experiment | None) -> None:
         executor = self._executor(action.host)
         match action:
             case Stop(_, key, signal):
@@ -101,6 +119,7 @@ class Actor:
         key = JobKey(experiment.id, BUILD, 1)
 
         def emit(line: str) -> None:
+            reach(Point.BUILDING)
             self.stores.logs.append(key, [Frame(stamp(), 1, line.encode() + b"\n")])
             self.news.publish(experiment.id)
 

@@ -9,9 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from riseml.control.actions import Action, EnsureImage, Remove, ShareImage, Signal, Stop, owner_of
+from riseml.control.actions import Action, EnsureImage, Remove, ShareImage, Signal, Start, Stop, owner_of
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import SubnetTaken
+from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, Problem
 from riseml.names import HostName
 from riseml.server.clock import now
@@ -93,6 +94,8 @@ class Books:
                     self._asked = {stop for stop in self._asked if stop.key != action.key}
             else:
                 self._note(action, trouble)
+        if isinstance(action, Start):
+            reach(Point.GANG_STARTING)
         self._wake.set()
 
     def _note(self, action: Action, trouble: RisemlError) -> None:

@@ -13,6 +13,7 @@ from riseml.control.observation import Observation
 from riseml.errors import RisemlError
 from riseml.executors.base import Executor
 from riseml.executors.pool import Pool
+from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, HostSeen, World
 from riseml.names import HostName
 from riseml.server.books import Books
@@ -150,9 +151,11 @@ class Loop(threading.Thread):
         refused: set[int] = set()
         for old, new in to_save(before, after):
             stale = bool(refused) and takes_place(old, new)  # its room may be another one's whose change was dropped
+            _reach_before(old, new)
             if stale or not self._parts.experiments.save(old, new, moment):
                 refused.add(old.id)
                 continue
+            _reach_after(old, new)
             self._parts.news.publish(new.id)
             if new.closed:
                 self._parts.logs.close(new.id)
@@ -217,6 +220,22 @@ def _poisoned(experiment: Experiment, moment: datetime) -> Experiment:
         for job in experiment.jobs
     )
     return replace(experiment, jobs=jobs, state=State.FAILED, reason=Reason.INTERNAL, ended_at=moment)
+
+
+def _reach_before(old: Experiment, new: Experiment) -> None:
+    reach(Point.SAVING)
+    if new.state is State.RUNNING and old.state is not State.RUNNING:
+        reach(Point.RUNNING_SEEN)
+    if any(job.exit_code is not None and job.part is not Part.PREPARES for job in new.jobs) and new.jobs != old.jobs:
+        reach(Point.END_SEEN)
+
+
+def _reach_after(old: Experiment, new: Experiment) -> None:
+    reach(Point.SAVED)
+    if takes_place(old, new):
+        reach(Point.PLACED)
+    if new.verdict is not None and old.verdict is None:
+        reach(Point.VERDICT_SAVED)
 
 
 def _references(world: World) -> frozenset[str]:

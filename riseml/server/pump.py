@@ -12,6 +12,7 @@ import threading
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import Executor
 from riseml.executors.connection import gone
+from riseml.faultpoints import Point, reach
 from riseml.model import ContainerSeen, JobKey
 from riseml.server.news import News
 from riseml.server.wake import Wake
@@ -88,6 +89,7 @@ class _Follower(threading.Thread):
 
     def _read(self, *, follow: bool) -> None:
         for frames in self._executor.read_log(self._key, self._logs.cursor(self._key), follow=follow):
+            reach(Point.LOG_READ)
             self._logs.append(self._key, frames)
             self._news.publish(self._key.experiment)
 

@@ -13,6 +13,7 @@ from fastapi.responses import StreamingResponse
 from riseml import wire
 from riseml.control.rollup import cause_of
 from riseml.errors import NotFound, UsageError
+from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, Owner
 from riseml.names import CanonicalId, parse_id
 from riseml.server import stream
@@ -94,7 +95,9 @@ def _add_submit_routes(router: APIRouter, services: Services) -> None:
         if not services.parts.pool.capacities():
             services.loop.look(_LOOK)
         check_room(planned, services.parts.pool)
+        reach(Point.REQUEST_READ)
         details, fresh = stores.experiments.add(to_store(submission, planned, services.owner), now())
+        reach(Point.REQUEST_STORED)
         services.parts.wake.set()
         response.status_code = 201 if fresh else 200
         return _show(details, None, services)

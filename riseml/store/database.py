@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError
 
 from riseml.errors import RisemlError
+from riseml.faultpoints import Point, reach
 
 HEAD = "0002"
 """The newest migration; a test holds it against the versions folder."""
@@ -92,6 +93,7 @@ class Database:
         try:
             with self.engine.begin() as connection:
                 config.attributes["connection"] = connection
+                sa.event.listen(connection, "before_execute", lambda *_: reach(Point.MIGRATING))
                 command.upgrade(config, "head")
         except CommandError as error:
             raise StoreError(
