@@ -91,7 +91,7 @@ class Database:
         config = Config()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
         try:
-            with self.engine.begin() as connection:
+            with self.write() as connection:  # all tables or none: a server may be killed in between
                 config.attributes["connection"] = connection
                 sa.event.listen(connection, "before_execute", lambda *_: reach(Point.MIGRATING))
                 command.upgrade(config, "head")
