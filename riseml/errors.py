@@ -8,6 +8,7 @@ RisemlError
     - Conflict              4 / 409   it contradicts what is already there
   x Unreachable             5 / 503   the server or an engine does not answer
     - EngineError           5 / 502   the engine answered, and refused
+    - StoreError            5 / 503   the store cannot be used, now or at all
   x ExperimentFailed        1 / 409   the experiment ended, and not well
   x Interrupted           130 / 409   killed by somebody, or detached
 
@@ -76,6 +77,13 @@ class EngineError(Unreachable):
     def __init__(self, message: str, hint: str | None = None, *, permanent: bool = False) -> None:
         super().__init__(message, hint)
         self.permanent = permanent
+
+
+class StoreError(Unreachable):
+    """The store cannot be used: it is locked, full, damaged, away, or another server's.
+
+    A write that ended so may have been done, when the store went away in the middle of it.
+    """
 
 
 class ExperimentFailed(RisemlError):

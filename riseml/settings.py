@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from riseml.errors import UsageError
@@ -14,6 +14,7 @@ DEFAULT_ENGINE = "unix:///var/run/docker.sock"
 DEFAULT_LOST_AFTER = 300.0
 DEFAULT_IDLE_AFTER = 1800.0
 
+_POSTGRES = "postgresql+psycopg"
 _LONGEST_SOCKET = 100  # bytes; the kernel's limit for a unix socket path is 108
 
 
@@ -23,7 +24,8 @@ class Settings:
 
     `engine` is the address of the local Docker Engine; `subnets` the range that experiments' networks are taken from;
     `build_network` the network of `install` steps (an engine whose bridge reaches nothing needs `host`). `executor`
-    is `docker` or `process`; None: `docker` when an engine answers.
+    is `docker` or `process`; None: `docker` when an engine answers. `store` is SQLAlchemy's address of a PostgreSQL,
+    which may have a password in it; None: a file in `home`.
     """
 
     home: Path
@@ -36,6 +38,7 @@ class Settings:
     idle_after: float = DEFAULT_IDLE_AFTER
     poll: float = 2.0
     executor: str | None = None
+    store: str | None = field(default=None, repr=False)
 
     @property
     def socket(self) -> Path:
@@ -64,7 +67,12 @@ class Settings:
     @property
     def database(self) -> str:
         """The store's address."""
-        return f"sqlite:///{self.home / 'riseml.db'}"
+        return self.store or f"sqlite:///{self.home / 'riseml.db'}"
+
+    @property
+    def identity(self) -> Path:
+        """The id of this home's server, beside the store: a store that has another one is not this home's."""
+        return self.home / "server.id"
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
@@ -83,7 +91,20 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         lost_after=_seconds(environ, "RISEML_LOST_AFTER", DEFAULT_LOST_AFTER),
         idle_after=_seconds(environ, "RISEML_IDLE_AFTER", DEFAULT_IDLE_AFTER),
         executor=_executor(environ),
+        store=_store(environ),
     )
+
+
+def _store(environ: Mapping[str, str]) -> str | None:
+    scheme, mark, rest = (environ.get("RISEML_STORE") or "").partition("://")
+    if not scheme:
+        return None
+    if not mark or scheme not in ("postgresql", "postgres", _POSTGRES):  # its password is nobody's business
+        raise UsageError(
+            "RISEML_STORE is no address of a PostgreSQL",
+            "write postgresql://user:password@host/database; unset, the store is a file in RISEML_HOME",
+        )
+    return f"{_POSTGRES}://{rest}"
 
 
 def _executor(environ: Mapping[str, str]) -> str | None:

@@ -101,7 +101,7 @@ def connect(settings: Settings, environ: Mapping[str, str], render: Render) -> C
 def ensure(client: Client, settings: Settings, starter: Starter | None = None) -> wire.Server:
     """The server that answers on the socket; it is started when there is none.
 
-    Two commands may do this at once: the server itself sees to it that one of two ends quietly, with exit code 0.
+    Two commands may do this at once: the server itself sees to it that one of two ends quietly, with exit code 4.
     """
     return probe(client) or _start(client, settings, starter or Starter(spawn))
 
@@ -162,7 +162,7 @@ def _start(client: Client, settings: Settings, starter: Starter) -> wire.Server:
         code = _watch(child)
         if (server := probe(client)) is not None:
             return server
-        if code == 0:
+        if code in (0, Refused.exit_code):
             # Another server held the lock. It answers soon, or it was about to end: then it is our turn.
             starter.wait(_AGAIN)
             child = starter.spawn(settings, starter.command)

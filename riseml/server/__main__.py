@@ -13,11 +13,12 @@ import sys
 import threading
 from datetime import timedelta
 from pathlib import Path
+from typing import TextIO
 
 import uvicorn
 
 from riseml import __version__
-from riseml.errors import RisemlError
+from riseml.errors import Refused, RisemlError, StoreError
 from riseml.server.app import Application, make_application
 from riseml.server.clock import now
 from riseml.settings import Settings, read_settings
@@ -29,7 +30,7 @@ log = logging.getLogger("riseml.server")
 
 
 def main() -> int:
-    """Serve until told to stop, or idle for long enough. Exit code 0 at once when this home has a server already."""
+    """Serve until told to stop, or idle for long enough. Exit code 4 at once when this home has a server already."""
     os.umask(0o022)
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
@@ -38,12 +39,11 @@ def main() -> int:
     try:
         settings = read_settings(os.environ)
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with settings.lock.open("a") as lock:
-            if not _hold(lock.fileno()):
-                return 0
+        with settings.lock.open("a+") as lock:
+            _hold(lock, settings.home)
             _serve(settings)
     except RisemlError as error:
-        print(f"error: {error.message}", file=sys.stderr)
+        print(f"error: {error.message}{'' if error.hint is None else f'; {error.hint}'}", file=sys.stderr)
         return error.exit_code
     except OSError as error:
         print(f"error: the server cannot start: {error}", file=sys.stderr)
@@ -51,12 +51,23 @@ def main() -> int:
     return 0
 
 
-def _hold(descriptor: int) -> bool:
+def _hold(lock: TextIO, home: Path) -> None:
+    """Take the lock of the home and write down who has it.
+
+    Raises:
+        Refused: another server has it.
+    """
+    lock.seek(0)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return False
-    return True
+        raise Refused(
+            f"process {lock.read().strip() or '?'} is the server of {home} already",
+            "`riseml server stop` ends it; another RISEML_HOME has a server of its own",
+        ) from None
+    lock.truncate(0)
+    lock.write(f"{os.getpid()}\n")
+    lock.flush()
 
 
 def _serve(settings: Settings) -> None:
@@ -90,7 +101,7 @@ async def _run(application: Application, settings: Settings, door: socket.socket
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    while not serving.done() and not stop.is_set() and not _is_idle(application, settings):
+    while not (serving.done() or stop.is_set() or await asyncio.to_thread(_is_idle, application, settings)):
         await asyncio.to_thread(stop.wait, _CHECK_IDLE)
     server.should_exit = True
     await serving
@@ -98,7 +109,12 @@ async def _run(application: Application, settings: Settings, door: socket.socket
 
 def _is_idle(application: Application, settings: Settings) -> bool:
     idle = now() - application.loop.active_at
-    return idle > timedelta(seconds=settings.idle_after) and application.services.stores.experiments.count_active() == 0
+    try:
+        return idle > timedelta(seconds=settings.idle_after) and (
+            application.services.stores.experiments.count_active() == 0
+        )
+    except StoreError:  # the loop tells; what is active is not known
+        return False
 
 
 def _bind(path: Path) -> socket.socket:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import logging
 import os
+import socket
 import threading
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from riseml.server.books import Books
 from riseml.server.clock import now
 from riseml.server.failures import install_handlers
 from riseml.server.hosts import Hosts
+from riseml.server.identity import check_server, check_store_is_there
 from riseml.server.loop import Loop, Parts
 from riseml.server.monitor import Monitor
 from riseml.server.news import News
@@ -54,9 +56,12 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
     Raises:
         StoreError: the store cannot be used.
     """
-    database = Database(settings.database)
+    check_store_is_there(settings)
+    holder = f"process {os.getpid()} on {socket.gethostname()} with the home {settings.home}"
+    database = Database(settings.database, holder)
     experiments = Experiments(database)
     server = experiments.server_id()
+    check_server(settings, server)
     stores = Stores(experiments, Logs(settings.home / "logs"), Snapshots(settings.home / "snapshots"))
     news, wake = News(), Wake()
     hosts = Hosts(settings, server, Pool((), _PATIENCE, _report_silent))

@@ -10,7 +10,7 @@ from datetime import datetime
 from riseml.control.actions import EnsureImage, owner_of
 from riseml.control.decide import Decision, decide, takes_place, to_save
 from riseml.control.observation import Observation
-from riseml.errors import RisemlError
+from riseml.errors import RisemlError, StoreError
 from riseml.executors.base import Executor
 from riseml.executors.pool import Pool
 from riseml.faultpoints import Point, reach
@@ -72,6 +72,9 @@ class Loop(threading.Thread):
             self._parts.wake.wait(pause)
             try:
                 pause = self._turn()
+            except StoreError as error:
+                log.warning("nothing can be decided: %s (%s)", error.message, error.hint)
+                pause = self._parts.settings.poll
             except Exception:
                 log.exception("a pass of the loop failed; the next one follows")
                 pause = self._parts.settings.poll
@@ -99,6 +102,7 @@ class Loop(threading.Thread):
     def _turn(self) -> float:
         """One pass; the seconds until the next one at the latest."""
         parts = self._parts
+        parts.experiments.confirm()  # what another server does to the hosts must not be done by two
         world = parts.experiments.load_world()
         self._listen_to(parts.hosts.refresh(world))
         seen = self._observe(world)

@@ -73,6 +73,14 @@ class Experiments:
                 connection.execute(facts.insert().values(name="server", value=found))
             return str(found)
 
+    def confirm(self) -> None:
+        """See to it that this server alone uses the store.
+
+        Raises:
+            StoreError: another one does, or the store does not answer.
+        """
+        self._database.confirm()
+
     def load_world(self) -> World:
         """Every experiment that is not closed, oldest first."""
         with self._database.read() as connection:
