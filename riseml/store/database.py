@@ -80,13 +80,10 @@ class Database:
         Raises:
             StoreError: it cannot be written now; when the store went away, what was written may be there all the same.
         """
-        with self._translated(), self.engine.connect() as connection:
-            if self._is_sqlite:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-            else:
+        with self._translated(), self._begin() as connection:
+            if not self._is_sqlite:
                 lock_holder(connection, self._claim)
             yield connection
-            connection.commit()
 
     def confirm(self) -> None:
         """See to it that this server alone uses the database: what is done to hosts must not be done twice.
@@ -113,6 +110,14 @@ class Database:
             if trouble is None:
                 raise
             raise trouble from error
+
+    @contextmanager
+    def _begin(self) -> Iterator[sa.Connection]:
+        with self.engine.connect() as connection:
+            if self._is_sqlite:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            yield connection
+            connection.commit()
 
     def _open(self) -> None:
         self.confirm()
@@ -146,7 +151,7 @@ class Database:
         config = Config()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
         try:
-            with self.write() as connection:  # all tables or none: a server may be killed in between
+            with self._begin() as connection:  # all tables or none: a server may be killed in between
                 config.attributes["connection"] = connection
                 sa.event.listen(connection, "before_execute", lambda *_: reach(Point.MIGRATING))
                 command.upgrade(config, "head")
