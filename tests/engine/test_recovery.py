@@ -78,7 +78,7 @@ def test_a_log_is_read_on_from_its_cursor(rig: Rig) -> None:
 def test_two_servers_on_one_home(rig: Rig) -> None:
     pid = rig.get("/v1/server")["pid"]
     second = subprocess.run([sys.executable, "-m", "riseml.server"], env=rig.environ(), timeout=60, check=False)
-    assert second.returncode == 0, "it leaves quietly"
+    assert second.returncode == 4, "it is refused"
     assert rig.get("/v1/server")["pid"] == pid
 
 
