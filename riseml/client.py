@@ -165,6 +165,10 @@ class Client:
         """The TF_CONFIG of each of its jobs."""
         return cast("wire.TfConfigs", self._ask("GET", f"/experiments/{quote(identity, safe='')}/tfconfig"))
 
+    def explain(self, identity: str) -> wire.Explanation:
+        """Why it waits, or runs where it runs."""
+        return cast("wire.Explanation", self._ask("GET", f"/experiments/{quote(identity, safe='')}/explain"))
+
     def system(self) -> wire.System:
         """The server and its hosts."""
         return cast("wire.System", self._ask("GET", "/system"))

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from riseml import __version__
 from riseml.cli import files, pool, show, system
 from riseml.cli import run as running
+from riseml.cli.explain import explain
 from riseml.cli.render import make_render, silence
 from riseml.cli.tfconfig import tfconfig
 from riseml.cli.tools import Exit, Tools
@@ -55,6 +56,7 @@ app.command()(show.status)
 app.command()(show.logs)
 app.command()(show.monitor)
 app.command()(show.kill)
+app.command()(explain)
 app.command()(tfconfig)
 app.add_typer(pool.pool, name="pool")
 app.add_typer(system.server, name="server")

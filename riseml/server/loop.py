@@ -64,6 +64,7 @@ class Loop(threading.Thread):
         self._turned = threading.Condition()
         self._turns = 0
         self.active_at = now()
+        self.seen: Observation | None = None
 
     def run(self) -> None:
         self._listen_to(tuple(self._parts.pool.executors.values()))
@@ -105,7 +106,7 @@ class Loop(threading.Thread):
         parts.experiments.confirm()  # what another server does to the hosts must not be done by two
         world = parts.experiments.load_world()
         self._listen_to(parts.hosts.refresh(world))
-        seen = self._observe(world)
+        seen = self.seen = self._observe(world)
         decision = _decide(world, seen)
         saved = self._save(world, decision.world, seen.now)
         known = {experiment.id: experiment for experiment in decision.world.experiments}

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from riseml import wire
+from riseml.control.observation import Observation
 from riseml.control.rollup import cause_of
 from riseml.errors import NotFound, UsageError
 from riseml.faultpoints import Point, reach
@@ -19,6 +20,7 @@ from riseml.names import CanonicalId, parse_id
 from riseml.server import stream
 from riseml.server.act import Stores
 from riseml.server.clock import now
+from riseml.server.explain import show_explanation
 from riseml.server.loop import Loop, Parts
 from riseml.server.monitor import Monitor
 from riseml.server.plans import show_plan, show_tf_configs
@@ -139,10 +141,15 @@ def _add_experiment_routes(router: APIRouter, services: Services) -> None:
     @router.get("/experiments/{name}/tfconfig")
     def read_tf_configs(name: str) -> wire.TfConfigs:
         wanted = parse_id(name)
-        details = _find(wanted, services)
-        if details[0].experiment.set_id is not None and wanted.sub is None:
-            raise UsageError(f"{wanted} is a set", f"name one of its experiments: {wanted.number}.1")
-        return show_tf_configs(details[0].experiment, wanted)
+        return show_tf_configs(_find_one(wanted, services), wanted)
+
+    @router.get("/experiments/{name}/explain")
+    def explain_experiment(name: str) -> wire.Explanation:
+        experiment = _find_one(parse_id(name), services)
+        if services.loop.seen is None:
+            services.loop.look(_LOOK)
+        seen = services.loop.seen or Observation(now(), {})
+        return show_explanation(services.stores.experiments.load_world(), seen, experiment)
 
     @router.get("/experiments/{name}/logs", response_class=StreamingResponse)
     def read_logs(
@@ -171,6 +178,18 @@ def _find(wanted: CanonicalId, services: Services) -> tuple[Detail, ...]:
             known = ", ".join(dict.fromkeys(jobs))
             raise NotFound(f"experiment {wanted.number} has no job {wanted.job}", f"its jobs are {known}")
     return details
+
+
+def _find_one(wanted: CanonicalId, services: Services) -> Experiment:
+    """The one experiment that an ID names.
+
+    Raises:
+        UsageError: it is a set.
+    """
+    details = _find(wanted, services)
+    if details[0].experiment.set_id is not None and wanted.sub is None:
+        raise UsageError(f"{wanted} is a set", f"name one of its experiments: {wanted.number}.1")
+    return details[0].experiment
 
 
 def _show(details: tuple[Detail, ...], wanted: CanonicalId | None, services: Services) -> wire.Experiment:

@@ -16,7 +16,12 @@ canonical.
     GET    /v1/experiments/{id}/logs?follow=&cursor=&tail=&since= -> NDJSON of Entry
     GET    /v1/experiments/{id}/samples        -> Samples
     GET    /v1/experiments/{id}/tfconfig       -> TfConfigs       (of one experiment; a set is refused)
+    GET    /v1/experiments/{id}/explain        -> Explanation     (of one experiment; a set is refused)
     GET    /v1/system                          -> System
+    GET    /v1/pool                            -> Pool
+    POST   /v1/pool/check                      -> PoolFindings
+    POST   /v1/pool/join                       -> PoolMembers
+    POST   /v1/pool/hosts/{name}/drain|resume  -> Host
 Every refusal is a `Failure`. `{id}` is a canonical ID; where it names jobs (`4.ps`), the answer holds those jobs only.
 """
 
@@ -26,7 +31,46 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict  # the one that pydantic can read before Python 3.12
 
-StateName = Literal["CREATED", "BUILDING", "PENDING", "STARTING", "RUNNING", "KILLED", "FAILED", "FINISHED"]
+from riseml.wire.pool import (
+    Blocker as Blocker,
+)
+from riseml.wire.pool import (
+    Explanation as Explanation,
+)
+from riseml.wire.pool import (
+    Host as Host,
+)
+from riseml.wire.pool import (
+    HostFit as HostFit,
+)
+from riseml.wire.pool import (
+    JobFit as JobFit,
+)
+from riseml.wire.pool import (
+    JobPlace as JobPlace,
+)
+from riseml.wire.pool import (
+    Pool as Pool,
+)
+from riseml.wire.pool import (
+    PoolFinding as PoolFinding,
+)
+from riseml.wire.pool import (
+    PoolFindings as PoolFindings,
+)
+from riseml.wire.pool import (
+    PoolMember as PoolMember,
+)
+from riseml.wire.pool import (
+    PoolMembers as PoolMembers,
+)
+from riseml.wire.pool import (
+    QueuePlace as QueuePlace,
+)
+from riseml.wire.pool import (
+    Shortage as Shortage,
+)
+from riseml.wire.words import StateName as StateName
 
 
 class Server(TypedDict):
@@ -245,80 +289,11 @@ class TfConfigs(TypedDict):
     configs: dict[str, dict[str, Any] | None]
 
 
-class Host(TypedDict):
-    """One host of the pool.
-
-    `state`: `silent` is a host that does not answer, `draining` one that gets nothing new and still runs something,
-    `drained` one that runs nothing any more. `message` says why it is silent. `address` is where the other hosts reach
-    it, `url` how the server does. `swarm` is its part in the swarm, empty without one. `jobs` are the IDs of what holds
-    a place there.
-    """
-
-    name: str
-    state: Literal["up", "silent", "draining", "drained"]
-    message: str
-    url: str
-    address: str
-    swarm: Literal["", "member", "manager"]
-    labels: dict[str, str]
-    jobs: list[str]
-    engine: str
-    cpus: float
-    mem_mib: int
-    gpus: int
-    cpus_used: float
-    mem_mib_used: int
-    gpus_used: int
-
-
 class System(TypedDict):
     """The server and its hosts."""
 
     server: Server
     hosts: list[Host]
-
-
-class Pool(TypedDict):
-    """The pool. `file` is its pool.yml, None when this machine is the pool; `trouble` says why what stands in the file
-    now is not in force. `network` is how jobs on several hosts reach each other. `output` and `data` are where they are
-    on every host.
-    """
-
-    file: str | None
-    trouble: str
-    network: Literal["bridge", "overlay", "host"]
-    output: str
-    data: str
-    shared_output: bool
-    hosts: list[Host]
-
-
-class PoolFinding(TypedDict):
-    """One thing that `pool check` looked at; a note does not hurt, but should be known."""
-
-    host: str
-    topic: str
-    outcome: Literal["ok", "note", "failed"]
-    message: str
-
-
-class PoolFindings(TypedDict):
-    """Everything that `pool check` found."""
-
-    findings: list[PoolFinding]
-
-
-class PoolMember(TypedDict):
-    """What `pool join` did to a host: it made the swarm, joined it, or had been in it."""
-
-    host: str
-    membership: Literal["created", "joined", "member"]
-
-
-class PoolMembers(TypedDict):
-    """The hosts of the swarm."""
-
-    members: list[PoolMember]
 
 
 class ProblemShape(TypedDict):
