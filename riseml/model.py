@@ -97,7 +97,9 @@ class Job:
     """What we last wrote down about one job.
 
     `ending` is why it is being ended (None: it is not), `ending_at` since when. `address` is its IP address or name for
-    the other jobs, `port` the one port that its framework may listen on.
+    the other jobs, `port` the one port that its framework may listen on. `unseen_since`: its host is not among those
+    that were seen at all (it left the pool, or has not answered since the server began), so nobody else knows since
+    when.
     """
 
     name: JobName
@@ -117,6 +119,7 @@ class Job:
     ended_at: datetime | None = None
     ending: Reason | None = None
     ending_at: datetime | None = None
+    unseen_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

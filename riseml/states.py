@@ -57,6 +57,7 @@ class Reason(enum.Enum):
     PREPARE = "PREPARE"
     WAITING_FOR_IMAGE = "WAITING_FOR_IMAGE"
     NO_ROOM = "NO_ROOM"
+    NEXT = "NEXT"
     CONCURRENCY = "CONCURRENCY"
     PLACED = "PLACED"
     RUNNING = "RUNNING"
@@ -84,6 +85,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.PREPARE: "Preparing environment",
     Reason.WAITING_FOR_IMAGE: "Waiting for the environment",
     Reason.NO_ROOM: "Waiting for room in the pool",
+    Reason.NEXT: "Next in the queue: room is kept for it",
     Reason.CONCURRENCY: "Waiting for another experiment of the set to end",
     Reason.PLACED: "Starting on its host",
     Reason.RUNNING: "Running",

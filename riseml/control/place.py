@@ -1,224 +1,306 @@
-"""Who may start, and where: all jobs of a gang or none, in the order of the queue, on as few hosts as possible."""
+"""Who may start, and where: all jobs of a gang or none, in the order of the queue.
+
+The first one that has no room is the head: nothing that starts behind it may delay it. One that no host could hold now,
+even if nothing ran, is passed over: it waits for a host, and not for room.
+"""
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 
-from riseml.control.actions import Prepare
+from riseml.control.actions import Prepare, Release
+from riseml.control.addresses import Ports, Subnets, addresses_in, find_subnets, room_needed
+from riseml.control.explanation import Obstacle
+from riseml.control.fit import Gang, fit, make_gang
+from riseml.control.ledger import Free, Room, Site, find_sites, held_jobs, left_of, obstacles
 from riseml.control.observation import Observation
-from riseml.model import Capacity, Experiment, HostSeen, Job, World
-from riseml.names import HostName, JobName
+from riseml.control.queue import Sets, count_sets, make_queue
+from riseml.control.reserve import Reserve
+from riseml.model import Experiment, Job, World
+from riseml.names import HostName
 from riseml.spec.types import Resources
-from riseml.states import PLACED, TERMINAL, Part, Reason, State
+from riseml.states import PLACED, Network, Part, Reason, State
 
 _LOOPBACK = "127.0.0.1"
-PORTS = range(20000, 32000)
-"""What jobs that share a machine's loopback may listen on: below the range that the kernel hands out to clients."""
-
-_SLACK = 1e-6  # cores; sums of 0.1 must not refuse what fits
-_RESERVED_ADDRESSES = 3  # of a subnet: itself, its gateway, its broadcast
-
-
-@dataclass(frozen=True, slots=True)
-class Free:
-    """What is left on one host: cores, MiB, GPU device ids."""
-
-    cpus: float
-    mem: int
-    gpus: tuple[str, ...]
-
-    def holds(self, need: Resources) -> bool:
-        return need.cpus <= self.cpus + _SLACK and need.mem <= self.mem and need.gpus <= len(self.gpus)
-
-    def less(self, need: Resources) -> Free:
-        return Free(self.cpus - need.cpus, self.mem - need.mem, self.gpus[need.gpus :])
-
-
-Room = Mapping[HostName, Free]
+_MOST_MISSES = 200
+"""How many different gangs behind the head a pass tries in vain before it leaves the rest for later."""
 
 
 def place(world: World, seen: Observation, held: frozenset[int] = frozenset()) -> World:
-    """Give a place to every gang that has its turn and fits; a gang that does not fit holds up those behind it.
+    """Give a place to every gang that has its turn and fits.
 
     Those in `held` had a place when the pass began: giving one up and taking another are written down one after the
     other.
     """
-    experiments = {experiment.id: experiment for experiment in world.experiments}
-    queue = sorted(
-        (experiment for experiment in world.experiments if _waits(experiment) and experiment.id not in held),
-        key=lambda experiment: (-experiment.plan.priority, experiment.id),
-    )
-    blocked = False
+    queue = make_queue(world.experiments)
+    if not queue:
+        return world
+    desk = Desk(world, seen)
+    releasing = frozenset(action.experiment for action in seen.busy if isinstance(action, Release))
+    changed: dict[int, Experiment] = {}
     for waiting in queue:
-        if _held_by_set(waiting, experiments.values()):
-            experiments[waiting.id] = replace(waiting, state=State.PENDING, reason=Reason.CONCURRENCY)
-            continue
-        placed = None if blocked else _place_gang(waiting, tuple(experiments.values()), seen)
-        blocked = blocked or placed is None
-        experiments[waiting.id] = placed or replace(waiting, state=State.PENDING, reason=Reason.NO_ROOM)
-    return World(tuple(experiments[experiment.id] for experiment in world.experiments))
+        if waiting.id in held or waiting.id in releasing:  # its last place is being cleared first
+            desk.keep_for(waiting)
+        else:
+            changed[waiting.id] = desk.serve(waiting)
+    return World(tuple(changed.get(experiment.id, experiment) for experiment in world.experiments))
 
 
-def readdress(world: World, seen: Observation) -> World:
-    """Another subnet for every gang that found its own taken by somebody whom we could not see."""
-    experiments = list(world.experiments)
-    for index, experiment in enumerate(experiments):
-        hosts = {job.host for job in experiment.jobs if job.host is not None and job.state in PLACED}
-        problems = [seen.problems.get(Prepare(host, experiment.id, experiment.subnet)) for host in hosts]
-        if not any(problem is not None and problem.subnet_taken for problem in problems):
-            continue
-        gang = [job for job in experiment.jobs if job.part is not Part.PREPARES]
-        subnet = _free_subnet(len(gang), tuple(experiments), seen)
-        if subnet is not None:
-            pairs = dict(zip((job.name for job in gang), _addresses(subnet, len(gang)), strict=True))
-            jobs = tuple(replace(job, address=pairs.get(job.name)) for job in experiment.jobs)
-            experiments[index] = replace(experiment, subnet=subnet, jobs=jobs)
-    return World(tuple(experiments))
+class Desk:
+    """Hands out the room of one pass."""
 
+    def __init__(self, world: World, seen: Observation) -> None:
+        self._seen = seen
+        self._experiments = world.experiments
+        self.obstacles = obstacles({experiment.id: experiment for experiment in world.experiments}, seen)
+        away = [name for name, host in seen.hosts.items() if host.silent_since is not None]
+        self.sites = find_sites(seen, self.obstacles, away)
+        self.held = held_jobs(world.experiments)
+        self.room = {name: left_of(seen.hosts[name].capacity, self.held.get(name, ())) for name in self.sites}
+        self.sets: Sets = count_sets(world.experiments)
+        self.head: Experiment | None = None
+        self._reserve: Reserve | None = None
+        self._spare: dict[HostName, Free] = {}
+        self._gangs: dict[tuple[Resources, ...], Gang] = {}
+        self._missed: set[tuple[Resources, ...]] = set()
+        self._subnets: Subnets | None = None
+        self._ports: Ports | None = None
 
-def misfit(needs: Mapping[JobName, Resources], hosts: Mapping[HostName, Capacity]) -> tuple[str, ...]:
-    """Why no empty pool of these hosts could hold the gang, a sentence a host; empty when it could."""
-    empty = {name: Free(host.cpus, host.mem, host.gpus) for name, host in hosts.items()}
-    if fit(needs, empty) is not None:
-        return ()
-    total = Resources(
-        sum(need.cpus for need in needs.values()),
-        sum(need.mem for need in needs.values()),
-        sum(need.gpus for need in needs.values()),
-    )
-    who = "the job needs" if len(needs) == 1 else f"the {len(needs)} jobs together need"
-    wanted = f"{who} {_describe(total.cpus, total.mem, total.gpus)}"
-    return (wanted, *(f"host {name} has {_describe(h.cpus, h.mem, len(h.gpus))}" for name, h in sorted(hosts.items())))
+    def serve(self, waiting: Experiment) -> Experiment:
+        """The next one of the queue: with its place, or with the reason why it has none."""
+        if self.sets.are_full_for(waiting):
+            return _waiting(waiting, Reason.CONCURRENCY)
+        placed = self._try(waiting)
+        if placed is not None:
+            self.sets.add(placed)
+            return placed
+        self.keep_for(waiting)
+        return _waiting(waiting, Reason.NEXT if self.head is waiting else Reason.NO_ROOM)
 
+    def keep_for(self, head: Experiment) -> None:
+        """Keep room for one that cannot start, unless it is kept for another one already, or would be kept in vain."""
+        if self.head is not None or not self.could_hold(head):
+            return
+        self.head = head
+        gang = self.gang_of(head)
+        capacities = {name: self._seen.hosts[name].capacity for name in self.sites}
+        self._reserve = Reserve(gang, self.sites, capacities, self.held)
+        network = Network.BRIDGE if self._seen.network is Network.HOST else self._seen.network
+        self.subnets().take(room_needed(network, gang.size))
 
-def fit(needs: Mapping[JobName, Resources], room: Room) -> dict[JobName, HostName] | None:
-    """A host for every job, None when there is none for all of them. One host for the whole gang is tried first."""
-    order = sorted(needs, key=lambda job: (-needs[job].gpus, -needs[job].mem, -needs[job].cpus, job))
-    tightest = sorted(room, key=lambda host: (len(room[host].gpus), room[host].cpus, room[host].mem, host))
-    for host in tightest:
-        if _fill(order, needs, {host: room[host]}, [host]) is not None:
-            return dict.fromkeys(needs, host)
-    return _fill(order, needs, dict(room), tightest[::-1])
+    def gang_of(self, experiment: Experiment) -> Gang:
+        """What its jobs need."""
+        return self._gang(_needs(experiment))
 
+    def free_for(self, experiment: Experiment) -> Room:
+        """What an experiment of the queue may take: all that is free, or what the head has no use for."""
+        if self._reserve is None or experiment is self.head:
+            return self.room
+        for name, free in self.room.items():
+            if name not in self._spare:
+                self._spare[name] = self._reserve.spare(name, free)
+        return self._spare
 
-def free_room(experiments: Iterable[Experiment], hosts: Mapping[HostName, HostSeen]) -> dict[HostName, Free]:
-    """What is left on every host."""
-    held: dict[HostName, list[Job]] = {}
-    for experiment in experiments:
-        for job in experiment.jobs:
-            if job.host is not None and job.state in PLACED and job.part is not Part.PREPARES:
-                held.setdefault(job.host, []).append(job)
-    return {name: _left(host.capacity, held.get(name, [])) for name, host in sorted(hosts.items())}
+    def could_hold(self, experiment: Experiment) -> bool:
+        """Whether the pool could hold the gang if nothing ran, and if every silent host that is not lost came back."""
+        away = [name for name, why in self.obstacles.items() if why in (Obstacle.LOST, Obstacle.DRAINED)]
+        lost = [name for name in away if self.obstacles[name] is Obstacle.LOST]
+        return could_hold(self.gang_of(experiment), find_sites(self._seen, away, lost), self._seen)
 
+    def subnets(self) -> Subnets:
+        """What is left of the subnets."""
+        if self._subnets is None:
+            self._subnets = find_subnets(self._experiments, self._seen)
+        return self._subnets
 
-def _left(capacity: Capacity, jobs: list[Job]) -> Free:
-    taken = {gpu for job in jobs for gpu in job.gpus}
-    return Free(
-        capacity.cpus - sum(job.resources.cpus for job in jobs),
-        capacity.mem - sum(job.resources.mem for job in jobs),
-        tuple(gpu for gpu in capacity.gpus if gpu not in taken),
-    )
+    def ports(self) -> Ports:
+        """What is left of the ports."""
+        if self._ports is None:
+            self._ports = Ports(self._experiments, self._seen.hosts)
+        return self._ports
 
+    def _gang(self, needs: tuple[Resources, ...]) -> Gang:
+        if needs not in self._gangs:
+            self._gangs[needs] = make_gang(needs)
+        return self._gangs[needs]
 
-def _fill(
-    order: list[JobName], needs: Mapping[JobName, Resources], room: dict[HostName, Free], hosts: list[HostName]
-) -> dict[JobName, HostName] | None:
-    found: dict[JobName, HostName] = {}
-    for job in order:
-        host = next((name for name in hosts if room[name].holds(needs[job])), None)
-        if host is None:
+    def _try(self, waiting: Experiment) -> Experiment | None:
+        needs = _needs(waiting)
+        if needs in self._missed or (self.head is not None and len(self._missed) >= _MOST_MISSES):
             return None
-        room[host] = room[host].less(needs[job])
-        found[job] = host
-    return found
+        gang, room = self._gang(needs), self.free_for(waiting)
+        hosts = None if gang.starved(room) else fit(gang, room, self.sites)
+        if hosts is None:
+            self._missed.add(needs)
+            return None
+        placed = give_place(waiting, hosts, self)
+        if placed is not None:
+            self._take(placed)
+        return placed
+
+    def _take(self, placed: Experiment) -> None:
+        for job in placed.jobs:
+            if job.host is None or job.part is Part.PREPARES:
+                continue
+            free = self.room[job.host]
+            self.room[job.host] = Free(
+                free.cpus - job.resources.cpus,
+                free.mem - job.resources.mem,
+                tuple(gpu for gpu in free.gpus if gpu not in job.gpus),
+            )
+            if job.host in self._spare:
+                spare = self._spare[job.host]
+                left = spare.less(job.resources)
+                self._spare[job.host] = replace(left, gpus=self.room[job.host].gpus[: len(left.gpus)])
+            else:
+                self.held.setdefault(job.host, []).append(job)
+
+    def look(self) -> Observation:
+        """What this pass saw."""
+        return self._seen
 
 
-def _waits(experiment: Experiment) -> bool:
-    """True when everything but a place is there."""
-    if experiment.verdict is not None or experiment.state in TERMINAL:
-        return False
-    ready = all(job.state is State.FINISHED for job in experiment.jobs if job.part is Part.PREPARES)
-    return ready and experiment.placed_at is None
+def could_hold(gang: Gang, sites: Mapping[HostName, Site], seen: Observation) -> bool:
+    """Whether these hosts could hold the gang if nothing ran on them."""
+    empty = {name: left_of(seen.hosts[name].capacity, ()) for name in sites}
+    return fit(gang, empty, sites) is not None
 
 
-def _held_by_set(experiment: Experiment, others: Iterable[Experiment]) -> bool:
-    if experiment.set_id is None:
-        return False
-    going = [
-        other
-        for other in others
-        if other.set_id == experiment.set_id and other.placed_at is not None and other.state not in TERMINAL
-    ]
-    return len(going) >= experiment.concurrency
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """How the jobs of one gang reach each other: in the order of the gang."""
+
+    network: Network
+    addresses: tuple[str, ...]
+    ports: tuple[int | None, ...]
+    subnet: str | None = None
+    fabric: HostName | None = None
 
 
-def _place_gang(waiting: Experiment, experiments: tuple[Experiment, ...], seen: Observation) -> Experiment | None:
-    answering = {name: host for name, host in seen.hosts.items() if host.silent_since is None}
-    room = free_room(experiments, answering)
-    gang = tuple(job for job in waiting.jobs if job.part is not Part.PREPARES)
-    hosts = fit({job.name: job.resources for job in gang}, room)
-    if hosts is None:
+def give_place(waiting: Experiment, hosts: tuple[HostName, ...], desk: Desk) -> Experiment | None:
+    """The experiment on these hosts, in the order of its jobs; None without addresses or ports for them."""
+    gang = _gang_of(waiting)
+    link = _connect(waiting, hosts, desk)
+    if link is None:
         return None
-    isolated = all(seen.hosts[host].isolated for host in hosts.values())
-    subnet = (waiting.subnet or _free_subnet(len(gang), experiments, seen)) if isolated else None
-    if isolated and subnet is None:
-        return None
-    addresses = _addresses(subnet, len(gang)) if subnet else iter([_LOOPBACK] * len(gang))
-    ports = [] if isolated else list(islice(_free_ports(experiments, seen, set(hosts.values())), len(gang)))
-    if not isolated and len(ports) < len(gang):
-        return None
-    placed: dict[JobName, Job] = {}
-    for job in gang:
-        host = hosts[job.name]
-        gpus = room[host].gpus[: job.resources.gpus]
-        room[host] = room[host].less(job.resources)
+    given: dict[HostName, int] = {}
+    placed: dict[str, Job] = {}
+    for index, (job, host) in enumerate(zip(gang, hosts, strict=True)):
+        begin = given.get(host, 0)
+        given[host] = begin + job.resources.gpus
         placed[job.name] = replace(
             job,
             state=State.STARTING,
             reason=Reason.PLACED,
             host=host,
-            address=next(addresses),
-            port=ports.pop(0) if ports else None,
-            gpus=gpus,
+            address=link.addresses[index],
+            port=link.ports[index],
+            gpus=desk.room[host].gpus[begin : given[host]],
         )
     return replace(
         waiting,
         jobs=tuple(placed.get(job.name, job) for job in waiting.jobs),
-        subnet=subnet,
-        placed_at=seen.now,
+        network=link.network,
+        fabric=link.fabric,
+        subnet=link.subnet,
+        placed_at=desk.look().now,
         state=State.STARTING,
         reason=Reason.PLACED,
         message="",
     )
 
 
-def _free_subnet(jobs: int, experiments: tuple[Experiment, ...], seen: Observation) -> str | None:
-    """The first subnet of the range that holds the gang and overlaps with nobody's on any host; None: all are taken."""
-    prefix = 26 if jobs + _RESERVED_ADDRESSES <= 64 else 32 - (jobs + _RESERVED_ADDRESSES - 1).bit_length()
-    taken = [ipaddress.ip_network(other.subnet) for other in experiments if other.subnet]
-    for host in seen.hosts.values():
-        taken += [ipaddress.ip_network(text) for text in (*host.foreign_subnets, *host.networks.values()) if text]
-    for candidate in ipaddress.ip_network(seen.subnets).subnets(new_prefix=prefix):
-        if not any(candidate.version == other.version and candidate.overlaps(other) for other in taken):
-            return str(candidate)
-    return None
+def _connect(waiting: Experiment, hosts: tuple[HostName, ...], desk: Desk) -> _Link | None:
+    seen = desk.look()
+    several = len(set(hosts)) > 1
+    first = seen.hosts[hosts[0]]
+    if not first.isolated:
+        ports = _take_ports(hosts, desk)
+        return None if ports is None else _Link(Network.BRIDGE, (_LOOPBACK,) * len(hosts), ports)
+    if seen.network is Network.HOST and (several or first.address):
+        ports = _take_ports(hosts, desk)
+        addresses = tuple(seen.hosts[host].address for host in hosts)
+        return None if ports is None else _Link(Network.HOST, addresses, ports)
+    network = Network.OVERLAY if several else Network.BRIDGE
+    subnet = waiting.subnet if waiting.network is network else None
+    subnet = subnet or desk.subnets().take(room_needed(network, len(hosts)))
+    if subnet is None:
+        return None
+    attempt = max(job.attempt for job in _gang_of(waiting))
+    addresses = tuple(addresses_in(subnet, network, len(hosts), attempt))
+    fabric = find_fabric(seen, hosts) if several else None
+    return _Link(network, addresses, (None,) * len(hosts), subnet, fabric)
 
 
-def _addresses(subnet: str, count: int) -> Iterator[str]:
-    hosts = ipaddress.ip_network(subnet).hosts()
-    next(hosts)  # the gateway
-    return (str(next(hosts)) for _ in range(count))
+def _take_ports(hosts: tuple[HostName, ...], desk: Desk) -> tuple[int, ...] | None:
+    taken = {host: desk.ports().take(host, hosts.count(host)) for host in sorted(set(hosts))}
+    lists = {host: iter(ports) for host, ports in taken.items() if ports is not None}
+    return tuple(next(lists[host]) for host in hosts) if len(lists) == len(taken) else None
 
 
-def _free_ports(experiments: tuple[Experiment, ...], seen: Observation, hosts: set[HostName]) -> Iterator[int]:
-    taken = {job.port for experiment in experiments for job in experiment.jobs if job.port is not None}
-    for host in hosts:
-        taken |= seen.hosts[host].busy_ports
-    return (port for port in PORTS if port not in taken)
+def find_fabric(seen: Observation, hosts: tuple[HostName, ...]) -> HostName | None:
+    """The manager that makes the gang's network: the first one of the gang's own hosts, else of their swarm."""
+    swarm = next((seen.hosts[host].swarm for host in hosts if host in seen.hosts), "")
+    managers = [
+        name
+        for name, host in sorted(seen.hosts.items())
+        if host.manager and host.swarm == swarm and host.silent_since is None
+    ]
+    return next((name for name in managers if name in hosts), managers[0] if swarm and managers else None)
 
 
-def _describe(cpus: float, mem: int, gpus: int) -> str:
-    return f"{cpus:g} cpus, {mem} MiB and {gpus} gpus"
+def readdress(world: World, seen: Observation) -> World:
+    """Another subnet for every gang that found its own taken by somebody whom we could not see, and another fabric for
+    one that lost it before its network was there.
+    """
+    asked = frozenset(
+        (action.experiment, action.subnet)
+        for action, problem in seen.problems.items()
+        if isinstance(action, Prepare) and problem.subnet_taken
+    )
+    experiments = list(world.experiments)
+    for index, experiment in enumerate(experiments):
+        if experiment.placed_at is None or experiment.subnet is None:
+            continue
+        if (experiment.id, experiment.subnet) in asked and any(job.state in PLACED for job in _gang_of(experiment)):
+            experiments[index] = _readdressed(experiment, tuple(experiments), seen)
+        elif experiment.fabric is not None and _fabric_is_lost(experiment, seen):
+            hosts = tuple(job.host for job in _gang_of(experiment) if job.host is not None)
+            experiments[index] = replace(experiment, fabric=find_fabric(seen, hosts) or experiment.fabric)
+    return World(tuple(experiments))
+
+
+def _readdressed(experiment: Experiment, experiments: tuple[Experiment, ...], seen: Observation) -> Experiment:
+    gang = _gang_of(experiment)
+    subnet = find_subnets(experiments, seen).take(room_needed(experiment.network, len(gang)))
+    if subnet is None:
+        return experiment
+    attempt = max(job.attempt for job in gang)
+    addresses = addresses_in(subnet, experiment.network, len(gang), attempt)
+    pairs = dict(zip((job.name for job in gang), addresses, strict=True))
+    jobs = tuple(replace(job, address=pairs[job.name]) if job.name in pairs else job for job in experiment.jobs)
+    return replace(experiment, subnet=subnet, jobs=jobs)
+
+
+def _fabric_is_lost(experiment: Experiment, seen: Observation) -> bool:
+    if not any(job.state is State.STARTING for job in _gang_of(experiment)):
+        return False
+    host = None if experiment.fabric is None else seen.hosts.get(experiment.fabric)
+    if host is None:
+        return True
+    return host.silent_since is not None and (seen.now - host.silent_since).total_seconds() >= seen.lost_after
+
+
+def _gang_of(experiment: Experiment) -> list[Job]:
+    return [job for job in experiment.jobs if job.part is not Part.PREPARES]
+
+
+def _needs(experiment: Experiment) -> tuple[Resources, ...]:
+    return tuple(job.resources for job in experiment.jobs if job.part is not Part.PREPARES)
+
+
+def _waiting(experiment: Experiment, reason: Reason) -> Experiment:
+    if experiment.state is State.PENDING and experiment.reason is reason:
+        return experiment
+    return replace(experiment, state=State.PENDING, reason=reason)

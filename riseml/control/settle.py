@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from riseml.control.actions import EnsureImage, Prepare, Start
+from riseml.control.actions import Action, EnsureImage, Prepare, Start
+from riseml.control.images import Images, starting_jobs
 from riseml.control.observation import Observation
 from riseml.model import ContainerSeen, Experiment, HostSeen, Job, JobKey, Problem
+from riseml.names import HostName
 from riseml.states import TERMINAL, Part, Reason, State
 
 GIVE_UP_STARTING = timedelta(minutes=5)
@@ -17,13 +20,52 @@ GIVE_UP_STARTING = timedelta(minutes=5)
 _GOOD_ENDS = frozenset({Reason.NO_LONGER_NEEDED})
 
 
-def settle(experiment: Experiment, seen: Observation) -> Experiment:
+def settle(experiment: Experiment, seen: Observation, images: Images) -> Experiment:
     """The experiment with every job's record brought up to date."""
-    jobs = tuple(
+    jobs = [
         _settle_build(experiment, job, seen) if job.part is Part.PREPARES else _settle_job(experiment, job, seen)
         for job in experiment.jobs
-    )
-    return replace(experiment, jobs=jobs)
+    ]
+    return _settle_images(with_jobs(experiment, jobs), seen, images)
+
+
+def with_jobs(experiment: Experiment, jobs: Sequence[Job]) -> Experiment:
+    """The experiment with these records; itself when all of them are its own."""
+    if all(new is old for new, old in zip(jobs, experiment.jobs, strict=True)):
+        return experiment
+    return replace(experiment, jobs=tuple(jobs))
+
+
+def choose_builder(experiment: Experiment, seen: Observation) -> Experiment:
+    """The host that makes the environment: the first one that answers, better one that is not taken out of use.
+
+    Another one takes over from a host that falls silent before it has begun, or is lost.
+    """
+    build = next((job for job in experiment.jobs if job.part is Part.PREPARES), None)
+    if build is None or build.state in TERMINAL or not _needs_builder(build, seen):
+        return experiment
+    answering = sorted((not host.taking, name) for name, host in seen.hosts.items() if host.silent_since is None)
+    if not answering:
+        return experiment
+    chosen = replace(Job(build.name, build.part, build.resources), host=answering[0][1])
+    return with_jobs(experiment, [chosen if job is build else job for job in experiment.jobs])
+
+
+def _needs_builder(build: Job, seen: Observation) -> bool:
+    if build.host is None:
+        return True
+    host = seen.hosts.get(build.host)
+    if host is None:
+        since = build.unseen_since
+        return build.state is State.CREATED or (since is not None and _is_over(since, seen))
+    if host.silent_since is None:
+        return False
+    return build.state is State.CREATED or _is_over(host.silent_since, seen)
+
+
+def _is_over(since: datetime, seen: Observation) -> bool:
+    """True when a host that has not been heard of since then is lost."""
+    return (seen.now - since).total_seconds() >= seen.lost_after
 
 
 def key_of(experiment: Experiment, job: Job) -> JobKey:
@@ -42,9 +84,13 @@ def signal_name(exit_code: int | None) -> str | None:
 
 
 def _settle_build(experiment: Experiment, job: Job, seen: Observation) -> Job:
-    if job.state in TERMINAL or job.host is None or job.host not in seen.hosts:
+    if job.state in TERMINAL or job.host is None:
         return job
-    host = seen.hosts[job.host]
+    host = seen.hosts.get(job.host)
+    if host is None:
+        return replace(job, unseen_since=seen.now) if job.unseen_since is None else job
+    if job.unseen_since is not None:
+        return _settle_build(experiment, replace(job, unseen_since=None), seen)
     if host.silent_since is not None:
         return job
     reference = experiment.plan.image.reference
@@ -61,20 +107,32 @@ def _settle_build(experiment: Experiment, job: Job, seen: Observation) -> Job:
             job, state=State.FAILED, reason=Reason.BUILD_FAILED, message=problem.message, exit_code=1, ended_at=seen.now
         )
     if action in seen.busy:
-        return replace(
-            job, state=State.RUNNING, reason=Reason.PREPARE, message="", started_at=job.started_at or seen.now
+        return (
+            _begin(replace(job, message=""), State.RUNNING, seen) if job.message else _begin(job, State.RUNNING, seen)
         )
     if image.building:
-        return replace(job, state=State.PENDING, reason=Reason.WAITING_FOR_IMAGE)
-    return replace(job, state=State.STARTING, reason=Reason.PREPARE, started_at=job.started_at or seen.now)
+        waits = (State.PENDING, Reason.WAITING_FOR_IMAGE)
+        return job if (job.state, job.reason) == waits else replace(job, state=waits[0], reason=waits[1])
+    return _begin(job, State.STARTING, seen)
+
+
+def _begin(job: Job, state: State, seen: Observation) -> Job:
+    """A build that goes on, or is about to."""
+    if job.state is state and job.reason is Reason.PREPARE and job.started_at is not None:
+        return job
+    return replace(job, state=state, reason=Reason.PREPARE, started_at=job.started_at or seen.now)
 
 
 def _settle_job(experiment: Experiment, job: Job, seen: Observation) -> Job:
-    if job.host is None or job.state in TERMINAL or job.host not in seen.hosts:
+    if job.host is None or job.state in TERMINAL:
         return job
-    host = seen.hosts[job.host]
+    host = seen.hosts.get(job.host)
+    if host is None:
+        return _settle_unseen(job, seen)
+    if job.unseen_since is not None:
+        job = replace(job, unseen_since=None)
     if host.silent_since is not None:
-        lost = (seen.now - host.silent_since).total_seconds() >= seen.lost_after
+        lost = _is_over(host.silent_since, seen)
         return _end(job, seen, State.FAILED, Reason.HOST_LOST, f"host {job.host} is silent") if lost else job
     found = host.containers.get(key_of(experiment, job))
     if found is not None and found.error and not found.started:
@@ -82,6 +140,8 @@ def _settle_job(experiment: Experiment, job: Job, seen: Observation) -> Job:
     if found is None or not found.started:
         return _settle_absent(experiment, job, host, seen)
     if found.exit_code is None:
+        if job.state is State.RUNNING and job.reason is Reason.RUNNING and job.started_at is not None:
+            return replace(job, message="") if job.message else job
         return replace(
             job,
             state=State.RUNNING,
@@ -92,6 +152,49 @@ def _settle_job(experiment: Experiment, job: Job, seen: Observation) -> Job:
     return _settle_exit(job, found, seen)
 
 
+def _settle_unseen(job: Job, seen: Observation) -> Job:
+    """Its host is not there at all: like one that is silent, from the moment when that was first noticed."""
+    if job.unseen_since is None:
+        return replace(job, unseen_since=seen.now)
+    if not _is_over(job.unseen_since, seen):
+        return job
+    return _end(job, seen, State.FAILED, Reason.HOST_LOST, f"host {job.host} is no longer in the pool")
+
+
+def _settle_images(experiment: Experiment, seen: Observation, images: Images) -> Experiment:
+    """Jobs whose gang waits for its environment on one of its hosts; they fail where it cannot be had."""
+    if experiment.placed_at is None or not any(job.state is State.STARTING for job in experiment.jobs):
+        return experiment
+    starting = starting_jobs(experiment, seen)
+    if not starting:
+        return experiment
+    waits = not images.are_ready(experiment, starting)
+    troubles = _troubles(experiment, starting, seen, images) if waits else {}
+    reason = Reason.WAITING_FOR_IMAGE if waits else Reason.PLACED
+    return with_jobs(
+        experiment,
+        [_wait(job, reason, troubles, seen) if job in starting else job for job in experiment.jobs],
+    )
+
+
+def _troubles(experiment: Experiment, starting: list[Job], seen: Observation, images: Images) -> dict[HostName, str]:
+    """Why the environment cannot be had on a host."""
+    wanted = images.wanted(experiment, starting)
+    problems = {action.host: seen.problems.get(action) for action in wanted}
+    return {
+        host: problem.message for host, problem in problems.items() if problem is not None and _hopeless(problem, seen)
+    }
+
+
+def _wait(job: Job, reason: Reason, troubles: Mapping[HostName, str], seen: Observation) -> Job:
+    if job.host is not None and job.host in troubles:
+        return _end(job, seen, State.FAILED, Reason.START_FAILED, troubles[job.host])
+    waited = job.reason is Reason.WAITING_FOR_IMAGE
+    if waited == (reason is Reason.WAITING_FOR_IMAGE):  # RETRY stays as it is until something is to be waited for
+        return job
+    return replace(job, reason=reason)
+
+
 def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, seen: Observation) -> Job:
     """No container that was ever started: it was removed behind our back, cannot be started, or is still to come."""
     if job.state is State.RUNNING:
@@ -99,7 +202,9 @@ def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, seen: Obser
     if job.state is not State.STARTING or job.host is None:
         return job
     start = Start(job.host, key_of(experiment, job))
-    for action in (start, Prepare(job.host, experiment.id, experiment.subnet)):
+    shared = {job.host, experiment.fabric or job.host}
+    needed: list[Action] = [start, *(Prepare(host, experiment.id, experiment.subnet) for host in sorted(shared))]
+    for action in needed:
         problem = seen.problems.get(action)
         if problem is not None and _hopeless(problem, seen):
             return _end(job, seen, State.FAILED, Reason.START_FAILED, problem.message)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from riseml.control.observation import Observation
+from riseml.control.settle import with_jobs
 from riseml.model import Experiment, Job, Verdict
 from riseml.planning.plan import next_attempt
 from riseml.spec.types import RetryOn, RetryScope
@@ -38,7 +39,7 @@ def judge(experiment: Experiment, seen: Observation) -> Experiment:
         return experiment
     if killed:
         return replace(experiment, verdict=_killed(seen.now))
-    experiment = replace(experiment, jobs=tuple(_start_again(experiment, job) for job in experiment.jobs))
+    experiment = with_jobs(experiment, [_start_again(experiment, job) for job in experiment.jobs])
     verdict = _first_cause(experiment, seen)
     return experiment if verdict is None else replace(experiment, verdict=verdict)
 
@@ -52,7 +53,7 @@ def end_jobs(experiment: Experiment, seen: Observation) -> Experiment:
         job if job.state in TERMINAL or job.ending is not None else _end_job(experiment, job, verdict, seen)
         for job in experiment.jobs
     )
-    return replace(experiment, jobs=jobs)
+    return with_jobs(experiment, jobs)
 
 
 def conclude(experiment: Experiment, seen: Observation) -> Experiment:

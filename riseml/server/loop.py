@@ -9,6 +9,7 @@ from datetime import datetime
 
 from riseml.control.actions import EnsureImage, owner_of
 from riseml.control.decide import Decision, decide, takes_place, to_save
+from riseml.control.images import references
 from riseml.control.observation import Observation
 from riseml.errors import RisemlError, StoreError
 from riseml.executors.base import Executor
@@ -123,7 +124,7 @@ class Loop(threading.Thread):
         parts = self._parts
         busy = parts.books.busy()  # before the look: what ends during it may not be in it
         moment = now()
-        hosts = parts.pool.observe(_references(world), moment)
+        hosts = parts.pool.observe(references(world), moment)
         present: set[str] = set()
         drained = parts.drained.all()
         for name, host in hosts.items():
@@ -241,16 +242,6 @@ def _reach_after(old: Experiment, new: Experiment) -> None:
         reach(Point.PLACED)
     if new.verdict is not None and old.verdict is None:
         reach(Point.VERDICT_SAVED)
-
-
-def _references(world: World) -> frozenset[str]:
-    """The environments that somebody waits for."""
-    return frozenset(
-        experiment.plan.image.reference
-        for experiment in world.experiments
-        for job in experiment.jobs
-        if job.part is Part.PREPARES and job.state not in TERMINAL
-    )
 
 
 def _with_builds(host: HostSeen, building: set[str]) -> HostSeen:

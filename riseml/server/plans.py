@@ -8,11 +8,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from riseml import wire
+from riseml.control.explain import explain
 from riseml.control.observation import Observation
-from riseml.control.place import fit, free_room, misfit, place
+from riseml.control.place import place
 from riseml.errors import RisemlError
 from riseml.executors.pool import Pool
-from riseml.model import Capacity, Experiment, HostSeen, Job, Owner, PlannedJob, World
+from riseml.model import Experiment, HostSeen, Job, Owner, PlannedJob, World
 from riseml.names import CanonicalId, HostName, experiment_name
 from riseml.planning.grid import is_set
 from riseml.planning.launch import Folders, Place, command, environment, folders_of, lines, shm_size, tf_config
@@ -20,7 +21,7 @@ from riseml.planning.plan import first_jobs
 from riseml.server.loop import Parts
 from riseml.server.submit import Planned
 from riseml.spec.types import Spec
-from riseml.states import Part, Reason, State
+from riseml.states import Part, State
 from riseml.storage.outputs import show_output
 
 _PASSED = "\0"
@@ -35,7 +36,8 @@ def show_plan(submission: wire.Submission, planned: Planned, parts: Parts, owner
     hosts = dict(_look(image.reference, parts.pool))
     known = not image.install or "snapshot" in submission  # without the project's files there is no digest
     cached = all(host.images[image.reference].present for host in hosts.values()) if known and hosts else None
-    world = place(*_suppose(_make_experiments(planned, parts, owner, moment), parts, hosts, moment))
+    world, seen = _suppose(_make_experiments(planned, parts, owner, moment), parts, hosts, moment)
+    world = place(world, seen)
     guests = world.experiments[-len(planned.plans) :]
     return {
         "project": planned.spec.project,
@@ -44,7 +46,7 @@ def show_plan(submission: wire.Submission, planned: Planned, parts: Parts, owner
         "base": image.base,
         "install": list(image.install),
         "cached": cached,
-        "experiments": [_show(guest, _why(guest, world, hosts), parts) for guest in guests],
+        "experiments": [_show(guest, _why(guest, world, seen), parts) for guest in guests],
         "notes": list(planned.spec.notes),
     }
 
@@ -116,27 +118,11 @@ def _suppose(
     )
 
 
-def _why(guest: Experiment, world: World, hosts: Mapping[HostName, HostSeen]) -> str | None:
+def _why(guest: Experiment, world: World, seen: Observation) -> str | None:
     """Why it would not start at once; None when it would."""
     if guest.placed_at is not None:
         return None
-    if not hosts:
-        return "no host answers"
-    needs = {job.name: job.resources for job in guest.jobs if job.part is not Part.PREPARES}
-    never = misfit(needs, {name: host.capacity for name, host in hosts.items()})
-    if never:
-        return f"it can never run: {'; '.join(never)}"
-    if guest.reason is Reason.CONCURRENCY:
-        return f"train.concurrency: {guest.concurrency} of the set at the same time"
-    room = free_room(world.experiments, hosts)
-    if fit(needs, room) is None:
-        wanted, *free = misfit(needs, {name: Capacity(one.cpus, one.mem, one.gpus) for name, one in room.items()})
-        return f"no room now: {wanted}; of what is free, {'; '.join(free)}"
-    before = [one for one in world.experiments if one.reason is Reason.NO_ROOM and one.id != guest.id]
-    if before:
-        first = max(before, key=lambda one: (one.plan.priority, -one.id))
-        return f"experiment {experiment_name(first.number, first.sub)} waits for room before it"
-    return "no network addresses are free for its jobs"
+    return explain(world, seen, guest).summary if seen.hosts else "no host answers"
 
 
 def _show(experiment: Experiment, waits: str | None, parts: Parts) -> wire.PlanExperiment:

@@ -7,7 +7,7 @@ from typing import Literal
 from fastapi import APIRouter
 
 from riseml import wire
-from riseml.control.place import free_room
+from riseml.control.ledger import free_room
 from riseml.errors import NotFound, UsageError
 from riseml.executors import swarm
 from riseml.model import Experiment, HostSeen

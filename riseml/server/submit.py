@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from riseml import wire
-from riseml.control.place import misfit
+from riseml.control.observation import Observation
+from riseml.control.refusal import misfit
 from riseml.errors import Refused, Unreachable, UsageError
 from riseml.executors.pool import Pool
 from riseml.model import Environment, Owner, Plan
@@ -13,6 +14,7 @@ from riseml.planning.grid import is_set, points
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plan
 from riseml.server.act import Stores
+from riseml.server.clock import now
 from riseml.spec.load import Overrides, load
 from riseml.spec.types import Spec
 from riseml.store.experiments import Submitted
@@ -53,14 +55,14 @@ def check_room(planned: Planned, pool: Pool) -> None:
         Unreachable: no host has answered.
         Refused: it will never fit; with the reason for each host.
     """
-    capacities = pool.capacities()
-    if not capacities:
+    if not pool.capacities():
         trouble = pool.trouble()
         raise Unreachable(
             trouble.message if trouble else "no host of the pool has answered yet",
             trouble.hint if trouble else "try again in a few seconds",
         )
-    reasons = misfit({job.name: job.resources for job in planned.plans[0].jobs}, capacities)
+    seen = Observation(now(), pool.last_seen())
+    reasons = misfit({job.name: job.resources for job in planned.plans[0].jobs}, seen)
     if reasons:
         raise Refused(
             f"this can never run: {'; '.join(reasons)}", "lower train.resources or the number of workers, or add a host"

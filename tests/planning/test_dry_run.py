@@ -96,15 +96,15 @@ def test_a_plan_says_why_it_would_wait(rig: Rig) -> None:
     assert never["jobs"][0]["host"] is None
     hog = rig.submit(single("exec sleep 600", resources={"cpus": size - 0.5, "mem": "64MiB"}))
     rig.wait_state(hog["id"], "RUNNING")
-    large = single("true", resources={"cpus": 1, "mem": "64MiB"})
+    large = single("true", resources={"cpus": size, "mem": "64MiB"})
     waits = plan(rig, large)["experiments"][0]["waits"]
-    assert waits.startswith("no room now: the job needs 1 cpus, 64 MiB and 0 gpus; of what is free, host")
-    assert "has 0.5 cpus" in waits
+    assert waits.startswith("no room now; it is next, and room is kept for it; host ")
+    assert waits.endswith(f": cpus: needs {size:g}, 0.5 free of {size:g} (held by {hog['id']})")
     small = single("true", resources={"cpus": 0.1, "mem": "64MiB"})
     assert plan(rig, small)["experiments"][0]["waits"] is None
     waiting = rig.submit(large)
     rig.wait_state(waiting["id"], "PENDING")
-    assert plan(rig, small)["experiments"][0]["waits"] == f"experiment {waiting['id']} waits for room before it"
+    assert plan(rig, small)["experiments"][0]["waits"] == (f"what is free is kept for {waiting['id']}, which is next")
     first = plan(rig, single("true", resources={"cpus": 0.1, "mem": "64MiB"}, priority=1))["experiments"][0]
     assert first["waits"] is None, "it goes before those that wait"
     for each in (waiting, hog):
@@ -117,7 +117,7 @@ def test_a_grid_is_planned_whole(rig: Rig, tmp_path: Path) -> None:
     found = plan(rig, config)["experiments"]
     assert [one["id"] for one in found] == ["1.1", "1.2", "1.3", "1.4"]
     assert [one["jobs"][0]["run"] for one in found] == [["go 0.1 1"], ["go 0.1 2"], ["go 0.2 1"], ["go 0.2 2"]]
-    later = "train.concurrency: 2 of the set at the same time"
+    later = "train.concurrency: 2 of the set at the same time (1.1, 1.2 now)"
     assert [one["waits"] for one in found] == [None, None, later, later]
     result = riseml(rig, write(tmp_path / "project", config), "train", "--dry-run")
     assert result.out.count("RISEML_JOB=train") == 1

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.control.place import PORTS
+from riseml.control.addresses import PORTS
 from riseml.errors import UsageError
 from riseml.executors import machine
 from riseml.model import Experiment, Image, Job, Owner, Plan, World
@@ -107,7 +107,7 @@ def test_a_full_machine_makes_experiments_wait(process_rig: Rig) -> None:
     rig.submit(single("sleep 600", resources={"cpus": host["cpus"], "mem": "64MiB"}))
     rig.wait_state("1", "RUNNING")
     rig.submit(single("true", resources={"cpus": 1, "mem": "64MiB"}))
-    found = rig.wait("it waits for room", lambda: e if (e := rig.experiment("2"))["reason"] == "NO_ROOM" else None)
+    found = rig.wait("it waits for room", lambda: e if (e := rig.experiment("2"))["reason"] == "NEXT" else None)
     assert found["state"] == "PENDING"
     rig.post("/v1/experiments/1/kill")
     assert rig.wait_closed("2")["state"] == "FINISHED"

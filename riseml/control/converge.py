@@ -1,0 +1,99 @@
+"""The difference between the records and what is there, as actions; none on a silent host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+
+from riseml.control import networks
+from riseml.control.actions import Action, CancelImage, EnsureImage, Remove, ShareImage, Signal, Start, Stop
+from riseml.control.images import Images, starting_jobs
+from riseml.control.ledger import record_of
+from riseml.control.networks import Leftovers
+from riseml.control.observation import Observation
+from riseml.control.settle import key_of
+from riseml.model import ContainerSeen, Experiment, JobKey, World
+from riseml.names import HostName
+from riseml.states import TERMINAL, Part, State
+
+
+def converge(world: World, seen: Observation, leftovers: Leftovers) -> Iterator[Action]:
+    """Everything that brings the hosts nearer to the records."""
+    experiments = {experiment.id: experiment for experiment in world.experiments}
+    for name, host in sorted(seen.hosts.items()):
+        if host.silent_since is None:
+            for key, found in host.containers.items():
+                yield from _converge_container(name, key, found, experiments.get(key.experiment), seen)
+    images = Images(seen)
+    fetched: set[tuple[HostName, str]] = set()
+    for experiment in world.experiments:
+        if experiment.state is State.PENDING:  # nothing of it is to be made yet
+            continue
+        yield from _converge_build(experiment, seen)
+        for action in _start_gang(experiment, seen, images):
+            if isinstance(action, EnsureImage | ShareImage):
+                if images.moves(action) or (action.host, action.reference) in fetched:
+                    continue
+                fetched.add((action.host, action.reference))
+            yield action
+    yield from _give_up(experiments, seen)
+    yield from leftovers.releases(experiments)
+
+
+def _converge_container(
+    name: HostName, key: JobKey, found: ContainerSeen, experiment: Experiment | None, seen: Observation
+) -> Iterator[Action]:
+    job = None if experiment is None else record_of(experiment, key, name)
+    if experiment is None or job is None:
+        undrained = found.started and not found.running and not found.drained
+        if experiment is None or not undrained:  # the last words of an earlier attempt are read, too
+            yield Remove(name, key)
+    elif job.state in TERMINAL:
+        if found.running:
+            yield Stop(name, key, Signal.KILL)
+        elif found.drained or not found.started:
+            yield Remove(name, key)
+    elif found.running and job.ending_at is not None:
+        late = seen.now >= job.ending_at + timedelta(seconds=experiment.plan.stop_grace)
+        yield Stop(name, key, Signal.KILL if late else Signal.TERM)
+    elif not found.started and not found.error and job.ending is None:
+        yield Start(name, key)
+
+
+def _converge_build(experiment: Experiment, seen: Observation) -> Iterator[Action]:
+    reference = experiment.plan.image.reference
+    for job in experiment.jobs:
+        if job.part is not Part.PREPARES or job.host is None:
+            continue
+        host = seen.hosts.get(job.host)
+        if host is None or host.silent_since is not None:
+            continue
+        if job.state is State.STARTING and reference in host.images:
+            yield EnsureImage(job.host, experiment.id, reference)
+
+
+def _give_up(experiments: Mapping[int, Experiment], seen: Observation) -> Iterator[Action]:
+    """Nobody waits any more for the environment of an experiment that is ending."""
+    for action in seen.busy:
+        if not isinstance(action, EnsureImage):
+            continue
+        experiment, host = experiments.get(action.experiment), seen.hosts.get(action.host)
+        over = experiment is None or experiment.state in TERMINAL or experiment.verdict is not None
+        if over and host is not None and host.silent_since is None:
+            yield CancelImage(action.host, action.experiment, action.reference)
+
+
+def _start_gang(experiment: Experiment, seen: Observation, images: Images) -> Iterator[Action]:
+    """What a placed gang still lacks: what its jobs share and their environment, both on every host; then the jobs."""
+    if experiment.placed_at is None or experiment.state in TERMINAL:
+        return
+    jobs = starting_jobs(experiment, seen)
+    if not jobs:
+        return
+    yield from networks.missing(experiment, jobs, seen)
+    if not images.are_ready(experiment, jobs):
+        yield from images.wanted(experiment, jobs)
+    elif networks.are_ready(experiment, jobs, seen):
+        for job in jobs:
+            if job.host is not None and seen.hosts[job.host].silent_since is None:
+                yield Start(job.host, key_of(experiment, job))

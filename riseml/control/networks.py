@@ -1,0 +1,94 @@
+"""What the jobs of a gang share on its hosts, in the order in which it has to come and go.
+
+Across hosts one of them, the fabric, makes the network. The others are prepared once it is there, and it is released
+there once nobody else has anything of it. A fabric that is silent delays that, and breaks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from riseml.control.actions import Action, Prepare, Release
+from riseml.control.observation import Observation
+from riseml.model import Experiment, HostSeen, Job
+from riseml.names import HostName
+from riseml.states import TERMINAL, Part
+
+
+def is_listed(experiment: Experiment, host: HostSeen) -> bool:
+    """True when the host has what the experiment's jobs share there; what another attempt left with other addresses is
+    not that.
+    """
+    found = host.networks.get(experiment.id)
+    return found is not None and (not found or not experiment.subnet or found == experiment.subnet)
+
+
+def are_ready(experiment: Experiment, jobs: Iterable[Job], seen: Observation) -> bool:
+    """True when every host of these jobs is prepared, and the fabric is."""
+    names = _hosts(experiment, jobs)
+    return all(name in seen.hosts and is_listed(experiment, seen.hosts[name]) for name in names)
+
+
+def missing(experiment: Experiment, jobs: Iterable[Job], seen: Observation) -> Iterator[Action]:
+    """What prepares the hosts of these jobs: the fabric, then the others."""
+    names = _hosts(experiment, jobs)
+    fabric = experiment.fabric
+    if fabric is not None and not (fabric in seen.hosts and is_listed(experiment, seen.hosts[fabric])):
+        names = [fabric]
+    for name in names:
+        host = seen.hosts.get(name)
+        if host is None or host.silent_since is not None or is_listed(experiment, host):
+            continue
+        if experiment.id not in host.networks:
+            yield Prepare(name, experiment.id, experiment.subnet)
+        elif not any(key.experiment == experiment.id for key in host.containers):
+            yield Release(name, experiment.id)
+
+
+class Leftovers:
+    """Which hosts have something of which experiment, as one pass saw it; only of hosts that answer."""
+
+    def __init__(self, seen: Observation) -> None:
+        self._networks: dict[int, list[HostName]] = {}
+        self._containers: dict[int, set[HostName]] = {}
+        for name, host in sorted(seen.hosts.items()):
+            if host.silent_since is not None:
+                continue
+            for owner in host.networks:
+                self._networks.setdefault(owner, []).append(name)
+            for key in host.containers:
+                self._containers.setdefault(key.experiment, set()).add(name)
+
+    def have(self, experiment: int) -> bool:
+        """True when something of the experiment is left on any host."""
+        return experiment in self._networks or experiment in self._containers
+
+    def releases(self, experiments: dict[int, Experiment]) -> Iterator[Action]:
+        """What to release: everything that nobody needs, the fabric's part last."""
+        for owner, names in self._networks.items():
+            experiment = experiments.get(owner)
+            needed = _needed(experiment)
+            occupied = self._containers.get(owner, set())
+            fabric = None if experiment is None else experiment.fabric
+            for name in names:
+                if name in needed or name in occupied:
+                    continue
+                if name == fabric and (len(names) > 1 or occupied):
+                    continue
+                yield Release(name, owner)
+
+
+def _needed(experiment: Experiment | None) -> frozenset[HostName]:
+    """The hosts where a gang that has not ended needs what its jobs share."""
+    if experiment is None or experiment.placed_at is None or experiment.state in TERMINAL:
+        return frozenset()
+    jobs = [job for job in experiment.jobs if job.part is not Part.PREPARES]
+    if all(job.state in TERMINAL for job in jobs):
+        return frozenset()
+    return frozenset(_hosts(experiment, jobs))
+
+
+def _hosts(experiment: Experiment, jobs: Iterable[Job]) -> list[HostName]:
+    """The fabric, then the hosts of these jobs."""
+    names = sorted({job.host for job in jobs if job.host is not None})
+    return names if experiment.fabric is None else [experiment.fabric, *(n for n in names if n != experiment.fabric)]
