@@ -21,7 +21,7 @@ import docker
 from docker.errors import APIError, NotFound
 
 from riseml.control.actions import Signal
-from riseml.errors import EngineError
+from riseml.errors import EngineError, Unreachable
 from riseml.executors import connection, images, networks, outputs, stats
 from riseml.executors.base import BuildOrder, Share
 from riseml.executors.connection import Engine, check, labelled
@@ -29,6 +29,7 @@ from riseml.executors.containers import container_name, container_request
 from riseml.executors.facts import FactsReader
 from riseml.executors.frames import Behind, FrameReader, since
 from riseml.executors.machine import list_subnets, read_gpus
+from riseml.executors.outages import Outages, is_doubtful
 from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Owner, Sample
 from riseml.names import JobName
 from riseml.spec.pool import HostSpec
@@ -61,6 +62,7 @@ class DockerExecutor:
         self._facts = FactsReader(host)
         self._shares: dict[int, str] = {}  # of experiments whose network another host makes, or that need none
         self._seen: dict[str, ContainerSeen] = {}
+        self._outages = Outages()
         self._changed: set[str] = set()
         self._lock = threading.Lock()
 
@@ -68,6 +70,17 @@ class DockerExecutor:
         return f"Docker {self.engine.version()}"
 
     def observe(self, references: frozenset[str]) -> HostSeen:
+        try:
+            seen = self._observe(references)
+        except EngineError:
+            raise
+        except Unreachable:
+            self._outages = self._outages.begun()
+            raise
+        self._outages = self._outages.over()
+        return seen
+
+    def _observe(self, references: frozenset[str]) -> HostSeen:
         containers: dict[JobKey, ContainerSeen] = {}
         fresh: dict[str, ContainerSeen] = {}
         with self._lock:
@@ -190,9 +203,24 @@ class DockerExecutor:
         if known is not None and known.started and running and not asked:
             return known
         try:
-            return _container(key, api.inspect_container(row["Id"]))
+            return self._explain(_container(key, api.inspect_container(row["Id"])))
         except NotFound:
             return None
+
+    def _explain(self, found: ContainerSeen) -> ContainerSeen:
+        """A job that was ended by a signal, told apart from one that its engine took with it.
+
+        An engine that stops takes no new connections before it ends the first container, but still answers on those
+        that it has: one that cannot be reached anew is not believed.
+
+        Raises:
+            Unreachable: the engine is going down.
+        """
+        found = self._outages.explain(found)
+        if is_doubtful(found) and not found.error:
+            with self.engine.stream() as api:
+                api.ping()
+        return found
 
 
 @contextmanager
