@@ -117,6 +117,8 @@ def translate(error: APIError) -> EngineError:
     text = str(error.explanation or error)
     if isinstance(error, ImageNotFound):
         return EngineError(f"the image is not there: {text}", permanent=True)
+    if re.search("network .* not found", text):  # somebody removed it: it is made again, and the job started then
+        return EngineError(text)
     if re.search("no space left on device", text, re.IGNORECASE):
         return EngineError(f"the disk of the host is full: {text}", "free some space, then start again", permanent=True)
     return EngineError(text, permanent=error.status_code in _PERMANENT)
