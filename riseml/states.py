@@ -96,7 +96,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.SERVICE_ENDED: "Ended while it was still needed",
     Reason.START_FAILED: "Could not be started",
     Reason.BUILD_FAILED: "The environment could not be made",
-    Reason.VANISHED: "Its container was removed by somebody else",
+    Reason.VANISHED: "It was removed by somebody else",
     Reason.HOST_LOST: "Its host has not answered for too long",
     Reason.ENGINE_STOPPED: "Its engine was stopped while it ran",
     Reason.MAX_DURATION: "Ran longer than max_duration allows",

@@ -198,7 +198,7 @@ def _wait(job: Job, reason: Reason, troubles: Mapping[HostName, str], seen: Obse
 def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, seen: Observation) -> Job:
     """No container that was ever started: it was removed behind our back, cannot be started, or is still to come."""
     if job.state is State.RUNNING:
-        return _end(job, seen, State.FAILED, Reason.VANISHED, f"its container is gone from host {job.host}")
+        return _end(job, seen, State.FAILED, Reason.VANISHED, f"it is gone from host {job.host}")
     if job.state is not State.STARTING or job.host is None:
         return job
     start = Start(job.host, key_of(experiment, job))
@@ -225,7 +225,7 @@ def _settle_exit(job: Job, found: ContainerSeen, seen: Observation) -> Job:
     if job.ending is not None:
         state = State.FINISHED if job.ending in _GOOD_ENDS else State.KILLED
         return replace(job, state=state, reason=job.ending, message="")
-    if job.part is Part.SERVES:
+    if job.part is Part.SERVES and not found.error:
         return replace(job, state=State.FAILED, reason=Reason.SERVICE_ENDED, message=describe_exit(code, oom=found.oom))
     if code == 0:
         warning = "one of its processes ran out of memory on the way" if found.oom else ""
