@@ -46,13 +46,18 @@ def missing(experiment: Experiment, jobs: Iterable[Job], seen: Observation) -> I
 
 
 class Leftovers:
-    """Which hosts have something of which experiment, as one pass saw it; only of hosts that answer."""
+    """Which hosts have something of which experiment, as one pass saw it. Nothing can be done about what a silent host
+    has, but until the host is lost it counts.
+    """
 
     def __init__(self, seen: Observation) -> None:
         self._networks: dict[int, list[HostName]] = {}
         self._containers: dict[int, set[HostName]] = {}
+        self._out_of_reach: set[int] = set()
         for name, host in sorted(seen.hosts.items()):
             if host.silent_since is not None:
+                if (seen.now - host.silent_since).total_seconds() < seen.lost_after:
+                    self._out_of_reach |= {*host.networks, *(key.experiment for key in host.containers)}
                 continue
             for owner in host.networks:
                 self._networks.setdefault(owner, []).append(name)
@@ -60,8 +65,8 @@ class Leftovers:
                 self._containers.setdefault(key.experiment, set()).add(name)
 
     def have(self, experiment: int) -> bool:
-        """True when something of the experiment is left on any host."""
-        return experiment in self._networks or experiment in self._containers
+        """True when something of the experiment is left on any host that is not lost."""
+        return any(experiment in found for found in (self._networks, self._containers, self._out_of_reach))
 
     def releases(self, experiments: dict[int, Experiment]) -> Iterator[Action]:
         """What to release: everything that nobody needs, the fabric's part last."""
