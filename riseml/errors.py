@@ -6,6 +6,7 @@ RisemlError
   x NotFound                3 / 404   no such experiment, job or project
   x Refused                 4 / 403   not allowed, or over a limit
     - Conflict              4 / 409   it contradicts what is already there
+    - TooLarge              4 / 413   more than is taken at once
   x Unreachable             5 / 503   the server or an engine does not answer
     - EngineError           5 / 502   the engine answered, and refused
     - StoreError            5 / 503   the store cannot be used, now or at all
@@ -60,6 +61,12 @@ class Conflict(Refused):
     """The request contradicts what is already there."""
 
     http_status = 409
+
+
+class TooLarge(Refused):
+    """More bytes or files than are taken at once."""
+
+    http_status = 413
 
 
 class Unreachable(RisemlError):

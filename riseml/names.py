@@ -23,9 +23,10 @@ LOCAL_HOST = HostName("local")
 BUILD = JobName("build")
 
 _USER = r"[A-Za-z_][A-Za-z0-9_@-]*"
+_NUMBER = "[0-9]{1,9}"  # ASCII, and small enough for every store
 _ID = re.compile(
-    rf"(?:(?P<user>{_USER})\.)?(?P<number>\d+)(?:\.(?P<sub>\d+))?"
-    r"(?:\.(?P<type>[a-z][a-z-]*)(?:\.(?P<index>\d+))?)?"
+    rf"(?:(?P<user>{_USER})\.)?(?P<number>{_NUMBER})(?:\.(?P<sub>{_NUMBER}))?"
+    rf"(?:\.(?P<type>[a-z][a-z-]*)(?:\.(?P<index>{_NUMBER}))?)?"
 )
 
 

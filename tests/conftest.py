@@ -8,9 +8,11 @@ from pathlib import Path
 
 import docker
 import pytest
+import sqlalchemy as sa
 from hypothesis import settings
 
 from tests.rig import Rig
+from tests.stores import open_database, start_postgres
 
 settings.register_profile("same-every-time", derandomize=True)
 settings.register_profile("soak", database=None)
@@ -31,6 +33,19 @@ def engine_url() -> str:
     with docker.APIClient(base_url=url, version="auto", timeout=10) as api:
         api.ping()
     return url
+
+
+@pytest.fixture(scope="session")
+def postgres() -> sa.Engine:
+    """The tests' PostgreSQL, which is started when it does not run."""
+    return sa.create_engine(start_postgres(), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+
+
+@pytest.fixture
+def postgres_store(postgres: sa.Engine) -> Iterator[str]:
+    """The address of an empty PostgreSQL database."""
+    with open_database(postgres) as address:
+        yield address
 
 
 @pytest.fixture(params=["docker", "process"])

@@ -22,6 +22,7 @@ from riseml.server.clock import now
 from riseml.server.failures import install_handlers
 from riseml.server.hosts import Hosts
 from riseml.server.identity import check_server, check_store_is_there
+from riseml.server.limits import BodyLimit
 from riseml.server.loop import Loop, Parts
 from riseml.server.monitor import Monitor
 from riseml.server.news import News
@@ -83,6 +84,7 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
         stop=stop.set,
     )
     api = FastAPI(title="riseml", version=__version__, docs_url=None, redoc_url=None)
+    api.add_middleware(BodyLimit)
     install_handlers(api)
     api.include_router(make_router(services))
     return Application(api, loop, database, services)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -10,8 +11,22 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from riseml import wire
-from riseml.errors import NotFound, RisemlError, UsageError
+from riseml.errors import NotFound, RisemlError, TooLarge, UsageError
 from riseml.spec.problems import SpecError
+
+FAILURES: dict[int | str, dict[str, Any]] = {
+    400: {"model": wire.Failure, "description": "the call is wrong"},
+    403: {"model": wire.Failure, "description": "refused: not allowed, or over a limit"},
+    404: {"model": wire.Failure, "description": "there is no such thing"},
+    409: {"model": wire.Failure, "description": "it contradicts what is there"},
+    413: {"model": wire.Failure, "description": "too much was sent"},
+    422: {"model": wire.Failure, "description": "riseml.yml, or the request, has problems"},
+    502: {"model": wire.Failure, "description": "an engine refused"},
+    503: {"model": wire.Failure, "description": "the store or the hosts do not answer"},
+}
+"""How a route may refuse, as OpenAPI shows it."""
+
+_HANG_UP = {"Connection": "close"}  # the rest of what is being sent is not read
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +64,8 @@ def show_failure(error: RisemlError) -> wire.Failure:
 
 
 def _respond(error: RisemlError, status: int | None = None) -> JSONResponse:
-    return JSONResponse(show_failure(error), status_code=status or error.http_status)
+    status = status or error.http_status
+    return JSONResponse(show_failure(error), status_code=status, headers=_HANG_UP if status == 413 else None)
 
 
 async def _answer(_: Request, error: Exception) -> JSONResponse:
@@ -66,8 +82,14 @@ async def _answer_invalid(_: Request, error: Exception) -> JSONResponse:
 
 async def _answer_http(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException), "registered for HTTP errors only"
-    kind = NotFound if error.status_code == 404 else UsageError
-    return _respond(kind(f"the server has no such thing: {error.detail}", "see /openapi.json"), error.status_code)
+    match error.status_code:
+        case 413:
+            return _respond(TooLarge(str(error.detail), "send less"))
+        case 404:
+            said: RisemlError = NotFound("the server has no such address", "see /openapi.json")
+        case _:
+            said = UsageError(f"the server does not take this: {error.detail}", "see /openapi.json")
+    return JSONResponse(show_failure(said), status_code=error.status_code, headers=error.headers)
 
 
 async def _answer_unexpected(request: Request, error: Exception) -> JSONResponse:

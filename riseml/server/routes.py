@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Query, Request, Response
+from fastapi import APIRouter, Body, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from riseml import wire
@@ -21,15 +21,34 @@ from riseml.server import stream
 from riseml.server.act import Stores
 from riseml.server.clock import now
 from riseml.server.explain import show_explanation
+from riseml.server.failures import FAILURES
 from riseml.server.loop import Loop, Parts
 from riseml.server.monitor import Monitor
 from riseml.server.plans import show_plan, show_tf_configs
 from riseml.server.pool_routes import add_pool_routes, show_hosts
-from riseml.server.submit import check_room, plan_submission, to_store
+from riseml.server.submit import check_room, check_text, plan_submission, to_store
 from riseml.server.views import show_all, show_experiment, show_set, show_time
 from riseml.store.experiments import Detail
 
+Name = Annotated[str, Path(max_length=200, description="a canonical ID: 4, 144.1, 4.worker, paul.4.ps.1")]
+Digest = Annotated[str, Path(max_length=64, description="the SHA-256 of the project's files, in hex")]
+Submission = Annotated[wire.Submission, Body()]
+
 _LAST_LINES = 10
+_MOST_TAIL = 10_000_000
+_NO_BODY: dict[int | str, dict[str, Any]] = {code: {"model": None} for code in FAILURES}  # a HEAD is answered with none
+_TAR_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+_KNOWN: dict[int | str, dict[str, Any]] = {
+    200: {"model": wire.Experiment, "description": "the same `key` was used before: this is what it made"}
+}
+_NDJSON: dict[int | str, dict[str, Any]] = {
+    200: {"description": "one `Entry` a line", "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}
+}
 _LOOK = 10.0  # seconds that a submit waits for a first answer of the hosts
 
 
@@ -51,7 +70,7 @@ class Services:
 
 def make_router(services: Services) -> APIRouter:
     """Every route below /v1."""
-    router = APIRouter(prefix="/v1")
+    router = APIRouter(prefix="/v1", responses=FAILURES)
     _add_server_routes(router, services)
     _add_submit_routes(router, services)
     _add_experiment_routes(router, services)
@@ -77,22 +96,22 @@ def _add_server_routes(router: APIRouter, services: Services) -> None:
 def _add_submit_routes(router: APIRouter, services: Services) -> None:
     stores = services.stores
 
-    @router.head("/snapshots/{digest}")
-    def has_snapshot(digest: str) -> Response:
+    @router.head("/snapshots/{digest}", responses=_NO_BODY, response_class=Response)
+    def has_snapshot(digest: Digest) -> Response:
         return Response(status_code=200 if stores.snapshots.has(digest) else 404)
 
-    @router.put("/snapshots/{digest}", status_code=201)
-    async def put_snapshot(digest: str, request: Request) -> Response:
+    @router.put("/snapshots/{digest}", status_code=201, response_class=Response, openapi_extra=_TAR_BODY)
+    async def put_snapshot(digest: Digest, request: Request) -> Response:
         await stores.snapshots.receive(digest, request.stream(), services.owner)
         return Response(status_code=201)
 
     @router.post("/plans")
-    def plan(submission: Annotated[wire.Submission, Body()]) -> wire.Plan:
+    def plan(submission: Submission) -> wire.Plan:
         planned = plan_submission(submission, stores)
         return show_plan(submission, planned, services.parts, services.owner, now())
 
-    @router.post("/experiments", status_code=201)
-    def submit(submission: Annotated[wire.Submission, Body()], response: Response) -> wire.Experiment:
+    @router.post("/experiments", status_code=201, responses=_KNOWN)
+    def submit(submission: Submission, response: Response) -> wire.Experiment:
         planned = plan_submission(submission, stores)
         if not services.parts.pool.capacities():
             services.loop.look(_LOOK)
@@ -108,21 +127,22 @@ def _add_submit_routes(router: APIRouter, services: Services) -> None:
 def _add_experiment_routes(router: APIRouter, services: Services) -> None:
     @router.get("/experiments")
     def list_experiments(
-        project: str | None = None,
+        project: Annotated[str | None, Query(max_length=128)] = None,
         ended: Annotated[bool, Query(alias="all")] = False,  # noqa: FBT002  # a query parameter is named by its caller
         limit: Annotated[int | None, Query(ge=1, le=10_000)] = None,
     ) -> wire.Experiments:
+        check_text(project)
         user = services.owner.user
         details = services.stores.experiments.search(user, ended=ended, project=project, limit=limit)
         return {"experiments": show_all(details, services.parts.hosts.roots)}
 
     @router.get("/experiments/{name}")
-    def read_experiment(name: str) -> wire.Experiment:
+    def read_experiment(name: Name) -> wire.Experiment:
         wanted = parse_id(name)
         return _show(_find(wanted, services), wanted, services)
 
     @router.post("/experiments/{name}/kill")
-    def kill_experiment(name: str) -> wire.Experiment:
+    def kill_experiment(name: Name) -> wire.Experiment:
         wanted = parse_id(name)
         if wanted.job is not None:
             raise UsageError(
@@ -134,37 +154,46 @@ def _add_experiment_routes(router: APIRouter, services: Services) -> None:
         return _show(_find(wanted, services), wanted, services)
 
     @router.get("/experiments/{name}/samples")
-    def read_samples(name: str) -> wire.Samples:
+    def read_samples(name: Name) -> wire.Samples:
         wanted = parse_id(name)
         return services.monitor.sample([detail.experiment for detail in _find(wanted, services)], wanted)
 
     @router.get("/experiments/{name}/tfconfig")
-    def read_tf_configs(name: str) -> wire.TfConfigs:
+    def read_tf_configs(name: Name) -> wire.TfConfigs:
         wanted = parse_id(name)
         return show_tf_configs(_find_one(wanted, services), wanted)
 
     @router.get("/experiments/{name}/explain")
-    def explain_experiment(name: str) -> wire.Explanation:
+    def explain_experiment(name: Name) -> wire.Explanation:
         experiment = _find_one(parse_id(name), services)
         if services.loop.seen is None:
             services.loop.look(_LOOK)
         seen = services.loop.seen or Observation(now(), {})
         return show_explanation(services.stores.experiments.load_world(), seen, experiment)
 
-    @router.get("/experiments/{name}/logs", response_class=StreamingResponse)
+    @router.get("/experiments/{name}/logs", response_class=StreamingResponse, responses=_NDJSON)
     def read_logs(
-        name: str,
+        name: Name,
         follow: bool = True,  # noqa: FBT001, FBT002  # a query parameter is named by its caller
-        cursor: str = "",
-        tail: Annotated[int | None, Query(ge=0)] = None,
+        cursor: Annotated[str, Query(max_length=64_000)] = "",
+        tail: Annotated[int | None, Query(ge=0, le=_MOST_TAIL)] = None,
         since: datetime | None = None,
     ) -> StreamingResponse:
         wanted = parse_id(name)
+        _check_moment(since)
         ids = tuple(detail.experiment.id for detail in _find(wanted, services))
         positions = stream.parse_cursor(cursor, len(ids))
         request = stream.Request(wanted, ids, follow, positions, tail, since)
         entries = stream.stream(request, services.stores, services.parts.news)
         return StreamingResponse(entries, media_type="application/x-ndjson")
+
+
+def _check_moment(since: datetime | None) -> None:
+    """Refuse a moment that has no place in UTC: the first and the last day of the calendar, east and west of it."""
+    try:
+        show_time(since)
+    except OverflowError:
+        raise UsageError(f"since is {since}, which is beyond the calendar", "leave it out to read everything") from None
 
 
 def _find(wanted: CanonicalId, services: Services) -> tuple[Detail, ...]:

@@ -25,6 +25,8 @@ from riseml.states import SENTENCES
 from riseml.store.experiments import Event
 from riseml.store.logs import Line
 
+_MOST_EVENTS = 2**31  # what every store can count
+_MOST_BYTES = 2**43  # what every file system can seek
 _HEARTBEAT = 15.0  # seconds
 _STREAMS: dict[int, Literal["stdout", "stderr", "engine"]] = {1: "stdout", 2: "stderr", 3: "engine"}
 
@@ -61,7 +63,8 @@ def parse_cursor(text: str, count: int) -> tuple[Position, ...]:
         positions = tuple(Position(*map(int, part.split("."))) for part in text.split(","))
     except (ValueError, TypeError):
         positions = ()
-    if len(positions) != count or any(min(position.event, position.offset) < 0 for position in positions):
+    sound = all(0 <= one.event < _MOST_EVENTS and 0 <= one.offset < _MOST_BYTES for one in positions)
+    if len(positions) != count or not sound:
         raise UsageError(f"{text[:80]!r} is no cursor of this log", "leave it out to read from the beginning")
     return positions
 

@@ -35,9 +35,11 @@ def plan_submission(submission: wire.Submission, stores: Stores) -> Planned:
     """Read and plan, without storing anything.
 
     Raises:
+        UsageError: a value holds a NUL character, which neither a process nor a store can take.
         SpecError: the file has problems.
         NotFound: the project's files were not synced.
     """
+    check_text(submission)
     overrides = Overrides(_pairs(submission.get("parameters")), _pairs(submission.get("settings")))
     spec = load(submission["config"], submission["file"], overrides)
     snapshot = submission.get("snapshot")
@@ -46,6 +48,24 @@ def plan_submission(submission: wire.Submission, stores: Stores) -> Planned:
     if len(grid) > MOST_EXPERIMENTS:
         raise Refused(f"the grid has {len(grid)} experiments", f"at most {MOST_EXPERIMENTS} are accepted at once")
     return Planned(spec, tuple(make_plan(spec, point, manifest) for point in grid))
+
+
+def check_text(value: object) -> None:
+    """Refuse NUL characters, which neither a process nor PostgreSQL can take, anywhere in a request.
+
+    Raises:
+        UsageError: there is one.
+    """
+    match value:
+        case str():
+            if "\0" in value:
+                raise UsageError("the request holds a NUL character", "leave it out: no process can be given one")
+        case dict():
+            check_text(list(value))
+            check_text(list(value.values()))
+        case list() | tuple():
+            for part in value:
+                check_text(part)
 
 
 def check_room(planned: Planned, pool: Pool) -> None:

@@ -27,8 +27,9 @@ Every refusal is a `Failure`. `{id}` is a canonical ID; where it names jobs (`4.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
+from annotated_types import MaxLen  # bounds that pydantic checks and OpenAPI shows
 from typing_extensions import TypedDict  # the one that pydantic can read before Python 3.12
 
 from riseml.wire.pool import (
@@ -72,6 +73,11 @@ from riseml.wire.pool import (
 )
 from riseml.wire.words import StateName as StateName
 
+Name = Annotated[str, MaxLen(256)]
+Value = Annotated[str, MaxLen(2**17)]
+"""What one variable or argument of a Linux process may have."""
+Pairs = Annotated[list[tuple[Name, Value]], MaxLen(1000)]
+
 
 class Server(TypedDict):
     """Who answers. `active` counts the experiments that have not ended; `engine` is the address of the local engine.
@@ -93,14 +99,14 @@ class Server(TypedDict):
 class Submission(TypedDict):
     """A request to run something. `key` makes a repeated POST harmless; `environment` is what `env` passes through."""
 
-    project: str
-    file: str
-    config: str
-    key: NotRequired[str]
-    snapshot: NotRequired[str]
-    parameters: NotRequired[list[tuple[str, str]]]
-    settings: NotRequired[list[tuple[str, str]]]
-    environment: NotRequired[dict[str, str]]
+    project: Name
+    file: Annotated[str, MaxLen(4096)]
+    config: Annotated[str, MaxLen(2**20)]
+    key: NotRequired[Annotated[str, MaxLen(64)]]
+    snapshot: NotRequired[Annotated[str, MaxLen(64)]]
+    parameters: NotRequired[Pairs]
+    settings: NotRequired[Pairs]
+    environment: NotRequired[Annotated[dict[Name, Value], MaxLen(1000)]]
 
 
 class Job(TypedDict):

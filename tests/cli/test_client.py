@@ -119,7 +119,7 @@ def test_a_failure_is_the_error_that_was_raised(
 
 
 def test_an_unknown_kind_keeps_its_exit_code() -> None:
-    error = make_error({"kind": "FromTheFuture", "message": "m", "hint": None, "exit_code": 4})
+    error = make_error({"kind": "QuotaSpent", "message": "m", "hint": None, "exit_code": 4})
     assert (type(error), error.exit_code) == (errors.RisemlError, 4)
 
 

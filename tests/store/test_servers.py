@@ -16,7 +16,7 @@ import pytest
 
 from tests.engine.test_recovery import COUNT, COUNTER, numbers
 from tests.rig import Rig, gang, single
-from tests.store.conftest import SCRIPTS
+from tests.stores import SCRIPTS, start_postgres
 
 
 def second_server(rig: Rig) -> subprocess.CompletedProcess[str]:
@@ -119,8 +119,7 @@ def own_postgres() -> Iterator[Path]:
 
 
 def test_postgresql_is_restarted_in_the_middle(make_process_rig: Callable[..., Rig], own_postgres: Path) -> None:
-    up = subprocess.run([SCRIPTS / "up", own_postgres], stdout=subprocess.PIPE, text=True, check=True)
-    rig = make_process_rig("home", RISEML_STORE=up.stdout.strip())
+    rig = make_process_rig("home", RISEML_STORE=start_postgres(own_postgres))
     rig.start()
     rig.submit(gang({"master": COUNTER, "worker.1": COUNTER, "worker.2": "exit 0"}))
     rig.wait_state("1", "RUNNING")
@@ -129,7 +128,7 @@ def test_postgresql_is_restarted_in_the_middle(make_process_rig: Callable[..., R
     rig.wait_end("master")
     assert rig.process is not None
     assert rig.process.poll() is None, "the server lives on without its store"
-    subprocess.run([SCRIPTS / "up", own_postgres], stdout=subprocess.DEVNULL, check=True)
+    start_postgres(own_postgres)
     found = rig.wait_closed("1")
     assert (found["state"], {job["attempt"] for job in found["jobs"]}) == ("FINISHED", {1})
     lines = rig.lines("1")

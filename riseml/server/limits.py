@@ -1,0 +1,36 @@
+"""How much one request may send, before anything reads it."""
+
+from __future__ import annotations
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST_BODY = 8 * 2**20
+"""Bytes of a request's body. The files of a project have a bound of their own: see `Snapshots.receive`."""
+
+_FILES = "/v1/snapshots/"
+
+
+class BodyLimit:
+    """Middleware: a body that is too long is not read to its end."""
+
+    def __init__(self, app: ASGIApp, most: int = MOST_BODY) -> None:
+        self._app = app
+        self._most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, its body counted."""
+        if scope["type"] != "http" or (scope["method"] == "PUT" and scope["path"].startswith(_FILES)):
+            await self._app(scope, receive, send)
+            return
+        seen = 0
+
+        async def count() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self._most:
+                raise HTTPException(413, f"a request may have {self._most:,} bytes, and this one has more")
+            return message
+
+        await self._app(scope, count, send)
