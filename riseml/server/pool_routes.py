@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Path
 
 from riseml import wire
 from riseml.control.ledger import free_room
@@ -18,6 +18,7 @@ from riseml.server.loop import Parts
 from riseml.spec.pool import HostSpec, Volume
 from riseml.states import PLACED
 
+Name = Annotated[str, Path(max_length=100)]
 HostState = Literal["up", "silent", "draining", "drained"]
 
 
@@ -41,12 +42,12 @@ def add_pool_routes(router: APIRouter, parts: Parts) -> None:
         return {"members": [{"host": name, "membership": how.value} for name, how in found.items()]}
 
     @router.post("/pool/hosts/{name}/drain")
-    def drain(name: str) -> wire.Host:
+    def drain(name: Name) -> wire.Host:
         parts.drained.drain(_demand_host(parts, name), now())
         return _show_one(parts, name)
 
     @router.post("/pool/hosts/{name}/resume")
-    def resume(name: str) -> wire.Host:
+    def resume(name: Name) -> wire.Host:
         parts.drained.resume(_demand_host(parts, name))
         return _show_one(parts, name)
 
