@@ -109,6 +109,10 @@ class DockerExecutor:
             manager=facts.manager,
         )
 
+    def forget_facts(self) -> None:
+        """Ask the engine again what it is, at the next observation."""
+        self._facts = FactsReader(self._host)
+
     def ensure_image(self, order: BuildOrder) -> None:
         with self.engine.stream() as api:
             images.ensure(api, order, self._build_network)

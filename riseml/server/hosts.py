@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from riseml.errors import RisemlError, UsageError
+from riseml.executors import swarm
 from riseml.executors.base import Executor
 from riseml.executors.connection import Engine
 from riseml.executors.docker import DockerExecutor
 from riseml.executors.pool import Pool
+from riseml.executors.swarm import Membership
 from riseml.model import Mount, World
 from riseml.names import HostName
 from riseml.planning.launch import DATA, OUTPUT, Roots
@@ -59,6 +61,10 @@ class Hosts:
         else:
             self._use(self._read())
 
+    def is_outdated(self) -> bool:
+        """Whether pool.yml has changed since it was read."""
+        return _stamp(self.settings.pool_file) != self._stamp
+
     def refresh(self, world: World) -> tuple[Executor, ...]:
         """Follow pool.yml; the hosts that are new."""
         stamp = _stamp(self.settings.pool_file)
@@ -76,6 +82,18 @@ class Hosts:
             log.warning("pool.yml cannot be used, the last one is still in force: %s", error.message)
         self._stamp = stamp
         return tuple(executor for executor in self.pool.executors.values() if executor not in before)
+
+    def join(self) -> dict[HostName, Membership]:
+        """Make one swarm of the pool's hosts; what each one had to do for it.
+
+        Raises:
+            RisemlError: a host does not answer, has no address, or is in another swarm.
+        """
+        made = self._made.items()
+        found = swarm.join({host.name: one.engine for host, one in made}, {host.name: host.address for host, _ in made})
+        for executor in self._made.values():
+            executor.forget_facts()
+        return found
 
     @property
     def network(self) -> Network:

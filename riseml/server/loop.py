@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -54,6 +55,18 @@ class Parts:
         """The hosts by name."""
         return self.hosts.pool
 
+    def observe(self, hosts: Mapping[HostName, HostSeen], moment: datetime) -> Observation:
+        """These hosts as an observation, with what the settings and the pool say. Drained ones are marked."""
+        drained = self.drained.all()
+        return Observation(
+            now=moment,
+            hosts={name: replace(host, taking=name not in drained) for name, host in hosts.items()},
+            lost_after=self.settings.lost_after,
+            subnets=self.settings.subnets,
+            network=self.hosts.network,
+            shared_output=self.hosts.shared_output,
+        )
+
 
 class Loop(threading.Thread):
     """The control loop; one a server."""
@@ -94,6 +107,11 @@ class Loop(threading.Thread):
                 if not self._turned.wait(seconds / 2):
                     return
 
+    def follow_pool(self, seconds: float) -> None:
+        """Return once pool.yml as it is now is in force, or after `seconds`."""
+        if self._parts.hosts.is_outdated():
+            self.look(seconds)
+
     def stop(self) -> None:
         """End the loop after the pass that is under way; jobs run on."""
         self._stopping.set()
@@ -126,24 +144,13 @@ class Loop(threading.Thread):
         moment = now()
         hosts = parts.pool.observe(references(world), moment)
         present: set[str] = set()
-        drained = parts.drained.all()
         for name, host in hosts.items():
-            hosts[name] = replace(self._with_logs(name, host), taking=name not in drained)
+            hosts[name] = self._with_logs(name, host)
             present |= {container.id for container in host.containers.values()}
         parts.pump.forget(frozenset(present))
         building = {action.reference for action in busy if isinstance(action, EnsureImage)}
         hosts = {name: _with_builds(host, building) for name, host in hosts.items()}
-        settings = parts.settings
-        return Observation(
-            now=moment,
-            hosts=hosts,
-            busy=busy,
-            problems=parts.books.problems(),
-            lost_after=settings.lost_after,
-            subnets=settings.subnets,
-            network=parts.hosts.network,
-            shared_output=parts.hosts.shared_output,
-        )
+        return replace(parts.observe(hosts, moment), busy=busy, problems=parts.books.problems())
 
     def _with_logs(self, name: HostName, host: HostSeen) -> HostSeen:
         executor = self._parts.pool.executors[name]

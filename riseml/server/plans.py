@@ -109,13 +109,7 @@ def _suppose(
     last = max((one.id for one in there), default=0)
     own_set = 1 + max((one.set_id or 0 for one in there), default=0)
     late = (replace(one, id=last + one.id, set_id=None if one.set_id is None else own_set) for one in guests)
-    return World((*there, *late)), Observation(
-        moment,
-        hosts,
-        subnets=parts.settings.subnets,
-        network=parts.hosts.network,
-        shared_output=parts.hosts.shared_output,
-    )
+    return World((*there, *late)), parts.observe(hosts, moment)
 
 
 def _why(guest: Experiment, world: World, seen: Observation) -> str | None:

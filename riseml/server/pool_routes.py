@@ -9,36 +9,40 @@ from fastapi import APIRouter, Path
 from riseml import wire
 from riseml.control.ledger import free_room
 from riseml.errors import NotFound, UsageError
-from riseml.executors import swarm
 from riseml.model import Experiment, HostSeen
 from riseml.names import HostName, experiment_name
 from riseml.server.checkup import check_pool
 from riseml.server.clock import now
-from riseml.server.loop import Parts
+from riseml.server.loop import Loop, Parts
 from riseml.spec.pool import HostSpec, Volume
 from riseml.states import PLACED
 
 Name = Annotated[str, Path(max_length=100)]
+_LOOK = 10.0  # seconds that an answer waits for what the hosts say
+
 HostState = Literal["up", "silent", "draining", "drained"]
 
 
-def add_pool_routes(router: APIRouter, parts: Parts) -> None:
+def add_pool_routes(router: APIRouter, parts: Parts, loop: Loop) -> None:
     """Everything below /pool."""
 
     @router.get("/pool")
     def read_pool() -> wire.Pool:
+        loop.follow_pool(_LOOK)
         return _show_pool(parts)
 
     @router.post("/pool/check")
     def check() -> wire.PoolFindings:
+        loop.follow_pool(_LOOK)
         _demand_file(parts)
         return {"findings": check_pool(parts.hosts)}
 
     @router.post("/pool/join")
     def join() -> wire.PoolMembers:
-        addresses = {spec.name: spec.address for spec in _demand_file(parts)}
-        found = swarm.join({name: parts.hosts.engines[name] for name in addresses}, addresses)
-        parts.wake.set()
+        loop.follow_pool(_LOOK)
+        _demand_file(parts)
+        found = parts.hosts.join()
+        loop.look(_LOOK)
         return {"members": [{"host": name, "membership": how.value} for name, how in found.items()]}
 
     @router.post("/pool/hosts/{name}/drain")

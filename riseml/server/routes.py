@@ -74,7 +74,7 @@ def make_router(services: Services) -> APIRouter:
     _add_server_routes(router, services)
     _add_submit_routes(router, services)
     _add_experiment_routes(router, services)
-    add_pool_routes(router, services.parts)
+    add_pool_routes(router, services.parts, services.loop)
     return router
 
 
@@ -90,6 +90,7 @@ def _add_server_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/system")
     def read_system() -> wire.System:
+        services.loop.follow_pool(_LOOK)
         return {"server": _show_server(services), "hosts": show_hosts(services.parts)}
 
 
@@ -115,7 +116,8 @@ def _add_submit_routes(router: APIRouter, services: Services) -> None:
         planned = plan_submission(submission, stores)
         if not services.parts.pool.capacities():
             services.loop.look(_LOOK)
-        check_room(planned, services.parts.pool)
+        services.loop.follow_pool(_LOOK)
+        check_room(planned, services.parts)
         reach(Point.REQUEST_READ)
         details, fresh = stores.experiments.add(to_store(submission, planned, services.owner), now())
         reach(Point.REQUEST_STORED)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from riseml import wire
-from riseml.control.observation import Observation
 from riseml.control.refusal import misfit
 from riseml.errors import Refused, Unreachable, UsageError
-from riseml.executors.pool import Pool
 from riseml.model import Environment, Owner, Plan
 from riseml.planning.grid import is_set, points
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plan
 from riseml.server.act import Stores
 from riseml.server.clock import now
+from riseml.server.loop import Parts
 from riseml.spec.load import Overrides, load
 from riseml.spec.types import Spec
 from riseml.store.experiments import Submitted
@@ -68,20 +67,23 @@ def check_text(value: object) -> None:
                 check_text(part)
 
 
-def check_room(planned: Planned, pool: Pool) -> None:
+def check_room(planned: Planned, parts: Parts) -> None:
     """Refuse what no empty pool could hold.
 
     Raises:
         Unreachable: no host has answered.
         Refused: it will never fit; with the reason for each host.
     """
+    pool = parts.pool
     if not pool.capacities():
         trouble = pool.trouble()
         raise Unreachable(
             trouble.message if trouble else "no host of the pool has answered yet",
             trouble.hint if trouble else "try again in a few seconds",
         )
-    seen = Observation(now(), pool.last_seen())
+    if len(pool.last_seen()) < len(pool.executors):
+        return  # a host that has never answered may be the one that holds it
+    seen = parts.observe(pool.last_seen(), now())
     reasons = misfit({job.name: job.resources for job in planned.plans[0].jobs}, seen)
     if reasons:
         raise Refused(

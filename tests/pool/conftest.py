@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import docker
 import pytest
+from docker.errors import NotFound
 
+from riseml.executors.connection import EXPERIMENT, JOB
 from tests.hosts import Engine
 from tests.pool.engines import EngineHost, engine_hosts
 from tests.rig import BASE, Rig
@@ -43,7 +46,8 @@ class Pool:
                 engine.api.remove_container(row["Id"], force=True, v=True)
         for engine in self.engines.values():
             for network in engine.shared(server):
-                engine.api.remove_network(network)
+                with suppress(NotFound):  # the server may be removing it, too
+                    engine.api.remove_network(network)
 
     def close(self) -> None:
         for engine in self.engines.values():
@@ -79,10 +83,15 @@ class PoolRig(Rig):
         fresh.replace(self.home / "pool.yml")
 
     def where(self, *, running: bool = False) -> dict[str, str]:
-        """The host of each job that this server has."""
+        """The host of each container that this server has, by its number and job: `1.master`."""
         assert isinstance(self.host, Pool)
-        server = self.server_id()
-        return {job: name for name, engine in self.host.engines.items() for job in engine.jobs(server, running=running)}
+        found: dict[str, str] = {}
+        for name, engine in self.host.engines.items():
+            for row in engine.rows(self.server_id(), running=running):
+                labels: Any = row["Labels"]
+                if JOB in labels:
+                    found[f"{labels[EXPERIMENT]}.{labels[JOB]}"] = name
+        return found
 
     def wait_up(self, *names: str) -> None:
         """Wait until the server has heard of these hosts, in a swarm if there is one."""

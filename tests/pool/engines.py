@@ -97,10 +97,15 @@ class EngineHost:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
-    def stop(self) -> None:
-        """End the engine in good order, with everything in it."""
+    def end(self) -> None:
+        """Ask the engine to end, with everything in it."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
+
+    def stop(self) -> None:
+        """End the engine in good order and wait until it has ended."""
+        self.end()
+        if self.process is not None:
             self.process.wait(timeout=STARTS)
         for client in self.clients:
             client.close()
@@ -126,6 +131,8 @@ def engine_hosts(count: int) -> Iterator[tuple[EngineHost, ...]]:
             host.start()
         yield hosts
     finally:
+        for host in hosts:
+            host.end()
         for host in hosts:
             host.stop()
         _remove_lan(hosts)
