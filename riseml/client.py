@@ -193,6 +193,11 @@ class Client:
         """Let the host take new jobs again."""
         return cast("wire.Host", self._ask("POST", f"/pool/hosts/{quote(name, safe='')}/resume"))
 
+    def leftovers(self, asked: Mapping[str, str], *, remove: bool = False) -> wire.Leftovers:
+        """What no experiment owns; with `remove` it is removed. `asked` are the route's own parameters."""
+        method, path = ("POST", "/leftovers/remove") if remove else ("GET", "/leftovers")
+        return cast("wire.Leftovers", self._ask(method, path, timeout=_SLOW_ANSWER, params=asked))
+
     def logs(
         self, identity: str, query: LogQuery | None = None, on_cut: Callable[[int], None] | None = None
     ) -> Iterator[wire.Entry]:

@@ -9,7 +9,7 @@ import typer
 from riseml.cli.files import JsonOption
 from riseml.cli.text import plural
 from riseml.cli.tools import Exit, Tools
-from riseml.errors import Unreachable, UsageError
+from riseml.errors import EngineError, Unreachable, UsageError
 
 server = typer.Typer(help="Start, stop or look at your own server.")
 system = typer.Typer(help="Look at the hosts that experiments run on.")
@@ -85,3 +85,39 @@ def system_info(
         tools.render.json(found)
     else:
         print_system(tools.render, found, long=long)
+
+
+@system.command("clean")
+def clean(  # noqa: PLR0913  # the command has so many options
+    context: typer.Context,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove it. Without this, it is only shown.")] = False,
+    images: Annotated[
+        bool, typer.Option("--images", help="Also environments and project files that were not used for --days.")
+    ] = False,
+    days: Annotated[int, typer.Option(min=0, max=36_500, help="How long --images are kept.")] = 30,
+    foreign: Annotated[
+        str, typer.Option(metavar="SERVER", help="Also what this other server left; be sure that it is gone.")
+    ] = "",
+    json: JsonOption = False,
+) -> None:
+    """Show, or remove, what no experiment owns.
+
+    Containers, networks, folders, and project files that were never used. Only what riseml made is looked at.
+    """
+    from riseml.cli.views import print_leftovers
+
+    tools: Tools = context.obj
+    asked = {"caches": str(images).lower(), "days": str(days), "foreign": foreign}
+    with tools.connect() as client:
+        found = client.leftovers(asked, remove=yes)
+    if json:
+        tools.render.json(found)
+    else:
+        print_leftovers(tools.render, found, removed=yes)
+    failed = [one for one in found["leftovers"] if one["problem"] is not None]
+    if failed:
+        raise EngineError(
+            f"{plural(len(failed), 'thing')} could not be removed: {failed[0]['name']}: {failed[0]['problem']}",
+            "try again when nothing uses it",
+        )

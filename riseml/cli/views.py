@@ -11,11 +11,13 @@ from riseml.cli.text import (
     Column,
     clean,
     fields,
+    plural,
     show_age,
     show_gib,
     show_number,
     show_parameters,
 )
+from riseml.project import format_size
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -64,6 +66,13 @@ _HOSTS = (
     Column("CPUS Used/Total", right=True),
     Column("MEM Used/Total", right=True),
     Column("GPUS Used/Total", right=True),
+)
+_LEFTOVERS = (
+    Column("KIND"),
+    Column("NAME", shrinks=True),
+    Column("HOST"),
+    Column("SIZE", right=True),
+    Column("WHY", shrinks=True),
 )
 _HOSTS_LONG = (*_HOSTS, Column("ENGINE"))
 
@@ -189,6 +198,33 @@ def print_system(render: Render, system: wire.System, *, long: bool = False) -> 
         row.append(f"{host['gpus_used']}/{host['gpus']}")
         rows.append([*row, host["engine"]] if long else row)
     render.table(_HOSTS_LONG if long else _HOSTS, rows)
+
+
+def print_leftovers(render: Render, found: wire.Leftovers, *, removed: bool) -> None:
+    """What no experiment owns, and what became of it."""
+    rows = found["leftovers"]
+    if rows:
+        render.table(_LEFTOVERS, [_leftover(one) for one in rows])
+    gone = [one for one in rows if one["removed"]] if removed else rows
+    size = format_size(sum(one["size"] or 0 for one in gone))
+    if not rows:
+        render.say("Nothing is left over.")
+    elif removed:
+        render.say(f"Removed {plural(len(gone), 'thing')}, {size}.")
+    else:
+        render.say(f"{plural(len(rows), 'thing')}, {size}. Nothing was removed: add --yes to do it.")
+    for host in found["silent"]:
+        render.warn(f"host {host} does not answer, and was not looked through")
+    for server, count in sorted(found["others"].items()):
+        render.say(
+            f"Server {server[:8]} has {plural(count, 'thing')} on these hosts. If its home is gone for good,"
+            f" --foreign {server[:8]} takes them too."
+        )
+
+
+def _leftover(one: wire.Leftover) -> list[str]:
+    size = "-" if one["size"] is None else format_size(one["size"])
+    return [one["kind"], one["name"], one["host"] or "(server)", size, one["why"]]
 
 
 def server_lines(server: wire.Server) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
@@ -84,6 +86,35 @@ class Share:
     output: Output | None = None
 
 
+class Kind(Enum):
+    """What riseml leaves on a host, or beside the store."""
+
+    CONTAINER = "container"
+    NETWORK = "network"
+    FOLDER = "folder"  # what the processes of an experiment share
+    ENVIRONMENT = "environment"  # an image, or a virtual environment
+    SNAPSHOT = "snapshot"  # a project's files
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing of riseml that is there, whoever made it.
+
+    `identity` is what the host calls it, `name` what people do; `server` the id of the server that made it, empty when
+    the host does not tell; `reference` the environment that it is; `size` its bytes.
+    """
+
+    kind: Kind
+    identity: str
+    name: str
+    server: str = ""
+    experiment: int | None = None
+    reference: str = ""
+    running: bool = False
+    size: int | None = None
+    made_at: datetime | None = None
+
+
 class Executor(Protocol):
     """One host."""
 
@@ -127,6 +158,18 @@ class Executor(Protocol):
 
     def release(self, experiment: int) -> None:
         """Remove what `prepare` made."""
+
+    def inventory(self, references: frozenset[str]) -> list[Item]:
+        """Everything of riseml on the host, other servers' too. `references` are environments that may be there, for a
+        host that cannot tell their names.
+        """
+
+    def discard(self, item: Item) -> None:
+        """Remove a thing of the inventory; one that is gone is no error.
+
+        Raises:
+            EngineError: it is in use.
+        """
 
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
         """The output behind the cursor, as it comes. An end says nothing about the job while `follow` is set."""

@@ -22,8 +22,8 @@ from docker.errors import APIError, NotFound
 
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
-from riseml.executors import connection, images, networks, outputs, stats
-from riseml.executors.base import BuildOrder, Share
+from riseml.executors import connection, images, inventory, networks, outputs, stats
+from riseml.executors.base import BuildOrder, Item, Share
 from riseml.executors.connection import Engine, check, labelled
 from riseml.executors.containers import container_name, container_request
 from riseml.executors.facts import FactsReader
@@ -160,6 +160,14 @@ class DockerExecutor:
         if self._shares.pop(experiment, None) is None:
             with self.engine.api() as api:
                 networks.remove(api, self._server, experiment)
+
+    def inventory(self, references: frozenset[str]) -> list[Item]:
+        with self.engine.api() as api:
+            return inventory.list_all(api, self.name)
+
+    def discard(self, item: Item) -> None:
+        with self.engine.api(patient=True) as api:
+            inventory.remove(api, item)
 
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
         with self.engine.stream() as api:

@@ -18,13 +18,14 @@ import sys
 import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
 from uv import find_uv_bin
 
 from riseml.errors import EngineError
-from riseml.executors.base import BuildOrder
+from riseml.executors.base import BuildOrder, Item, Kind
 from riseml.executors.processes import remove_tree
 from riseml.executors.steps import Step, check_cancelled, run_step
 from riseml.model import ImageSeen
@@ -70,6 +71,34 @@ class Environments:
         """What a process needs to be in the environment; `path` is its PATH outside."""
         folder = self.folder(reference)
         return {"VIRTUAL_ENV": str(folder), "PATH": f"{folder / 'bin'}:{path}"}
+
+    def inventory(self, server: str, references: frozenset[str]) -> Iterator[Item]:
+        """Every environment that is there, whole or not; `references` are the names that one may have."""
+        names = {self.folder(reference).name: reference for reference in references}
+        for folder in sorted(self._root.glob("*/")):
+            made_at = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
+            reference = names.get(folder.name, "")
+            name = f"environments/{folder.name}"
+            yield Item(
+                Kind.ENVIRONMENT, folder.name, name, server, None, reference, size=_size(folder), made_at=made_at
+            )
+
+    def remove(self, name: str) -> None:
+        """Remove an environment; one that is gone is no error.
+
+        Raises:
+            EngineError: it is being made just now.
+        """
+        folder = self._root / name
+        if not folder.is_dir() or folder.parent != self._root:
+            return
+        lock = os.open(folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if not _lock(lock):
+                raise EngineError(f"the environment {name} is being made", "try again when its build has ended")
+            remove_tree(folder)
+        finally:
+            os.close(lock)
 
     def ensure(self, order: BuildOrder) -> None:
         """Make the environment when it is missing.
@@ -164,6 +193,14 @@ def _locked(path: Path, order: BuildOrder) -> Iterator[int]:
         yield lock
     finally:
         os.close(lock)
+
+
+def _size(folder: Path) -> int:
+    """The bytes of all files below."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        total += sum(os.lstat(os.path.join(place, name)).st_size for name in names)
+    return total
 
 
 def _lock(descriptor: int) -> bool:

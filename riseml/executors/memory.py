@@ -14,7 +14,7 @@ from pathlib import Path
 
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
-from riseml.executors.base import BuildOrder, Share, SubnetTaken
+from riseml.executors.base import BuildOrder, Item, Kind, Share, SubnetTaken
 from riseml.model import Capacity, ContainerSeen, Frame, HostSeen, ImageSeen, JobKey, Launch, LogCursor, Sample
 from riseml.names import HostName
 
@@ -119,6 +119,24 @@ class MemoryExecutor:
     def release(self, experiment: int) -> None:
         self._write()
         self.networks.pop(experiment, None)
+        self._reply()
+
+    def inventory(self, references: frozenset[str]) -> list[Item]:
+        self._answer()
+        return [
+            *(Item(Kind.CONTAINER, str(key), str(key), "", key.experiment) for key in self.containers),
+            *(Item(Kind.NETWORK, str(number), str(number), "", number) for number in self.networks),
+            *(Item(Kind.ENVIRONMENT, name, name, reference=name) for name in sorted(self.images)),
+        ]
+
+    def discard(self, item: Item) -> None:
+        self._write()
+        if item.kind is Kind.CONTAINER:
+            self.containers = {key: seen for key, seen in self.containers.items() if str(key) != item.identity}
+        elif item.kind is Kind.NETWORK:
+            self.networks.pop(int(item.identity), None)
+        else:
+            self.images.discard(item.identity)
         self._reply()
 
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:

@@ -25,7 +25,7 @@ from pathlib import Path
 from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.executors import machine, processes, wrapper
-from riseml.executors.base import BuildOrder, Share
+from riseml.executors.base import BuildOrder, Item, Kind, Share
 from riseml.executors.environments import Environments, unpack
 from riseml.executors.joblog import LogReader
 from riseml.executors.processes import MARKER, JobFolders
@@ -123,6 +123,21 @@ class ProcessExecutor:
         for key in [key for key in self._folders.jobs() if key.experiment == experiment]:
             self._watch.forget(self._folders.job(key))
         self._folders.discard(self._folders.experiment(experiment))
+
+    def inventory(self, references: frozenset[str]) -> list[Item]:
+        with _translated("RISEML_HOME"):
+            folders = [
+                Item(Kind.FOLDER, str(number), f"processes/{number}", self._server, number)
+                for number in self._folders.experiments()
+            ]
+            return [*folders, *self._environments.inventory(self._server, references)]
+
+    def discard(self, item: Item) -> None:
+        with _translated("RISEML_HOME"):
+            if item.kind is Kind.FOLDER:
+                self.release(int(item.identity))
+            else:
+                self._environments.remove(item.identity)
 
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
         folder = self._folders.job(key)

@@ -18,6 +18,7 @@ from riseml.model import Owner
 from riseml.names import HostName
 from riseml.server.act import Actor, Stores
 from riseml.server.books import Books
+from riseml.server.clean import Cleaner
 from riseml.server.clock import now
 from riseml.server.failures import install_handlers
 from riseml.server.hosts import Hosts
@@ -35,6 +36,7 @@ from riseml.store.experiments import Experiments
 from riseml.store.hosts import DrainedHosts
 from riseml.store.logs import Logs
 from riseml.store.snapshots import Snapshots
+from riseml.store.usage import Usage
 
 _PATIENCE = 2.0  # seconds that a pass waits for the hosts
 
@@ -76,6 +78,7 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
         stores=stores,
         loop=loop,
         monitor=Monitor(hosts.pool),
+        cleaner=Cleaner(server, hosts.pool, stores.snapshots, Usage(database)),
         owner=_owner(),
         server=server,
         version=__version__,

@@ -19,6 +19,8 @@ from riseml.model import Experiment, Owner
 from riseml.names import CanonicalId, parse_id
 from riseml.server import stream
 from riseml.server.act import Stores
+from riseml.server.clean import Cleaner
+from riseml.server.clean_routes import add_clean_routes
 from riseml.server.clock import now
 from riseml.server.explain import show_explanation
 from riseml.server.failures import FAILURES
@@ -60,6 +62,7 @@ class Services:
     stores: Stores
     loop: Loop
     monitor: Monitor
+    cleaner: Cleaner
     owner: Owner
     server: str
     version: str
@@ -75,6 +78,7 @@ def make_router(services: Services) -> APIRouter:
     _add_submit_routes(router, services)
     _add_experiment_routes(router, services)
     add_pool_routes(router, services.parts, services.loop)
+    add_clean_routes(router, services.cleaner)
     return router
 
 

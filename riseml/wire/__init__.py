@@ -22,6 +22,8 @@ canonical.
     POST   /v1/pool/check                      -> PoolFindings
     POST   /v1/pool/join                       -> PoolMembers
     POST   /v1/pool/hosts/{name}/drain|resume  -> Host
+    GET    /v1/leftovers?caches=&days=&foreign= -> Leftovers
+    POST   /v1/leftovers/remove?...            -> Leftovers       (the same ones, removed)
 Every refusal is a `Failure`. `{id}` is a canonical ID; where it names jobs (`4.ps`), the answer holds those jobs only.
 """
 
@@ -32,6 +34,12 @@ from typing import Annotated, Any, Literal, NotRequired
 from annotated_types import MaxLen  # bounds that pydantic checks and OpenAPI shows
 from typing_extensions import TypedDict  # the one that pydantic can read before Python 3.12
 
+from riseml.wire.leftovers import (
+    Leftover as Leftover,
+)
+from riseml.wire.leftovers import (
+    Leftovers as Leftovers,
+)
 from riseml.wire.pool import (
     Blocker as Blocker,
 )

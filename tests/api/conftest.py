@@ -17,6 +17,7 @@ import uvicorn
 from riseml.server.app import Application, make_application
 from riseml.settings import Settings
 from riseml.states import State
+from tests.cli.conftest import door, folder, riseml, running_door  # noqa: F401  # fixtures
 from tests.rig import pack, single
 from tests.stores import open_database
 

@@ -45,6 +45,8 @@ ROUTES = [
     "PUT /v1/snapshots/{digest}",
     "POST /v1/plans",
     "POST /v1/experiments",
+    "GET /v1/leftovers",
+    "POST /v1/leftovers/remove",
     "GET /v1/experiments",
     "GET /v1/experiments/{name}",
     "POST /v1/experiments/{name}/kill",

@@ -59,7 +59,7 @@ def test_states_are_named_on_the_page() -> None:
 def test_every_command_with_the_option_is_on_the_page(riseml: Riseml, capsys: pytest.CaptureFixture[str]) -> None:
     riseml("-h")
     verbs = re.findall(r"^  (\w+)  ", capsys.readouterr().out, re.MULTILINE)
-    for verb in [*verbs, "system info", "server status"]:
+    for verb in [*verbs, "system info", "system clean", "server status"]:
         riseml(*verb.split(), "-h")
         has_option = "--json" in capsys.readouterr().out
         assert (re.search(rf"^\| `riseml {verb} .*--json` \|", PAGE, re.MULTILINE) is not None) == has_option or (
