@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +15,12 @@ from pathlib import Path
 import docker
 import requests
 import urllib3
+from docker.constants import MINIMUM_DOCKER_API_VERSION
 from docker.errors import APIError, DockerException, ImageNotFound, create_api_error_from_http_exception
 from docker.errors import NotFound as EngineNotFound
 
 from riseml.errors import EngineError, Unreachable
+from riseml.executors.transport import Patience, Transport, find_plain_transport, find_transport
 from riseml.spec.pool import HostSpec
 
 SERVER = "io.riseml.server"
@@ -28,8 +31,7 @@ TITLE = "io.riseml.title"
 ENVIRONMENT = "io.riseml.environment"
 HOST = "io.riseml.host"
 
-_QUICK = 10.0  # seconds: lists and inspects
-_SLOW = 120.0  # creates and starts, which wait for disks
+_TLS_WANTED = "HTTP request to an HTTPS server"
 _PERMANENT = frozenset({400, 404, 409, 403})
 
 
@@ -38,26 +40,42 @@ def labelled(key: str, value: str) -> str:
     return f"{key}={value}"
 
 
+class _Held:
+    """A thread's client, closed when the thread has ended, or when the engine lets go of it."""
+
+    def __init__(self, client: docker.APIClient) -> None:
+        self.client = client
+        weakref.finalize(self, client.close)
+
+
 class Engine:
     """The address of an engine, and clients for it.
 
     Args:
         url: `unix:///var/run/docker.sock` or `tcp://host:port`.
+        transport: the way there; None: the plain one of the url.
+        patience: how long is waited.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, transport: Transport | None = None, patience: Patience = Patience()) -> None:  # noqa: B008
         self.url = url
         self.is_local = url.startswith("unix://")
+        self._transport = transport or find_plain_transport(url, patience)
+        self._patience = patience
         self._version: str | None = None
         self._local = threading.local()
 
     @classmethod
-    def of(cls, host: HostSpec, home: Path) -> Engine:
-        """The engine of a host of the pool; `home` is where riseml keeps what it knows of hosts."""
-        return cls(host.url)
+    def of(cls, spec: HostSpec, home: Path, patience: Patience = Patience()) -> Engine:  # noqa: B008
+        """The engine of a host of the pool; nothing is connected yet. `home` is riseml's: pinned host keys and the
+        sockets of tunnels are there.
+        """
+        return cls(spec.url, find_transport(spec, home, patience), patience)
 
     def close(self) -> None:
-        """Let go of what was opened for the connection."""
+        """End what was started to reach it; calls fail from then on where something was."""
+        self._transport.close()
+        self._local = threading.local()  # lets go of every thread's clients
 
     @contextmanager
     def api(self, *, patient: bool = False) -> Iterator[docker.APIClient]:
@@ -67,19 +85,20 @@ class Engine:
             Unreachable: no answer; nothing is known of the effect.
             EngineError: the engine refused.
         """
+        seconds = self._patience.slow if patient else self._patience.quick
         name = "patient" if patient else "quick"
         with self._translated():
-            client = getattr(self._local, name, None)
-            if client is None:
-                client = self._connect(_SLOW if patient else _QUICK)
-                setattr(self._local, name, client)
-            yield client
+            held: _Held | None = getattr(self._local, name, None)
+            if held is None:
+                held = _Held(self._connect(seconds))
+                setattr(self._local, name, held)
+            yield held.client
 
     @contextmanager
     def stream(self) -> Iterator[docker.APIClient]:
         """A client of its own for an answer that does not end, closed afterwards."""
         with self._translated():
-            client = self._connect(_QUICK)
+            client = self._connect(self._patience.quick)
             try:
                 yield client
             finally:
@@ -90,25 +109,26 @@ class Engine:
         with self.api() as api:
             return str(api.version()["Version"])
 
-    def _connect(self, timeout: float) -> docker.APIClient:
+    def _connect(self, seconds: float) -> docker.APIClient:
         if self._version is None:
-            with docker.APIClient(base_url=self.url, version="auto", timeout=int(_QUICK)) as first:
-                self._version = first.api_version
-        client = docker.APIClient(base_url=self.url, version=self._version, timeout=int(timeout))
-        client.trust_env = False  # neither proxies nor foreign certificate bundles come between us and the engine
-        return client
+            # Not by the SDK's `auto`, which asks before anything of the connection can be set.
+            with self._transport.connect(MINIMUM_DOCKER_API_VERSION, self._patience.quick) as first:
+                self._version = str(first.version(api_version=False)["ApiVersion"])
+        return self._transport.connect(self._version, seconds)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
             yield
         except APIError as error:
+            if _TLS_WANTED in str(error.explanation):
+                raise Unreachable(
+                    f"the Docker Engine at {self.url} speaks TLS only", "give `tls` in pool.yml: ca, cert and key"
+                ) from error
             raise translate(error) from error
         except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError, DockerException, OSError) as error:
-            raise Unreachable(
-                f"the Docker Engine at {self.url} does not answer: {_cause(error)}",
-                "is it running? `docker info` asks it directly; DOCKER_HOST chooses another one",
-            ) from error
+            cause, hint = self._transport.explain(error)
+            raise Unreachable(f"the Docker Engine at {self.url} does not answer: {cause}", hint) from error
 
 
 def translate(error: APIError) -> EngineError:
@@ -135,11 +155,3 @@ def check(answer: requests.Response) -> None:
 def gone(error: EngineError) -> bool:
     """True when the refusal means that the thing is not there (any more)."""
     return isinstance(error.__cause__, EngineNotFound)
-
-
-def _cause(error: Exception) -> str:
-    text = str(error)
-    for words in ("No such file or directory", "Connection refused", "Permission denied", "timed out"):
-        if words.lower() in text.lower():
-            return words.lower()
-    return text[:200]

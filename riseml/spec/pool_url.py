@@ -14,6 +14,7 @@ REMOTE_SOCKET = "/var/run/docker.sock"
 
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9])?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")  # the last: IPv6
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@\\-]*")
+_SOCKET = re.compile(r"(/[A-Za-z0-9._+-]+)+")
 _SPACE = re.compile(r"[\s\0-\x1f\x7f]")
 _HINT = "write ssh://user@host, tcp://host:2376 or unix:///var/run/docker.sock"
 _LONGEST = 400
@@ -109,8 +110,8 @@ def _read_ssh(host: str, port: int | None, parts: SplitResult) -> EngineUrl:
     if user is not None and _USER.fullmatch(user) is None:
         raise BadText(f"{quoted(user)} is no user name", "write ssh://user@host")
     socket = parts.path if parts.path not in ("", "/") else REMOTE_SOCKET
-    if ":" in socket:  # it separates the two ends of a tunnel
-        raise BadText("the path of the socket has a colon", "give the socket another path on the host")
+    if _SOCKET.fullmatch(socket) is None:  # ssh would read a colon as a separator, and % and $ as expansions
+        raise BadText(f"{quoted(socket)} is no path of a socket", "use letters, digits, / . _ + and -")
     return EngineUrl(Scheme.SSH, host, port, user, socket)
 
 

@@ -1,0 +1,1 @@
+"""Ways to engines, with real servers at their other ends."""
