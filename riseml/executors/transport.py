@@ -20,6 +20,7 @@ from riseml.executors.tunnel import Destination, Timing, Tunnel
 from riseml.executors.unix import SocketAdapter
 from riseml.spec.pool import HostSpec, Tls
 from riseml.spec.pool_url import EngineUrl, Scheme, read_url
+from riseml.spec.scalars import BadText
 
 _LOCAL_HINT = "is it running? `docker info` asks it directly; DOCKER_HOST chooses another one"
 _REMOTE_HINT = "is the host up, and does its Docker Engine listen there? `riseml pool check` looks closer"
@@ -94,6 +95,8 @@ class SocketTransport:
         return _connect_socket(self._url, version, timeout)
 
     def explain(self, error: Exception) -> tuple[str, str]:
+        if self._url.startswith("ssh://"):
+            return "riseml reaches an engine over ssh as a host of its pool", f"name it in pool.yml: `url: {self._url}`"
         return describe(error), _LOCAL_HINT
 
     def close(self) -> None:
@@ -168,9 +171,11 @@ def find_transport(spec: HostSpec, home: Path, patience: Patience) -> Transport:
 
 def find_plain_transport(url: str, patience: Patience) -> Transport:
     """The way to an engine that is known by its url alone, as in DOCKER_HOST."""
-    if url.startswith("tcp://"):
-        return TcpTransport(read_url(url), None, patience.tcp)
-    return SocketTransport(url)
+    try:
+        found = read_url(url)
+    except BadText:
+        return SocketTransport(url)  # the SDK says what it makes of it when it is used
+    return TcpTransport(found, None, patience.tcp) if found.scheme is Scheme.TCP else SocketTransport(url)
 
 
 def describe(error: Exception) -> str:

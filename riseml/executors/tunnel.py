@@ -20,6 +20,8 @@ import subprocess
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -174,14 +176,23 @@ class Tunnel:
         deadline = time.monotonic() + self._timing.connect + self._timing.login
         poll = select.poll()
         poll.register(process.stdout, select.POLLIN)
+        with _handle(process.pid) as handle:
+            if handle is not None:
+                poll.register(handle, select.POLLIN)
+            self._listen(process, poll, deadline)
+
+    def _listen(self, process: subprocess.Popen[bytes], poll: select.poll, deadline: float) -> None:
+        assert process.stdout is not None
+        pipe = process.stdout.fileno()
         rest = b""
         while True:
             left = None if self._phase is _Phase.UP else max(0.0, deadline - time.monotonic()) * 1000
-            if not poll.poll(left):
-                process.kill()
+            ready = [descriptor for descriptor, _ in poll.poll(left)]
+            if not ready:
                 self._words.append("it does not answer")
+                process.kill()
                 return
-            chunk = os.read(process.stdout.fileno(), _CHUNK)
+            chunk = os.read(pipe, _CHUNK) if pipe in ready else b""
             if not chunk:
                 return
             *lines, rest = (rest + chunk).split(b"\n")
@@ -204,6 +215,22 @@ class Tunnel:
             if self._phase is not _Phase.CLOSED:
                 self._phase, self._trouble = _Phase.DOWN, trouble
             self._changed.notify_all()
+
+
+@contextmanager
+def _handle(pid: int) -> Iterator[int | None]:
+    """A descriptor that can be read when the process has ended; None from a kernel before 5.3. The end of its output
+    does not tell: what it has started (a jump to another host) may live on and hold that.
+    """
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        yield None
+        return
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def _bound_to_us(command: list[str]) -> list[str]:

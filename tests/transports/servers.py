@@ -11,11 +11,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from riseml.errors import Unreachable
+from riseml.executors.connection import Engine
 from tests.transports.authority import Pair
 
 DEADLINE = 60.0  # seconds; generous, for a machine that is busy with something else
@@ -139,6 +142,29 @@ class Relay:
     def thaw(self) -> None:
         """Go on."""
         self._process.send_signal(signal.SIGCONT)
+
+
+class Listener:
+    """Reads a stream to its end in a thread of its own. A cut stream may look like one that has ended."""
+
+    def __init__(self) -> None:
+        self.heard: list[object] = []
+        self.ended = threading.Event()
+
+    def listen(self, stream: Iterator[object]) -> None:
+        """Begin."""
+        threading.Thread(target=self._listen, args=(stream,), daemon=True).start()
+
+    def _listen(self, stream: Iterator[object]) -> None:
+        with suppress(Unreachable):
+            self.heard.extend(stream)
+        self.ended.set()
+
+
+def listen_to_nothing(engine: Engine) -> Iterator[object]:
+    """Events that nobody sends."""
+    with engine.stream() as api:
+        yield from api.events(filters={"label": "io.riseml.test=none"})
 
 
 class FarNetwork:

@@ -21,7 +21,7 @@ from riseml.model import LogCursor
 from riseml.names import HostName
 from riseml.spec.pool import HostSpec
 from tests.transports.conftest import BASE, HASTE, Connect, Talker, refusal, ssh_url
-from tests.transports.servers import Relay, Sshd, make_key, wait
+from tests.transports.servers import Listener, Relay, Sshd, listen_to_nothing, make_key, wait
 
 HOLDER = """\
 import sys
@@ -178,6 +178,24 @@ def test_no_ssh_client(far: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert "OpenSSH client" in str(trouble.hint)
 
 
+def test_a_helper_of_ssh_that_lives_on_does_not_keep_a_dead_tunnel(
+    far: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As a ProxyCommand can: it holds the pipe that we listen at."""
+    fake = tmp_path / "bin" / "ssh"
+    fake.parent.mkdir()
+    fake.write_text('#!/bin/sh\necho "riseml: the tunnel stands"\nsleep 300 &\necho "$!" >> "$0.helpers"\nwait\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    assert "no such file or directory" in refusal(far).message  # it stands, and has made no socket
+    (tunnel,) = find_tunnels()
+    tunnel.kill()
+    wait("another one is started", lambda: len((tmp_path / "bin" / "ssh.helpers").read_text().split()) > 1)
+    far.close()
+    for helper in (tmp_path / "bin" / "ssh.helpers").read_text().split():
+        os.kill(int(helper), signal.SIGKILL)
+
+
 def test_a_server_that_is_killed_takes_its_tunnel_along(sshd: Sshd, engine_url: str, tmp_path: Path) -> None:
     arguments = [ssh_url(sshd, engine_url), str(sshd.identity), str(sshd.known_hosts), str(tmp_path / "home")]
     with subprocess.Popen(
@@ -210,10 +228,10 @@ def test_a_connection_that_dies_without_a_word(sshd: Sshd, engine_url: str, conn
         url = ssh_url(sshd, engine_url, relay.port)
         engine = connect(url, identity=str(sshd.identity), known_hosts=str(sshd.known_hosts))
         assert engine.version()
-        with engine.stream() as api:
-            events = api.events(filters={"label": "io.riseml.test=none"})
-            relay.freeze()
-            assert list(events) == []  # it ends when the tunnel does
+        events = Listener()
+        events.listen(listen_to_nothing(engine))
+        relay.freeze()
+        assert events.ended.wait(30)
         assert refusal(engine)
         relay.thaw()
         wait("it answers again", lambda: answers(engine))

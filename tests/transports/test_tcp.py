@@ -6,7 +6,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -22,7 +22,7 @@ from riseml.spec.pool import Tls
 from riseml.spec.pool_url import read_url
 from tests.transports.authority import Authority, Pair
 from tests.transports.conftest import BASE, HASTE, Connect, Talker, refusal
-from tests.transports.servers import FarNetwork, Relay, TlsEngine, wait
+from tests.transports.servers import FarNetwork, Listener, Relay, TlsEngine, listen_to_nothing, wait
 
 
 @contextmanager
@@ -216,7 +216,7 @@ def test_a_network_that_drops_everything_ends_what_waits(
         frames, events = Listener(), Listener()
         log = talker.executor(engine).read_log(talker.key, LogCursor(), follow=True)
         frames.listen(log)
-        events.listen(_quiet_events(engine))
+        events.listen(listen_to_nothing(engine))
         wait("the log has begun", lambda: frames.heard)
         network.drop()
         assert frames.ended.wait(30)
@@ -226,30 +226,20 @@ def test_a_network_that_drops_everything_ends_what_waits(
         wait("it answers again", lambda: _answers(engine))
 
 
-class Listener:
-    """Reads a stream to its end in a thread of its own. A cut stream may look like one that has ended."""
-
-    def __init__(self) -> None:
-        self.heard: list[object] = []
-        self.ended = threading.Event()
-
-    def listen(self, stream: Iterator[object]) -> None:
-        """Begin."""
-        threading.Thread(target=self._listen, args=(stream,), daemon=True).start()
-
-    def _listen(self, stream: Iterator[object]) -> None:
-        with suppress(Unreachable):
-            self.heard.extend(stream)
-        self.ended.set()
-
-
-def _quiet_events(engine: Engine) -> Iterator[object]:
-    with engine.stream() as api:
-        yield from api.events(filters={"label": "io.riseml.test=none"})
-
-
 def _answers(engine: Engine) -> bool:
     try:
         return bool(engine.version())
     except Unreachable:
         return False
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("unix:///nowhere/docker.sock", "no such file or directory"),
+        ("tcp://", "tcp"),
+        ("ssh://somebody@somewhere", "as a host of its pool"),
+    ],
+)
+def test_an_engine_that_is_known_by_its_url_alone(url: str, words: str) -> None:
+    assert words in refusal(Engine(url)).message
