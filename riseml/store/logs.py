@@ -1,9 +1,7 @@
-"""Logs: one append-only file an experiment, every job's frames in the order of their arrival.
+"""Logs: one append-only file an experiment, every job's frames in the order of their arrival (`blocks`).
 
-A record is one line, `<timestamp> <kind> <job> <attempt> <data>\\n`, where `kind` is 1, 2 or 3 for stdout, stderr and
-the engine, or a, b, c when the frame's own line goes on in the next frame. The file is its own cursor: after a crash a
-torn last record is cut off, and the last timestamp of a job with the number of frames that carry it says where to read
-on.
+The file is its own cursor: after a crash a torn last record is cut off, and the last timestamp of a job with the number
+of frames that carry it says where to read on.
 """
 
 from __future__ import annotations
@@ -11,28 +9,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.model import Frame, JobKey, LogCursor
 from riseml.names import JobName
+from riseml.store.blocks import NOBODY, WHOLE, Block, Line, Mark, parse, records, stream_of
 
-_WHOLE, _PART = b"0123", b"0abc"
+_PIECE = 1 << 18  # bytes that are read at once
 _CHUNK = 1 << 22  # more than the longest line, so that every call makes progress
 _NEAR = 1 << 20  # bytes before the end in which the last lines are looked for
-LONGEST_LINE = 1 << 20  # bytes; what is longer is cut, with a mark
-_MARK = b" [riseml: line cut at 1 MiB]"
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a job's output; who reads on from the offset `end` loses nothing."""
-
-    job: JobName
-    at: str
-    stream: int
-    text: bytes
-    end: int
+_BEGINNING = Mark()
 
 
 class Logs:
@@ -49,11 +35,18 @@ class Logs:
         self._open(key.experiment).append(key, list(frames))
 
     def finish(self, key: JobKey) -> None:
-        """End a line that its job left unfinished for ever."""
+        """Nothing more will come of this job; a line that it left unfinished ends here."""
         file = self._open(key.experiment)
         stream = file.unfinished.get((key.job, key.attempt))
         if stream is not None:
             file.append(key, [Frame("", stream, b"\n")])
+        file.finished.add((key.job, key.attempt))
+
+    def is_finished(self, key: JobKey) -> bool:
+        """True when `finish` was called; false also when that is long ago, or was in another process."""
+        with self._guard:
+            file = self._files.get(key.experiment)
+        return file is not None and (key.job, key.attempt) in file.finished
 
     def cursor(self, key: JobKey) -> LogCursor:
         """Where to read the job's log on."""
@@ -64,20 +57,18 @@ class Logs:
         path = self._path(experiment)
         return path.stat().st_size if path.exists() else 0
 
-    def read(self, experiment: int, offset: int, limit: int = _CHUNK) -> tuple[list[Line], int]:
-        """The complete lines in about `limit` bytes behind `offset`, and the offset to go on from.
+    def read(self, experiment: int, mark: Mark) -> tuple[list[Block], Mark]:
+        """The complete lines in some bytes behind a mark, and the mark to go on from.
 
         A line whose last record has not been written yet is left for the next call.
         """
         path = self._path(experiment)
         if not path.exists():
-            return [], offset
-        with path.open("rb") as file:
-            file.seek(offset)
-            data = file.read(limit)
-            if data and b"\n" not in data:
-                data += file.readline()
-        return _lines(data[: data.rfind(b"\n") + 1], offset)
+            return [], mark
+        blocks, end = parse(_load(path, mark.offset, _PIECE), mark)
+        if end == mark:  # nothing more, or a long line in pieces
+            blocks, end = parse(_load(path, mark.offset, _CHUNK), mark)
+        return blocks, end
 
     def last(self, experiment: int, job: JobName, count: int) -> list[Line]:
         """The last lines of one job, as far as they are near the end of the log."""
@@ -88,8 +79,7 @@ class Logs:
         with path.open("rb") as file:
             file.seek(start)
             torn = len(file.readline()) if start else 0
-        lines, _ = self.read(experiment, start + torn)
-        return [line for line in lines if line.job == job][-count:]
+        return [line for line in read_all(self, experiment, Mark(start + torn)) if line.job == job][-count:]
 
     def close(self, experiment: int) -> None:
         """Forget an experiment whose log is complete."""
@@ -114,18 +104,17 @@ class _File:
     def __init__(self, path: Path) -> None:
         self.cursors: dict[tuple[JobName, int], LogCursor] = {}
         self.unfinished: dict[tuple[JobName, int], int] = {}
+        self.finished: set[tuple[JobName, int]] = set()
         self._lock = threading.Lock()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._recover(path)
 
     def append(self, key: JobKey, frames: list[Frame]) -> None:
-        head = f"{key.job} {key.attempt} ".encode()
-        view = memoryview(b"".join(_record(frame, head) for frame in frames))
+        view = memoryview(records(key, frames))
         with self._lock:
             while view:
                 view = view[os.write(self._file, view) :]
-            for frame in frames:
-                self._note((key.job, key.attempt), frame.at, frame.stream, whole=frame.data.endswith(b"\n"))
+            self._note((key.job, key.attempt), frames)
 
     def close(self) -> None:
         with self._lock:
@@ -138,90 +127,46 @@ class _File:
             for record in file:
                 if record.endswith(b"\n"):
                     whole += len(record)
-                    at, kind, job, attempt, _ = record.split(b" ", 4)
-                    owner = (JobName(job.decode()), int(attempt))
-                    stamp = "" if at == b"-" else at.decode()
-                    self._note(owner, stamp, _stream(kind), whole=kind in _WHOLE)
+                    kind, job, attempt, at, _ = record.split(b" ", 4)
+                    stamp = "" if at == NOBODY.encode() else at.decode()
+                    data = b"\n" if kind in WHOLE else b""
+                    self._note((JobName(job.decode()), int(attempt)), [Frame(stamp, stream_of(kind[0]), data)])
         os.ftruncate(self._file, whole)
 
-    def _note(self, owner: tuple[JobName, int], at: str, stream: int, *, whole: bool) -> None:
-        if whole:
-            self.unfinished.pop(owner, None)
-        else:
-            self.unfinished[owner] = stream
-        if at:
-            known = self.cursors.get(owner)
-            seen = known.seen + 1 if known is not None and known.at == at else 1
-            self.cursors[owner] = LogCursor(at, seen)
-
-
-def _record(frame: Frame, head: bytes) -> bytes:
-    """A frame as one line. A carriage return stays; the engine splits at newlines, so that none is left inside."""
-    whole = frame.data.endswith(b"\n")
-    kind = (_WHOLE if whole else _PART)[frame.stream : frame.stream + 1]
-    data = frame.data[:-1] if whole else frame.data
-    return b"".join(((frame.at or "-").encode(), b" ", kind, b" ", head, data.replace(b"\n", b" "), b"\n"))
-
-
-@dataclass(slots=True)
-class _Part:
-    """A line whose last record has not come yet: where it begins, its first timestamp, its pieces."""
-
-    start: int
-    at: bytes
-    pieces: list[bytes]
-
-
-def _lines(data: bytes, offset: int) -> tuple[list[Line], int]:
-    found: list[Line] = []
-    ends: list[int] = []
-    parts: dict[tuple[bytes, int], _Part] = {}
-    position = offset
-    for record in data.split(b"\n")[:-1]:
-        start, position = position, position + len(record) + 1
-        at, kind, job, _, text = record.split(b" ", 4)
-        if not parts and kind in _WHOLE:  # nearly always
-            found.append(Line(JobName(job.decode()), at.decode(), _WHOLE.index(kind), text, position))
-            ends.append(position)
-            continue
-        owner = (job, _stream(kind))
-        part = parts.setdefault(owner, _Part(start, at, []))
-        part.pieces.append(text)
-        if kind in _WHOLE:
-            del parts[owner]
-            found.append(_line(owner, part, _safe(parts, position)))
-            ends.append(position)
-    if parts and _safe(parts, position) <= position - LONGEST_LINE:  # one that never ends must not hold up the others
-        found += [_line(owner, part, position) for owner, part in parts.items()]
-        return found, position
-    safe = _safe(parts, position)
-    return [line for line, behind in zip(found, ends, strict=True) if behind <= safe], safe
-
-
-def _safe(parts: dict[tuple[bytes, int], _Part], position: int) -> int:
-    """Where to read on so that no piece of an unfinished line is lost."""
-    return min((part.start for part in parts.values()), default=position)
-
-
-def _line(owner: tuple[bytes, int], part: _Part, end: int) -> Line:
-    return Line(JobName(owner[0].decode()), part.at.decode(), owner[1], _joined(part.pieces), end)
-
-
-def _stream(kind: bytes) -> int:
-    return max(_WHOLE.find(kind), _PART.find(kind))
-
-
-def _joined(parts: list[bytes]) -> bytes:
-    text = b"".join(parts)
-    return text if len(text) <= LONGEST_LINE else text[:LONGEST_LINE] + _MARK
-
-
-def read_all(logs: Logs, experiment: int) -> Iterator[Line]:
-    """Every complete line of a log."""
-    offset = 0
-    while True:
-        lines, end = logs.read(experiment, offset)
-        yield from lines
-        if end == offset:
+    def _note(self, owner: tuple[JobName, int], frames: list[Frame]) -> None:
+        """Where the job's log was read up to: its last timestamp, and how many frames carry it."""
+        for frame in frames[-1:]:
+            if frame.data.endswith(b"\n"):
+                self.unfinished.pop(owner, None)
+            else:
+                self.unfinished[owner] = frame.stream
+        stamped = [frame.at for frame in reversed(frames) if frame.at]
+        if not stamped:
             return
-        offset = end
+        at = stamped[0]
+        same = next((index for index, other in enumerate(stamped) if other != at), len(stamped))
+        known = self.cursors.get(owner)
+        if same == len(stamped) and known is not None and known.at == at:
+            same += known.seen
+        self.cursors[owner] = LogCursor(at, same)
+
+
+def _load(path: Path, offset: int, limit: int) -> bytes:
+    """Whole records, about `limit` bytes."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        data = file.read(limit)
+        if data and b"\n" not in data:
+            data += file.readline()
+    return data[: data.rfind(b"\n") + 1]
+
+
+def read_all(logs: Logs, experiment: int, mark: Mark = _BEGINNING) -> Iterator[Line]:
+    """Every complete line of a log behind a mark."""
+    while True:
+        blocks, end = logs.read(experiment, mark)
+        for block in blocks:
+            yield from block.lines()
+        if end == mark:
+            return
+        mark = end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 from riseml.model import Frame, JobKey, LogCursor
 from riseml.names import JobName
-from riseml.store.logs import LONGEST_LINE, Logs, read_all
+from riseml.store.blocks import LONGEST_LINE, Mark
+from riseml.store.logs import Logs, read_all
 
 KEY = JobKey(4, JobName("worker.1"), 1)
 OTHER = JobKey(4, JobName("master"), 2)
@@ -42,7 +44,7 @@ def test_a_torn_record_is_cut_off(tmp_path: Path) -> None:
     logs = Logs(tmp_path)
     logs.append(KEY, [frame(1, b"a\n")])
     with (tmp_path / "4.log").open("ab") as file:
-        file.write(b"2026-08-31T07:23:09Z 1 worker.1 1 tor")
+        file.write(b"1 worker.1 1 2026-08-31T07:23:09Z tor")
     again = Logs(tmp_path)
     assert again.cursor(KEY).at == "2026-08-31T07:23:00.1Z"
     again.append(KEY, [frame(2, b"b\n")])
@@ -78,21 +80,65 @@ def test_a_line_without_end_does_not_hold_up_the_others(tmp_path: Path) -> None:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from([KEY, OTHER]), st.binary(max_size=40), st.booleans()), max_size=30), st.data()
+    st.lists(
+        st.tuples(
+            st.sampled_from([KEY, OTHER]), st.binary(max_size=40), st.booleans(), st.sampled_from([1, 2]), st.booleans()
+        ),
+        max_size=30,
+    )
 )
-def test_reading_on_from_any_line_loses_nothing(rows: list[tuple[JobKey, bytes, bool]], data: st.DataObject) -> None:
+def test_reading_on_from_any_line_neither_loses_nor_repeats(rows: list[tuple[JobKey, bytes, bool, int, bool]]) -> None:
+    """Whatever lines in pieces there are, of whichever jobs, and wherever the reader was cut."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
         logs = Logs(Path(folder))
-        for index, (key, text, whole) in enumerate(rows):
-            logs.append(key, [frame(index, text.replace(b"\n", b"") + (b"\n" if whole else b""))])
-        logs.finish(KEY)
-        logs.finish(OTHER)
+        batches: list[tuple[JobKey, list[Frame]]] = []
+        for index, (key, text, whole, stream, alone) in enumerate(rows):
+            piece = frame(index, text.replace(b"\n", b"") + (b"\n" if whole else b""), stream)
+            if batches and batches[-1][0] == key and not alone:
+                batches[-1][1].append(piece)
+            else:
+                batches.append((key, [piece]))
+        for key, pieces in batches:
+            logs.append(key, pieces)
+        for key in (KEY, OTHER):
+            logs.append(key, [frame(99, b"the end\n", 1), frame(99, b"the end\n", 2)])
         lines = list(read_all(logs, 4))
-        if not lines:
-            return
-        chosen = data.draw(st.integers(0, len(lines) - 1))
-        rest, _ = logs.read(4, lines[chosen].end)
-        for line in lines[chosen + 1 :]:
-            assert any(line.job == other.job and other.text.endswith(line.text[-5:]) for other in rest)
+        assert len(lines) == 4 + sum(whole for _, _, whole, _, _ in rows)
+        for number, line in enumerate(lines):
+            rest = list(read_all(logs, 4, line.end))
+            assert [replace(one, end=Mark()) for one in rest] == [
+                replace(one, end=Mark()) for one in lines[number + 1 :]
+            ]
+
+
+def test_a_cursor_among_pieces_names_the_line_that_was_given_out(tmp_path: Path) -> None:
+    logs = Logs(tmp_path)
+    logs.append(KEY, [frame(1, b"a long ")])
+    logs.append(OTHER, [frame(2, b"between\n")])
+    logs.append(KEY, [frame(1, b"line\n"), frame(3, b"after\n")])
+    between, long, after = read_all(logs, 4)
+    assert (between.text, long.text, after.text) == (b"between", b"a long line", b"after")
+    assert between.end == Mark(0, 1)
+    assert list(read_all(logs, 4, between.end)) == [long, after]
+
+
+def test_many_lines_of_one_job_are_one_block(tmp_path: Path) -> None:
+    logs = Logs(tmp_path)
+    logs.append(KEY, [frame(index, b"text %d\n" % index) for index in range(50)])
+    logs.append(OTHER, [frame(60, b"other\n")])
+    logs.append(KEY, [frame(61, b"1 worker.1 1 a text that looks like a record\n")])
+    blocks, end = logs.read(4, Mark())
+    assert [block.count for block in blocks] == [50, 1, 1]
+    assert end == blocks[-1].end == Mark(logs.size(4))
+    first, rest = blocks[0].split(20)
+    assert first.lines() + rest.lines() == blocks[0].lines()
+    assert list(read_all(logs, 4, first.end))[:30] == rest.lines()
+
+
+def test_what_does_not_fit_into_one_read_is_read_all_the_same(tmp_path: Path) -> None:
+    logs = Logs(tmp_path)
+    logs.append(KEY, [frame(1, b"x" * 16384) for _ in range(40)])
+    logs.append(KEY, [frame(1, b"end\n"), frame(2, b"y" * 400_000 + b"\n"), frame(3, b"z\n")])
+    assert [len(text) for _, text in texts(logs)] == [40 * 16384 + 3, 400_000, 1]

@@ -1,0 +1,216 @@
+"""The records of a log as blocks: lines of one job that stand together are one piece of bytes, however many they are.
+
+A record is one line, `<kind> <job> <attempt> <timestamp> <data>\\n`, where `kind` is 1, 2 or 3 for stdout, stderr and
+the engine, or a, b, c when the frame's own line goes on in the next frame.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from riseml.model import Frame, JobKey
+from riseml.names import JobName
+
+WHOLE, PART = b"0123", b"0abc"
+LONGEST_LINE = 1 << 20  # bytes; what is longer is cut, with a mark
+NOBODY = "-"  # stands for the timestamp of a record that has none
+_CUT = b" [riseml: line cut at 1 MiB]"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where to read on: behind `offset`, without the first `seen` lines that end there, for they were given out.
+
+    `seen` is 0 unless a line in pieces had begun before them and goes on behind them.
+    """
+
+    offset: int = 0
+    seen: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a job's output; who reads on from `end` loses nothing and repeats nothing."""
+
+    job: JobName
+    at: str
+    stream: int
+    text: bytes
+    end: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Lines of one job and one stream that follow each other.
+
+    `data` is `<timestamp> <text>\\n` for each; their records begin at `start`, each with `head` bytes more than that.
+    Who reads on from `end` loses nothing and repeats nothing.
+    """
+
+    job: JobName
+    stream: int
+    data: bytes
+    start: int
+    head: int
+    end: Mark
+
+    @property
+    def count(self) -> int:
+        """How many lines it has; one at least."""
+        return self.data.count(b"\n")
+
+    @property
+    def first_at(self) -> str:
+        """The timestamp of its first line."""
+        return self.data[: self.data.index(b" ")].decode()
+
+    def times(self) -> Iterator[str]:
+        """The timestamp of each line."""
+        return (row.partition(b" ")[0].decode() for row in self.data.split(b"\n")[:-1])
+
+    def lines(self) -> list[Line]:
+        """Each line on its own."""
+        found: list[Line] = []
+        position = self.start
+        for row in self.data.split(b"\n")[:-1]:
+            position += self.head + len(row) + 1
+            at, _, text = row.partition(b" ")
+            found.append(Line(self.job, at.decode(), self.stream, text, Mark(position)))
+        found[-1] = replace(found[-1], end=self.end)
+        return found
+
+    def split(self, count: int) -> tuple[Block, Block]:
+        """The first `count` lines, and the others; there are more than so many."""
+        size = 0
+        for _ in range(count):
+            size = self.data.index(b"\n", size) + 1
+        middle = self.start + size + count * self.head
+        first = replace(self, data=self.data[:size], end=Mark(middle))
+        return first, replace(self, data=self.data[size:], start=middle)
+
+
+def records(key: JobKey, frames: list[Frame]) -> bytes:
+    """Frames as records. A carriage return stays; the engine splits at newlines, so that none is left inside."""
+    owner = f" {key.job} {key.attempt} ".encode()
+    whole = [WHOLE[stream : stream + 1] + owner for stream in range(len(WHOLE))]
+    pieces: list[bytes] = []
+    for frame in frames:
+        data = frame.data
+        if data.find(b"\n") == len(data) - 1 and data:  # nearly always
+            pieces += (whole[frame.stream], (frame.at or NOBODY).encode(), b" ", data)
+            continue
+        ended = data.endswith(b"\n")
+        kind = (WHOLE if ended else PART)[frame.stream : frame.stream + 1]
+        text = (data[:-1] if ended else data).replace(b"\n", b" ")
+        pieces += (kind, owner, (frame.at or NOBODY).encode(), b" ", text, b"\n")
+    return b"".join(pieces)
+
+
+def parse(data: bytes, mark: Mark) -> tuple[list[Block], Mark]:
+    """The blocks of whole records that begin at the mark's offset, and where to read on.
+
+    A line whose last record has not come yet is left for the next time, with all that comes behind its beginning.
+    """
+    found = _Found(mark.offset)
+    position = 0
+    while position < len(data):
+        head = _head(data, position)
+        kind = head[0]
+        if not found.parts and kind in WHOLE:
+            stop = _run(head).match(data, position).end()  # type: ignore[union-attr]
+            found.add_run(head, data[position:stop])
+        else:
+            stop = data.index(b"\n", position) + 1
+            found.add_record(head, data[position + len(head) : stop - 1])
+        position = stop
+    return found.give(mark.seen)
+
+
+def _head(data: bytes, position: int) -> bytes:
+    """`<kind> <job> <attempt> ` of the record that begins here."""
+    return data[position : data.index(b" ", data.index(b" ", position + 2) + 1) + 1]
+
+
+@lru_cache(maxsize=256)
+def _run(head: bytes) -> re.Pattern[bytes]:
+    """As many records with the same head as there are; possessive, since nothing could be found by going back."""
+    return re.compile(b"(?:" + re.escape(head) + rb"[^\n]*+\n)++")
+
+
+@dataclass(slots=True)
+class _Part:
+    """A line whose last record has not come yet: where it begins, its first timestamp, its pieces."""
+
+    start: int
+    at: bytes
+    pieces: list[bytes] = field(default_factory=list)
+
+
+class _Found:
+    """What has been found up to `position`."""
+
+    def __init__(self, offset: int) -> None:
+        self.position = offset
+        self.parts: dict[tuple[bytes, int], _Part] = {}
+        self._blocks: list[Block] = []
+        self._behind: list[int] = []  # where the last record of each block ends
+
+    def add_run(self, head: bytes, run: bytes) -> None:
+        """Whole lines of one job, while no line is unfinished."""
+        start = self.position
+        self.position += len(run)
+        lines = run[len(head) :].replace(b"\n" + head, b"\n")
+        job = JobName(head.split(b" ")[1].decode())
+        self._add(Block(job, WHOLE.index(head[0]), lines, start, len(head), Mark(self.position)))
+
+    def add_record(self, head: bytes, rest: bytes) -> None:
+        """A piece of a line, or a line among the pieces of another."""
+        kind, job = head[0], head.split(b" ")[1]
+        at, _, text = rest.partition(b" ")
+        owner = (job, stream_of(kind))
+        part = self.parts.setdefault(owner, _Part(self.position, at))
+        part.pieces.append(text)
+        self.position += len(head) + len(rest) + 1
+        if kind in WHOLE:
+            del self.parts[owner]
+            safe = self._safe()
+            seen = 1 + sum(behind > safe for behind in self._behind) if safe < self.position else 0
+            self._add(_joined(owner, part, Mark(safe, seen)))
+
+    def give(self, seen: int) -> tuple[list[Block], Mark]:
+        """All that can be read on from, without the first `seen` lines."""
+        safe = self._safe()
+        if self.parts and safe <= self.position - LONGEST_LINE:  # one that never ends must not hold up the others
+            for owner, part in self.parts.items():
+                self._add(_joined(owner, part, Mark(self.position)))
+            safe = self.position
+        ready = [block for block, behind in zip(self._blocks, self._behind, strict=True) if behind <= safe]
+        while ready and seen:
+            first = ready.pop(0)
+            if first.count > seen:
+                ready.insert(0, first.split(seen)[1])
+            seen = max(0, seen - first.count)
+        return ready, Mark(safe, seen)
+
+    def _add(self, block: Block) -> None:
+        self._blocks.append(block)
+        self._behind.append(self.position)
+
+    def _safe(self) -> int:
+        """Where to read on so that no piece of an unfinished line is lost."""
+        return min((part.start for part in self.parts.values()), default=self.position)
+
+
+def _joined(owner: tuple[bytes, int], part: _Part, end: Mark) -> Block:
+    text = b"".join(part.pieces)
+    if len(text) > LONGEST_LINE:
+        text = text[:LONGEST_LINE] + _CUT
+    return Block(JobName(owner[0].decode()), owner[1], part.at + b" " + text + b"\n", part.start, 0, end)
+
+
+def stream_of(kind: int) -> int:
+    """The stream of a record's kind."""
+    return max(WHOLE.find(kind), PART.find(kind))
