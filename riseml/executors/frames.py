@@ -1,17 +1,56 @@
 """The engine's log stream: eight header bytes a frame (Docker Engine API), a timestamp before each frame.
 
 A line longer than 16 KiB comes in several frames that carry the same timestamp; only its last one ends with a newline.
+The engine sends every frame as an HTTP chunk of its own, so that chunks are taken apart here, many at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import struct
+from collections.abc import Iterable
 from datetime import datetime
 
 from riseml.model import Frame, LogCursor
 
-_HEADER = 8
+_HEADER = struct.Struct(">BxxxI")  # the stream, the size of what follows
 _ENGINE_STREAM = 3
+_LONGEST_SIZE = 16  # hexadecimal digits
+
+
+class ChunkReader:
+    """A body in HTTP chunks, in whatever pieces it comes; the engine sends neither extensions nor trailers.
+
+    `complete` once its end has come: only that tells a body that ended from one that was cut.
+    """
+
+    def __init__(self) -> None:
+        self.complete = False
+        self._rest = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """The content of the chunks that are whole with `data`.
+
+        Raises:
+            ValueError: this is no chunked body.
+        """
+        buffer = self._rest + data if self._rest else data
+        pieces: list[bytes] = []
+        position, end = 0, len(buffer)
+        while not self.complete:
+            line = buffer.find(b"\r\n", position, position + _LONGEST_SIZE)
+            if line < 0:
+                if end - position >= _LONGEST_SIZE:
+                    raise ValueError("a chunk has no size")
+                break
+            size = int(buffer[position:line], 16)
+            stop = line + 2 + size
+            if stop + 2 > end:
+                break
+            pieces.append(buffer[line + 2 : stop])
+            position = stop + 2
+            self.complete = size == 0
+        self._rest = buffer[position:]
+        return b"".join(pieces)
 
 
 class FrameReader:
@@ -20,24 +59,25 @@ class FrameReader:
     def __init__(self) -> None:
         self._rest = b""
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
+    def feed(self, data: bytes) -> list[Frame]:
         """The frames that are complete with `data`."""
         buffer = self._rest + data if self._rest else data
+        frames: list[Frame] = []
         position, end = 0, len(buffer)
-        while position + _HEADER <= end:
-            size = int.from_bytes(buffer[position + 4 : position + _HEADER], "big")
-            stop = position + _HEADER + size
+        while position + _HEADER.size <= end:
+            stream, size = _HEADER.unpack_from(buffer, position)
+            start = position + _HEADER.size
+            stop = start + size
             if stop > end:
                 break
-            stream = buffer[position]
-            payload = buffer[position + _HEADER : stop]
             position = stop
-            if stream == _ENGINE_STREAM:
-                yield Frame("", stream, payload)
-                continue
-            at, _, text = payload.partition(b" ")
-            yield Frame(at.decode("ascii", "replace"), stream, text)
+            blank = buffer.find(b" ", start, stop)
+            if stream == _ENGINE_STREAM or blank < 0:
+                frames.append(Frame("", stream, buffer[start:stop]))
+            else:
+                frames.append(Frame(buffer[start:blank].decode("ascii", "replace"), stream, buffer[blank + 1 : stop]))
         self._rest = buffer[position:]
+        return frames
 
 
 class Behind:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.executors.frames import Behind, FrameReader, since
+from riseml.executors.frames import Behind, ChunkReader, FrameReader, since
 from riseml.model import Frame, LogCursor
 
 frames = st.lists(
@@ -55,3 +56,24 @@ def test_the_engines_own_words_have_no_timestamp() -> None:
     payload = b"Error grabbing logs"
     data = bytes([3, 0, 0, 0]) + len(payload).to_bytes(4, "big") + payload
     assert list(FrameReader().feed(data)) == [Frame("", 3, payload)]
+
+
+@given(st.lists(st.binary(min_size=1, max_size=300), max_size=10), st.lists(st.integers(1, 400), max_size=40))
+def test_chunks_are_whole_wherever_the_body_is_cut(written: list[bytes], cuts: list[int]) -> None:
+    data = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in written) + b"0\r\n\r\n"
+    reader = ChunkReader()
+    found = b""
+    for size in [*cuts, len(data)]:
+        assert not reader.complete or not data
+        found += reader.feed(data[:size])
+        data = data[size:]
+    assert found == b"".join(written)
+    assert reader.complete
+
+
+def test_a_body_that_was_cut_is_not_complete() -> None:
+    reader = ChunkReader()
+    assert reader.feed(b"3\r\nabc\r\n0\r\n") == b"abc"
+    assert not reader.complete
+    with pytest.raises(ValueError, match="no size"):
+        ChunkReader().feed(b"this is no chunk at all\r\n")
