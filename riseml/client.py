@@ -52,11 +52,15 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """What to read of a log. `tail`: at most so many lines of what is there; `since`: nothing older (RFC 3339)."""
+    """What to read of a log. `tail`: at most so many lines of what is there; `since`: nothing older (RFC 3339).
+
+    `batch`: lines that stand together come as one entry, which is several times quicker for everybody.
+    """
 
     follow: bool = True
     tail: int | None = None
     since: str | None = None
+    batch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +205,8 @@ class Client:
     def logs(
         self, identity: str, query: LogQuery | None = None, on_cut: Callable[[int], None] | None = None
     ) -> Iterator[wire.Entry]:
-        """The log (see `LogQuery`); when following, until its `end` entry. Heartbeats are left out.
+        """The log (see `LogQuery`); when following, until its `end` entry, which comes when nothing of the experiment
+        runs; its containers are removed meanwhile. Heartbeats are left out.
 
         A stream that is cut is taken up again where it was: nothing is lost, nothing repeated. `on_cut` hears of each
         such moment, with the number of vain tries so far; it may start the server again.
@@ -249,6 +254,8 @@ class Client:
             "cursor": cursor or None,
             "tail": None if cursor else query.tail,
             "since": query.since,
+            "batch": "true" if query.batch else None,
+            "closed": "false",
         }
         path = f"/experiments/{quote(identity, safe='')}/logs"
         with self._request("GET", path, timeout=_SILENCE, params=_given(asked)) as response:

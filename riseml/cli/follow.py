@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from riseml.cli.lines import LogText, describe_end, log_width, paint_state
@@ -38,6 +38,7 @@ def stream(
     """
     render = tools.render
     text = LogText(render.colour, log_width(experiment))
+    query = replace(query or LogQuery(), batch=not view.json)
     end: wire.EndEntry | None = None
     try:
         for entry in client.logs(experiment["id"], query, reviver(tools, client)):

@@ -44,17 +44,24 @@ class LogText:
     width: int = WIDTH
     _prefixes: dict[str, str] = field(default_factory=dict)
 
-    def lines(self, entry: wire.StateEntry | wire.LineEntry) -> Iterator[str]:
+    def lines(self, entry: wire.StateEntry | wire.LineEntry | wire.LinesEntry) -> list[str]:
         """The lines of one entry."""
         prefix = self._prefixes.get(entry["id"]) or self._new_prefix(entry["id"])
+        if entry["type"] == "lines":
+            return self._block(prefix, entry["text"])
         time = show_moment(entry["time"])
         if entry["type"] == "line":
-            yield f"{prefix}[{time}] {clean(entry['text'], colours=self.colour)}"
-            return
+            return [f"{prefix}[{time}] {clean(entry['text'], colours=self.colour)}"]
         state = entry["state"]
-        yield f"{prefix}[{time}] --> {paint_state(state, state, colour=self.colour)}"
-        for line in _explain(entry):
-            yield f"{prefix}{_INDENT}{clean(line)}"
+        first = f"{prefix}[{time}] --> {paint_state(state, state, colour=self.colour)}"
+        return [first, *(f"{prefix}{_INDENT}{clean(line)}" for line in _explain(entry))]
+
+    def _block(self, prefix: str, text: str) -> list[str]:
+        """Many lines, each `<time> <text>`."""
+        rows = (row.partition(" ") for row in text.removesuffix("\n").split("\n"))
+        if text.replace("\n", "").isprintable():  # nearly always: there is nothing to clean
+            return [f"{prefix}[{time[:19]}Z] {said}" for time, _, said in rows]
+        return [f"{prefix}[{show_moment(time)}] {clean(said, colours=self.colour)}" for time, _, said in rows]
 
     def _new_prefix(self, identity: str) -> str:
         shown = f"{clean(identity):<{self.width}} |"

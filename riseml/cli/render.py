@@ -35,9 +35,9 @@ class Render:
         return shutil.get_terminal_size().columns if self.live else None
 
     def print(self, *shown: str) -> None:
-        """Lines of the result."""
-        for line in shown:
-            self.out.write(line + "\n")
+        """Lines of the result, written at once."""
+        if shown:
+            self.out.write("\n".join(shown) + "\n")
         self.out.flush()
 
     def begin(self, shown: str) -> None:

@@ -121,7 +121,7 @@ class Actor:
         def emit(line: str) -> None:
             reach(Point.BUILDING)
             self.stores.logs.append(key, [Frame(stamp(), 1, line.encode() + b"\n")])
-            self.news.publish(experiment.id)
+            self.news.publish_lines(experiment.id)
 
         cancellation = self.orders.setdefault(action, Cancellation())
         try:

@@ -1,4 +1,9 @@
-"""Who waits for news of an experiment is woken from any thread. News carry nothing: the reader looks for itself."""
+"""Who waits for news of an experiment is woken from any thread. News say only whether more than lines is new: who reads
+looks for itself.
+
+The first news wakes at once; what follows within a moment wakes once, at its end, so that a reader of a log that grows
+without a pause looks for many lines at a time.
+"""
 
 from __future__ import annotations
 
@@ -7,36 +12,91 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_MOMENT = 0.01  # seconds
+
+
+class Bell:
+    """Wakes one reader, who alone calls `take` and `wait`; anybody rings."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._records = True
+        self._pending = False
+        self._last = 0.0
+
+    def take(self) -> bool:
+        """Before every look: true when more than lines may be new since the last one."""
+        self._event.clear()
+        with self._lock:
+            records, self._records = self._records, False
+        return records
+
+    async def wait(self, seconds: float) -> bool:
+        """Return when there is news since `take`, or false after `seconds`."""
+        try:
+            await asyncio.wait_for(self._event.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    def ring(self, *, records: bool) -> None:
+        """There is news. A reader that is about to be woken need not be told again."""
+        with self._lock:
+            self._records = self._records or records
+            if self._pending:
+                return
+            self._pending = True
+        self._loop.call_soon_threadsafe(self._schedule)
+
+    def _schedule(self) -> None:
+        wait = self._last + _MOMENT - self._loop.time()
+        if wait > 0:
+            self._loop.call_later(wait, self._wake)
+        else:
+            self._wake()
+
+    def _wake(self) -> None:
+        with self._lock:
+            self._pending = False
+        self._last = self._loop.time()
+        self._event.set()
+
 
 class News:
     """Subscriptions by experiment."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: dict[int, set[asyncio.Event]] = {}
-        self._loops: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
+        self._waiting: dict[int, set[Bell]] = {}
 
     def publish(self, experiment: int) -> None:
-        """Something of this experiment is new."""
-        with self._lock:
-            targets = [(self._loops[event], event) for event in self._waiting.get(experiment, ())]
-        for loop, event in targets:
-            loop.call_soon_threadsafe(event.set)
+        """The records of this experiment have changed."""
+        self._ring(experiment, records=True)
+
+    def publish_lines(self, experiment: int) -> None:
+        """Its log has grown."""
+        self._ring(experiment, records=False)
 
     @contextmanager
-    def subscribe(self, experiments: tuple[int, ...]) -> Iterator[asyncio.Event]:
-        """An event that is set whenever something of these experiments is new; the reader clears it before it looks."""
-        event = asyncio.Event()
+    def subscribe(self, experiments: tuple[int, ...]) -> Iterator[Bell]:
+        """A bell that rings whenever something of these experiments is new."""
+        bell = Bell()
         with self._lock:
-            self._loops[event] = asyncio.get_running_loop()
             for experiment in experiments:
-                self._waiting.setdefault(experiment, set()).add(event)
+                self._waiting.setdefault(experiment, set()).add(bell)
         try:
-            yield event
+            yield bell
         finally:
             with self._lock:
-                del self._loops[event]
                 for experiment in experiments:
-                    self._waiting[experiment].discard(event)
+                    self._waiting[experiment].discard(bell)
                     if not self._waiting[experiment]:
                         del self._waiting[experiment]
+
+    def _ring(self, experiment: int, *, records: bool) -> None:
+        with self._lock:
+            bells = list(self._waiting.get(experiment, ()))
+        for bell in bells:
+            bell.ring(records=records)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import Executor
@@ -19,6 +20,8 @@ from riseml.server.wake import Wake
 from riseml.store.logs import Logs
 
 _AGAIN = (0.05, 0.2, 1.0, 5.0)  # seconds between attempts at a stream that breaks
+_BREATH = 0.002  # seconds; of a job that prints without a pause, what comes in them is stored as one piece
+_OFTEN = 0.005
 
 log = logging.getLogger(__name__)
 
@@ -88,10 +91,15 @@ class _Follower(threading.Thread):
                 self.ended.wait(_AGAIN[min(failures, len(_AGAIN) - 1)])
 
     def _read(self, *, follow: bool) -> None:
+        last = 0.0
         for frames in self._executor.read_log(self._key, self._logs.cursor(self._key), follow=follow):
             reach(Point.LOG_READ)
             self._logs.append(self._key, frames)
-            self._news.publish(self._key.experiment)
+            self._news.publish_lines(self._key.experiment)
+            now = time.monotonic()
+            if follow and now < last + _OFTEN:
+                self.ended.wait(_BREATH)
+            last = now
 
     def _finish(self) -> None:
         self._logs.finish(self._key)

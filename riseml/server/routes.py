@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Path, Query, Request, Response
+from fastapi import APIRouter, Body, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from riseml import wire
@@ -69,6 +69,18 @@ class Services:
     pid: int
     started_at: datetime
     stop: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _LogsAsked:
+    """The query of a log."""
+
+    follow: bool = True
+    cursor: Annotated[str, Query(max_length=64_000)] = ""
+    tail: Annotated[int | None, Query(ge=0, le=_MOST_TAIL)] = None
+    since: datetime | None = None
+    batch: bool = False
+    closed: bool = True
 
 
 def make_router(services: Services) -> APIRouter:
@@ -180,16 +192,15 @@ def _add_experiment_routes(router: APIRouter, services: Services) -> None:
     @router.get("/experiments/{name}/logs", response_class=StreamingResponse, responses=_NDJSON)
     def read_logs(
         name: Name,
-        follow: bool = True,  # noqa: FBT001, FBT002  # a query parameter is named by its caller
-        cursor: Annotated[str, Query(max_length=64_000)] = "",
-        tail: Annotated[int | None, Query(ge=0, le=_MOST_TAIL)] = None,
-        since: datetime | None = None,
+        asked: Annotated[_LogsAsked, Depends()],
     ) -> StreamingResponse:
         wanted = parse_id(name)
-        _check_moment(since)
+        _check_moment(asked.since)
         ids = tuple(detail.experiment.id for detail in _find(wanted, services))
-        positions = stream.parse_cursor(cursor, len(ids))
-        request = stream.Request(wanted, ids, follow, positions, tail, since)
+        positions = stream.parse_cursor(asked.cursor, len(ids))
+        request = stream.Request(
+            wanted, ids, asked.follow, positions, asked.tail, asked.since, asked.batch, asked.closed
+        )
         entries = stream.stream(request, services.stores, services.parts.news)
         return StreamingResponse(entries, media_type="application/x-ndjson")
 

@@ -1,6 +1,7 @@
 """The merged stream of an experiment: its changes of state and every job's lines, from a cursor on.
 
-A cursor is `<event id>.<log offset>` for each experiment of the stream, joined by commas: what it names has been sent.
+A cursor is `<event id>.<log offset>[.<lines behind it>]` for each experiment of the stream, joined by commas: what it
+names has been sent. Lines stay together as the log has them, unless the reader wants each of them alone.
 """
 
 from __future__ import annotations
@@ -9,25 +10,26 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
 from riseml import wire
 from riseml.control.rollup import cause_of, roll_up_set
 from riseml.errors import UsageError
-from riseml.model import Experiment
+from riseml.model import Experiment, Job, JobKey
 from riseml.names import CanonicalId, JobName, experiment_name
 from riseml.server.act import Stores
 from riseml.server.news import News
-from riseml.server.views import exit_code_of, show_time
-from riseml.states import SENTENCES
+from riseml.server.views import exit_code_of
+from riseml.states import SENTENCES, TERMINAL, Part, State
+from riseml.store.blocks import Block, Line, Mark
 from riseml.store.experiments import Event
-from riseml.store.logs import Line
 
 _MOST_EVENTS = 2**31  # what every store can count
 _MOST_BYTES = 2**43  # what every file system can seek
 _HEARTBEAT = 15.0  # seconds
+_TO_JSON = json.JSONEncoder(ensure_ascii=False).encode
 _STREAMS: dict[int, Literal["stdout", "stderr", "engine"]] = {1: "stdout", 2: "stderr", 3: "engine"}
 
 
@@ -37,11 +39,28 @@ class Position:
 
     event: int = 0
     offset: int = 0
+    seen: int = 0
+
+    @property
+    def mark(self) -> Mark:
+        """Where its log is read on."""
+        return Mark(self.offset, self.seen)
+
+    def at(self, mark: Mark) -> Position:
+        """The same with its log read up to `mark`."""
+        return Position(self.event, mark.offset, mark.seen)
+
+    def __str__(self) -> str:
+        return f"{self.event}.{self.offset}.{self.seen}" if self.seen else f"{self.event}.{self.offset}"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What somebody wants to read. `tail`: at most so many lines of what is there already; `since`: nothing older."""
+    """What somebody wants to read. `tail`: at most so many lines of what is there already; `since`: nothing older.
+
+    `batch`: lines that stand together may come in one entry. `closed`: the end comes once nothing of it is left;
+    without, once nothing of it runs and all has been said, while its containers are still being removed.
+    """
 
     wanted: CanonicalId
     experiments: tuple[int, ...]
@@ -49,6 +68,8 @@ class Request:
     positions: tuple[Position, ...]
     tail: int | None = None
     since: datetime | None = None
+    batch: bool = False
+    closed: bool = True
 
 
 def parse_cursor(text: str, count: int) -> tuple[Position, ...]:
@@ -63,7 +84,8 @@ def parse_cursor(text: str, count: int) -> tuple[Position, ...]:
         positions = tuple(Position(*map(int, part.split("."))) for part in text.split(","))
     except (ValueError, TypeError):
         positions = ()
-    sound = all(0 <= one.event < _MOST_EVENTS and 0 <= one.offset < _MOST_BYTES for one in positions)
+    bounds = (_MOST_EVENTS, _MOST_BYTES, _MOST_BYTES)
+    sound = all(0 <= part < most for one in positions for part, most in zip(astuple(one), bounds, strict=True))
     if len(positions) != count or not sound:
         raise UsageError(f"{text[:80]!r} is no cursor of this log", "leave it out to read from the beginning")
     return positions
@@ -72,21 +94,20 @@ def parse_cursor(text: str, count: int) -> tuple[Position, ...]:
 async def stream(request: Request, stores: Stores, news: News) -> AsyncIterator[bytes]:
     """NDJSON of `wire.Entry`: what is there, then what comes, then one `end` when everything has come."""
     reader = _Reader(request, stores)
-    with news.subscribe(request.experiments) as fresh:
+    with news.subscribe(request.experiments) as bell:
         for entry in await asyncio.to_thread(_last, reader, request.tail):
             yield _encode(entry)
         while not reader.complete:
-            fresh.clear()
+            if bell.take():
+                reader.forget()
             entries = await asyncio.to_thread(reader.read)
             if entries:
                 yield b"".join(map(_encode, entries))
             elif reader.idle and not request.follow:
                 return
-            elif reader.idle and not reader.complete:
-                try:
-                    await asyncio.wait_for(fresh.wait(), _HEARTBEAT)
-                except TimeoutError:
-                    yield _encode({"type": "ping", "cursor": reader.cursor()})
+            elif reader.idle and not reader.complete and not await bell.wait(_HEARTBEAT):
+                reader.forget()  # whatever was missed
+                yield _encode({"type": "ping", "cursor": reader.cursor()})
     yield _encode(reader.end())
 
 
@@ -101,27 +122,40 @@ class _Reader:
         self.idle = False
         self._request = request
         self._stores = stores
-        self._since = show_time(request.since) or ""
+        # without its Z, so that it is not behind the fractions of its own second
+        self._since = "" if request.since is None else _moment(request.since)[:-1]
         self._positions = list(request.positions)
+        self._fresh = False
         self._experiments: list[Experiment] = []
+        self._events: list[deque[Event]] = []  # those that have not been sent
+
+    def forget(self) -> None:
+        """Something may have changed beside the logs."""
+        self._fresh = False
 
     def read(self) -> list[wire.Entry]:
         """The next entries; of each experiment in the order of their times, as far as they are there."""
-        # the records come first: what closed an experiment was written before
-        self._experiments = [
-            self._stores.experiments.get(identity).experiment for identity in self._request.experiments
-        ]
+        if not self._fresh:
+            # the records come first: what closed an experiment was written before
+            experiments = self._stores.experiments
+            self._experiments = [experiments.get(identity).experiment for identity in self._request.experiments]
+            self._events = [
+                deque(experiments.read_events(identity, position.event))
+                for identity, position in zip(self._request.experiments, self._positions, strict=True)
+            ]
+            self._fresh = True
+        over = all(self._is_over(experiment) for experiment in self._experiments)
         before = list(self._positions)
         entries = [
             entry for index, experiment in enumerate(self._experiments) for entry in self._read(index, experiment)
         ]
         self.idle = before == self._positions
-        self.complete = self.idle and all(experiment.closed for experiment in self._experiments)
+        self.complete = self.idle and over
         return entries
 
     def cursor(self) -> str:
         """What has been read."""
-        return ",".join(f"{position.event}.{position.offset}" for position in self._positions)
+        return ",".join(map(str, self._positions))
 
     def end(self) -> wire.EndEntry:
         """The last entry."""
@@ -143,25 +177,53 @@ class _Reader:
     def _read(self, index: int, experiment: Experiment) -> Iterator[wire.Entry]:
         """Two sources merged by time, each in its own order, so that a cursor can name what was sent of both."""
         position = self._positions[index]
-        events = deque(self._stores.experiments.read_events(experiment.id, position.event))
-        found, offset = self._stores.logs.read(experiment.id, position.offset)
-        lines = deque(found)
-        while events or lines:
-            if events and (not lines or _moment(events[0].at) <= lines[0].at):
+        events = self._events[index]
+        found, end = self._stores.logs.read(experiment.id, position.mark)
+        blocks = deque(found)
+        while events or blocks:
+            if events and (not blocks or _moment(events[0].at) <= blocks[0].first_at):
                 event = events.popleft()
-                position = replace(position, event=event.id)
-                entry: wire.StateEntry | wire.LineEntry = _state_entry(experiment, event)
-                wanted = self._wants(event.job)
-            else:
-                line = lines.popleft()
-                position = replace(position, offset=line.end)
-                entry = _line_entry(experiment, line)
-                wanted = self._request.wanted.names(line.job)
-            self._positions[index] = position
-            if wanted and entry["time"] >= self._since:
-                entry["cursor"] = self.cursor()
-                yield entry
-        self._positions[index] = replace(position, offset=offset)
+                self._positions[index] = position = replace(position, event=event.id)
+                if self._wants(event.job) and _moment(event.at) >= self._since:
+                    yield _state_entry(experiment, event, self.cursor())
+                continue
+            block = blocks.popleft()
+            if events:
+                block, *rest = _split_at(block, _moment(events[0].at))
+                blocks.extendleft(rest)
+            if self._request.wanted.names(block.job):
+                yield from self._show(index, experiment, block)
+            self._positions[index] = position = position.at(block.end)
+        self._positions[index] = position.at(end)
+
+    def _show(self, index: int, experiment: Experiment, block: Block) -> Iterator[wire.LineEntry | wire.LinesEntry]:
+        """Lines as they were asked for: together, or each with its own cursor."""
+        position = self._positions[index]
+        if self._request.batch and not self._since:
+            self._positions[index] = position.at(block.end)
+            yield _lines_entry(experiment, block, self.cursor())
+            return
+        for line in block.lines():
+            self._positions[index] = position.at(line.end)
+            if line.at >= self._since:
+                yield _line_entry(experiment, line, self.cursor())
+
+    def _is_over(self, experiment: Experiment) -> bool:
+        """True when nothing more will come: asked before the log is read."""
+        if experiment.closed or self._request.closed or experiment.state not in TERMINAL:
+            return experiment.closed
+        return all(
+            job.state is State.FINISHED if job.part is Part.PREPARES else self._is_said(experiment, job)
+            for job in experiment.jobs
+        )
+
+    def _is_said(self, experiment: Experiment, job: Job) -> bool:
+        """The job ran, and the logs of all its attempts are complete, which they are only when it has ended."""
+        logs = self._stores.logs
+        attempts = range(1, job.attempt + 1)
+        return job.started_at is not None and all(
+            logs.is_finished(JobKey(experiment.id, job.name, attempt)) for attempt in attempts
+        )
 
     def _wants(self, job: JobName | None) -> bool:
         return self._request.wanted.job is None if job is None else self._request.wanted.names(job)
@@ -174,16 +236,35 @@ def _last(reader: _Reader, tail: int | None) -> list[wire.Entry]:
     while tail is not None and not reader.idle:
         for entry in reader.read():
             kept.append(entry)
-            lines += entry["type"] == "line"
+            lines += _count(entry)
             while lines > tail:
-                lines -= kept.popleft()["type"] == "line"
+                first = kept.popleft()
+                lines -= _count(first)
+                if first["type"] == "lines" and lines < tail:
+                    kept.appendleft({**first, "text": _last_rows(first["text"], tail - lines)})
+                    lines = tail
     return list(kept)
 
 
-def _state_entry(experiment: Experiment, event: Event) -> wire.StateEntry:
+def _count(entry: wire.Entry) -> int:
+    """How many lines of output it has."""
+    return entry["text"].count("\n") if entry["type"] == "lines" else int(entry["type"] == "line")
+
+
+def _last_rows(text: str, count: int) -> str:
+    return "\n".join(text.split("\n")[-count - 1 :])
+
+
+def _split_at(block: Block, moment: str) -> tuple[Block, ...]:
+    """Its lines before a moment, and the others, if there are any; the first one counts as before it."""
+    before = next((number for number, at in enumerate(block.times()) if number and at >= moment), 0)
+    return block.split(before) if before else (block,)
+
+
+def _state_entry(experiment: Experiment, event: Event, cursor: str) -> wire.StateEntry:
     return {
         "type": "state",
-        "cursor": "",
+        "cursor": cursor,
         "id": _id(experiment, event.job),
         "time": _moment(event.at),
         "state": event.state.value,
@@ -194,14 +275,24 @@ def _state_entry(experiment: Experiment, event: Event) -> wire.StateEntry:
     }
 
 
-def _line_entry(experiment: Experiment, line: Line) -> wire.LineEntry:
+def _line_entry(experiment: Experiment, line: Line, cursor: str) -> wire.LineEntry:
     return {
         "type": "line",
-        "cursor": "",
+        "cursor": cursor,
         "id": _id(experiment, line.job),
         "time": line.at,
         "stream": _STREAMS.get(line.stream, "engine"),
         "text": line.text.decode("utf-8", "replace"),
+    }
+
+
+def _lines_entry(experiment: Experiment, block: Block, cursor: str) -> wire.LinesEntry:
+    return {
+        "type": "lines",
+        "cursor": cursor,
+        "id": _id(experiment, block.job),
+        "stream": _STREAMS.get(block.stream, "engine"),
+        "text": block.data.decode("utf-8", "replace"),
     }
 
 
@@ -215,4 +306,4 @@ def _moment(at: datetime) -> str:
 
 
 def _encode(entry: wire.Entry) -> bytes:
-    return json.dumps(entry, ensure_ascii=False).encode() + b"\n"
+    return _TO_JSON(entry).encode() + b"\n"

@@ -13,7 +13,8 @@ canonical.
     GET    /v1/experiments?all=&project=&limit= -> Experiments    (running ones; all: ended ones too; newest last)
     GET    /v1/experiments/{id}                -> Experiment
     POST   /v1/experiments/{id}/kill           -> Experiment
-    GET    /v1/experiments/{id}/logs?follow=&cursor=&tail=&since= -> NDJSON of Entry
+    GET    /v1/experiments/{id}/logs?follow=&cursor=&tail=&since=&batch=&closed=
+                                               -> NDJSON of Entry
     GET    /v1/experiments/{id}/samples        -> Samples
     GET    /v1/experiments/{id}/tfconfig       -> TfConfigs       (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/explain        -> Explanation     (of one experiment; a set is refused)
@@ -198,8 +199,21 @@ class LineEntry(TypedDict):
     text: str
 
 
+class LinesEntry(TypedDict):
+    """With `batch`: lines of one job that stand together, each as `<time> <text>\\n`."""
+
+    type: Literal["lines"]
+    cursor: str
+    id: str
+    stream: Literal["stdout", "stderr", "engine"]
+    text: str
+
+
 class EndEntry(TypedDict):
-    """The stream is complete: everything that will ever come has come, and nothing of the experiment runs."""
+    """The stream is complete: everything that will ever come has come, and nothing of the experiment runs.
+
+    Unless `closed=false` was asked, nothing of it is left on the hosts either.
+    """
 
     type: Literal["end"]
     cursor: str
@@ -218,7 +232,7 @@ class PingEntry(TypedDict):
     cursor: str
 
 
-Entry = StateEntry | LineEntry | EndEntry | PingEntry
+Entry = StateEntry | LineEntry | LinesEntry | EndEntry | PingEntry
 
 
 class Sample(TypedDict):

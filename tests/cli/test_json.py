@@ -14,7 +14,7 @@ from riseml import wire
 from tests.cli.conftest import Riseml
 
 PAGE = (Path(__file__).parents[2] / "docs" / "json.md").read_text()
-NOT_PRINTED = {"Submission", "Failure", "FailureBody"}
+NOT_PRINTED = {"Submission", "Failure", "FailureBody", "LinesEntry"}
 SHAPES = {name: shape for name, shape in vars(wire).items() if is_typeddict(shape) and name not in NOT_PRINTED}
 SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 

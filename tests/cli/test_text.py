@@ -217,3 +217,22 @@ def test_an_error_is_one_line_and_its_hint() -> None:
         "  and more",
         "hint: do this",
     ]
+
+
+def test_lines_that_come_together_look_as_they_would_alone() -> None:
+    said = ["plain", "", "a \x1b[31mred\x1b[0m one", "50 %\r100 %", "\u2028", "\u202e", "é", "two  blanks "]
+    moments = [f"2026-08-31T07:23:{number:02d}.5Z" for number in range(len(said))]
+    for colour in (False, True):
+        for texts in (said, ["plain", "words"]):
+            alone = [
+                {"type": "line", "id": "4.master", "time": at, "text": text}
+                for at, text in zip(moments, texts, strict=False)
+            ]
+            body = "".join(f"{entry['time']} {entry['text']}\n" for entry in alone)
+            together = LogText(colour).lines({"type": "lines", "id": "4.master", "text": body})  # type: ignore[typeddict-item]
+            text = LogText(colour)
+            assert together == [shown for entry in alone for shown in text.lines(entry)]  # type: ignore[arg-type]
+
+
+def test_whatever_has_to_be_cleaned_is_not_printable() -> None:
+    assert all(clean(chr(code)) == chr(code) for code in range(0x110000) if chr(code).isprintable())

@@ -154,17 +154,26 @@ class Console:
     def end(self, identity: str) -> dict[str, Any]:
         """Wait until nothing of an experiment is left."""
         assert self.run("logs", identity).code == 0
-        found: dict[str, Any] = self.ask("status", identity)
-        assert found["closed"]
-        return found
+
+        def look() -> dict[str, Any] | None:
+            found: dict[str, Any] = self.ask("status", identity)
+            return found if found["closed"] else None
+
+        return self.wait(f"nothing of experiment {identity} is left", look)
 
     def containers(self, *, running: bool = False) -> list[str]:
         """The names of the jobs whose containers are there."""
         return sorted(self.engine.jobs(self.server_id(), running=running))
 
     def leftovers(self) -> list[str]:
-        """Containers and networks."""
-        return [*self.containers(), *self.engine.shared(self.server_id())]
+        """Containers and networks that stay; the last ones are removed while a command ends."""
+
+        def look() -> list[str]:
+            return [*self.containers(), *self.engine.shared(self.server_id())]
+
+        with suppress(AssertionError):
+            self.wait("nothing is left", lambda: not look())
+        return look()
 
     def server_id(self) -> str:
         """The id of the server, which must have run at some time."""

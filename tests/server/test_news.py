@@ -1,0 +1,50 @@
+"""News wake their reader at once; many at a time wake it few times, and none is missed."""
+
+from __future__ import annotations
+
+import asyncio
+
+from riseml.server.news import News
+
+DEADLINE = 30.0
+
+
+def test_the_first_news_say_whether_more_than_lines_is_new() -> None:
+    async def run() -> None:
+        news = News()
+        with news.subscribe((1,)) as bell:
+            assert bell.take(), "the first look is at everything"
+            news.publish_lines(1)
+            assert await bell.wait(DEADLINE)
+            assert not bell.take()
+            news.publish(1)
+            news.publish_lines(1)
+            assert await bell.wait(DEADLINE)
+            assert bell.take()
+            news.publish(2)
+            assert not await bell.wait(0.05), "somebody else's"
+
+    asyncio.run(run())
+
+
+def test_a_flood_wakes_few_times_and_its_last_news_are_heard() -> None:
+    async def run() -> tuple[int, int]:
+        news, wakes, known, grown = News(), 0, 0, [0]
+
+        def flood() -> None:
+            for _ in range(5000):
+                grown[0] += 1
+                news.publish_lines(1)
+
+        with news.subscribe((1,)) as bell:
+            flooding = asyncio.create_task(asyncio.to_thread(flood))
+            while known < 5000:
+                assert await bell.wait(DEADLINE)
+                bell.take()
+                known, wakes = grown[0], wakes + 1
+            await flooding
+        return known, wakes
+
+    known, wakes = asyncio.run(run())
+    assert known == 5000
+    assert wakes < 1000
