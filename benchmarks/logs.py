@@ -44,10 +44,11 @@ class Reader:
 
     def read(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None, "it has a pipe"
-        looked = 0.0
+        looked, rest = 0.0, b""
         while chunk := os.read(process.stdout.fileno(), 1 << 20):
             self.chunks.append(chunk)
-            fresh = chunk.count(_MARK)
+            fresh = (rest + chunk).count(_MARK)
+            rest = (rest + chunk)[1 - len(_MARK) :]
             self.found += fresh
             if fresh:
                 self.last_at = time.time()
