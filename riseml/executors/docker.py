@@ -7,8 +7,6 @@ client lists in one call, the high-level one inspects each.
 
 from __future__ import annotations
 
-import io
-import tarfile
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -25,6 +23,7 @@ from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
 from riseml.executors import connection, images, inventory, networks, outputs, stats
 from riseml.executors.base import BuildOrder, Item, Share
+from riseml.executors.code import code_archive
 from riseml.executors.connection import Engine, check, labelled
 from riseml.executors.containers import container_name, container_request
 from riseml.executors.facts import FactsReader
@@ -247,24 +246,9 @@ def _fine(*codes: int) -> Iterator[None]:
 
 
 def _put_code(api: docker.APIClient, name: str, code: Path, owner: Owner) -> None:
-    """Copy the project into the container; the archive says whose files they are.
-
-    The working directory comes first, in an archive of its own: the engine made it, and made it for root. The SDK's own
-    call sets no deadline.
-    """
+    """Copy the project into the container. The SDK's own call sets no deadline."""
     url = f"{api.base_url}/v{api.api_version}/containers/{name}/archive"
-    with code.open("rb") as tar:
-        for place, archive in (("/", io.BytesIO(_workdir_archive(owner))), ("/code", tar)):
-            check(api.put(url, params={"path": place}, data=archive, timeout=api.timeout))
-
-
-def _workdir_archive(owner: Owner) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
-        entry = tarfile.TarInfo("code")
-        entry.type, entry.mode, entry.uid, entry.gid = tarfile.DIRTYPE, 0o755, owner.uid, owner.gid
-        tar.addfile(entry)
-    return buffer.getvalue()
+    check(api.put(url, params={"path": "/"}, data=code_archive(code, owner), timeout=api.timeout))
 
 
 def _log_chunks(api: docker.APIClient, name: str, cursor: LogCursor, *, follow: bool) -> Iterator[bytes]:
