@@ -77,7 +77,8 @@ class PoolRig(Rig):
             if not names or host.name in names
         ]
         storage = {"output": str(self.shared_folder / "output"), "data": str(self.shared_folder / "data")}
-        text = json.dumps({"hosts": rows, "storage": storage, **keys})
+        values = {"hosts": rows, "storage": storage, **keys}
+        text = json.dumps({key: value for key, value in values.items() if value is not None})
         fresh = self.home / "pool.new"
         fresh.write_text(text)
         fresh.replace(self.home / "pool.yml")

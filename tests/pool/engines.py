@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -156,15 +156,32 @@ def _make_lan(hosts: tuple[EngineHost, ...]) -> None:
 
 def _remove_lan(hosts: tuple[EngineHost, ...]) -> None:
     for direction in ("-i", "-o"):
-        subprocess.run(["iptables", "-D", "FORWARD", direction, BRIDGE, "-j", "ACCEPT"], check=False, stderr=-3)
+        subprocess.run(
+            ["iptables", "-D", "FORWARD", direction, BRIDGE, "-j", "ACCEPT"], check=False, stderr=subprocess.DEVNULL
+        )
     for host in hosts:
-        subprocess.run(["ip", "netns", "delete", host.namespace], check=False, stderr=subprocess.DEVNULL)
-    subprocess.run(["ip", "link", "delete", BRIDGE], check=False, stderr=subprocess.DEVNULL)
+        _end_strays(host)
+        _try_ip("netns", "delete", host.namespace)
+        _try_ip("link", "delete", f"rl-{host.name}")  # a namespace dies late, with the last of its processes
+    _try_ip("link", "delete", BRIDGE)
+
+
+def _end_strays(host: EngineHost) -> None:
+    """What an engine that was killed has left in its namespace, which is ours alone."""
+    found = subprocess.run(["ip", "netns", "pids", host.namespace], check=False, capture_output=True, text=True)
+    for pid in found.stdout.split():
+        with suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
 
 
 def _forget_networks(host: EngineHost) -> None:
     for folder in ("swarm", "network", "containers"):
         shutil.rmtree(host.folder / "data" / folder, ignore_errors=True)
+
+
+def _try_ip(*arguments: str) -> None:
+    """The same for what may not be there."""
+    subprocess.run(["ip", *arguments], check=False, stderr=subprocess.DEVNULL)
 
 
 def _ip(*arguments: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.pool.conftest import PoolRig
-from tests.rig import gang, single
+from tests.rig import single
 
 
 def test_joining_makes_one_swarm_and_a_second_time_changes_nothing(pool_rig: PoolRig) -> None:
@@ -55,24 +55,3 @@ def test_a_host_that_is_added_is_used(pool_rig: PoolRig) -> None:
     pool_rig.write_pool("h1", "h2", hosts={"h1": {"cpus": 0.5}})
     pool_rig.wait_state("2", "RUNNING")
     assert set(pool_rig.where().values()) == {"h1", "h2"}
-
-
-def test_a_gang_larger_than_a_host_spans_several(pool_rig: PoolRig) -> None:
-    pool_rig.post("/v1/pool/join")
-    listen = 'python3 -c \'import socket; s = socket.create_server(("", 2222)); s.accept()[0].sendall(b"hello")\''
-    script = {
-        "master": 'for name in worker-1 worker-2 ps-1; do python3 -c "import socket, sys; print(sys.argv[1], '
-        'socket.create_connection((sys.argv[1], 2222)).recv(9))" $name; done; echo done > $OUTPUT_DIR/master.txt',
-        "worker.1": listen,
-        "worker.2": listen,
-        "ps.1": f"{listen}; sleep 600",
-    }
-    pool_rig.submit(gang(script, resources={"cpus": 1, "mem": "64MiB"}))
-    pool_rig.wait_state("1", "RUNNING", "FINISHED")
-    hosts = pool_rig.where()
-    found = pool_rig.wait_closed("1")
-    assert found["state"] == "FINISHED", pool_rig.lines("1")
-    assert len(set(hosts.values())) == 2
-    assert pool_rig.lines("1.master") == [f"1.master {name} b'hello'" for name in ("worker-1", "worker-2", "ps-1")]
-    assert [path.name for path in pool_rig.shared_folder.glob("output/*/toaster/1/*.txt")] == ["master.txt"]
-    assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
