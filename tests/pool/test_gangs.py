@@ -61,7 +61,8 @@ def test_a_gang_larger_than_a_host_spans_several(pool_rig: PoolRig) -> None:
 def test_the_environment_is_brought_to_every_host_before_anything_starts(pool_rig: PoolRig) -> None:
     pool_rig.post("/v1/pool/join")
     for host in pool_rig.hosts[1:]:
-        _forget(host.api, BASE)
+        if BASE in _tags(host.api):
+            host.api.remove_image(BASE, force=True)
     script = {**SCRIPT, "master": f"cat /made; {SCRIPT['master']}"}
     config = gang(script, resources=WIDE, install=["echo made > /made"])
     pool_rig.submit(config, FILES)
@@ -70,9 +71,11 @@ def test_the_environment_is_brought_to_every_host_before_anything_starts(pool_ri
     assert pool_rig.lines("1.master") == ["1.master made", *GREETINGS]
     used = {job["host"] for job in found["jobs"]}
     assert len(used) == 2
-    assert {host.name for host in pool_rig.hosts if found["image"] in _tags(host.api)} == used
+    environments = {host.name: _environments(host.api) for host in pool_rig.hosts}
+    assert {name for name, tags in environments.items() if tags} == used
     for host in pool_rig.hosts:
-        _forget(host.api, found["image"])
+        for tag in environments[host.name]:
+            host.api.remove_image(tag, force=True)
 
 
 def test_the_hosts_own_network(pool_rig: PoolRig) -> None:
@@ -149,6 +152,5 @@ def _tags(api: docker.APIClient) -> set[str]:
     return {tag for image in api.images() for tag in image["RepoTags"] or []}
 
 
-def _forget(api: docker.APIClient, reference: str) -> None:
-    if reference in _tags(api):
-        api.remove_image(reference, force=True)
+def _environments(api: docker.APIClient) -> set[str]:
+    return {tag for tag in _tags(api) if tag.startswith("riseml/environment:")}
