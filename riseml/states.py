@@ -17,6 +17,8 @@ class State(enum.Enum):
     FAILED = "FAILED"  # ended, and not well
     FINISHED = "FINISHED"  # ended well
 
+    __hash__ = object.__hash__  # members are single: a pass of the loop hashes tens of thousands of them
+
 
 TERMINAL = frozenset({State.KILLED, State.FAILED, State.FINISHED})
 
@@ -39,6 +41,8 @@ class Part(enum.Enum):
     HELPS = "HELPS"  # may end well at any time; ending badly fails the experiment
     SERVES = "SERVES"  # never ends by itself; an exit before the verdict fails the experiment
     WATCHES = "WATCHES"  # serves people only (tensorboard): its exit is no more than a warning
+
+    __hash__ = object.__hash__
 
 
 class Network(enum.Enum):

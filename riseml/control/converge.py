@@ -30,7 +30,7 @@ def converge(world: World, seen: Observation, leftovers: Leftovers) -> Iterator[
         if experiment.state is State.PENDING:  # nothing of it is to be made yet
             continue
         yield from _converge_build(experiment, seen)
-        for action in _start_gang(experiment, seen, images):
+        for action in _start_gang(experiment, seen, images, leftovers):
             if isinstance(action, EnsureImage | ShareImage):
                 if images.moves(action) or (action.host, action.reference) in fetched:
                     continue
@@ -83,7 +83,7 @@ def _give_up(experiments: Mapping[int, Experiment], seen: Observation) -> Iterat
             yield CancelImage(action.host, action.experiment, action.reference)
 
 
-def _start_gang(experiment: Experiment, seen: Observation, images: Images) -> Iterator[Action]:
+def _start_gang(experiment: Experiment, seen: Observation, images: Images, leftovers: Leftovers) -> Iterator[Action]:
     """What a placed gang still lacks: what its jobs share and their environment, both on every host; then the jobs."""
     if experiment.placed_at is None or experiment.state in TERMINAL:
         return
@@ -93,7 +93,24 @@ def _start_gang(experiment: Experiment, seen: Observation, images: Images) -> It
     yield from networks.missing(experiment, jobs, seen)
     if not images.are_ready(experiment, jobs):
         yield from images.wanted(experiment, jobs)
-    elif networks.are_ready(experiment, jobs, seen):
+    elif networks.are_ready(experiment, jobs, seen) and not _goes_on(experiment, seen, leftovers):
         for job in jobs:
             if job.host is not None and seen.hosts[job.host].silent_since is None:
                 yield Start(job.host, key_of(experiment, job))
+
+
+def _goes_on(experiment: Experiment, seen: Observation, leftovers: Leftovers) -> bool:
+    """True while an earlier attempt runs where we can see it, or may be about to: on a host that was lost and is back,
+    say.
+    """
+    running = (
+        (host, key)
+        for host in leftovers.hosts_of(experiment.id)
+        for key, found in seen.hosts[host].containers.items()
+        if key.experiment == experiment.id and found.running
+    )
+    starting = ((action.host, action.key) for action in seen.busy if isinstance(action, Start))
+    return any(
+        key.experiment == experiment.id and record_of(experiment, key, host) is None
+        for host, key in (*running, *starting)
+    )

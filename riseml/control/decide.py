@@ -99,6 +99,8 @@ def _rewind(experiment: Experiment, now: datetime) -> Experiment:
 
 
 def _rewind_job(job: Job, now: datetime) -> Job:
+    if job.state in TERMINAL:
+        return job
     if job.ending_at is not None and job.ending_at > now:
         job = replace(job, ending_at=now)
     if job.unseen_since is not None and job.unseen_since > now:
@@ -156,7 +158,8 @@ def _look_again(before: World, after: World, seen: Observation) -> bool:
 
 def _wake_at(world: World, seen: Observation) -> datetime | None:
     """The next moment at which the passing of time alone changes something."""
-    times = [time for experiment in world.experiments for time in _deadlines(experiment, seen)]
+    active = [one for one in world.experiments if one.state not in TERMINAL and not _only_waits(one)]
+    times = [time for experiment in active for time in _deadlines(experiment, seen)]
     times += [
         host.silent_since + timedelta(seconds=seen.lost_after)
         for host in seen.hosts.values()
@@ -166,8 +169,6 @@ def _wake_at(world: World, seen: Observation) -> datetime | None:
 
 
 def _deadlines(experiment: Experiment, seen: Observation) -> Iterator[datetime]:
-    if experiment.state in TERMINAL or _only_waits(experiment):
-        return
     limit, verdict = experiment.plan.max_duration, experiment.verdict
     if limit is not None and experiment.started_at is not None:
         yield experiment.started_at + timedelta(seconds=limit)

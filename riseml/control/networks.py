@@ -68,6 +68,10 @@ class Leftovers:
         """True when something of the experiment is left on any host that is not lost."""
         return any(experiment in found for found in (self._networks, self._containers, self._out_of_reach))
 
+    def hosts_of(self, experiment: int) -> Iterable[HostName]:
+        """Where containers of the experiment are."""
+        return self._containers.get(experiment, ())
+
     def releases(self, experiments: dict[int, Experiment]) -> Iterator[Action]:
         """What to release: everything that nobody needs, the fabric's part last."""
         for owner, names in self._networks.items():

@@ -23,8 +23,9 @@ from riseml.spec.types import Resources
 from riseml.states import PLACED, Network, Part, Reason, State
 
 _LOOPBACK = "127.0.0.1"
-_MOST_MISSES = 200
-"""How many different gangs behind the head a pass tries in vain before it leaves the rest for later."""
+_MOST_LOOKS = 2000
+_MOST_MISSES = 100
+"""How many gangs behind the head a pass looks at, and how many different ones it tries in vain; the rest waits."""
 
 
 def place(world: World, seen: Observation, held: frozenset[int] = frozenset()) -> World:
@@ -63,6 +64,7 @@ class Desk:
         self._reserve: Reserve | None = None
         self._spare: dict[HostName, Free] = {}
         self._gangs: dict[tuple[Resources, ...], Gang] = {}
+        self._looks = 0
         self._missed: set[tuple[Resources, ...]] = set()
         self._subnets: Subnets | None = None
         self._ports: Ports | None = None
@@ -97,10 +99,14 @@ class Desk:
         """What an experiment of the queue may take: all that is free, or what the head has no use for."""
         if self._reserve is None or experiment is self.head:
             return self.room
+        kinds = self.gang_of(experiment).kinds
+        spare: dict[HostName, Free] = {}
         for name, free in self.room.items():
-            if name not in self._spare:
-                self._spare[name] = self._reserve.spare(name, free)
-        return self._spare
+            if any(free.holds(kind.need) for kind in kinds):  # of the others nothing would be taken anyway
+                if name not in self._spare:
+                    self._spare[name] = self._reserve.spare(name, free)
+                spare[name] = self._spare[name]
+        return spare
 
     def could_hold(self, experiment: Experiment) -> bool:
         """Whether the pool could hold the gang if nothing ran, and if every silent host that is not lost came back."""
@@ -126,11 +132,17 @@ class Desk:
         return self._gangs[needs]
 
     def _try(self, waiting: Experiment) -> Experiment | None:
+        if self.head is not None:
+            self._looks += 1
+            if self._looks > _MOST_LOOKS or len(self._missed) > _MOST_MISSES:
+                return None
         needs = _needs(waiting)
-        if needs in self._missed or (self.head is not None and len(self._missed) >= _MOST_MISSES):
+        if needs in self._missed:
             return None
-        gang, room = self._gang(needs), self.free_for(waiting)
-        hosts = None if gang.starved(room) else fit(gang, room, self.sites)
+        gang = self._gang(needs)
+        hosts = None if gang.starved(self.room) else fit(gang, self.room, self.sites)
+        if hosts is not None and self._reserve is not None:
+            hosts = fit(gang, self.free_for(waiting), self.sites)
         if hosts is None:
             self._missed.add(needs)
             return None
@@ -149,12 +161,12 @@ class Desk:
                 free.mem - job.resources.mem,
                 tuple(gpu for gpu in free.gpus if gpu not in job.gpus),
             )
+            self.held.setdefault(job.host, []).append(job)
             if job.host in self._spare:
                 spare = self._spare[job.host]
-                left = spare.less(job.resources)
-                self._spare[job.host] = replace(left, gpus=self.room[job.host].gpus[: len(left.gpus)])
-            else:
-                self.held.setdefault(job.host, []).append(job)
+                left = len(spare.gpus) - job.resources.gpus
+                gpus = self.room[job.host].gpus[:left]
+                self._spare[job.host] = Free(spare.cpus - job.resources.cpus, spare.mem - job.resources.mem, gpus)
 
     def look(self) -> Observation:
         """What this pass saw."""

@@ -8,7 +8,7 @@ nobody is overtaken for ever. Whoever has been told to be next stays next.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from riseml.model import Experiment
@@ -61,22 +61,19 @@ Rank = tuple[int, bool, int, int]
 
 
 def _rank(experiments: Iterable[Experiment]) -> Iterator[tuple[Rank, Experiment]]:
-    older: dict[str, Counter[int]] = {}  # by user and priority
+    older: dict[str, dict[int, int]] = {}  # how many, by user and priority
     members: Counter[int] = Counter()
     for experiment in experiments:  # oldest first
         if experiment.state in TERMINAL:
             continue
-        user, priority = experiment.owner.user, experiment.plan.priority
-        counts = older.setdefault(user, Counter())
+        priority = experiment.plan.priority
+        counts = older.setdefault(experiment.owner.user, {})
         if waits(experiment):
-            yield (-priority, experiment.reason is not Reason.NEXT, _count(counts, priority), experiment.id), experiment
+            # only those of at least this priority: what comes behind an experiment must not make its turn worse
+            turn = sum([count for other, count in counts.items() if other >= priority])
+            yield (-priority, experiment.reason is not Reason.NEXT, turn, experiment.id), experiment
         if experiment.set_id is not None:  # of a set, only as many count as may run at the same time
             members[experiment.set_id] += 1
             if members[experiment.set_id] > experiment.concurrency:
                 continue
-        counts[priority] += 1
-
-
-def _count(counts: Mapping[int, int], priority: int) -> int:
-    """Those of at least this priority: what comes behind an experiment must not make its turn worse."""
-    return sum(count for other, count in counts.items() if other >= priority)
+        counts[priority] = counts.get(priority, 0) + 1

@@ -19,7 +19,7 @@ from riseml.model import Capacity, Job
 from riseml.names import HostName
 from riseml.spec.types import Resources
 
-_MOST_PAIRS = 1000
+_MOST_PAIRS = 200
 """Ways to grow times uses of the head: above it, the largest use is taken for all of them, which keeps more."""
 
 Amount = tuple[float, int, int]

@@ -39,14 +39,16 @@ class MemoryExecutor:
     Args:
         name: what the pool calls it.
         capacity: what it holds.
-        clock: tells the time of its containers.
+        site: its labels, addresses and swarm, and whether it takes anything new; the rest of it is not looked at.
     """
 
     contained = True
 
-    def __init__(self, name: HostName, capacity: Capacity) -> None:
+    def __init__(self, name: HostName, capacity: Capacity, site: HostSeen | None = None) -> None:
         self.name = name
         self.capacity = capacity
+        self.site = site or HostSeen(capacity)
+        self.drains = True
         self.now: datetime | None = None
         self.faults = Faults()
         self.containers: dict[JobKey, ContainerSeen] = {}
@@ -60,7 +62,8 @@ class MemoryExecutor:
 
     def observe(self, references: frozenset[str]) -> HostSeen:
         self._answer()
-        return HostSeen(
+        return replace(
+            self.site,
             capacity=self.capacity,
             containers=dict(self.containers),
             images={reference: ImageSeen(present=reference in self.images) for reference in references},
@@ -77,7 +80,7 @@ class MemoryExecutor:
     def export_image(self, reference: str) -> Iterator[bytes]:
         self._answer()
         if reference not in self.images:
-            raise EngineError(f"the image is not there: {reference}", permanent=True)
+            raise EngineError(f"the image is not there: {reference}")
         yield reference.encode()
 
     def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
@@ -152,10 +155,15 @@ class MemoryExecutor:
         yield from ()
 
     def exit(self, key: JobKey, code: int, *, oom: bool = False) -> None:
-        """The job ends by itself."""
+        """The job ends by itself; its log is drained at once, or by `drain` when `drains` is False."""
         self.containers[key] = replace(
-            self.containers[key], exit_code=code, oom=oom, finished_at=self.now, drained=True
+            self.containers[key], exit_code=code, oom=oom, finished_at=self.now, drained=self.drains
         )
+
+    def drain(self, key: JobKey) -> None:
+        """We hold the whole log of a job that has ended."""
+        found = self.containers[key]
+        self.containers[key] = replace(found, drained=found.started and not found.running)
 
     def _answer(self) -> None:
         if self.faults.silent:

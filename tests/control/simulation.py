@@ -20,6 +20,7 @@ from riseml.control.actions import (
     owner_of,
 )
 from riseml.control.decide import Decision, decide, to_save
+from riseml.control.images import references
 from riseml.control.observation import Observation
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import BuildOrder, Cancellation, Share, SubnetTaken
@@ -29,7 +30,7 @@ from riseml.names import HostName, JobName
 from riseml.planning.launch import Place, Roots, make_launch
 from riseml.planning.plan import first_jobs
 from riseml.spec.types import Limits, Resources, Retry
-from riseml.states import Part, State, Wanted
+from riseml.states import Network, Part, State, Wanted
 
 START = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 PLACE = Place("5e7a" * 8, Roots("/home/paul/output", "/home/paul/data"))
@@ -40,62 +41,113 @@ class Crash(BaseException):
     """The server dies here."""
 
 
+class Witness:
+    """Is told of everything that is saved and done, and may object."""
+
+    def saves(self, old: Experiment, new: Experiment, seen: Observation) -> None:
+        """Before a change is written down."""
+
+    def acts(self, action: Action, seen: Observation) -> None:
+        """Before an action is carried out."""
+
+
 @dataclass
 class Simulation:
-    """A store, a clock and some hosts."""
+    """A store, a clock and some hosts.
+
+    `absent` are hosts that are not in the pool at the moment. `slow`: how many of the next actions are under way until
+    `finish`. `elapsed` are the seconds that really passed, whatever was done to the clock.
+    """
 
     hosts: dict[HostName, MemoryExecutor]
     now: datetime = START
+    elapsed: float = 0.0
     stored: dict[int, Experiment] = field(default_factory=dict)
+    open: dict[int, Experiment] = field(default_factory=dict)
     history: dict[int, list[State]] = field(default_factory=dict)
     problems: dict[Action, Problem] = field(default_factory=dict)
     silent_since: dict[HostName, datetime] = field(default_factory=dict)
     seen: dict[HostName, HostSeen] = field(default_factory=dict)
+    absent: set[HostName] = field(default_factory=set)
+    busy: list[tuple[Action, Experiment | None]] = field(default_factory=list)
+    slow: int = 0
+    network: Network = Network.BRIDGE
+    shared_output: bool = True
+    witness: Witness = field(default_factory=Witness)
     decide: Callable[[World, Observation], Decision] = decide
 
     def submit(self, experiment: Experiment) -> Experiment:
         """Accept an experiment."""
-        self.stored[experiment.id] = experiment
+        self._store(experiment)
         self.history[experiment.id] = [experiment.state]
         return experiment
 
     def kill(self, identity: int) -> None:
         """Write down that somebody wants it killed."""
-        self.stored[identity] = replace(self.stored[identity], wanted=Wanted.KILL)
+        self._store(replace(self.stored[identity], wanted=Wanted.KILL))
 
     def restart(self) -> None:
         """The server died: the books are gone, the store and the hosts are not."""
         self.problems.clear()
         self.seen.clear()
         self.silent_since.clear()
+        self.busy.clear()
+        self.slow = 0
+
+    def world(self) -> World:
+        """What the store says."""
+        return World(tuple(self.open.values()))
 
     def observe(self) -> Observation:
         """What a pass would see."""
+        asked = references(self.world())
         for name, host in self.hosts.items():
+            if name in self.absent:
+                self.seen.pop(name, None)
+                self.silent_since.pop(name, None)
+                continue
             host.now = self.now
             try:
-                self.seen[name] = host.observe(frozenset({"base"}))
+                self.seen[name] = host.observe(asked)
                 self.silent_since.pop(name, None)
             except RisemlError:
                 self.silent_since.setdefault(name, self.now)
-        hosts = {name: replace(host, silent_since=self.silent_since.get(name)) for name, host in self.seen.items()}
-        return Observation(self.now, hosts, problems=dict(self.problems), lost_after=LOST_AFTER)
+        hosts = {
+            name: replace(host, silent_since=self.silent_since[name]) if name in self.silent_since else host
+            for name, host in self.seen.items()
+        }
+        return Observation(
+            self.now,
+            hosts,
+            busy=frozenset(action for action, _ in self.busy),
+            problems=dict(self.problems),
+            lost_after=LOST_AFTER,
+            network=self.network,
+            shared_output=self.shared_output,
+        )
 
-    def turn(self, crash: Callable[[str], None] = lambda point: None, seconds: float = 1.0) -> Decision:
+    def turn(self, crash: Callable[[str], None] | None = None, seconds: float = 1.0) -> Decision:
         """One pass, `seconds` after the last one; `crash` is told of every step and may raise."""
-        self.now += timedelta(seconds=seconds)
+        told = crash or (lambda _: None)
+        self.pass_time(seconds)
         seen = self.observe()
-        world = World(tuple(e for e in self.stored.values() if not e.closed))
+        world = self.world()
         decision = self.decide(world, seen)
-        crash("decided")
-        for _, experiment in to_save(world, decision.world):
-            if self.stored[experiment.id].state is not experiment.state:
-                self.history[experiment.id].append(experiment.state)
-            self.stored[experiment.id] = experiment
-            crash("saved")
+        told("decided")
+        for old, new in to_save(world, decision.world):
+            self.witness.saves(old, new, seen)
+            if old.state is not new.state:
+                self.history[new.id].append(new.state)
+            self._store(new)
+            told("saved")
         for action in decision.actions:
-            self.act(action)
-            crash("acted")
+            self.witness.acts(action, seen)
+            if self.slow:
+                self.slow -= 1
+                self.busy.append((action, self.stored.get(owner_of(action))))
+            else:
+                self.act(action, self.stored.get(owner_of(action)))
+            told("acted")
         return decision
 
     def settle(self, turns: int = 12, seconds: float = 1.0) -> None:
@@ -103,16 +155,29 @@ class Simulation:
         for _ in range(turns):
             self.turn(seconds=seconds)
 
-    def act(self, action: Action) -> None:
-        """Carry an action out, and note what went wrong."""
+    def pass_time(self, seconds: float) -> None:
+        """Let time go by, or set the clock back."""
+        self.now += timedelta(seconds=seconds)
+        self.elapsed += max(0.0, seconds)
+
+    def finish(self, count: int | None = None) -> None:
+        """So many of the actions under way end, the oldest first; all without a number."""
+        ending = self.busy[:count]
+        del self.busy[: len(ending)]
+        for action, experiment in ending:
+            self.act(action, experiment)
+
+    def act(self, action: Action, experiment: Experiment | None) -> None:
+        """Carry an action out with the record as it was when it began, and note what went wrong."""
         try:
-            self._perform(action, self.hosts[action.host])
+            if action.host not in self.absent:
+                self._perform(action, self.hosts[action.host], experiment)
             self.problems.pop(action, None)
         except RisemlError as error:
             permanent = isinstance(error, EngineError) and error.permanent
             known = self.problems.get(action)
-            since = known.since if known else self.now
-            self.problems[action] = Problem(error.message, permanent, since, 1, isinstance(error, SubnetTaken))
+            since, count = (known.since, known.count + 1) if known else (self.now, 1)
+            self.problems[action] = Problem(error.message, permanent, since, count, isinstance(error, SubnetTaken))
 
     def containers(self, identity: int) -> dict[JobName, list[JobKey]]:
         """Every container of an experiment, on all hosts."""
@@ -140,8 +205,14 @@ class Simulation:
                     host.now = self.now
                     host.exit(key, code, oom=oom)
 
-    def _perform(self, action: Action, host: MemoryExecutor) -> None:
-        experiment = self.stored.get(owner_of(action))
+    def _store(self, experiment: Experiment) -> None:
+        self.stored[experiment.id] = experiment
+        if experiment.closed:
+            self.open.pop(experiment.id, None)
+        else:
+            self.open[experiment.id] = experiment
+
+    def _perform(self, action: Action, host: MemoryExecutor, experiment: Experiment | None) -> None:
         match action:
             case EnsureImage():
                 assert experiment is not None, "only a stored experiment asks for an environment"
@@ -208,6 +279,12 @@ def make_simulation(*capacities: Capacity) -> Simulation:
     """Hosts h1, h2, ... of these sizes."""
     hosts = {HostName(f"h{n}"): MemoryExecutor(HostName(f"h{n}"), c) for n, c in enumerate(capacities, start=1)}
     return Simulation(hosts)
+
+
+def make_pool(**sites: HostSeen) -> Simulation:
+    """Hosts with these names, as they are seen when they are empty; gangs on several of them use an overlay."""
+    hosts = {HostName(name): MemoryExecutor(HostName(name), site.capacity, site) for name, site in sites.items()}
+    return Simulation(hosts, network=Network.OVERLAY)
 
 
 def job_of(simulation: Simulation, identity: int, name: str) -> Job:
