@@ -53,11 +53,14 @@ class Leftovers:
     def __init__(self, seen: Observation) -> None:
         self._networks: dict[int, list[HostName]] = {}
         self._containers: dict[int, set[HostName]] = {}
+        self._silent: dict[int, set[HostName]] = {}
         self._out_of_reach: set[int] = set()
         for name, host in sorted(seen.hosts.items()):
             if host.silent_since is not None:
                 if (seen.now - host.silent_since).total_seconds() < seen.lost_after:
                     self._out_of_reach |= {*host.networks, *(key.experiment for key in host.containers)}
+                    for key in host.containers:
+                        self._silent.setdefault(key.experiment, set()).add(name)
                 continue
             for owner in host.networks:
                 self._networks.setdefault(owner, []).append(name)
@@ -68,9 +71,10 @@ class Leftovers:
         """True when something of the experiment is left on any host that is not lost."""
         return any(experiment in found for found in (self._networks, self._containers, self._out_of_reach))
 
-    def hosts_of(self, experiment: int) -> Iterable[HostName]:
-        """Where containers of the experiment are."""
-        return self._containers.get(experiment, ())
+    def hosts_of(self, experiment: int) -> Iterator[HostName]:
+        """Where containers of the experiment are, or were when a host that is silent and not lost was last seen."""
+        yield from self._containers.get(experiment, ())
+        yield from self._silent.get(experiment, ())
 
     def releases(self, experiments: dict[int, Experiment]) -> Iterator[Action]:
         """What to release: everything that nobody needs, the fabric's part last."""

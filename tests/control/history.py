@@ -22,12 +22,15 @@ GPU = Resources(cpus=1, mem=64, gpus=1)
 NAMES = ("h1", "h2", "h3")
 SHAPES: tuple[dict[str, Resources], ...] = (
     {"train": CPU},
+    {"train": GPU},
+    {"train": GPU},
     {"train": Resources(cpus=1, mem=64, labels=(("disk", "fast"),))},
+    {"master": GPU, "ps.1": Resources(cpus=1, mem=64, labels=(("disk", "fast"),))},
     {"master": CPU, "ps.1": CPU},
     {"master": CPU, "worker.1": CPU, "worker.2": CPU, "ps.1": CPU},
     {"master": GPU, "worker.1": GPU, "ps.1": CPU},
     {"master": Resources(cpus=2, mem=64), "worker.1": Resources(cpus=2, mem=64), "ps.1": CPU},
-    {"master": GPU, "worker.1": GPU, "worker.2": GPU},
+    {"master": GPU, "worker.1": GPU, "worker.2": GPU, "worker.3": GPU},
 )
 MOST = 5
 
@@ -41,9 +44,9 @@ class History(RuleBasedStateMachine):
     @initialize(managers=st.sampled_from([1, 1, 2]), network=st.sampled_from([Network.OVERLAY] * 3 + [Network.HOST]))
     def begin(self, managers: int, network: Network) -> None:
         self.simulation = make_pool(
-            h1=HostSeen(Capacity(4, 8192, ("a", "b")), swarm="s", manager=True, address="10.0.0.1"),
+            h1=HostSeen(Capacity(4, 8192, ("a", "b", "c")), swarm="s", manager=True, address="10.0.0.1"),
             h2=HostSeen(
-                Capacity(3, 8192, ("c",)), swarm="s", manager=managers > 1, address="10.0.0.2", labels={"disk": "fast"}
+                Capacity(3, 8192, ("d",)), swarm="s", manager=managers > 1, address="10.0.0.2", labels={"disk": "fast"}
             ),
             h3=HostSeen(Capacity(3, 8192), address="10.0.0.3", labels={"disk": "fast"}),
         )
@@ -133,17 +136,26 @@ class History(RuleBasedStateMachine):
         self._note_dark(name)
         self._turn()
 
-    @rule(name=st.sampled_from(NAMES), leave=st.booleans())
-    def a_host_sleeps_through_the_end(self, name: str, leave: bool) -> None:  # noqa: FBT001  # drawn, not passed
+    @rule(
+        name=st.sampled_from(NAMES),
+        leave=st.booleans(),
+        turns=st.sampled_from([2, 3, 5]),
+        slow=st.sampled_from([0, 1, 3]),
+    )
+    def a_host_sleeps_through_the_end(self, name: str, leave: bool, turns: int, slow: int) -> None:  # noqa: FBT001
         """Everything on a host that is not there is given up; the host comes back with all of it."""
+        fresh = name not in self.laws.dark_since
         for away in (True, False):
             if leave:
                 (self.simulation.absent.add if away else self.simulation.absent.discard)(HostName(name))
             else:
                 self.simulation.hosts[HostName(name)].faults.silent = away
             self._note_dark(name)
-            for _ in range(3 if away else 1):
+            self.simulation.slow = 0 if away else slow
+            for _ in range(turns if away else 1):
                 self._turn(400.0 if away else 1.0)
+            if away and fresh:
+                self.laws.check_lost(HostName(name))
 
     @rule(name=st.sampled_from(NAMES))
     def drain_or_resume(self, name: str) -> None:
@@ -159,15 +171,16 @@ class History(RuleBasedStateMachine):
         )
         self._turn()
 
-    @rule(pick=st.integers(0, 99), killed=st.booleans())
-    def a_failure_meets_a_kill(self, pick: int, killed: bool) -> None:  # noqa: FBT001  # drawn, not passed
-        """Somebody kills what is about to be tried again."""
+    @rule(pick=st.integers(0, 99), code=st.sampled_from([0, 1, 1]), slow=st.sampled_from([0, 3, 5]))
+    def an_end_meets_a_kill(self, pick: int, code: int, slow: int) -> None:
+        """Somebody kills what is about to end well, or to be tried again."""
         running = self.simulation.running()
+        self.simulation.slow = slow
         if running:
             key = running[pick % len(running)]
-            self.simulation.exit(key.experiment, key.job, 1)
+            self.simulation.exit(key.experiment, key.job, code)
             self._turn()
-            if killed and self.simulation.stored[key.experiment].state not in TERMINAL:
+            if self.simulation.stored[key.experiment].state not in TERMINAL:
                 self._kill(key.experiment)
         self._turn()
 

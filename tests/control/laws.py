@@ -25,12 +25,13 @@ class Laws(Witness):
     """Objects to whatever breaks a law.
 
     `dark_since`: when each host that cannot be reached fell silent or left, in seconds that really passed. `killed`:
-    the attempt that was under way when somebody asked for the end.
+    the attempt that was under way when somebody asked for the end. `given_up`: what ended with its host.
     """
 
     simulation: Simulation
     dark_since: dict[HostName, float] = field(default_factory=dict)
     killed: dict[int, int] = field(default_factory=dict)
+    given_up: set[JobKey] = field(default_factory=set)
 
     def saves(self, old: Experiment, new: Experiment, seen: Observation) -> None:
         assert old.state not in TERMINAL or new.state is old.state, "2: terminal stays terminal"
@@ -45,6 +46,8 @@ class Laws(Witness):
             deciders = [job for job in gang if job.part is Part.DECIDES]
             assert deciders, "13"
             assert all(job.exit_code == 0 for job in deciders), "I9: success was seen"
+        if new.closed:
+            self._is_over(new.id, seen)
         if takes_place(old, new):
             self._place_is_allowed(new, seen)
         for before, after in zip(old.jobs, new.jobs, strict=True):
@@ -97,6 +100,21 @@ class Laws(Witness):
             jobs = self.simulation.stored[identity].jobs
             assert max(job.attempt for job in jobs) == attempt, "I10: stop wins"
 
+    def check_lost(self, name: HostName) -> None:
+        """What must hold once a host has been away for much longer than it may."""
+        for experiment in self.simulation.open.values():
+            for job in experiment.jobs:
+                assert job.host != name or job.state in TERMINAL or self._nobody_else(name), "I1: its host is lost"
+
+    def _nobody_else(self, name: HostName) -> bool:
+        return set(self.simulation.hosts) - {name} <= set(self.dark_since)
+
+    def _is_over(self, identity: int, seen: Observation) -> None:
+        for host in seen.hosts.values():
+            if host.silent_since is None:
+                assert identity not in host.networks, "closed with a network left"
+                assert not any(key.experiment == identity for key in host.containers), "closed with a container left"
+
     def _host_is_not_overfull(self, cpus: float, gpus: tuple[str, ...], jobs: list[Job]) -> None:
         assert sum(job.resources.cpus for job in jobs) <= cpus, "I12: the ledger"
         devices = [gpu for job in jobs for gpu in job.gpus]
@@ -119,9 +137,20 @@ class Laws(Witness):
     def _job_goes_on(self, before: Job, after: Job, experiment: Experiment) -> None:
         if after.attempt == before.attempt:
             assert before.state not in TERMINAL or before == after, "I8: what has ended is not changed"
+            if after.state in TERMINAL and before.host in self.dark_since and before.part is not Part.PREPARES:
+                self._was_lost(before, experiment)
         else:
+            if before.host in self.dark_since:
+                self._was_lost(before, experiment)
             assert after.attempt == before.attempt + 1
             assert experiment.id not in self.killed, "I10"
+
+    def _was_lost(self, job: Job, experiment: Experiment) -> None:
+        """The fence of what nobody saw end."""
+        if job.host is not None and job.state not in TERMINAL:
+            gone = self.simulation.elapsed - self.dark_since[job.host]
+            assert gone >= LOST_AFTER, "14: silent is not lost"
+            self.given_up.add(JobKey(experiment.id, job.name, job.attempt))
 
     def _place_is_allowed(self, new: Experiment, seen: Observation) -> None:
         gang = gang_of(new)
@@ -165,10 +194,9 @@ class Laws(Witness):
             for older, found in other.containers.items():
                 if older.experiment != key.experiment or not found.running or older.attempt >= key.attempt:
                     continue
-                if alone and older.job != key.job:
-                    continue
-                gone = self.simulation.elapsed - self.dark_since.get(name, self.simulation.elapsed)
-                assert gone >= LOST_AFTER, "14: the last attempt was seen dead, or its host is lost"
+                if not alone or older.job == key.job:
+                    lost = name in self.dark_since and older in self.given_up
+                    assert lost, "14, I7: the last attempt was seen dead, or its host was lost"
         attempts = {job.attempt for job in gang}
         begun = any(
             other.experiment == key.experiment and other.attempt in attempts

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from riseml.control import converge, decide, images, ledger, networks, place, settle, verdict
-from riseml.control.actions import Action, Prepare, Release, Start
+from riseml.control.actions import Action, Prepare, Release
 from riseml.control.explanation import Obstacle
 from riseml.model import Experiment, Job, JobKey
 from riseml.states import Part, State
@@ -158,23 +158,6 @@ def start_beside_the_last_attempt(original: Callable[..., bool]) -> Callable[...
     return lambda *_: False
 
 
-def start_elsewhere_too_early(original: Callable[..., Experiment]) -> Callable[..., Experiment]:
-    def mutant(experiment: Experiment, seen: Any) -> Experiment:
-        if experiment.verdict is None or not experiment.verdict.again:
-            return original(experiment, seen)
-        jobs = (replace(job, state=State.FAILED) if job.ending else job for job in experiment.jobs)
-        return original(replace(experiment, jobs=tuple(jobs)), seen)
-
-    return mutant
-
-
-def start_without_saving(original: Callable[..., Any]) -> Callable[..., Any]:
-    def mutant(experiment: Experiment, seen: Any) -> Any:
-        return original(experiment, seen)[:1]
-
-    return mutant
-
-
 def forget_hosts_that_left(original: Callable[..., Job]) -> Callable[..., Job]:
     return lambda job, seen: job
 
@@ -195,13 +178,6 @@ def forget_the_first_cause(original: Callable[..., Experiment]) -> Callable[...,
 def share_from_anywhere(original: Callable[..., Any]) -> Callable[..., Any]:
     def mutant(self: Any, experiment: Experiment, host: Any) -> Any:
         return next((name for name in self._seen.hosts if name != host), None)
-
-    return mutant
-
-
-def start_what_is_being_ended(original: Callable[..., Any]) -> Callable[..., Any]:
-    def mutant(*rest: Any) -> Any:
-        return (action for action in original(*rest) if not isinstance(action, Start))
 
     return mutant
 
@@ -229,10 +205,8 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "labels are passed over": ((ledger.Site, "suits", pass_over_labels),),
     "hosts need no swarm": ((ledger, "_link", spread_over_any_hosts),),
     "an attempt starts beside the last one": ((converge, "_goes_on", start_beside_the_last_attempt),),
-    "the next attempt does not wait for the last one": ((decide, "conclude", start_elsewhere_too_early),),
     "who left the pool is forgotten": ((settle, "_settle_unseen", forget_hosts_that_left),),
     "a lost builder is waited for": ((settle, "_needs_builder", wait_for_a_lost_builder),),
     "the first cause is forgotten": ((decide, "judge", forget_the_first_cause),),
     "environments come from where they are not": ((images.Images, "_source", share_from_anywhere),),
-    "a container that was made is not started": ((converge, "_converge_container", start_what_is_being_ended),),
 }
