@@ -1,0 +1,97 @@
+"""Whether a value surely keeps to a schema, in a hundredth of the time that it takes to import jsonschema.
+
+jsonschema is the authority: what is not sure here, be it wrong or only unknown, is for it to judge and to describe. So
+this may say no to what is right, and must never say yes to what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+
+Schema = Mapping[str, Any]
+Resolve = Callable[[str], Schema]
+"""The schema that a `$ref` names."""
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float, Decimal),
+    "null": (type(None),),
+}
+_SAY_NOTHING = frozenset({"$schema", "$defs", "title", "description", "examples", "default", "format"})
+_SIZES = {"Length": str, "Items": list, "Properties": dict}
+_NUMBERS = (int, float, Decimal)
+_PLAIN = frozenset({dict, list, str, bool, int, float, Decimal, type(None)})
+
+
+def surely_holds(schema: Schema, value: object, resolve: Resolve) -> bool:
+    """True when `value` breaks nothing of the schema."""
+    if not isinstance(schema, Mapping) or type(value) not in _PLAIN or _is_odd(value):
+        return False
+    return all(_holds(keyword, schema, value, resolve) for keyword in schema if keyword not in _SAY_NOTHING)
+
+
+def _holds(keyword: str, schema: Schema, value: Any, resolve: Resolve) -> bool:
+    wanted = schema[keyword]
+    match keyword:
+        case "$ref":
+            return surely_holds(resolve(wanted), value, resolve)
+        case "type":
+            names = wanted if isinstance(wanted, list) else [wanted]
+            return any(type(value) in _TYPES.get(name, ()) for name in names)
+        case "enum":
+            return any(type(value) is type(other) and value == other for other in wanted)
+        case "not":
+            return wanted.keys() == {"const"} and bool(value != wanted["const"])
+        case "properties" | "additionalProperties" | "propertyNames" | "required" | "items":
+            return _holds_inside(keyword, schema, value, resolve)
+        case "pattern":
+            return not isinstance(value, str) or re.search(wanted.replace("$", r"\Z"), value) is not None
+        case "minimum" | "maximum" | "exclusiveMinimum":
+            return type(value) not in _NUMBERS or _is_within(keyword, value, wanted)
+        case _:
+            kind = _SIZES.get(keyword[3:])
+            if kind is None or keyword[:3] not in ("min", "max"):
+                return False
+            return type(value) is not kind or _is_within(f"{keyword[:3]}imum", len(value), wanted)
+
+
+def _is_odd(value: object) -> bool:
+    """A number that cannot be compared."""
+    return isinstance(value, Decimal) and not value.is_finite()
+
+
+def _is_within(keyword: str, value: float | Decimal, bound: float) -> bool:
+    match keyword:
+        case "minimum":
+            return value >= bound
+        case "maximum":
+            return value <= bound
+        case _:
+            return value > bound
+
+
+def _holds_inside(keyword: str, schema: Schema, value: Any, resolve: Resolve) -> bool:
+    """What is said about the keys and the items of a value; of one that has none, it says nothing."""
+    wanted = schema[keyword]
+    if keyword == "items":
+        return type(value) is not list or all(surely_holds(wanted, item, resolve) for item in value)
+    if type(value) is not dict:
+        return True
+    known = schema.get("properties", {})
+    match keyword:
+        case "required":
+            return all(key in value for key in wanted)
+        case "properties":
+            return all(surely_holds(wanted[key], item, resolve) for key, item in value.items() if key in wanted)
+        case "propertyNames":
+            return all(surely_holds(wanted, key, resolve) for key in value)
+        case _:
+            others = [item for key, item in value.items() if key not in known]
+            return not others or (wanted is not False and all(surely_holds(wanted, item, resolve) for item in others))
