@@ -1,4 +1,7 @@
-"""`python -m benchmarks [--quick] [--json FILE] [BENCH ...]`: measure, print the table, keep the figures."""
+"""`python -m benchmarks [--quick] [--json FILE] [BENCH ...]`: measure, print the table, keep the figures.
+
+`python -m benchmarks --table [--json FILE]` measures nothing: it writes the kept figures into benchmarks/README.md.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from pathlib import Path
 
 from docker.errors import DockerException
 
-from benchmarks import machine, peers
+from benchmarks import machine, peers, readme
 from benchmarks.common import Bar, Context, Report, bar_lines, report_lines, say
 from benchmarks.engine import BASE, Engine
 
@@ -25,6 +28,10 @@ _DEFAULT = Path("build/benchmarks.json")
 
 def main() -> int:
     asked = _parse()
+    if asked.table:
+        readme.write(json.loads(asked.json.read_text(encoding="utf-8")))
+        print(f"written from {asked.json}: {readme.README.name}")
+        return 0
     url = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     engine = Engine(url)
     engine.image_id(BASE)  # fails at once, and says why
@@ -55,6 +62,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"of {', '.join(BENCHES)}; all without one")
     parser.add_argument("--quick", action="store_true", help="a smoke test: each once and small")
     parser.add_argument("--json", type=Path, default=_DEFAULT, help=f"where the figures go: {_DEFAULT}")
+    parser.add_argument("--table", action="store_true", help="write the figures of an earlier run into README.md")
     asked = parser.parse_args()
     if unknown := sorted(set(asked.benches) - set(BENCHES)):
         parser.error(f"there is no bench {', '.join(unknown)}")

@@ -46,6 +46,7 @@ class Measure:
         return {
             "name": self.name,
             "unit": "s" if self.unit in UNITS else self.unit,
+            "shown_in": self.unit,
             "note": self.note,
             "values": [round(value, 6) for value in self.values],
             "median": round(self.median, 6) if self.values else None,

@@ -27,8 +27,8 @@ _MARK = b" of the run: "
 _NUMBER = re.compile(rb"step (\d+) of")
 _WHY_LOST = "an Engine before 23 ends the stream of a container that has ended, also when the reader is behind"
 _CAUSE = (
-    "every line is taken apart and put together again five times in Python: the engine's frame, the store's record,"
-    " the merged stream's JSON, the reader's JSON, the line on the terminal"
+    "the engine's frames are taken apart and stored one by one in Python, and server and reader want their part of"
+    " the same cores"
 )
 
 

@@ -49,7 +49,7 @@ def run(context: Context) -> Report:
     theirs = {name: measure.median for name, measure in walls.items() if name in (COMPOSE, TORCHX)}
     report.bars = [
         at_most("a 2 s job in 4 containers: overhead", over[RISEML].median, _OVERHEAD, "s", cause),
-        ahead("a 2 s job in 4 containers: ahead of both peers", walls[RISEML].median, theirs),
+        ahead("a 2 s job in 4 containers: ahead of both peers", walls[RISEML].median, theirs, "s", cause),
     ]
     report.notes = [
         f"{name}: not measured, it cannot be had here" for name in (COMPOSE, TORCHX) if name not in contenders

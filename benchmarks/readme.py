@@ -1,0 +1,81 @@
+"""The tables of README.md, written from the figures of a run and by nobody's hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import percentile, show
+
+README = Path(__file__).with_name("README.md")
+_BEGIN, _END = "<!-- written by `python -m benchmarks --table` -->", "<!-- end of what is written -->"
+
+
+def write(found: Mapping[str, Any], page: Path = README) -> None:
+    """Put the tables of a run between the marks of the page.
+
+    Args:
+        found: what `--json` keeps.
+        page: a text that has both marks.
+
+    Raises:
+        ValueError: the marks are not there.
+    """
+    text = page.read_text(encoding="utf-8")
+    if text.count(_BEGIN) != 1 or text.count(_END) != 1:
+        raise ValueError(f"{page.name} needs the lines {_BEGIN!r} and {_END!r}, once each: put them back")
+    above, _, rest = text.partition(_BEGIN)
+    below = rest.partition(_END)[2]
+    lines = [_BEGIN, *_about(found["machine"]), *_bars(found["benches"]), *_measures(found["benches"]), "", _END]
+    page.write_text(above + "\n".join(lines) + below, encoding="utf-8")
+
+
+def _about(machine: Mapping[str, Any]) -> Iterator[str]:
+    docker = machine["docker"]
+    yield (
+        f"{machine['at'][:10]}, {machine['cpus']} cores of {machine['cpu']}, {machine['memory_mib'] // 1024} GiB,"
+        f" Docker Engine {docker['engine']} ({docker['storage']}), Linux {machine['kernel'].partition('-')[0]},"
+        f" Python {machine['python']}, riseml at {machine['commit']}; {machine['minutes']} minutes,"
+        f" load before {machine['load_before']:.1f}."
+    )
+    if machine["quick"]:
+        yield "**A smoke test (`--quick`): its figures mean little.**"
+    yield ""
+
+
+def _bars(benches: Mapping[str, Any]) -> Iterator[str]:
+    rows: list[Sequence[str]] = [("bench", "bar", "figure", "verdict")]
+    causes: list[str] = []
+    for name, bench in benches.items():
+        for bar in bench["bars"]:
+            passed = bar["verdict"] == "pass"
+            rows.append(
+                (f"`{name}`", bar["what"], bar["figure"], bar["verdict"] if passed else f"**{bar['verdict']}**")
+            )
+            if not passed:
+                causes.append(f"- `{name}`: {bar['what']}: {bar['cause'] or 'not explained yet'}")
+    yield from _markdown(rows)
+    if causes:
+        yield from ("", "Why these are missed:", "", *causes)
+    yield ""
+
+
+def _measures(benches: Mapping[str, Any]) -> Iterator[str]:
+    """Every measure that several contenders have, with its spread."""
+    rows: list[Sequence[str]] = [("bench", "measure", "contender", "median", "middle half", "ratio")]
+    for name, bench in benches.items():
+        for group, found in bench["groups"].items():
+            for position, measure in enumerate(found if len(found) > 1 else ()):
+                first = found[0]["median"]
+                ratio = measure["median"] / first if first and measure["median"] is not None else float("nan")
+                shown = [show(percentile(measure["values"], share), measure["shown_in"]) for share in (0.5, 0.25, 0.75)]
+                spread = f"{shown[1]} to {shown[2]}" if len(measure["values"]) > 1 else ""
+                head = (f"`{name}`", group) if position == 0 else ("", "")
+                rows.append((*head, measure["name"], shown[0], spread, "" if ratio != ratio else f"{ratio:.2f}"))
+    yield from _markdown(rows)
+
+
+def _markdown(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    head, *others = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]
+    yield from (head, "|" + "---|" * len(rows[0]), *others)
