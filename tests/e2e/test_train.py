@@ -131,7 +131,7 @@ def test_monitor_watches_until_the_end(console: Console, project: Project) -> No
 
 
 def test_kill_nine_of_the_server_in_the_middle_of_train(console: Console, project: Project) -> None:
-    count = 300
+    count = 700
     counter = f"i=0; while [ $i -lt {count} ]; do echo line $i; i=$((i+1)); sleep 0.01; done"
     project(gang({"master": counter, "worker.1": counter, "worker.2": "exit 0"}))
     with console.start("train") as running:
