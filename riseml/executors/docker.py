@@ -7,7 +7,6 @@ client lists in one call, the high-level one inspects each.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -26,6 +25,7 @@ from riseml.executors.base import BuildOrder, Item, Share
 from riseml.executors.code import code_archive
 from riseml.executors.connection import Engine, check, labelled
 from riseml.executors.containers import container_name, container_request
+from riseml.executors.deaths import Deaths
 from riseml.executors.facts import FactsReader
 from riseml.executors.frames import Behind, ChunkReader, FrameReader, since
 from riseml.executors.machine import list_subnets, read_gpus
@@ -63,8 +63,7 @@ class DockerExecutor:
         self._shares: dict[int, str] = {}  # of experiments whose network another host makes, or that need none
         self._seen: dict[str, ContainerSeen] = {}
         self._outages = Outages()
-        self._changed: set[str] = set()
-        self._lock = threading.Lock()
+        self._deaths = Deaths()
 
     def describe(self) -> str:
         return f"Docker {self.engine.version()}"
@@ -83,8 +82,7 @@ class DockerExecutor:
     def _observe(self, references: frozenset[str]) -> HostSeen:
         containers: dict[JobKey, ContainerSeen] = {}
         fresh: dict[str, ContainerSeen] = {}
-        with self._lock:
-            changed, self._changed = self._changed, set()
+        changed = self._deaths.take_changed()
         with self.engine.api() as api:
             rows = api.containers(all=True, filters={"label": labelled(connection.SERVER, self._server)})
             for row in rows:
@@ -149,8 +147,10 @@ class DockerExecutor:
             api.start(name)
 
     def stop(self, key: JobKey, signal: Signal) -> None:
+        name = container_name(self._server, key)
+        self._deaths.ask(name)
         with self.engine.api() as api, _fine(_MISSING, _CONFLICT):
-            api.kill(container_name(self._server, key), signal.value)
+            api.kill(name, signal.value)
 
     def remove(self, key: JobKey) -> None:
         with self.engine.api(patient=True) as api, _fine(_MISSING, _CONFLICT):
@@ -190,8 +190,7 @@ class DockerExecutor:
         filters = {"label": labelled(connection.SERVER, self._server), "event": ["die", "start", "destroy", "oom"]}
         with self.engine.stream() as api, closing(api.events(filters=filters, decode=True)) as news:
             for event in news:
-                with self._lock:
-                    self._changed.add(event["Actor"]["ID"])
+                self._deaths.note(event)
                 yield
 
     def _adopt(self, api: docker.APIClient, name: str, key: JobKey) -> bool:
@@ -214,6 +213,9 @@ class DockerExecutor:
             return known
         if known is not None and known.started and running and not asked:
             return known
+        ended = self._deaths.end(known) if known is not None and known.started else None
+        if ended is not None:
+            return self._explain(ended)
         try:
             return self._explain(_container(key, api.inspect_container(row["Id"])))
         except NotFound:
