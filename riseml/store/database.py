@@ -22,7 +22,7 @@ from riseml.faultpoints import Point, reach
 from riseml.store.claim import Claim, lock_holder, make_holder
 from riseml.store.trouble import explain
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest migration; a test holds it against the versions folder."""
 
 PATIENCE = 5.0

@@ -165,7 +165,8 @@ class Experiments:
         """A user's experiments, oldest first; `limit` keeps the newest numbers, a set counting as one."""
         condition = experiments.c.user == user
         if not ended:
-            condition = sa.and_(condition, experiments.c.ended_at.is_(None))
+            # what has not ended is not closed either, and of those there are few, however many have ended
+            condition = sa.and_(experiments.c.closed.is_(False), condition, experiments.c.ended_at.is_(None))
         if project is not None:
             condition = sa.and_(condition, experiments.c.project == project)
         with self._database.read() as connection:

@@ -95,8 +95,8 @@ experiments = Table(
     _moment("started_at"),
     _moment("ended_at"),
     UniqueConstraint("user", "number", "sub"),
-    Index("experiments_open", "closed"),
-    Index("experiments_project", "user", "project"),
+    Index("experiments_open", "closed", "user"),
+    Index("experiments_project", "user", "project", "number"),
     Index("experiments_key", "user", "key"),
 )
 

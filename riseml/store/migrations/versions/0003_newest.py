@@ -1,0 +1,16 @@
+"""A user's open experiments, and the newest ones of a project, are found without looking at all of them."""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+
+def upgrade() -> None:
+    """Put what is asked for beside it into two indices."""
+    op.drop_index("experiments_open", "experiments")
+    op.create_index("experiments_open", "experiments", ["closed", "user"])
+    op.drop_index("experiments_project", "experiments")
+    op.create_index("experiments_project", "experiments", ["user", "project", "number"])
