@@ -1,4 +1,4 @@
-.PHONY: demo test check coverage bench clean
+.PHONY: demo test check coverage bench chaos clean
 
 demo: ## the main job on this machine
 	@scripts/demo
@@ -11,6 +11,9 @@ check: ## style, types, floors: seconds
 
 bench: ## how fast it is here, beside what else there is: under 15 minutes
 	@scripts/setup && DOCKER_HOST=$$(scripts/engine/up) && export DOCKER_HOST && scripts/engine/images && .venv/bin/python -m benchmarks
+
+chaos: ## some hundred crashes and faults of every kind, and what they cost: under 20 minutes
+	@scripts/chaos
 
 coverage: ## the tests again, with what they reach
 	@scripts/test --cov --cov-report=term

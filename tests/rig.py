@@ -33,6 +33,7 @@ class Rig:
         self.home = home
         self.engine = engine
         self.environment = environment
+        self.command: tuple[str, ...] = ("-m", "riseml.server")
         self.process: subprocess.Popen[bytes] | None = None
         self.host: Host = Machine(home) if engine is None else Engine(engine)
         home.mkdir(parents=True, exist_ok=True)
@@ -53,7 +54,7 @@ class Rig:
         """Start the server and wait until it answers."""
         with (self.home / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "riseml.server"], env=self.environ(), stdout=log, stderr=log, cwd="/"
+                [sys.executable, *self.command], env=self.environ(), stdout=log, stderr=log, cwd="/"
             )
         self.wait("the server answers", self._answers)
 

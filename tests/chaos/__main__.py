@@ -1,0 +1,85 @@
+"""`make chaos`: every fault on every executor that has it, the table, the JSON; exit code 1 when something is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import traceback
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from rich.console import Console
+
+from tests.chaos.catalogue import all_faults
+from tests.chaos.ledger import Tally
+from tests.chaos.sites import Fault, Site
+from tests.chaos.table import LEAST_INJECTIONS, LEAST_KINDS, WIDTH, print_table, read_json, total, write_json
+
+RESULT = Path(__file__).parents[2] / "docs" / "chaos.json"
+_HANDS = 3  # faults at the same time
+
+
+def main() -> int:
+    """Inflict, print, judge."""
+    arguments = _parser().parse_args()
+    chosen = tuple(fault for fault in all_faults() if _is_chosen(fault, arguments.fault))
+    folder = Path(tempfile.mkdtemp(prefix="chaos-", dir="/tmp"))  # short, for the paths of sockets
+    folder.chmod(0o755)
+    found = _inflict(chosen, folder)
+    rows = {fault.name: found[fault.name] for fault in chosen}
+    print_table(rows)
+    if arguments.fault and arguments.json.exists():  # a part renews its rows
+        known = read_json(arguments.json)
+        merged = {**known, **rows}
+        rows = {fault.name: merged[fault.name] for fault in all_faults() if fault.name in merged}
+    write_json(rows, arguments.json)
+    clean = all(tally.clean for tallies in rows.values() for tally in tallies.values())
+    enough = total(rows).injected >= LEAST_INJECTIONS and len(rows) >= LEAST_KINDS
+    if clean:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        print(f"the homes of the servers are kept in {folder}", file=sys.stderr)
+    return 0 if clean and (enough or arguments.fault) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
+    parser.add_argument("fault", nargs="*", help="words of the faults that are wanted; all without any")
+    parser.add_argument("--json", type=Path, default=RESULT, help="where the result is written")
+    return parser
+
+
+def _is_chosen(fault: Fault, words: list[str]) -> bool:
+    return not words or any(word in fault.name for word in words)
+
+
+def _inflict(faults: tuple[Fault, ...], folder: Path) -> dict[str, dict[str, Tally]]:
+    """Some at a time; a line on standard error for each that is done."""
+    engine = os.environ["DOCKER_HOST"]
+    sites = {"docker": Site(folder, engine), "process": Site(folder, None)}
+    found: dict[str, dict[str, Tally]] = {fault.name: {} for fault in faults}
+    console = Console(stderr=True, width=WIDTH, highlight=False)
+    with ThreadPoolExecutor(_HANDS) as hands:
+        jobs = {hands.submit(fault.inflict, sites[where]): (fault, where) for fault in faults for where in fault.where}
+        for done, job in enumerate(as_completed(jobs), start=1):
+            fault, where = jobs[job]
+            tally = found[fault.name][where] = _outcome(job)
+            word = "right" if tally.clean else "WRONG"
+            console.print(f"{done:3}/{len(jobs)} {word} {where:7} {fault.name}", *tally.notes, sep="\n", soft_wrap=True)
+    for tallies in found.values():
+        if "process" in tallies and "docker" in tallies:
+            tallies |= {where: tallies.pop(where) for where in ("docker", "process")}
+    return found
+
+
+def _outcome(job: Future[Tally]) -> Tally:
+    """A fault that brought the test itself to an end is a wrong row, not the end of the table."""
+    error = job.exception()
+    return job.result() if error is None else Tally(notes=("".join(traceback.format_exception(error)),))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

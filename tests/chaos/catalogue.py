@@ -1,0 +1,15 @@
+"""Every fault there is."""
+
+from __future__ import annotations
+
+from tests.chaos.calls import call_faults
+from tests.chaos.crashes import crash_faults
+from tests.chaos.engines import engine_faults
+from tests.chaos.harms import host_faults
+from tests.chaos.load import load_faults
+from tests.chaos.sites import Fault
+
+
+def all_faults() -> tuple[Fault, ...]:
+    """In the order of the table."""
+    return (*crash_faults(), *call_faults(), *engine_faults(), *host_faults(), *load_faults())

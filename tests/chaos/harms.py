@@ -1,0 +1,296 @@
+"""Harm done on the host itself, behind the server's back, while jobs run."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from riseml.executors.connection import ENVIRONMENT
+from tests.chaos.calls import DOCKER, through
+from tests.chaos.ledger import Tally, judge
+from tests.chaos.patient import PatientRig
+from tests.chaos.proxy import Effect, Moment, Rule
+from tests.chaos.scenes import Scene, again, counting, good, killed, lost, solo, trio
+from tests.chaos.sites import Fault, Site
+from tests.hosts import Engine, Machine
+
+_JOBS = ("master", "worker.1", "ps.1")
+_PAUSE = 2.0  # seconds
+_HOG = "exec python3 -c 'x = bytearray(400 << 20)'"
+
+Harm = Callable[[PatientRig], None]
+
+
+def host_faults() -> list[Fault]:
+    """A row for each kind."""
+    return [
+        Fault("container removed behind our back", _removed),
+        Fault("container killed behind our back", _killed),
+        Fault("supervisor of a process killed", _supervisor_killed, ("process",)),
+        Fault("container paused, then goes on", _paused),
+        Fault("container paused and then killed by user", paused_and_killed),
+        Fault("network removed under running jobs", _network_removed, DOCKER),
+        Fault("network removed before the start", network_gone, DOCKER),
+        Fault("image deleted between build and start", _image_gone, DOCKER),
+        Fault("out of memory, each role", memory, DOCKER),
+        Fault("a job that ignores SIGTERM", _deaf),
+        Fault("disk of the output full, then free", _output_full),
+        Fault("disk of the output full from the start", output_never),
+        Fault("disk of the store full for 4 s", store_full, DOCKER),
+        Fault("clock set back and forth by an hour", clock),
+    ]
+
+
+def during(site: Site, scene: Scene, harm: Harm, injected: int = 1, **environment: str) -> Tally:
+    """One experiment; the harm is done once all its jobs run and print."""
+    with site.rig(**environment) as rig:
+        rig.start()
+        rig.submit(scene.config)
+        rig.wait("it runs", lambda: rig.state() == "RUNNING")
+        rig.wait("it prints", lambda: len(rig.lines("1", follow=False)) > 2)
+        harm(rig)
+        return judge(rig, scene, injected)
+
+
+def _removed(site: Site) -> Tally:
+    found = Tally()
+    for job in _JOBS:
+        scene = lost("VANISHED", "SIGNAL", "SERVICE_ENDED")
+        found += during(site, scene, lambda rig, job=job: rig.remove(job))  # type: ignore[misc]
+        found += during(site, again(), lambda rig, job=job: rig.remove(job))  # type: ignore[misc]
+    return found
+
+
+def _killed(site: Site) -> Tally:
+    def kill(rig: PatientRig, job: str) -> None:
+        if isinstance(rig.host, Engine):
+            rig.host.api.kill(rig.host.find(rig.server_id(), job))
+        else:
+            _main(rig, job).kill()
+
+    found = Tally()
+    for job in _JOBS:
+        found += during(site, lost("SIGNAL", "SERVICE_ENDED"), lambda rig, job=job: kill(rig, job))  # type: ignore[misc]
+        found += during(site, again(), lambda rig, job=job: kill(rig, job))  # type: ignore[misc]
+    return found
+
+
+def _supervisor_killed(site: Site) -> Tally:
+    def kill(rig: PatientRig, job: str) -> None:
+        assert isinstance(rig.host, Machine), "processes have supervisors"
+        supervisor = rig.host.supervisor(rig.host.find(job))
+        assert supervisor is not None, "the job runs"
+        supervisor.kill()
+
+    found = Tally()
+    for job in _JOBS:
+        found += during(site, lost("SIGNAL", "SERVICE_ENDED"), lambda rig, job=job: kill(rig, job))  # type: ignore[misc]
+    return found
+
+
+def _paused(site: Site) -> Tally:
+    def hold(rig: PatientRig) -> None:
+        for job in _JOBS:
+            _pause(rig, job)
+        threading.Event().wait(_PAUSE)
+        for job in _JOBS:
+            _resume(rig, job)
+
+    return during(site, good(100), hold, len(_JOBS))
+
+
+def paused_and_killed(site: Site) -> Tally:
+    """SIGTERM and SIGKILL for jobs that stand still."""
+
+    def hold(rig: PatientRig) -> None:
+        for job in _JOBS:
+            _pause(rig, job)
+        assert rig.post("/v1/experiments/1/kill").status_code == 200
+
+    return during(site, killed(), hold, len(_JOBS))
+
+
+def _pause(rig: PatientRig, job: str) -> None:
+    if isinstance(rig.host, Engine):
+        rig.host.api.pause(rig.host.find(rig.server_id(), job))
+        return
+    for process in _tree(rig, job):
+        process.suspend()
+
+
+def _resume(rig: PatientRig, job: str) -> None:
+    if isinstance(rig.host, Engine):
+        rig.host.api.unpause(rig.host.find(rig.server_id(), job))
+        return
+    for process in _tree(rig, job):
+        process.resume()
+
+
+def _main(rig: PatientRig, job: str) -> psutil.Process:
+    assert isinstance(rig.host, Machine), "a process of this machine"
+    return psutil.Process(int(str(rig.host.state(job)["main"])))
+
+
+def _tree(rig: PatientRig, job: str) -> list[psutil.Process]:
+    main = _main(rig, job)
+    return [main, *main.children(recursive=True)]
+
+
+def _network_removed(site: Site) -> Tally:
+    def remove(rig: PatientRig) -> None:
+        assert isinstance(rig.host, Engine), "an engine has networks"
+        for name in rig.networks():
+            for row in rig.host.rows(rig.server_id(), running=True):
+                rig.host.api.disconnect_container_from_network(row["Id"], name, force=True)
+            rig.host.api.remove_network(name)
+
+    return during(site, good(40), remove)
+
+
+def network_gone(site: Site) -> Tally:
+    """It is removed once it was prepared; the first start meets that."""
+
+    def harm(rig: PatientRig) -> list[Rule]:
+        def remove() -> Effect:
+            assert isinstance(rig.host, Engine), "an engine has networks"
+            for name in rig.networks():
+                rig.host.api.remove_network(name)
+            return Effect.PASS
+
+        return [Rule(r"POST .*/containers/create", Moment.BEFORE, remove)]
+
+    return through(site, good(), harm)
+
+
+def _image_gone(site: Site) -> Tally:
+    mark = uuid.uuid4().hex
+
+    def harm(rig: PatientRig) -> list[Rule]:
+        def remove() -> Effect:
+            assert isinstance(rig.host, Engine), "an engine has images"
+            for image in rig.host.api.images(filters={"label": ENVIRONMENT}):
+                history = str(rig.host.api.history(image["Id"]))
+                if mark in history:
+                    rig.host.api.remove_image(image["Id"], force=True)
+            return Effect.PASS
+
+        return [Rule(r"POST .*/containers/create", Moment.BEFORE, remove)]
+
+    return through(site, good(install=[f"echo {mark}"]), harm)
+
+
+def memory(site: Site) -> Tally:
+    """The limit of one job is passed; what is told names that job and its memory."""
+    found = Tally()
+    for job in _JOBS:
+        script = {"master": counting(10_000), "worker.1": counting(10_000), job: f"sleep 1; {_HOG}"}
+        reason = "SERVICE_ENDED" if job.startswith("ps") else "OUT_OF_MEMORY"
+        scene = Scene(trio(script, limits={"mem": "64MiB"}), "FAILED", frozenset({reason}))
+        with site.rig() as rig:
+            rig.live(scene)
+            found += judge(rig, scene, 1)
+            message = rig.experiment("1")["message"]
+            if "out of memory" not in message:
+                found += Tally(notes=(f"{job}: {message!r} does not tell of memory",))
+    return found
+
+
+def _deaf(site: Site) -> Tally:
+    scene = killed()
+    with site.rig() as rig:
+        rig.live(scene)
+        return judge(rig, scene, 1)
+
+
+def _output_full(site: Site) -> Tally:
+    """The job meets the full disk and goes on."""
+    run = 'i=0; while [ $i -lt 60 ]; do echo line 1 $i; date > "$OUTPUT_DIR/now" || true; i=$((i+1)); sleep 0.05; done'
+    with _small_disk(site, 4) as disk:
+
+        def fill(_: PatientRig) -> None:
+            with _filled(disk):
+                threading.Event().wait(_PAUSE)
+
+        return during(site, Scene(solo(run), lines={"train": 60}), fill, RISEML_OUTPUT=str(disk))
+
+
+def output_never(site: Site) -> Tally:
+    """No folder for the output: told at once, with the reason."""
+    scene = Scene(solo("true"), "FAILED", frozenset({"START_FAILED"}))
+    with _small_disk(site, 4) as disk, _filled(disk), site.rig(RISEML_OUTPUT=str(disk)) as rig:
+        rig.live(scene)
+        found = judge(rig, scene, 1)
+        message = rig.experiment("1")["message"]
+        return found if "No space left" in message else found + Tally(notes=(message,))
+
+
+def store_full(site: Site) -> Tally:
+    """Nothing can be written down for a while: neither rows nor logs."""
+    with _small_disk(site, 24) as disk:
+
+        def fill(_: PatientRig) -> None:
+            with _filled(disk):
+                threading.Event().wait(2 * _PAUSE)
+
+        small = Site(disk, site.engine)
+        output = site.folder / uuid.uuid4().hex
+        return during(small, good(100), fill, RISEML_OUTPUT=str(output))
+
+
+@contextmanager
+def _small_disk(site: Site, mebibytes: int) -> Iterator[Path]:
+    """A file system of its own."""
+    place = site.folder / f"disk-{uuid.uuid4().hex[:8]}"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m,mode=755", "chaos", place], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+@contextmanager
+def _filled(disk: Path) -> Iterator[None]:
+    """To the last byte, for as long as the block lasts."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        for size in (1 << 20, 4096, 1):
+            try:
+                while file.write(bytes(size)) == size:
+                    pass
+            except OSError as error:
+                if error.errno != 28:
+                    raise
+    try:
+        yield
+    finally:
+        ballast.unlink()
+
+
+def clock(site: Site) -> Tally:
+    """The server's clock alone; the host's goes on."""
+
+    def turn(rig: PatientRig) -> None:
+        for offset in (-3600, 3600, 0):
+            (rig.home / "clock").write_text(str(offset))
+            threading.Event().wait(1.0)
+
+    found = Tally()
+    for scene in (good(80), killed()):
+        with site.rig() as rig:
+            rig.command = ("-m", "tests.chaos.server")
+            rig.environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+            rig.start()
+            rig.submit(scene.config)
+            rig.wait("it runs", lambda rig=rig: rig.state() == "RUNNING")  # type: ignore[misc]
+            if scene.kill:
+                rig.post("/v1/experiments/1/kill")
+            turn(rig)
+            found += judge(rig, scene, 3)
+    return found

@@ -1,0 +1,77 @@
+"""Too much of everything: long logs, long lines, odd bytes, many experiments at once."""
+
+from __future__ import annotations
+
+from tests.chaos.ledger import Tally, judge
+from tests.chaos.patient import PatientRig
+from tests.chaos.scenes import Scene, counting, solo
+from tests.chaos.sites import Fault, Site
+
+FLOOD = 1_000_000  # lines
+LONG = 10_000_000  # bytes
+CROWD = 200  # experiments
+
+_MARK = "[riseml: line cut at 1 MiB]"
+
+
+def load_faults() -> list[Fault]:
+    """A row for each kind."""
+    return [
+        Fault(f"log of {FLOOD:,} lines", _flood),
+        Fault(f"log of {FLOOD:,} lines, kill -9 in it", _cut_flood),
+        Fault("one line of 10 MB", _long_line),
+        Fault("binary logs", _binary),
+        Fault(f"{CROWD} experiments at once", _crowd),
+    ]
+
+
+def _flood(site: Site) -> Tally:
+    return _pour(site, FLOOD, ())
+
+
+def _cut_flood(site: Site) -> Tally:
+    return _pour(site, FLOOD, ("P13:2", "P13:2", "P13:2"))
+
+
+def _pour(site: Site, count: int, orders: tuple[str, ...]) -> Tally:
+    scene = Scene(solo(f"seq -f 'line 1 %.0f' 0 {count - 1}"), lines={"train": count})
+    with site.rig(orders) as rig:
+        rig.live(scene)
+        return judge(rig, scene, rig.deaths if orders else 1)
+
+
+def _long_line(site: Site) -> Tally:
+    """It is cut, with a mark wherever something was left out; the lines around it are whole."""
+    run = f"echo line 1 0; head -c {LONG} /dev/zero | tr '\\0' x; echo; echo line 1 1"
+    scene = Scene(solo(run), lines={"train": 2})
+    with site.rig() as rig:
+        rig.live(scene)
+        first, *long, last = (line.partition(" ")[2] for line in rig.lines("1.train"))
+        cut = all(text.startswith("x" * (1 << 20)) and text.endswith(_MARK) for text in long)
+        found = judge(rig, scene, 1)
+        right = cut and 1 <= len(long) <= 3 and (first, last) == ("line 1 0", "line 1 1")
+        return found if right else found + Tally(notes=(f"the long line came as {list(map(len, long))} characters",))
+
+
+def _binary(site: Site) -> Tally:
+    run = "echo line 1 0; head -c 300000 /dev/urandom; echo; printf '\\0\\r\\033[2J\\377\\n'; echo line 1 1"
+    scene = Scene(solo(run), lines={"train": 2})
+    with site.rig() as rig:
+        rig.live(scene)
+        return judge(rig, scene, 1)
+
+
+def _crowd(site: Site) -> Tally:
+    with site.rig() as rig:
+        rig.start()
+        scene = Scene(solo(counting(3)), lines={"train": 3})
+        return _submit_crowd(rig, scene)
+
+
+def _submit_crowd(rig: PatientRig, scene: Scene) -> Tally:
+    submission = rig.submission(scene.config)
+    names = [rig.post("/v1/experiments", submission).json()["id"] for _ in range(CROWD)]
+    for name in names:
+        rig.persist(lambda name=name: rig.wait_closed(name))  # type: ignore[misc]
+    found = sum((judge(rig, scene, 1, name) for name in names), Tally())
+    return found if len(set(names)) == CROWD else found + Tally(notes=("some have the same name",))

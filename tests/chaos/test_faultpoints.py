@@ -1,0 +1,59 @@
+"""The places at which a server dies: off without an order, exact with one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from riseml import faultpoints
+from riseml.errors import UsageError
+from riseml.faultpoints import Point
+from tests.chaos.crashes import AROUND, SENTENCES
+
+SCRIPT = """
+from riseml.faultpoints import Point, reach
+for count in range(1, 6):
+    reach(Point.SAVED)
+    reach(Point.STARTED)
+    print(count, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("order", "reached"), [("", 5), ("P4", 0), ("P4:1", 0), ("P4:3", 2), ("saved:2", 1), ("P3", 5), ("P4:6", 5)]
+)
+def test_the_process_dies_where_it_was_told_to(order: str, reached: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env={**os.environ, faultpoints.VARIABLE: order},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout.split() == [str(count) for count in range(1, reached + 1)]
+    assert done.returncode == (0 if reached == 5 else -signal.SIGKILL)
+
+
+def test_without_an_order_nothing_is_watched() -> None:
+    assert faultpoints.arm(None) is faultpoints.arm("")
+
+
+@pytest.mark.parametrize("order", ["P99", "P4:", "P4:0", "P4:x", ":2", "P4:-1"])
+def test_an_order_that_is_none(order: str) -> None:
+    if order == "P4:":
+        assert faultpoints.arm(order) is not faultpoints.arm(None), "an empty count is the first time"
+        return
+    with pytest.raises(UsageError) as error:
+        faultpoints.arm(order)
+    assert repr(order) in error.value.message
+    assert "P16" in str(error.value.hint)
+
+
+def test_every_point_is_in_the_table() -> None:
+    assert set(SENTENCES) | set(AROUND) == set(Point)
+    assert [point.value for point in SENTENCES] == [f"P{number}" for number in range(17)]
