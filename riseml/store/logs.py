@@ -112,8 +112,13 @@ class _File:
     def append(self, key: JobKey, frames: list[Frame]) -> None:
         view = memoryview(records(key, frames))
         with self._lock:
-            while view:
-                view = view[os.write(self._file, view) :]
+            end = os.lseek(self._file, 0, os.SEEK_END)
+            try:
+                while view:
+                    view = view[os.write(self._file, view) :]
+            except OSError:  # a full disk takes the beginning of what does not fit; the same frames come again
+                os.ftruncate(self._file, end)
+                raise
             self._note((key.job, key.attempt), frames)
 
     def close(self) -> None:

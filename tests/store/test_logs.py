@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -142,3 +144,19 @@ def test_what_does_not_fit_into_one_read_is_read_all_the_same(tmp_path: Path) ->
     logs.append(KEY, [frame(1, b"x" * 16384) for _ in range(40)])
     logs.append(KEY, [frame(1, b"end\n"), frame(2, b"y" * 400_000 + b"\n"), frame(3, b"z\n")])
     assert [len(text) for _, text in texts(logs)] == [40 * 16384 + 3, 400_000, 1]
+
+
+def test_a_piece_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None:
+    """As on a full disk: its beginning is written, then the system refuses; the same frames come again."""
+    logs = Logs(tmp_path)
+    logs.append(KEY, [frame(1, b"a\n")])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (logs.size(4) + 10, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            logs.append(KEY, [frame(2, b"b\n"), frame(3, b"c\n")])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert logs.cursor(KEY).at == "2026-08-31T07:23:00.1Z"
+    logs.append(KEY, [frame(2, b"b\n"), frame(3, b"c\n")])
+    assert [text for _, text in texts(logs)] == [b"a", b"b", b"c"]
