@@ -50,6 +50,7 @@ ROUTES = [
     "GET /v1/experiments",
     "GET /v1/experiments/{name}",
     "POST /v1/experiments/{name}/kill",
+    "GET /v1/experiments/{name}/explain",
     "GET /v1/experiments/{name}/samples",
     "GET /v1/experiments/{name}/tfconfig",
     "GET /v1/experiments/{name}/logs",
