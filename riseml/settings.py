@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,9 @@ from riseml.errors import UsageError
 DEFAULT_ENGINE = "unix:///var/run/docker.sock"
 DEFAULT_LOST_AFTER = 300.0
 DEFAULT_IDLE_AFTER = 1800.0
+DEFAULT_LOG_LIMIT = 512 * 2**20
+MOST_LOG = 2 * 2**30
+"""What a limit of logs may be at most: hosts keep a little more of a job's output, and no more."""
 
 _POSTGRES = "postgresql+psycopg"
 _LONGEST_SOCKET = 100  # bytes; the kernel's limit for a unix socket path is 108
@@ -25,7 +29,7 @@ class Settings:
     `engine` is the address of the local Docker Engine; `subnets` the range that experiments' networks are taken from;
     `build_network` the network of `install` steps (an engine whose bridge reaches nothing needs `host`). `executor`
     is `docker` or `process`; None: `docker` when an engine answers. `store` is SQLAlchemy's address of a PostgreSQL,
-    which may have a password in it; None: a file in `home`.
+    which may have a password in it; None: a file in `home`. `log_limit` is how many bytes of one job's output are kept.
     """
 
     home: Path
@@ -39,6 +43,7 @@ class Settings:
     poll: float = 2.0
     executor: str | None = None
     store: str | None = field(default=None, repr=False)
+    log_limit: int = DEFAULT_LOG_LIMIT
 
     @property
     def socket(self) -> Path:
@@ -92,7 +97,31 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         idle_after=_seconds(environ, "RISEML_IDLE_AFTER", DEFAULT_IDLE_AFTER),
         executor=_executor(environ),
         store=_store(environ),
+        log_limit=_log_limit(environ),
     )
+
+
+def read_size(environ: Mapping[str, str], name: str, default: int) -> int:
+    """The bytes that a variable names: `500MB`, `4GiB`, `1.5G`.
+
+    Raises:
+        UsageError: it holds no size.
+    """
+    text = environ.get(name, "").strip()
+    if not text:
+        return default
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d+)?)\s*(?:([KMGT])(iB?|B)?|B)?", text, re.ASCII | re.IGNORECASE)
+    if found is None:
+        raise UsageError(f"{name} is {text!r}", "give a size such as 500MB or 4GiB")
+    power = "KMGT".index(found[2].upper()) + 1 if found[2] else 0
+    return int(float(found[1]) * (1024 if (found[3] or "i")[0] in "iI" else 1000) ** power)
+
+
+def _log_limit(environ: Mapping[str, str]) -> int:
+    size = read_size(environ, "RISEML_LOG_LIMIT", DEFAULT_LOG_LIMIT)
+    if not 0 < size <= MOST_LOG:
+        raise UsageError(f"RISEML_LOG_LIMIT is {environ['RISEML_LOG_LIMIT']!r}", "give a size of 1KiB to 2GiB")
+    return size
 
 
 def _store(environ: Mapping[str, str]) -> str | None:

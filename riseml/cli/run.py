@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Mapping
 from contextlib import closing
@@ -16,6 +15,7 @@ from riseml.cli.files import FileOption, JsonOption, Source, check_source, read_
 from riseml.cli.text import plural
 from riseml.cli.tools import Exit, Tools, read_pairs
 from riseml.errors import Interrupted, UsageError
+from riseml.settings import read_size
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -123,7 +123,9 @@ def _begin(tools: Tools, source: Source, submission: wire.Submission, *, json: b
     from riseml import project
 
     render = tools.render
-    snapshot = project.take_snapshot(source.project.folder, read_limit(tools.environ))
+    snapshot = project.take_snapshot(
+        source.project.folder, read_size(tools.environ, project.LIMIT_VARIABLE, project.DEFAULT_LIMIT)
+    )
     client = tools.connect_to_run()
     try:
         render.notes(filter(None, [client.server()["note"]]))
@@ -152,30 +154,14 @@ def _submit(tools: Tools, client: Client, submission: wire.Submission) -> wire.E
         raise Exit(Interrupted.exit_code) from None
 
 
-def read_limit(environ: Mapping[str, str]) -> int:
-    """How many bytes a project may have.
-
-    Raises:
-        UsageError: the variable holds no size.
-    """
-    from riseml.project import DEFAULT_LIMIT, LIMIT_VARIABLE
-
-    text = environ.get(LIMIT_VARIABLE, "").strip()
-    if not text:
-        return DEFAULT_LIMIT
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d+)?)\s*(?:([KMGT])(iB?|B)?|B)?", text, re.IGNORECASE)
-    if found is None:
-        raise UsageError(f"{LIMIT_VARIABLE} is {text!r}", "give a size such as 500MB or 4GiB")
-    power = "KMGT".index(found[2].upper()) + 1 if found[2] else 0
-    return int(float(found[1]) * (1024 if (found[3] or "i")[0] in "iI" else 1000) ** power)
-
-
 def _plan(tools: Tools, source: Source, submission: wire.Submission, *, json: bool) -> None:
     """Nothing is sent: only a server that has the files already can say whether their environment is cached."""
     from riseml import project
     from riseml.cli.plans import print_plan
 
-    snapshot = project.take_snapshot(source.project.folder, read_limit(tools.environ))
+    snapshot = project.take_snapshot(
+        source.project.folder, read_size(tools.environ, project.LIMIT_VARIABLE, project.DEFAULT_LIMIT)
+    )
     with tools.connect_to_run() as client:
         if client.has_snapshot(snapshot.digest):
             submission["snapshot"] = snapshot.digest

@@ -13,6 +13,8 @@ from riseml.states import Network
 
 PIDS = 4096
 _HOST = "host"  # the engine's name for the network of its machine
+_OOM_SCORE = 500  # a host that runs out of memory kills jobs, and neither the engine nor the server
+_LOG_SIZE = "4g"  # far above what the server keeps (settings.MOST_LOG): the engine begins a new file only after that
 _MIB = 2**20
 
 
@@ -91,7 +93,9 @@ def _host_config(launch: Launch, network: str) -> dict[str, Any]:
         "MemoryReservation": launch.resources.mem * _MIB,
         "RestartPolicy": {"Name": "no"},
         "AutoRemove": False,
-        "LogConfig": {"Type": "json-file", "Config": {}},
+        "OomScoreAdj": _OOM_SCORE,
+        "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
+        "LogConfig": {"Type": "json-file", "Config": {"max-size": _LOG_SIZE, "max-file": "2"}},
         "NetworkMode": network,
         "ExtraHosts": [] if network == _HOST else [f"{name}:{address}" for name, address in launch.hosts],
         "Mounts": mounts(launch.mounts),

@@ -30,6 +30,7 @@ STDOUT, STDERR, OWN = 1, 2, 3
 STARTED, TAKEN, FAILED = "started", "taken", "failed: "
 KILL_ALL = signal.SIGUSR1
 
+MOST_LOG = 1 << 32  # bytes; more than the server keeps of a job
 _CHUNK = 1 << 16
 _RETRY = 2000  # milliseconds between two attempts to write the end on a full disk
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -67,7 +68,9 @@ def descendants(root: int) -> list[int]:
 
 
 class Log:
-    """The job's output, each piece with the time at which it was read. A full disk costs output, never the job."""
+    """The job's output, each piece with the time at which it was read. A full disk costs output, never the job; what is
+    beyond `MOST_LOG` is not kept.
+    """
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -77,6 +80,8 @@ class Log:
 
     def write(self, stream: int, data: bytes) -> None:
         """Append one record."""
+        if self._end > MOST_LOG:
+            return
         self._last = max(self._last, time.time_ns())
         note = b"[riseml: %d bytes of output are lost, the disk was full]\n" % self._lost if self._lost else b""
         record = self._record(OWN, note) if note else b""

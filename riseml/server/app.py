@@ -65,7 +65,9 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
     experiments = Experiments(database)
     server = experiments.server_id()
     check_server(settings, server)
-    stores = Stores(experiments, Logs(settings.home / "logs"), Snapshots(settings.home / "snapshots"))
+    stores = Stores(
+        experiments, Logs(settings.home / "logs", settings.log_limit), Snapshots(settings.home / "snapshots")
+    )
     news, wake = News(), Wake()
     hosts = Hosts(settings, server, Pool((), _PATIENCE, _report_silent))
     hosts.begin(experiments.load_world())

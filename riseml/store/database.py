@@ -8,6 +8,7 @@ ids of events are in the order of their commits, and a reader behind an id misse
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,6 +48,7 @@ class Database:
 
     def __init__(self, url: str, holder: str | None = None, patience: float = PATIENCE) -> None:
         self.url = sa.make_url(url)
+        _make_private(self.url)
         self.engine = _make_engine(self.url, patience)
         self._is_sqlite = self.engine.dialect.name == "sqlite"
         self._claim = None if self._is_sqlite or holder is None else Claim(_make_bare(self.url, patience), holder)
@@ -166,6 +168,23 @@ class Database:
             if not sa.inspect(connection).has_table("alembic_version"):
                 return None
             return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+
+
+def _make_private(url: sa.URL) -> None:
+    """The file of SQLite, for its user alone: environments of jobs are in it, and they may be secrets. The files beside
+    it get the same mode.
+    """
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return
+    try:
+        if not os.path.exists(url.database):  # one that is there is not opened: to close it would end SQLite's locks
+            os.close(os.open(url.database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.chmod(url.database, 0o600)
+    except OSError as error:
+        raise StoreError(
+            f"the store {url.database} cannot be opened: {error.strerror}",
+            f"make {Path(url.database).parent} and what is in it yours and writable",
+        ) from error
 
 
 def _make_engine(url: sa.URL, patience: float) -> sa.Engine:

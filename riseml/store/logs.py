@@ -13,7 +13,9 @@ from pathlib import Path
 
 from riseml.model import Frame, JobKey, LogCursor
 from riseml.names import JobName
+from riseml.settings import DEFAULT_LOG_LIMIT
 from riseml.store.blocks import NOBODY, WHOLE, Block, Line, Mark, parse, records, stream_of
+from riseml.store.quota import Quota
 
 _PIECE = 1 << 18  # bytes that are read at once
 _CHUNK = 1 << 22  # more than the longest line, so that every call makes progress
@@ -22,17 +24,25 @@ _BEGINNING = Mark()
 
 
 class Logs:
-    """The logs below one folder. Appending is safe from many threads; a reader needs nothing but the file."""
+    """The logs below one folder. Appending is safe from many threads; a reader needs nothing but the file.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: is made when it is missing.
+        limit: bytes of one job's output that are kept.
+    """
+
+    def __init__(self, folder: Path, limit: int = DEFAULT_LOG_LIMIT) -> None:
         self._folder = folder
+        self._quota = Quota(folder, limit)
         self._guard = threading.Lock()
         self._files: dict[int, _File] = {}
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def append(self, key: JobKey, frames: Iterable[Frame]) -> None:
-        """Write frames behind what is there, as one piece."""
-        self._open(key.experiment).append(key, list(frames))
+        """Write frames behind what is there, as one piece; nothing of a job that has written too much."""
+        with self._quota.admitted(key, list(frames)) as kept:
+            if kept:
+                self._open(key.experiment).append(key, kept)
 
     def finish(self, key: JobKey) -> None:
         """Nothing more will come of this job; a line that it left unfinished ends here."""
@@ -87,6 +97,7 @@ class Logs:
             file = self._files.pop(experiment, None)
         if file is not None:
             file.close()
+            self._quota.close(experiment)
 
     def _open(self, experiment: int) -> _File:
         with self._guard:
