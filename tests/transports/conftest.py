@@ -131,7 +131,7 @@ class Talker:
 
     def executor(self, engine: Engine) -> DockerExecutor:
         """The host of the job, reached by this way."""
-        return DockerExecutor(HostName("far"), self._server, engine, (), "default")
+        return DockerExecutor(HostSpec(HostName("far"), engine.url), self._server, engine, "default")
 
     def remove(self) -> None:
         """Remove the container."""

@@ -10,16 +10,18 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+import psutil
+
 from riseml.errors import Unreachable
 from riseml.executors.connection import Engine
 from tests.transports.authority import Pair
+from tests.waiting import wait_for
 
 DEADLINE = 60.0  # seconds; generous, for a machine that is busy with something else
 _SSHD = "/usr/sbin/sshd"
@@ -30,14 +32,7 @@ Found = TypeVar("Found")
 
 def wait(what: str, look: Callable[[], Found | None]) -> Found:
     """Ask until there is an answer."""
-    pause = threading.Event()
-    end = time.monotonic() + DEADLINE
-    while time.monotonic() < end:
-        found = look()
-        if found:
-            return found
-        pause.wait(0.02)
-    raise AssertionError(f"in vain waited until {what}")
+    return wait_for(what, look, DEADLINE)
 
 
 def free_port() -> int:
@@ -103,6 +98,11 @@ class Sshd:
             self._process.terminate()
             self._process.wait(DEADLINE)
             self._process = None
+
+
+def find_tunnels(pid: int | None = None) -> list[psutil.Process]:
+    """The ssh processes of a process, by default of this one."""
+    return [child for child in psutil.Process(pid).children() if child.name() == "ssh"]
 
 
 def make_key(path: Path) -> Path:

@@ -21,7 +21,7 @@ from riseml.model import LogCursor
 from riseml.names import HostName
 from riseml.spec.pool import HostSpec
 from tests.transports.conftest import BASE, HASTE, Connect, Talker, refusal, ssh_url
-from tests.transports.servers import Listener, Relay, Sshd, listen_to_nothing, make_key, wait
+from tests.transports.servers import Listener, Relay, Sshd, find_tunnels, listen_to_nothing, make_key, wait
 
 HOLDER = """\
 import sys
@@ -34,11 +34,6 @@ engine = Engine.of(HostSpec(HostName("far"), url, identity=identity, known_hosts
 print(engine.version(), flush=True)
 sys.stdin.read()
 """
-
-
-def find_tunnels(pid: int | None = None) -> list[psutil.Process]:
-    """The ssh processes of a process."""
-    return [child for child in psutil.Process(pid).children() if child.name() == "ssh"]
 
 
 def answers(engine: Engine) -> bool:
@@ -246,4 +241,5 @@ def test_tunnels_that_end_leave_nothing_behind(far: Engine) -> None:
         tunnel.kill()
         wait("it is gone", lambda gone=tunnel: not gone.is_running())
         wait("the tunnel stands again", lambda: answers(far) and len(find_tunnels()) == 1)
-    assert (process.num_fds(), process.num_threads()) == before
+    assert process.num_fds() <= before[0]
+    assert process.num_threads() <= before[1]

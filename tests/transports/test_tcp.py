@@ -200,7 +200,8 @@ def test_a_host_that_stops_answering_costs_bounded_time_and_leaks_nothing(
             assert "timed out" in refusal(engine).message
         with pytest.raises(Unreachable), engine.stream() as api:
             api.ping()
-        assert (process.num_fds(), process.num_threads()) == before
+        assert process.num_fds() <= before[0]
+        assert process.num_threads() <= before[1]
         relay.thaw()
         assert calm.version()
 
