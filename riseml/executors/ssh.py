@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from riseml.spec.pool_url import EngineUrl
+from riseml.errors import UsageError
+from riseml.spec.pool import HostSpec
+from riseml.spec.pool_url import EngineUrl, Scheme, read_url
 
 _OPTIONS = {
     "IgnoreUnknown": "KnownHostsCommand",  # older clients do not have it
@@ -38,6 +40,19 @@ class Destination:
     url: EngineUrl
     known_hosts: Path
     identity: Path | None = None
+
+
+def find_destination(spec: HostSpec, home: Path) -> Destination:
+    """Where the tunnel of a host leads. `home` is riseml's: its known_hosts has the keys, unless the host has another.
+
+    Raises:
+        UsageError: the host is not reached over ssh.
+    """
+    url = read_url(spec.url)
+    if url.scheme is not Scheme.SSH:
+        raise UsageError(f"host {spec.name} is not reached over ssh, but at {url}", "only ssh has host keys to pin")
+    known_hosts = Path(spec.known_hosts) if spec.known_hosts else home / "known_hosts"
+    return Destination(spec.name, url, known_hosts, Path(spec.identity) if spec.identity else None)
 
 
 def arguments(destination: Destination, socket: Path, word: str, timing: Mapping[str, int]) -> list[str]:

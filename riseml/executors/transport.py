@@ -16,7 +16,8 @@ import docker
 from requests.adapters import HTTPAdapter
 
 from riseml.executors import certificates
-from riseml.executors.tunnel import Destination, Timing, Tunnel
+from riseml.executors.ssh import find_destination
+from riseml.executors.tunnel import Timing, Tunnel
 from riseml.executors.unix import SocketAdapter
 from riseml.spec.pool import HostSpec, Tls
 from riseml.spec.pool_url import EngineUrl, Scheme, read_url
@@ -163,10 +164,7 @@ def find_transport(spec: HostSpec, home: Path, patience: Patience) -> Transport:
         return SocketTransport(spec.url)
     if url.scheme is Scheme.TCP:
         return TcpTransport(url, spec.tls, patience.tcp)
-    known_hosts = Path(spec.known_hosts) if spec.known_hosts else home / "known_hosts"
-    identity = Path(spec.identity) if spec.identity else None
-    destination = Destination(spec.name, url, known_hosts, identity)
-    return SshTransport(Tunnel(destination, home / "tunnels", patience.ssh))
+    return SshTransport(Tunnel(find_destination(spec, home), home / "tunnels", patience.ssh))
 
 
 def find_plain_transport(url: str, patience: Patience) -> Transport:

@@ -28,8 +28,6 @@ from pathlib import Path
 from riseml.errors import Unreachable
 from riseml.executors.ssh import Destination, arguments, explain_end, explain_refused_socket
 
-__all__ = ["Destination", "Timing", "Tunnel"]
-
 _READY = "riseml: the tunnel stands"
 _LONGEST_SOCKET = 100  # bytes; the kernel's limit for the path of a unix socket is 108
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+-]+")  # what ssh does not read as an expansion or a separator
