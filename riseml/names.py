@@ -19,6 +19,8 @@ HostName = NewType("HostName", str)
 """A Docker Engine of the pool, as the pool file calls it."""
 
 LOCAL_HOST = HostName("local")
+HOST_LABEL = "host"
+"""The label that every host has by itself: its name."""
 
 BUILD = JobName("build")
 

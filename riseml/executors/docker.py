@@ -31,7 +31,7 @@ from riseml.executors.frames import Behind, ChunkReader, FrameReader, since
 from riseml.executors.machine import list_subnets, read_gpus
 from riseml.executors.outages import Outages, is_doubtful
 from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Owner, Sample
-from riseml.names import JobName
+from riseml.names import HOST_LABEL, JobName
 from riseml.spec.pool import HostSpec
 from riseml.states import Network
 
@@ -66,7 +66,7 @@ class DockerExecutor:
         self._deaths = Deaths()
 
     def describe(self) -> str:
-        return f"Docker {self.engine.version()}"
+        return "Docker" if self._facts.last is None else f"Docker {self._facts.last.version}"
 
     def observe(self, references: frozenset[str]) -> HostSeen:
         try:
@@ -101,7 +101,7 @@ class DockerExecutor:
             images=present,
             networks={**self._shares, **mine},
             foreign_subnets=foreign,
-            labels=dict(self._host.labels),
+            labels={**dict(self._host.labels), HOST_LABEL: self.name},
             address=self._host.address or facts.address,
             swarm=facts.swarm,
             manager=facts.manager,

@@ -19,6 +19,7 @@ class Facts:
     """`swarm` identifies the swarm (empty: none), `manager` says whether this engine may make its networks."""
 
     capacity: Capacity
+    version: str = ""
     address: str = ""
     swarm: str = ""
     manager: bool = False
@@ -28,15 +29,15 @@ class FactsReader:
     """Reads the facts of one host now and then."""
 
     def __init__(self, host: HostSpec) -> None:
+        self.last: Facts | None = None
         self._host = host
-        self._facts: Facts | None = None
         self._read_at = 0.0
 
     def read(self, api: docker.APIClient) -> Facts:
         """The facts, not older than some seconds."""
-        if self._facts is None or time.monotonic() - self._read_at > _FRESH:
-            self._facts, self._read_at = read_facts(api.info(), self._host), time.monotonic()
-        return self._facts
+        if self.last is None or time.monotonic() - self._read_at > _FRESH:
+            self.last, self._read_at = read_facts(api.info(), self._host), time.monotonic()
+        return self.last
 
 
 def read_facts(info: dict[str, Any], host: HostSpec) -> Facts:
@@ -46,10 +47,11 @@ def read_facts(info: dict[str, Any], host: HostSpec) -> Facts:
     the managers' ids stands for the swarm.
     """
     cpus, mem = float(info["NCPU"]), int(info["MemTotal"]) // 2**20
+    version = str(info.get("ServerVersion") or "")
     capacity = Capacity(min(cpus, host.cpus or cpus), min(mem, host.mem or mem), host.gpus)
     swarm = info.get("Swarm") or {}
     if swarm.get("LocalNodeState") != "active":
-        return Facts(capacity)
+        return Facts(capacity, version)
     managers = [manager["NodeID"] for manager in swarm.get("RemoteManagers") or []]
     address = str(swarm.get("NodeAddr") or "")
-    return Facts(capacity, address, min(managers, default=""), bool(swarm.get("ControlAvailable")))
+    return Facts(capacity, version, address, min(managers, default=""), bool(swarm.get("ControlAvailable")))

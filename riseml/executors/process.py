@@ -31,7 +31,7 @@ from riseml.executors.joblog import LogReader
 from riseml.executors.processes import MARKER, JobFolders
 from riseml.executors.watch import Watch
 from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Sample
-from riseml.names import HostName
+from riseml.names import HOST_LABEL, HostName
 
 _SIGNALS = {Signal.TERM: signals.SIGTERM, Signal.KILL: wrapper.KILL_ALL}
 _START = 60.0  # seconds that a supervisor may take to say its first word
@@ -78,6 +78,7 @@ class ProcessExecutor:
                 containers={container.key: container for container in found if container is not None},
                 images={reference: self._environments.look(reference) for reference in references},
                 networks=networks,
+                labels={HOST_LABEL: self.name},
                 isolated=False,
                 busy_ports=machine.busy_ports(self._server),
             )

@@ -175,7 +175,8 @@ class Loop(threading.Thread):
         return _Saved(frozenset(refused))
 
     def _pause(self, decision: Decision, seen: Observation, *, active: bool) -> float:
-        longest = self._parts.settings.poll if active else _IDLE_POLL
+        silent = any(host.silent_since is not None for host in seen.hosts.values())
+        longest = self._parts.settings.poll if active else _RECONNECT if silent else _IDLE_POLL
         if decision.wake_at is None:
             return longest
         return min(longest, max(0.0, (decision.wake_at - now()).total_seconds()))

@@ -28,7 +28,7 @@ def add_pool_routes(router: APIRouter, parts: Parts, loop: Loop) -> None:
 
     @router.get("/pool")
     def read_pool() -> wire.Pool:
-        loop.follow_pool(_LOOK)
+        loop.look(_LOOK)  # an idle loop looks rarely, and a person who asks wants to know how it is now
         return _show_pool(parts)
 
     @router.post("/pool/check")

@@ -106,7 +106,7 @@ def _add_server_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/system")
     def read_system() -> wire.System:
-        services.loop.follow_pool(_LOOK)
+        services.loop.look(_LOOK)
         return {"server": _show_server(services), "hosts": show_hosts(services.parts)}
 
 
