@@ -1,4 +1,4 @@
-.PHONY: demo test check coverage bench chaos clean
+.PHONY: demo test check coverage soak bench chaos clean
 
 demo: ## the main job on this machine
 	@scripts/demo
@@ -17,6 +17,9 @@ chaos: ## some hundred crashes and faults of every kind, and what they cost: und
 
 coverage: ## the tests again, with what they reach
 	@scripts/test --cov --cov-report=term
+
+soak: ## random histories of the loop with other seeds each time: make soak MINUTES=30
+	@scripts/soak $(MINUTES)
 
 clean: ## end the private engine, if scripts/engine/up had to start one
 	@scripts/engine/down

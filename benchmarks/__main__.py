@@ -22,7 +22,7 @@ from benchmarks import machine, peers, readme
 from benchmarks.common import Bar, Context, Report, bar_lines, report_lines, say
 from benchmarks.engine import BASE, Engine
 
-BENCHES = ("start", "end", "whole_run", "cli", "logs", "sync", "training", "scale", "process")
+BENCHES = ("start", "end", "whole_run", "cli", "logs", "sync", "training", "scale", "placement", "process")
 _DEFAULT = Path("build/benchmarks.json")
 
 

@@ -41,8 +41,13 @@ class History(RuleBasedStateMachine):
     simulation: Simulation
     laws: Laws
 
-    @initialize(managers=st.sampled_from([1, 1, 2]), network=st.sampled_from([Network.OVERLAY] * 3 + [Network.HOST]))
-    def begin(self, managers: int, network: Network) -> None:
+    @initialize(
+        managers=st.sampled_from([1, 1, 2]),
+        network=st.sampled_from([Network.OVERLAY] * 3 + [Network.HOST]),
+        shapes=st.lists(st.integers(0, len(SHAPES) - 1), min_size=2, max_size=2),
+    )
+    def begin(self, managers: int, network: Network, shapes: list[int]) -> None:
+        """Two of them run, or wait, before anything goes wrong."""
         self.simulation = make_pool(
             h1=HostSeen(Capacity(4, 8192, ("a", "b", "c")), swarm="s", manager=True, address="10.0.0.1"),
             h2=HostSeen(
@@ -55,6 +60,10 @@ class History(RuleBasedStateMachine):
             host.drains = False
         self.laws = Laws(self.simulation)
         self.simulation.witness = self.laws
+        for shape, role in zip(shapes, (False, True), strict=True):
+            self._submit(shape, 1, "paul", role=role)
+        for _ in range(4):
+            self._turn()
 
     @rule(
         shape=st.integers(0, len(SHAPES) - 1),
@@ -63,6 +72,10 @@ class History(RuleBasedStateMachine):
         user=st.sampled_from(["paul", "anna"]),
     )
     def submit(self, shape: int, retries: int, role: bool, user: str) -> None:  # noqa: FBT001  # drawn, not passed
+        self._submit(shape, retries, user, role=role)
+        self._turn()
+
+    def _submit(self, shape: int, retries: int, user: str, *, role: bool) -> None:
         identity = len(self.simulation.stored) + 1
         if identity <= MOST:
             needs = SHAPES[shape]
@@ -71,7 +84,6 @@ class History(RuleBasedStateMachine):
             experiment = make_experiment(identity, plan)
             owner = type(experiment.owner)(user, 1000, 1000)
             self.simulation.submit(make_experiment(identity, plan, owner=owner))
-        self._turn()
 
     @rule(pick=st.integers(0, 99))
     def kill(self, pick: int) -> None:
@@ -152,7 +164,7 @@ class History(RuleBasedStateMachine):
                 self.simulation.hosts[HostName(name)].faults.silent = away
             self._note_dark(name)
             self.simulation.slow = 0 if away else slow
-            for _ in range(turns if away else 1):
+            for _ in range(turns if away else 4):
                 self._turn(400.0 if away else 1.0)
             if away and fresh:
                 self.laws.check_lost(HostName(name))

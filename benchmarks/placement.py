@@ -1,0 +1,204 @@
+"""Placement: what one decision costs with many hosts and a long queue, and how full the pool is kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+from benchmarks.common import Context, Measure, Report, at_least, at_most, median, say
+from riseml.control.actions import Prepare, Start
+from riseml.control.decide import decide
+from riseml.control.observation import Observation
+from riseml.control.place import place
+from riseml.model import (
+    Capacity,
+    ContainerSeen,
+    Experiment,
+    HostSeen,
+    Image,
+    ImageSeen,
+    Job,
+    JobKey,
+    Owner,
+    Plan,
+    World,
+)
+from riseml.model import PlannedJob as Planned
+from riseml.names import HostName, JobName
+from riseml.planning.plan import first_jobs
+from riseml.spec.types import Limits, Resources
+from riseml.states import PLACED, TERMINAL, Network, Part, State
+
+_NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
+_HOSTS = 1000
+_RUNNING = 1000
+_QUEUED = (10, 100, 1000, 10_000)
+_DECIDE = 0.100  # seconds
+_USERS = 20
+_SHAPES = 20
+_SMALL_POOL = 20  # hosts, for the utilisation
+_WORKLOAD = 400  # experiments
+_CAPACITY = Capacity(32.0, 262_144, tuple(f"gpu{device}" for device in range(8)))
+_IMAGE = {"base": ImageSeen(present=True)}
+
+Policy = Callable[[World, Observation], World]
+
+
+def run(context: Context) -> Report:
+    report = Report()
+    times = {queued: _decide(queued, context.rounds(9, 3)) for queued in (_QUEUED[:2] if context.quick else _QUEUED)}
+    for queued, values in times.items():
+        report.add(f"one decide, {_HOSTS:,} hosts, full", Measure(f"{queued:,} wait", values, "ms", "processor time"))
+    largest = max(times)
+    what = f"one decide: {_HOSTS:,} hosts, {_RUNNING:,} running, {largest:,} waiting"
+    report.bars.append(at_most(what, median(times[largest]), _DECIDE, "ms"))
+    shares: dict[str, list[float]] = {"first-fit FIFO": [], "riseml": []}
+    for seed in range(context.rounds(5)):
+        for name, policy in (("first-fit FIFO", first_fit), ("riseml", place)):
+            say(f"  workload {seed + 1}: {name}")
+            shares[name].append(100 * Workload(seed, _WORKLOAD if not context.quick else 60).play(policy))
+    for name, found in shares.items():
+        report.add("GPUs in use until the last one starts", Measure(name, tuple(found), "%"))
+    ratio = 100 * median(shares["riseml"]) / median(shares["first-fit FIFO"])
+    report.bars.append(at_least("GPUs in use, of what first-fit FIFO keeps in use", ratio, 100))
+    return report
+
+
+def _decide(queued: int, times: int) -> tuple[float, ...]:
+    """Seconds of a pass that finds nothing to do: everything runs that fits, the others wait."""
+    world, seen = _settle(World(tuple(_draw(Random(1), queued + _RUNNING))))
+    values = []
+    for _ in range(times):
+        begun = time.process_time()
+        decide(world, seen)
+        values.append(time.process_time() - begun)
+    say(f"  {queued:,} wait, {sum(one.placed_at is not None for one in world.experiments):,} run")
+    return tuple(values)
+
+
+def _settle(world: World) -> tuple[World, Observation]:
+    """Carry out what is decided until nothing is."""
+    containers: dict[HostName, dict[JobKey, ContainerSeen]] = {name: {} for name in _names(_HOSTS)}
+    networks: dict[HostName, dict[int, str]] = {name: {} for name in containers}
+    while True:
+        hosts = {
+            name: replace(_host(name), containers=dict(containers[name]), networks=dict(networks[name]), images=_IMAGE)
+            for name in containers
+        }
+        seen = Observation(_NOW, hosts, subnets="10.0.0.0/8", network=Network.OVERLAY)
+        decision = decide(world, seen)
+        if decision.world == world and not decision.actions:
+            return world, seen
+        world = decision.world
+        for action in decision.actions:
+            match action:
+                case Start(host, key):
+                    containers[host][key] = ContainerSeen(key, str(key), started=True, started_at=_NOW)
+                case Prepare(host, experiment, subnet):
+                    networks[host][experiment] = subnet or ""
+
+
+def _names(count: int) -> list[HostName]:
+    return [HostName(f"host-{number:04}") for number in range(count)]
+
+
+def _host(name: HostName) -> HostSeen:
+    return HostSeen(_CAPACITY, swarm="swarm", manager=name <= HostName("host-0004"))
+
+
+def _draw(random: Random, count: int) -> list[Experiment]:
+    """Experiments of many users and some shapes, whose environment is there."""
+    plans = [_plan(random) for _ in range(_SHAPES)]
+    found = []
+    for identity in range(1, count + 1):
+        plan = random.choice(plans)
+        jobs = tuple(
+            replace(job, state=State.FINISHED, host=HostName("host-0000")) if job.part is Part.PREPARES else job
+            for job in first_jobs(plan)
+        )
+        owner = Owner(f"user{random.randrange(_USERS)}", 1000, 1000)
+        found.append(Experiment(identity, owner, identity, plan.project, plan, jobs, _NOW))
+    return found
+
+
+def _plan(random: Random) -> Plan:
+    """One job, or workers with a ps; each with 1 to 8 GPUs."""
+    workers = random.choice([1, 1, 1, 2, 3])
+    need = Resources(random.randint(1, 4), random.randint(1, 24) * 1024, random.choice([1, 2, 4, 8]))
+    jobs = [Planned(JobName("train"), Part.DECIDES, need, Limits(), ("true",))]
+    if workers > 1:
+        jobs += [Planned(JobName(f"worker.{n}"), Part.HELPS, need, Limits(), ("true",)) for n in range(1, workers)]
+        jobs.append(Planned(JobName("ps.1"), Part.SERVES, replace(need, gpus=0), Limits(), ("true",)))
+    return Plan("bench", Image("base"), tuple(jobs), "plain")
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A day of a small pool: everything is there in the morning, and nobody knows how long anything takes."""
+
+    seed: int
+    size: int
+
+    def play(self, policy: Policy) -> float:
+        """The share of the GPUs that are in use, on the average, until the last experiment starts."""
+        random = Random(self.seed)
+        world = World(tuple(_draw(random, self.size)))
+        lengths = {one.id: random.lognormvariate(4, 1) for one in world.experiments}
+        hosts = {name: _host(name) for name in _names(_SMALL_POOL)}
+        now, used, ends = 0.0, 0.0, dict[int, float]()
+        while True:
+            seen = Observation(_NOW + timedelta(seconds=now), hosts, subnets="10.0.0.0/8", network=Network.OVERLAY)
+            world = policy(world, seen)
+            for one in world.experiments:
+                if one.placed_at is not None:
+                    ends.setdefault(one.id, now + lengths[one.id])
+            if len(ends) == self.size:
+                return used / (now * _SMALL_POOL * len(_CAPACITY.gpus))
+            going = [one for one in world.experiments if one.placed_at is not None and one.state not in TERMINAL]
+            then = min(ends[one.id] for one in going)
+            used += (then - now) * sum(job.resources.gpus for one in going for job in one.jobs if job.state in PLACED)
+            now = then
+            world = World(tuple(_end(one) if ends.get(one.id) == now else one for one in world.experiments))
+
+
+def _end(experiment: Experiment) -> Experiment:
+    jobs = tuple(replace(job, state=State.FINISHED) if job.state in PLACED else job for job in experiment.jobs)
+    return replace(experiment, jobs=jobs, state=State.FINISHED)
+
+
+def first_fit(world: World, seen: Observation) -> World:
+    """The simplest thing: first come, first served, each job on the first host that has room, and nobody overtakes."""
+    free = {name: [host.capacity.cpus, host.capacity.mem, len(host.capacity.gpus)] for name, host in seen.hosts.items()}
+    experiments = list(world.experiments)
+    for one in experiments:
+        for job in one.jobs:
+            if job.state in PLACED and job.host is not None:
+                _take(free, job.host, job)
+    for index, one in enumerate(experiments):
+        if one.placed_at is not None:
+            continue
+        trial = {name: list(amounts) for name, amounts in free.items()}
+        jobs = [job if job.part is Part.PREPARES else _put(trial, job) for job in one.jobs]
+        if any(job is None for job in jobs):
+            break
+        free = trial
+        placed = tuple(job for job in jobs if job is not None)
+        experiments[index] = replace(one, jobs=placed, placed_at=seen.now, state=State.STARTING)
+    return World(tuple(experiments))
+
+
+def _put(free: dict[HostName, list[float]], job: Job) -> Job | None:
+    need = job.resources
+    for name, (cpus, mem, gpus) in free.items():
+        if need.cpus <= cpus and need.mem <= mem and need.gpus <= gpus:
+            _take(free, name, job)
+            return replace(job, host=name, state=State.STARTING)
+    return None
+
+
+def _take(free: dict[HostName, list[float]], name: HostName, job: Job) -> None:
+    for index, amount in enumerate((job.resources.cpus, job.resources.mem, job.resources.gpus)):
+        free[name][index] -= amount
