@@ -30,11 +30,10 @@ class Decision:
 def decide(world: World, seen: Observation) -> Decision:
     """Level-triggered: from what is known and what was seen, never from how it came about."""
     images = Images(seen)
-    settled = World(tuple(_advance(experiment, seen, images) for experiment in world.experiments))
+    settled = World(tuple(one if _only_waits(one) else _advance(one, seen, images) for one in world.experiments))
     held = frozenset(experiment.id for experiment in world.experiments if experiment.placed_at is not None)
-    placed = World(
-        tuple(_roll_up(experiment) for experiment in readdress(place(settled, seen, held), seen).experiments)
-    )
+    moved = readdress(place(settled, seen, held), seen).experiments
+    placed = World(tuple(one if one.state is State.PENDING else _roll_up(one) for one in moved))
     leftovers = Leftovers(seen)
     wanted = tuple(converge(placed, seen, leftovers))
     owners = frozenset(owner_of(action) for action in (*seen.busy, *wanted))
@@ -64,7 +63,7 @@ def takes_place(old: Experiment, new: Experiment) -> bool:
 
 
 def _advance(experiment: Experiment, seen: Observation, images: Images) -> Experiment:
-    if experiment.state in TERMINAL or _only_waits(experiment):
+    if experiment.state in TERMINAL:
         return experiment
     experiment = settle(choose_builder(_rewind(experiment, seen.now), seen), seen, images)
     return conclude(end_jobs(judge(_date_start(experiment), seen), seen), seen)
@@ -116,7 +115,7 @@ def _roll_up(experiment: Experiment) -> Experiment:
     """
     if not experiment.jobs:
         raise ValueError(f"experiment {experiment.id} has no jobs")
-    if experiment.state in TERMINAL or experiment.verdict is not None or _only_waits(experiment):
+    if experiment.state in TERMINAL or experiment.verdict is not None:
         return experiment
     gang = [job for job in experiment.jobs if job.part is not Part.PREPARES]
     build = next((job for job in experiment.jobs if job.part is Part.PREPARES), None)
@@ -158,7 +157,7 @@ def _look_again(before: World, after: World, seen: Observation) -> bool:
 
 def _wake_at(world: World, seen: Observation) -> datetime | None:
     """The next moment at which the passing of time alone changes something."""
-    active = [one for one in world.experiments if one.state not in TERMINAL and not _only_waits(one)]
+    active = [one for one in world.experiments if not _only_waits(one) and one.state not in TERMINAL]
     times = [time for experiment in active for time in _deadlines(experiment, seen)]
     times += [
         host.silent_since + timedelta(seconds=seen.lost_after)

@@ -13,6 +13,7 @@ from riseml.control.ledger import SLACK, Free, Room, Site
 from riseml.names import HostName
 from riseml.spec.types import Resources
 
+_ANY_NUMBER = 1_000_000
 _MOST_TRIES = 2000
 """Steps of the exact search after the quick one found nothing; only gangs that barely fit need them."""
 
@@ -87,7 +88,11 @@ def _find_one(gang: Gang, room: Room, sites: Mapping[HostName, Site]) -> HostNam
 
 def _spread_over(gang: Gang, room: Room, sites: Mapping[HostName, Site], link: str) -> tuple[HostName, ...] | None:
     """The gang over several hosts of one link."""
-    hosts = {name: site for name, site in sites.items() if site.link == link and name in room}
+    hosts = _distinct(gang, room, {name: site for name, site in sites.items() if site.link == link and name in room})
+    for kind in gang.kinds:  # the hungriest first: mostly that is the end of it
+        able = [room[name] for name, site in hosts.items() if site.suits(kind.need.labels)]
+        if sum(count_fits(kind.need, free) for free in able) < len(kind.places):
+            return None
     counts = {name: fits for name, site in hosts.items() if any(fits := _most(gang, room[name], site))}
     if not _may_fit(gang, room, counts):
         return None
@@ -112,6 +117,26 @@ def _most(gang: Gang, free: Free, site: Site) -> tuple[int, ...]:
     )
 
 
+def _distinct(gang: Gang, room: Room, sites: Mapping[HostName, Site]) -> dict[HostName, Site]:
+    """Of hosts that are alike no more than the gang has jobs, and none that holds none of them."""
+    alike: dict[object, int] = {}
+    found: dict[HostName, Site] = {}
+    for name, site in sites.items():
+        free = room[name]
+        key = (free.cpus, free.mem, len(free.gpus), site.gpus, *site.labels.items())
+        alike[key] = count = alike.get(key, 0) + 1
+        if count <= gang.size and any(free.holds(kind.need) for kind in gang.kinds):
+            found[name] = site
+    return found
+
+
+def count_fits(need: Resources, free: Free) -> int:
+    """How many jobs of one kind a host holds; more than any gang has where they need nothing."""
+    if need.gpus > len(free.gpus) or need.mem > free.mem:
+        return 0
+    return _count(need, free, _ANY_NUMBER)
+
+
 def _count(need: Resources, free: Free, most: int) -> int:
     if need.cpus > 0:
         most = min(most, int((free.cpus + SLACK) / need.cpus))
@@ -124,9 +149,6 @@ def _count(need: Resources, free: Free, most: int) -> int:
 
 def _may_fit(gang: Gang, room: Room, counts: Mapping[HostName, tuple[int, ...]]) -> bool:
     """False when it is plain that these hosts together do not hold the gang."""
-    for index, kind in enumerate(gang.kinds):
-        if sum(fits[index] for fits in counts.values()) < len(kind.places):
-            return False
     return (
         sum(room[name].cpus for name in counts) + SLACK >= gang.whole.cpus
         and sum(room[name].mem for name in counts) >= gang.whole.mem

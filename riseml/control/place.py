@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from riseml.control.actions import Prepare, Release
 from riseml.control.addresses import Ports, Subnets, addresses_in, find_subnets, room_needed
 from riseml.control.explanation import Obstacle
-from riseml.control.fit import Gang, fit, make_gang
+from riseml.control.fit import Gang, Kind, count_fits, fit, make_gang
 from riseml.control.ledger import Free, Room, Site, find_sites, held_jobs, left_of, obstacles
 from riseml.control.observation import Observation
 from riseml.control.queue import Sets, count_sets, make_queue
@@ -43,7 +43,7 @@ def place(world: World, seen: Observation, held: frozenset[int] = frozenset()) -
     for waiting in queue:
         if waiting.id in held or waiting.id in releasing:  # its last place is being cleared first
             desk.keep_for(waiting)
-        else:
+        elif not (desk.is_closed and waiting.reason is Reason.NO_ROOM and waiting.set_id is None):
             changed[waiting.id] = desk.serve(waiting)
     return World(tuple(changed.get(experiment.id, experiment) for experiment in world.experiments))
 
@@ -66,6 +66,7 @@ class Desk:
         self._gangs: dict[tuple[Resources, ...], Gang] = {}
         self._looks = 0
         self._missed: set[tuple[Resources, ...]] = set()
+        self.is_closed = False  # nobody else is looked at
         self._subnets: Subnets | None = None
         self._ports: Ports | None = None
 
@@ -88,8 +89,8 @@ class Desk:
         gang = self.gang_of(head)
         capacities = {name: self._seen.hosts[name].capacity for name in self.sites}
         self._reserve = Reserve(gang, self.sites, capacities, self.held)
-        network = Network.BRIDGE if self._seen.network is Network.HOST else self._seen.network
-        self.subnets().take(room_needed(network, gang.size))
+        if self._subnets is not None:
+            self._keep_subnet(self._subnets, gang)
 
     def gang_of(self, experiment: Experiment) -> Gang:
         """What its jobs need."""
@@ -100,13 +101,20 @@ class Desk:
         if self._reserve is None or experiment is self.head:
             return self.room
         kinds = self.gang_of(experiment).kinds
-        spare: dict[HostName, Free] = {}
+        spare = self._spare_for(self._reserve, kinds[:1])
+        if sum(count_fits(kinds[0].need, free) for free in spare.values()) < len(kinds[0].places):
+            return {}  # not even the hungriest of its jobs fit
+        return spare if len(kinds) == 1 else self._spare_for(self._reserve, kinds)
+
+    def _spare_for(self, reserve: Reserve, kinds: tuple[Kind, ...]) -> dict[HostName, Free]:
+        """What the head has no use for, of the hosts that have room for one of these jobs; the others do not matter."""
+        found: dict[HostName, Free] = {}
         for name, free in self.room.items():
-            if any(free.holds(kind.need) for kind in kinds):  # of the others nothing would be taken anyway
+            if any(free.holds(kind.need) for kind in kinds):
                 if name not in self._spare:
-                    self._spare[name] = self._reserve.spare(name, free)
-                spare[name] = self._spare[name]
-        return spare
+                    self._spare[name] = reserve.spare(name, free)
+                found[name] = self._spare[name]
+        return found
 
     def could_hold(self, experiment: Experiment) -> bool:
         """Whether the pool could hold the gang if nothing ran, and if every silent host that is not lost came back."""
@@ -115,10 +123,16 @@ class Desk:
         return could_hold(self.gang_of(experiment), find_sites(self._seen, away, lost), self._seen)
 
     def subnets(self) -> Subnets:
-        """What is left of the subnets."""
+        """What is left of the subnets, one for the head put aside."""
         if self._subnets is None:
             self._subnets = find_subnets(self._experiments, self._seen)
+            if self.head is not None:
+                self._keep_subnet(self._subnets, self.gang_of(self.head))
         return self._subnets
+
+    def _keep_subnet(self, subnets: Subnets, gang: Gang) -> None:
+        network = Network.BRIDGE if self._seen.network is Network.HOST else self._seen.network
+        subnets.take(room_needed(network, gang.size))
 
     def ports(self) -> Ports:
         """What is left of the ports."""
@@ -134,7 +148,8 @@ class Desk:
     def _try(self, waiting: Experiment) -> Experiment | None:
         if self.head is not None:
             self._looks += 1
-            if self._looks > _MOST_LOOKS or len(self._missed) > _MOST_MISSES:
+            self.is_closed = self._looks > _MOST_LOOKS or len(self._missed) > _MOST_MISSES
+            if self.is_closed:
                 return None
         needs = _needs(waiting)
         if needs in self._missed:

@@ -70,7 +70,8 @@ def _rank(experiments: Iterable[Experiment]) -> Iterator[tuple[Rank, Experiment]
         counts = older.setdefault(experiment.owner.user, {})
         if waits(experiment):
             # only those of at least this priority: what comes behind an experiment must not make its turn worse
-            turn = sum([count for other, count in counts.items() if other >= priority])
+            only = len(counts) == 1 and priority in counts
+            turn = counts[priority] if only else sum([many for one, many in counts.items() if one >= priority])
             yield (-priority, experiment.reason is not Reason.NEXT, turn, experiment.id), experiment
         if experiment.set_id is not None:  # of a set, only as many count as may run at the same time
             members[experiment.set_id] += 1

@@ -5,6 +5,7 @@ of the clock. Whatever happened, once it is over everything converges and everyb
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -172,15 +173,7 @@ class History(RuleBasedStateMachine):
     @rule(name=st.sampled_from(NAMES))
     def drain_or_resume(self, name: str) -> None:
         host = self.simulation.hosts[HostName(name)]
-        site = host.site
-        host.site = HostSeen(
-            site.capacity,
-            labels=site.labels,
-            taking=not site.taking,
-            address=site.address,
-            swarm=site.swarm,
-            manager=site.manager,
-        )
+        host.site = replace(host.site, taking=not host.site.taking)
         self._turn()
 
     @rule(pick=st.integers(0, 99), code=st.sampled_from([0, 1, 1]), slow=st.sampled_from([0, 3, 5]))
@@ -243,13 +236,12 @@ class History(RuleBasedStateMachine):
 
     def _heal(self) -> None:
         simulation = self.simulation
+        simulation.absent.clear()
+        self.laws.dark_since.clear()
         for host in simulation.hosts.values():
             host.faults = type(host.faults)()
             host.drains = True
-            if not host.site.taking:
-                self.drain_or_resume(host.name)
-        simulation.absent.clear()
-        self.laws.dark_since.clear()
+            host.site = replace(host.site, taking=True)
         simulation.slow = 0
         simulation.finish()
 
