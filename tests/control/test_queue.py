@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from riseml.control.ledger import Free
 from riseml.control.observation import Observation
 from riseml.control.place import place
 from riseml.control.queue import make_queue
+from riseml.control.reserve import Reserve
 from riseml.model import Experiment, Job, Owner, World
+from riseml.names import HostName
 from riseml.spec.types import Resources
 from riseml.states import PLACED, Network, Part, Reason, State
 from tests.control.pools import look, place_all, ready, site
@@ -173,10 +176,8 @@ def draw_needs(random: Random) -> dict[str, Resources]:
     return {name: replace(need, gpus=0) if name == "ps.1" else need for name in names}
 
 
-@settings(max_examples=400, deadline=None)
-@given(seed=st.integers(0, 10**9))
-def test_backfill_never_delays_the_head(seed: int) -> None:
-    """The head starts at the moment when it would start if nobody were behind it, whoever ends when."""
+def starts_as_if_alone(seed: int) -> bool:
+    """Whether the head starts at the moment when it would start if nobody were behind it, whoever ends when."""
     random = Random(seed)
     pool = draw_pool(random)
     experiments = [ready(n, draw_needs(random)) for n in range(1, random.randint(4, 14))]
@@ -184,10 +185,42 @@ def test_backfill_never_delays_the_head(seed: int) -> None:
     first = place(World(tuple(experiments)), pool)
     head = next((one for one in first.experiments if one.reason is Reason.NEXT), None)
     if head is None:
-        return
+        return True
     alone = World(tuple(one for one in experiments if one.id <= head.id))
     day = Day(pool, lengths)
-    assert day.play(World(tuple(experiments)), head.id).get(head.id) == day.play(alone, head.id).get(head.id)
+    return day.play(World(tuple(experiments)), head.id).get(head.id) == day.play(alone, head.id).get(head.id)
+
+
+@settings(max_examples=400, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_backfill_never_delays_the_head(seed: int) -> None:
+    assert starts_as_if_alone(seed)
+
+
+def _all(reserve: Reserve, name: HostName, free: Free) -> Free:
+    return free
+
+
+def _half(reserve: Reserve, name: HostName, free: Free) -> Free:
+    return Free(free.cpus / 2, free.mem // 2, free.gpus[: len(free.gpus) // 2])
+
+
+@pytest.mark.parametrize("spare", [_all, _half])
+def test_the_law_of_backfill_has_teeth(monkeypatch: pytest.MonkeyPatch, spare: object) -> None:
+    monkeypatch.setattr(Reserve, "spare", spare)
+    assert not all(starts_as_if_alone(seed) for seed in range(400))
+
+
+def test_backfill_happens() -> None:
+    """Keeping everything for the head would keep the law, too."""
+    used = 0
+    for seed in range(200):
+        random = Random(seed)
+        pool = draw_pool(random)
+        first = place(World(tuple(ready(n, draw_needs(random)) for n in range(1, 14))), pool)
+        head = next((one.id for one in first.experiments if one.reason is Reason.NEXT), 99)
+        used += any(one.placed_at is not None for one in first.experiments if one.id > head)
+    assert used > 30
 
 
 @settings(max_examples=150, deadline=None)
