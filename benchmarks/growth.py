@@ -52,7 +52,8 @@ def measure(folder: Path, sizes: tuple[int, ...]) -> dict[str, dict[int, float]]
         "decide, all running": _decide_running,
         "place one more": lambda size: _place(size, 1),
         "place all": lambda size: _place(size, size),
-        "load_world": lambda size: _load_world(folder, size),
+        "load_world, by a server that starts": lambda size: _load_world(folder, size),
+        "load_world, nothing new": lambda size: _load_again(folder, size),
     }
     found: dict[str, dict[int, float]] = {}
     for name, make in cases.items():
@@ -165,7 +166,14 @@ def _load_world(folder: Path, size: int) -> Case:
     plan = _plan()
     Experiments(database).add(Submitted(_OWNER, "bench", _CONFIG, "", ((plan, first_jobs(plan)),)), _NOW)
     multiply(path, size - 1)
-    return Experiments(database).load_world
+    return lambda: Experiments(database).load_world()
+
+
+def _load_again(folder: Path, size: int) -> Case:
+    """What each pass of the loop does; of the store that `_load_world` has made."""
+    experiments = Experiments(Database(f"sqlite:///{folder}/world-{size}.db"))
+    experiments.load_world()
+    return experiments.load_world
 
 
 def multiply(path: Path, times: int) -> None:

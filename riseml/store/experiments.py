@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,8 @@ from riseml.store.codec import to_json
 from riseml.store.database import Database
 from riseml.store.rows import experiment_values, job_values, to_experiment
 from riseml.store.schema import events, experiments, facts, jobs, sets
+
+_AT_ONCE = 500  # ids in one query
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class Experiments:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._known: Mapping[int, Experiment] = {}  # as `load_world` found them; replaced, never changed
 
     def server_id(self) -> str:
         """The id that labels everything of this store's server; made once."""
@@ -82,9 +85,21 @@ class Experiments:
         self._database.confirm()
 
     def load_world(self) -> World:
-        """Every experiment that is not closed, oldest first."""
+        """Every experiment that is not closed, oldest first. Only what was written since the last call is read."""
+        still_open = sa.select(experiments.c.id, experiments.c.version).where(experiments.c.closed.is_(False))
+        known, found = dict(self._known), dict[int, Experiment]()
         with self._database.read() as connection:
-            return World(tuple(d.experiment for d in _select(connection, experiments.c.closed.is_(False))))
+            rows = connection.execute(still_open.order_by(experiments.c.id)).all()
+            changed = [
+                identity for identity, version in rows if identity not in known or known[identity].version != version
+            ]
+            for start in range(0, len(changed), _AT_ONCE):
+                some = _select(connection, experiments.c.id.in_(changed[start : start + _AT_ONCE]))
+                found |= {detail.experiment.id: detail.experiment for detail in some}
+        current = known | found
+        loaded = {identity: current[identity] for identity, _ in rows if not current[identity].closed}
+        self._known = loaded
+        return World(tuple(loaded.values()))
 
     def add(self, submitted: Submitted, now: datetime) -> tuple[tuple[Detail, ...], bool]:
         """Store a request; the experiments, and False when the same key had been stored before."""

@@ -86,6 +86,22 @@ def test_every_change_of_state_is_an_event(experiments: Experiments) -> None:
     assert [(event.job, event.state) for event in fresh] == [("build", State.STARTING), (None, State.BUILDING)]
 
 
+def test_whoever_writes_the_next_load_has_it(database: Database, experiments: Experiments) -> None:
+    other = Experiments(database)
+    first, second = submit(experiments), submit(experiments)
+    assert experiments.load_world() == other.load_world()
+    assert experiments.save(first, replace(first, state=State.RUNNING), NOW)
+    experiments.want_kill([second.id])
+    third = submit(experiments)
+    for store in (other, experiments, Experiments(database)):
+        found = store.load_world().experiments
+        assert [one.id for one in found] == [first.id, second.id, third.id]
+        assert [one.state for one in found] == [State.RUNNING, State.CREATED, State.CREATED]
+        assert [one.wanted for one in found] == [Wanted.RUN, Wanted.KILL, Wanted.RUN]
+    again = other.load_world()
+    assert all(one is two for one, two in zip(again.experiments, other.load_world().experiments, strict=True))
+
+
 def test_what_is_closed_is_not_loaded_and_not_lost(experiments: Experiments) -> None:
     made = submit(experiments)
     experiments.save(made, replace(made, closed=True, state=State.FINISHED, ended_at=NOW), NOW)
