@@ -278,7 +278,10 @@ def _content(raw: urllib3.HTTPResponse) -> Iterator[bytes]:
         piece = file.read1(_CHUNK)
         if not piece:
             raise urllib3.exceptions.ProtocolError("the engine's log was cut")
-        content = chunks.feed(piece)
+        try:
+            content = chunks.feed(piece)
+        except ValueError as error:
+            raise urllib3.exceptions.ProtocolError(f"the engine's log is not readable: {error}") from error
         if content:
             yield content
 
