@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import traceback
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -16,26 +17,23 @@ from rich.console import Console
 from tests.chaos.catalogue import all_faults
 from tests.chaos.ledger import Tally
 from tests.chaos.sites import Fault, Site
-from tests.chaos.table import LEAST_INJECTIONS, LEAST_KINDS, WIDTH, print_table, read_json, total, write_json
+from tests.chaos.table import LEAST_INJECTIONS, LEAST_KINDS, WIDTH, Rows, print_table, read_json, total, write_json
 
 RESULT = Path(__file__).parents[2] / "docs" / "chaos.json"
-_HANDS = 3  # faults at the same time
+_HANDS = 6  # faults at the same time
 
 
 def main() -> int:
-    """Inflict, print, judge."""
+    """Inflict, write down, print, judge."""
     arguments = _parser().parse_args()
     chosen = tuple(fault for fault in all_faults() if _is_chosen(fault, arguments.fault))
     folder = Path(tempfile.mkdtemp(prefix="chaos-", dir="/tmp"))  # short, for the paths of sockets
     folder.chmod(0o755)
-    found = _inflict(chosen, folder)
-    rows = {fault.name: found[fault.name] for fault in chosen}
-    print_table(rows)
-    if arguments.fault and arguments.json.exists():  # a part renews its rows
-        known = read_json(arguments.json)
-        merged = {**known, **rows}
-        rows = {fault.name: merged[fault.name] for fault in all_faults() if fault.name in merged}
-    write_json(rows, arguments.json)
+    known = read_json(arguments.json) if arguments.fault and arguments.json.exists() else {}  # a part renews its rows
+    rows: Rows = {}
+    for rows in _inflict(chosen, folder):
+        write_json(in_order({**known, **rows}), arguments.json)
+    print_table(in_order(rows))
     clean = all(tally.clean for tallies in rows.values() for tally in tallies.values())
     enough = total(rows).injected >= LEAST_INJECTIONS and len(rows) >= LEAST_KINDS
     if clean:
@@ -43,6 +41,11 @@ def main() -> int:
     else:
         print(f"the homes of the servers are kept in {folder}", file=sys.stderr)
     return 0 if clean and (enough or arguments.fault) else 1
+
+
+def in_order(rows: Rows) -> Rows:
+    """As in the catalogue; what is no longer in it is dropped."""
+    return {fault.name: rows[fault.name] for fault in all_faults() if fault.name in rows}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -56,10 +59,9 @@ def _is_chosen(fault: Fault, words: list[str]) -> bool:
     return not words or any(word in fault.name for word in words)
 
 
-def _inflict(faults: tuple[Fault, ...], folder: Path) -> dict[str, dict[str, Tally]]:
-    """Some at a time; a line on standard error for each that is done."""
-    engine = os.environ["DOCKER_HOST"]
-    sites = {"docker": Site(folder, engine), "process": Site(folder, None)}
+def _inflict(faults: tuple[Fault, ...], folder: Path) -> Iterator[Rows]:
+    """Some at a time; after each, the rows that are complete, and a line on standard error."""
+    sites = {"docker": Site(folder, os.environ["DOCKER_HOST"]), "process": Site(folder, None)}
     found: dict[str, dict[str, Tally]] = {fault.name: {} for fault in faults}
     console = Console(stderr=True, width=WIDTH, highlight=False)
     with ThreadPoolExecutor(_HANDS) as hands:
@@ -68,11 +70,13 @@ def _inflict(faults: tuple[Fault, ...], folder: Path) -> dict[str, dict[str, Tal
             fault, where = jobs[job]
             tally = found[fault.name][where] = _outcome(job)
             word = "right" if tally.clean else "WRONG"
-            console.print(f"{done:3}/{len(jobs)} {word} {where:7} {fault.name}", *tally.notes, sep="\n", soft_wrap=True)
-    for tallies in found.values():
-        if "process" in tallies and "docker" in tallies:
-            tallies |= {where: tallies.pop(where) for where in ("docker", "process")}
-    return found
+            told = [f"{done:3}/{len(jobs)} {word} {where:7} {fault.name}", *tally.notes]
+            console.print(*told, sep="\n", soft_wrap=True, markup=False)
+            yield {
+                fault.name: {where: found[fault.name][where] for where in fault.where}
+                for fault in faults
+                if len(found[fault.name]) == len(fault.where)
+            }
 
 
 def _outcome(job: Future[Tally]) -> Tally:

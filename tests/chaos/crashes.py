@@ -16,14 +16,11 @@ from tests.chaos.sites import Fault, Site
 ALL_SCENES = (good, bad, killed)
 
 _TIMES: dict[Point, tuple[int, ...]] = {
-    Point.STARTING: (1, 2, 3),
-    Point.STARTED: (1, 2, 3),
-    Point.GANG_STARTING: (1, 2, 3),
-    Point.END_SEEN: (1, 2),
-    Point.REMOVING: (1, 2, 3),
-    Point.LOG_READ: (1, 4, 12),
-    Point.BUILDING: (1, 2),
-    Point.MIGRATING: (1, 3, 6, 9),
+    Point.STARTED: (1, 3),
+    Point.GANG_STARTING: (2,),
+    Point.REMOVING: (1, 3),
+    Point.LOG_READ: (1, 4),
+    Point.MIGRATING: (1, 9),
 }
 """At which of the times that the server comes by it dies; at the others it is the first."""
 
@@ -87,9 +84,9 @@ def _at(point: Point) -> Callable[[Site], Tally]:
 def _scenes(point: Point) -> tuple[Callable[[], Scene], ...]:
     if point in (Point.BUILDING, Point.FETCHING):
         return (built,)
-    if point in (Point.MIGRATING, Point.REQUEST_READ, Point.REQUEST_STORED, Point.LOG_READ):
-        return (good,)
-    return (good, bad) if point is not Point.TERMINATED else (bad, killed)
+    if point is Point.TERMINATED:
+        return (bad, killed)
+    return (good, bad) if point in (Point.END_SEEN, Point.VERDICT_SAVED) else (good,)
 
 
 def built() -> Scene:
