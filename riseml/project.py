@@ -7,6 +7,7 @@ to the root of the git repository. Empty folders go along, for a program may wan
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from riseml.ignore import Rules
 
 CONFIG = "riseml.yml"
-DEFAULT_LIMIT = 2 * 2**30
+DEFAULT_LIMIT = 2**30
 LIMIT_VARIABLE = "RISEML_SYNC_LIMIT"
 
 _CHUNK = 2**18
@@ -54,12 +55,11 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What a project consists of at one moment; `digest` names the content."""
+class Listing:
+    """What a project consists of, its files not yet read."""
 
     folder: Path
     items: tuple[Item, ...]
-    digest: str
 
     @property
     def count(self) -> int:
@@ -70,6 +70,13 @@ class Snapshot:
     def size(self) -> int:
         """Bytes in all files."""
         return sum(item.size for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot(Listing):
+    """What a project consists of at one moment; `digest` names the content."""
+
+    digest: str
 
 
 def find_project(folder: Path, file: Path | None = None) -> Project:
@@ -120,20 +127,30 @@ def format_size(size: float) -> str:
     return f"{size / 1000:.1f} TB"
 
 
-def take_snapshot(folder: Path, limit: int = DEFAULT_LIMIT) -> Snapshot:
+def list_files(folder: Path, limit: int = DEFAULT_LIMIT) -> Listing:
+    """Everything that belongs to the project, no file read.
+
+    Raises:
+        UsageError: something can not be sent, or it is more than `limit` bytes.
+    """
+    items = collect(folder)
+    _check_limit(items, limit)
+    return Listing(folder, items)
+
+
+def take_snapshot(listing: Listing) -> Snapshot:
     """Read the whole project once and name its content.
 
     The digest is the SHA-256 of one record an item, sorted by the bytes of the path: kind, path, `x` or `-`, and the
     target of a link or the SHA-256 (hex) of a file, each followed by a NUL byte.
 
     Raises:
-        UsageError: something can not be sent, or it is too much.
+        UsageError: a file cannot be read, or is no longer what it was.
     """
     from hashlib import sha256
 
-    items = collect(folder)
-    _check_limit(items, limit)
-    items = tuple(replace(item, content=_hash(folder, item)) if item.kind == "file" else item for item in items)
+    folder = listing.folder
+    items = tuple(replace(item, content=_hash(folder, item)) if item.kind == "file" else item for item in listing.items)
     digest = sha256()
     for item in items:
         fields = (item.kind, item.path, "x" if item.executable else "-", item.target or item.content)
@@ -237,6 +254,8 @@ def _look(real: str, folder: Path, path: str, refused: list[str]) -> Item | None
     try:
         seen = os.lstat(folder / path)
         if stat.S_ISREG(seen.st_mode):
+            if not os.access(folder / path, os.R_OK, effective_ids=True):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             executable = bool(seen.st_mode & stat.S_IXUSR)
             return Item(path, "file", seen.st_size, max(0, int(seen.st_mtime)), executable)
         if stat.S_ISLNK(seen.st_mode):
@@ -276,7 +295,16 @@ def _read(folder: Path, item: Item) -> Iterator[bytes]:
             if left or file.read(1):
                 raise _changed(item)
     except OSError as error:
-        raise UsageError(f"cannot read {show_path(item.path)}: {error.strerror}", "check its permissions") from None
+        if error.errno in _NO_LONGER:
+            raise _changed(item) from None
+        raise UsageError(
+            f"cannot read {show_path(item.path)}: {error.strerror}",
+            "make it readable, or add it to .risemlignore if the jobs do not need it",
+        ) from None
+
+
+_NO_LONGER = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EISDIR})
+"""What a file answers that was removed, or became something else, since it was listed."""
 
 
 def _changed(item: Item) -> RisemlError:

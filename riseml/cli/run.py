@@ -20,6 +20,7 @@ from riseml.settings import read_size
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.client import Client
+    from riseml.project import Listing
     from riseml.spec.types import Spec
 
 
@@ -123,15 +124,14 @@ def _begin(tools: Tools, source: Source, submission: wire.Submission, *, json: b
     from riseml import project
 
     render = tools.render
-    snapshot = project.take_snapshot(
-        source.project.folder, read_size(tools.environ, project.LIMIT_VARIABLE, project.DEFAULT_LIMIT)
-    )
+    listing = _list_files(tools, source)  # what cannot be sent is told before a server is asked for anything
     client = tools.connect_to_run()
     try:
         render.notes(filter(None, [client.server()["note"]]))
         if not json:
-            size, count = project.format_size(snapshot.size), plural(snapshot.count, "file")
+            size, count = project.format_size(listing.size), plural(listing.count, "file")
             render.begin(f"Syncing project ({size}, {count})...")
+        snapshot = project.take_snapshot(listing)
         there = client.has_snapshot(snapshot.digest)
         if not there:
             client.put_snapshot(snapshot.digest, project.pack(snapshot))
@@ -144,6 +144,13 @@ def _begin(tools: Tools, source: Source, submission: wire.Submission, *, json: b
         raise
     submission["snapshot"] = snapshot.digest
     return client
+
+
+def _list_files(tools: Tools, source: Source) -> Listing:
+    from riseml import project
+
+    limit = read_size(tools.environ, project.LIMIT_VARIABLE, project.DEFAULT_LIMIT)
+    return project.list_files(source.project.folder, limit)
 
 
 def _submit(tools: Tools, client: Client, submission: wire.Submission) -> wire.Experiment:
@@ -159,9 +166,7 @@ def _plan(tools: Tools, source: Source, submission: wire.Submission, *, json: bo
     from riseml import project
     from riseml.cli.plans import print_plan
 
-    snapshot = project.take_snapshot(
-        source.project.folder, read_size(tools.environ, project.LIMIT_VARIABLE, project.DEFAULT_LIMIT)
-    )
+    snapshot = project.take_snapshot(_list_files(tools, source))
     with tools.connect_to_run() as client:
         if client.has_snapshot(snapshot.digest):
             submission["snapshot"] = snapshot.digest

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import socket
 import stat
 import subprocess
 import tarfile
+import tempfile
 import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from riseml.errors import NotFound, UsageError
-from riseml.project import collect, find_name, find_project, format_size, pack, read_config, take_snapshot
+from riseml.project import collect, find_name, find_project, format_size, list_files, pack, read_config, take_snapshot
 
 NAMES = (
     st.binary(min_size=1, max_size=40)
@@ -30,7 +34,7 @@ def _paths(folder: Path) -> list[str]:
 
 
 def _tar(folder: Path) -> tarfile.TarFile:
-    return tarfile.open(fileobj=io.BytesIO(b"".join(pack(take_snapshot(folder)))), errors="surrogateescape")
+    return tarfile.open(fileobj=io.BytesIO(b"".join(pack(take_snapshot(list_files(folder))))), errors="surrogateescape")
 
 
 def _fill(folder: Path, *paths: str) -> None:
@@ -189,7 +193,7 @@ def test_empty_folders_go_along(tmp_path: Path) -> None:
     _fill(tmp_path, "emptied/x.o")
     (tmp_path / ".gitignore").write_text("*.o\n")
     assert _paths(tmp_path) == [".gitignore", "logs/deep"]
-    assert take_snapshot(tmp_path).count == 1
+    assert take_snapshot(list_files(tmp_path)).count == 1
 
 
 def test_the_tar_is_the_project(tmp_path: Path) -> None:
@@ -230,10 +234,10 @@ def test_a_long_path_survives(tmp_path: Path) -> None:
 def test_the_digest_names_the_content(tmp_path: Path) -> None:
     _fill(tmp_path, "a", "b")
     (tmp_path / "link").symlink_to("a")
-    digests = [take_snapshot(tmp_path).digest]
+    digests = [take_snapshot(list_files(tmp_path)).digest]
 
     def changed() -> bool:
-        digests.append(take_snapshot(tmp_path).digest)
+        digests.append(take_snapshot(list_files(tmp_path)).digest)
         return digests[-1] not in digests[:-1]
 
     os.utime(tmp_path / "a", (5, 5))
@@ -255,7 +259,7 @@ def test_the_digest_names_the_content(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["longer than before", "x", "aB"])
 def test_a_file_that_changes_under_our_hands_is_noticed(tmp_path: Path, content: str) -> None:
     (tmp_path / "a").write_text("ab")
-    snapshot = take_snapshot(tmp_path)
+    snapshot = take_snapshot(list_files(tmp_path))
     (tmp_path / "a").write_text(content)
     with pytest.raises(UsageError, match="a changed while"):
         list(pack(snapshot))
@@ -263,10 +267,10 @@ def test_a_file_that_changes_under_our_hands_is_noticed(tmp_path: Path, content:
 
 def test_a_file_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("ab")
-    snapshot = take_snapshot(tmp_path)
+    snapshot = take_snapshot(list_files(tmp_path))
     (tmp_path / "a").unlink()
     (tmp_path / "a").symlink_to("/etc/passwd")
-    with pytest.raises(UsageError, match="cannot read a"):
+    with pytest.raises(UsageError, match="a changed while"):
         list(pack(snapshot))
 
 
@@ -275,7 +279,7 @@ def test_too_much_is_told_before_anything_is_read(tmp_path: Path) -> None:
         with open(tmp_path / f"big{number}", "wb") as file:
             file.truncate((number + 1) * 2**20)
     with pytest.raises(UsageError) as raised:
-        take_snapshot(tmp_path, limit=2**20)
+        list_files(tmp_path, limit=2**20)
     assert "nothing was sent" in raised.value.message
     assert "big6 (7.3 MB), big5" in raised.value.message
     assert "big1" not in raised.value.message
@@ -287,7 +291,7 @@ def test_a_large_file_never_sits_in_memory(tmp_path: Path) -> None:
         file.truncate(64 * 2**20)
     tracemalloc.start()
     try:
-        total = sum(len(piece) for piece in pack(take_snapshot(tmp_path)))
+        total = sum(len(piece) for piece in pack(take_snapshot(list_files(tmp_path))))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -301,3 +305,89 @@ def test_a_large_file_never_sits_in_memory(tmp_path: Path) -> None:
 )
 def test_sizes_are_short(size: int, text: str) -> None:
     assert format_size(size) == text
+
+
+def test_files_that_nobody_may_read_are_all_named(tmp_path: Path) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="riseml-test-"))
+    try:
+        folder.chmod(0o755)
+        _fill(folder, "a.py", "keys/b.pem", "c.key")
+        for name in ("keys/b.pem", "c.key"):
+            (folder / name).chmod(0o000)
+        with (
+            as_somebody(),
+            pytest.raises(UsageError, match=r"c\.key \(Permission denied\), keys/b\.pem \(Permission denied\)"),
+        ):
+            list_files(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def as_somebody() -> Iterator[None]:
+    """Root may read everything, so that the test is somebody else for a moment."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.parametrize("end", ["removed", "a folder", "a link", "a socket", "shorter", "longer", "other"])
+def test_a_file_that_becomes_something_else_is_named(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"x" * 1000)
+    listing = list_files(tmp_path)
+    snapshot = take_snapshot(listing)
+    path.unlink()
+    match end:
+        case "a folder":
+            path.mkdir()
+        case "a link":
+            path.symlink_to("/etc/passwd")
+        case "a socket":
+            _bind(path)
+        case "shorter" | "longer" | "other":
+            path.write_bytes(b"y" * {"shorter": 10, "longer": 2000, "other": 1000}[end])
+    with pytest.raises(UsageError, match=r"a\.bin changed while the project was being synced") as raised:
+        b"".join(pack(snapshot))
+    assert raised.value.hint == "run the command again"
+    if end != "other":
+        with pytest.raises(UsageError, match=r"a\.bin changed"):
+            take_snapshot(listing)
+
+
+def _bind(path: Path) -> None:
+    """A socket at a path that may be too long for one."""
+    here = os.getcwd()
+    os.chdir(path.parent)
+    try:
+        with socket.socket(socket.AF_UNIX) as door:
+            door.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+def test_a_path_that_the_system_cannot_name_is_refused(tmp_path: Path) -> None:
+    here = os.open(".", os.O_RDONLY)
+    os.chdir(tmp_path)
+    try:
+        for _ in range(25):  # 25 x 200 bytes are more than a path may have
+            os.mkdir("d" * 200)
+            os.chdir("d" * 200)
+        Path("x").touch()
+        with pytest.raises(UsageError, match="File name too long"):
+            list_files(tmp_path)
+    finally:
+        os.fchdir(here)
+        os.close(here)
+
+
+def test_a_name_of_255_bytes_and_a_leading_dash(tmp_path: Path) -> None:
+    _fill(tmp_path, "n" * 255, "-rf", "--help", " ", "a\nb", "\t", "*", "'\"$(id)`")
+    with _tar(tmp_path) as tar:
+        assert sorted(tar.getnames()) == sorted(_paths(tmp_path))
+        assert len(tar.getnames()) == 8
