@@ -21,5 +21,5 @@ coverage: ## the tests again, with what they reach
 soak: ## random histories of the loop with other seeds each time: make soak MINUTES=30
 	@scripts/soak $(MINUTES)
 
-clean: ## end the private engine, if scripts/engine/up had to start one
-	@scripts/engine/down
+clean: ## end the private engine and the private PostgreSQL, if the tests had to start them
+	@scripts/engine/down && scripts/postgres/down

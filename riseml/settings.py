@@ -125,9 +125,10 @@ def _log_limit(environ: Mapping[str, str]) -> int:
 
 
 def _store(environ: Mapping[str, str]) -> str | None:
-    scheme, mark, rest = (environ.get("RISEML_STORE") or "").partition("://")
-    if not scheme:
+    text = environ.get("RISEML_STORE")
+    if not text:
         return None
+    scheme, mark, rest = text.partition("://")
     if not mark or scheme not in ("postgresql", "postgres", _POSTGRES):  # its password is nobody's business
         raise UsageError(
             "RISEML_STORE is no address of a PostgreSQL",
