@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -188,6 +188,17 @@ class Client:
     def join_pool(self) -> list[wire.PoolMember]:
         """Make one swarm of the hosts. Takes some seconds."""
         return cast("wire.PoolMembers", self._ask("POST", "/pool/join", timeout=_SLOW_ANSWER))["members"]
+
+    def host_keys(self, name: str) -> wire.HostKeys:
+        """The keys that the host shows to ssh now. Takes some seconds."""
+        path = f"/pool/hosts/{quote(name, safe='')}/keys"
+        return cast("wire.HostKeys", self._ask("GET", path, timeout=_SLOW_ANSWER))
+
+    def pin_host(self, name: str, fingerprints: Sequence[str]) -> wire.HostKeys:
+        """Pin those of its keys that have these fingerprints."""
+        path = f"/pool/hosts/{quote(name, safe='')}/keys"
+        asked = {"fingerprint": list(fingerprints)}
+        return cast("wire.HostKeys", self._ask("POST", path, params=asked, timeout=_SLOW_ANSWER))
 
     def drain_host(self, name: str) -> wire.Host:
         """Give the host nothing new."""

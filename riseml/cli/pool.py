@@ -10,6 +10,7 @@ import typer
 from riseml.cli.files import JsonOption
 from riseml.cli.text import Column, plural
 from riseml.cli.tools import Exit, Tools
+from riseml.errors import UsageError
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -27,6 +28,8 @@ _HOSTS = (
     Column("SWARM"),
     Column("RUNS", shrinks=True),
 )
+_KEYS = (Column("KEY"), Column("FINGERPRINT"), Column("PINNED"))
+_PINNED = {"yes": "yes", "no": "no", "other": "no, another one is"}
 _FINDINGS = (Column("HOST"), Column("CHECK"), Column("OUTCOME"), Column("FOUND", shrinks=True))
 _MEMBERS = (Column("HOST"), Column("SWARM"))
 _SAYS = {"created": "made the swarm", "joined": "joined", "member": "was a member already"}
@@ -79,6 +82,42 @@ def join(context: typer.Context, *, json: JsonOption = False) -> None:
         tools.render.json({"members": members})
     else:
         tools.render.table(_MEMBERS, [[one["host"], _SAYS[one["membership"]]] for one in members])
+
+
+@pool.command("trust")
+def trust(
+    context: typer.Context,
+    host: HostArgument,
+    *,
+    fingerprint: Annotated[
+        list[str] | None, typer.Option("--fingerprint", help="Pin the key with this fingerprint, SHA256:...")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Pin the ssh host key of a host, after you have compared its fingerprint with what its owner says."""
+    tools: Tools = context.obj
+    with tools.connect() as client:
+        found = client.pin_host(host, fingerprint) if fingerprint else client.host_keys(host)
+        if json:
+            tools.render.json(found)
+            return
+        tools.render.table(_KEYS, [[key["kind"], key["fingerprint"], _PINNED[key["pinned"]]] for key in found["keys"]])
+        if fingerprint is None and any(key["pinned"] != "yes" for key in found["keys"]):
+            shown = [key["fingerprint"] for key in found["keys"]]
+            _ask_owner(tools, host, shown)
+            found = client.pin_host(host, shown)
+    tools.render.print(f"Pinned in {found['known_hosts']}.")
+
+
+def _ask_owner(tools: Tools, host: str, fingerprints: list[str]) -> None:
+    """On the host itself, `ssh-keygen -lf` of a file in /etc/ssh shows the same fingerprint."""
+    if not tools.asks:
+        raise UsageError(
+            f"nobody is here to compare the fingerprints of {host}",
+            f"once you know that it is right: `riseml pool trust {host} --fingerprint {fingerprints[0]}`",
+        )
+    if not typer.confirm(f"Is this what {host} has? `ssh-keygen -l` shows it there.", err=True):
+        raise Exit(0)
 
 
 @pool.command("drain")

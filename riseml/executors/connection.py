@@ -72,6 +72,10 @@ class Engine:
         """
         return cls(spec.url, find_transport(spec, home, patience), patience)
 
+    def retry(self) -> None:
+        """Do not wait for the next attempt to reach it: something has changed."""
+        self._transport.retry()
+
     def close(self) -> None:
         """End what was started to reach it; calls fail from then on where something was."""
         self._transport.close()

@@ -78,6 +78,9 @@ class Transport(Protocol):
     def explain(self, error: Exception) -> tuple[str, str]:
         """Why a call has failed, and what to do next."""
 
+    def retry(self) -> None:
+        """Do not wait for the next attempt: something has changed."""
+
     def close(self) -> None:
         """End what was started for it."""
 
@@ -99,6 +102,9 @@ class SocketTransport:
         if self._url.startswith("ssh://"):
             return "riseml reaches an engine over ssh as a host of its pool", f"name it in pool.yml: `url: {self._url}`"
         return describe(error), _LOCAL_HINT
+
+    def retry(self) -> None:
+        """Every call is an attempt."""
 
     def close(self) -> None:
         """Nothing was started."""
@@ -131,6 +137,9 @@ class TcpTransport:
         told = None if self._tls is None else certificates.explain(error, self._url, self._tls)
         return told or (describe(error), _REMOTE_HINT)
 
+    def retry(self) -> None:
+        """Every call is an attempt."""
+
     def close(self) -> None:
         """Nothing was started."""
 
@@ -146,6 +155,9 @@ class SshTransport:
 
     def explain(self, error: Exception) -> tuple[str, str]:
         return self._tunnel.explain() or (describe(error), _REMOTE_HINT)
+
+    def retry(self) -> None:
+        self._tunnel.retry()
 
     def close(self) -> None:
         self._tunnel.close()

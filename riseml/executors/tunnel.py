@@ -78,6 +78,7 @@ class Tunnel:
         self._trouble: tuple[str, str] | None = None
         self._words: deque[str] = deque(maxlen=_LINES)
         self._heard_at = 0.0
+        self._hurried = False
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: Path | None = None
         self._thread: threading.Thread | None = None
@@ -109,6 +110,13 @@ class Tunnel:
                 return None
             return explain_refused_socket(self._destination, tuple(self._words))
 
+    def retry(self) -> None:
+        """Open it again now, if it waits for its next attempt; callers wait for that one."""
+        with self._changed:
+            if self._phase is _Phase.DOWN:
+                self._phase, self._trouble, self._hurried = _Phase.CONNECTING, None, True
+                self._changed.notify_all()
+
     def close(self) -> None:
         """End the tunnel; it cannot be opened again."""
         with self._changed:
@@ -138,10 +146,11 @@ class Tunnel:
             if time.monotonic() - began > self._timing.longest:
                 delay = self._timing.delay
             with self._changed:
-                self._changed.wait_for(lambda: self._phase is _Phase.CLOSED, delay)
+                self._changed.wait_for(lambda: self._phase is _Phase.CLOSED or self._hurried, delay)
                 if self._phase is _Phase.CLOSED:
                     return
-                self._phase = _Phase.CONNECTING
+                delay = self._timing.delay if self._hurried else delay
+                self._phase, self._hurried = _Phase.CONNECTING, False
             delay = min(delay * 2, self._timing.longest)
 
     def _run(self) -> None:

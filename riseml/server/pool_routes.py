@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 
 from riseml import wire
 from riseml.control.ledger import free_room
 from riseml.errors import NotFound, UsageError
+from riseml.executors.hostkeys import HostKey, pin_keys, scan_keys
+from riseml.executors.ssh import Destination, find_destination
 from riseml.model import Experiment, HostSeen
 from riseml.names import HostName, experiment_name
 from riseml.server.checkup import check_pool
@@ -20,6 +22,7 @@ from riseml.states import PLACED
 Name = Annotated[str, Path(max_length=100)]
 _LOOK = 10.0  # seconds that an answer waits for what the hosts say
 
+Fingerprints = Annotated[list[Annotated[str, Query(max_length=100)]], Query(min_length=1, max_length=20)]
 HostState = Literal["up", "silent", "draining", "drained"]
 
 
@@ -54,6 +57,21 @@ def add_pool_routes(router: APIRouter, parts: Parts, loop: Loop) -> None:
     def resume(name: Name) -> wire.Host:
         parts.drained.resume(_demand_host(parts, name))
         return _show_one(parts, name)
+
+    @router.get("/pool/hosts/{name}/keys")
+    def show_keys(name: Name) -> wire.HostKeys:
+        loop.follow_pool(_LOOK)
+        destination = _demand_destination(parts, name)
+        return _show_keys(destination, scan_keys(destination))
+
+    @router.post("/pool/hosts/{name}/keys")
+    def pin(name: Name, fingerprint: Fingerprints) -> wire.HostKeys:
+        loop.follow_pool(_LOOK)
+        destination = _demand_destination(parts, name)
+        keys = pin_keys(destination, frozenset(fingerprint))
+        parts.hosts.engines[HostName(name)].retry()
+        parts.wake.set()
+        return _show_keys(destination, keys)
 
 
 def show_hosts(parts: Parts) -> list[wire.Host]:
@@ -144,6 +162,18 @@ def _demand_file(parts: Parts) -> tuple[HostSpec, ...]:
             f"name your hosts in {parts.settings.pool_file}; pool.yml.example shows how",
         )
     return parts.hosts.spec.hosts
+
+
+def _demand_destination(parts: Parts, name: str) -> Destination:
+    specs = {spec.name: spec for spec in _demand_file(parts)}
+    return find_destination(specs[_demand_host(parts, name)], parts.settings.home)
+
+
+def _show_keys(destination: Destination, keys: tuple[HostKey, ...]) -> wire.HostKeys:
+    shown: list[wire.HostKey] = [
+        {"kind": key.title, "fingerprint": key.fingerprint, "pinned": key.pinned.value} for key in keys
+    ]
+    return {"host": destination.name, "known_hosts": str(destination.known_hosts), "keys": shown}
 
 
 def _demand_host(parts: Parts, name: str) -> HostName:

@@ -23,6 +23,8 @@ canonical.
     POST   /v1/pool/check                      -> PoolFindings
     POST   /v1/pool/join                       -> PoolMembers
     POST   /v1/pool/hosts/{name}/drain|resume  -> Host
+    GET    /v1/pool/hosts/{name}/keys          -> HostKeys
+    POST   /v1/pool/hosts/{name}/keys?fingerprint=&... -> HostKeys    (pins those)
     GET    /v1/leftovers?caches=&days=&foreign= -> Leftovers
     POST   /v1/leftovers/remove?...            -> Leftovers       (the same ones, removed)
 Every refusal is a `Failure`. `{id}` is a canonical ID; where it names jobs (`4.ps`), the answer holds those jobs only.
@@ -52,6 +54,12 @@ from riseml.wire.pool import (
 )
 from riseml.wire.pool import (
     HostFit as HostFit,
+)
+from riseml.wire.pool import (
+    HostKey as HostKey,
+)
+from riseml.wire.pool import (
+    HostKeys as HostKeys,
 )
 from riseml.wire.pool import (
     JobFit as JobFit,

@@ -150,3 +150,19 @@ class PoolMembers(TypedDict):
     """The hosts of the swarm."""
 
     members: list[PoolMember]
+
+
+class HostKey(TypedDict):
+    """A key that a host shows to ssh. `pinned`: it is in known_hosts, no key of this kind is, or another one is."""
+
+    kind: str
+    fingerprint: str
+    pinned: Literal["yes", "no", "other"]
+
+
+class HostKeys(TypedDict):
+    """What a host shows to ssh; `known_hosts` is the server's file of pinned keys for it."""
+
+    host: str
+    known_hosts: str
+    keys: list[HostKey]

@@ -41,6 +41,8 @@ ROUTES = [
     *PLAIN,
     "POST /v1/pool/hosts/{name}/drain",
     "POST /v1/pool/hosts/{name}/resume",
+    "GET /v1/pool/hosts/{name}/keys",
+    "POST /v1/pool/hosts/{name}/keys",
     "HEAD /v1/snapshots/{digest}",
     "PUT /v1/snapshots/{digest}",
     "POST /v1/plans",
@@ -50,9 +52,9 @@ ROUTES = [
     "GET /v1/experiments",
     "GET /v1/experiments/{name}",
     "POST /v1/experiments/{name}/kill",
-    "GET /v1/experiments/{name}/explain",
     "GET /v1/experiments/{name}/samples",
     "GET /v1/experiments/{name}/tfconfig",
+    "GET /v1/experiments/{name}/explain",
     "GET /v1/experiments/{name}/logs",
 ]
 

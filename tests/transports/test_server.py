@@ -3,11 +3,40 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.rig import Rig, single
 from tests.transports.conftest import ssh_url
 from tests.transports.servers import Sshd, find_tunnels, wait
+
+
+def test_a_key_is_pinned_by_a_command(sshd: Sshd, engine_url: str, tmp_path: Path) -> None:
+    rig = Rig(tmp_path / "home", engine_url)
+    host = {"name": "far", "url": ssh_url(sshd, engine_url), "identity": str(sshd.identity)}
+    (rig.home / "pool.yml").write_text(json.dumps({"hosts": [host]}))
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "riseml.cli", "pool", *words]
+        return subprocess.run(command, env=rig.environ(), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+    with rig:
+        silent = call()
+        assert "`riseml pool trust far`" not in silent.stdout
+        assert "its host key is not pinned" in silent.stderr
+        refused = call("trust", "far")
+        assert refused.returncode == 2
+        assert "nobody is here to compare the fingerprints of far" in refused.stderr
+        (key,) = json.loads(call("trust", "far", "--json").stdout)["keys"]
+        assert key["pinned"] == "no"
+        wrong = call("trust", "far", "--fingerprint", "SHA256:abc")
+        assert (wrong.returncode, "has no key with the fingerprint" in wrong.stderr) == (4, True)
+        pinned = call("trust", "far", "--fingerprint", key["fingerprint"])
+        assert pinned.returncode == 0
+        assert f"Pinned in {rig.home}/known_hosts." in pinned.stdout
+        assert "Pinned in" in call("trust", "far").stdout
+        rig.wait("the host answers", lambda: rig.get("/v1/pool")["hosts"][0]["state"] == "up")
 
 
 def test_an_experiment_on_a_host_behind_ssh(sshd: Sshd, engine_url: str, tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_a_helper_of_ssh_that_lives_on_does_not_keep_a_dead_tunnel(
     """As a ProxyCommand can: it holds the pipe that we listen at."""
     fake = tmp_path / "bin" / "ssh"
     fake.parent.mkdir()
-    fake.write_text('#!/bin/sh\necho "riseml: the tunnel stands"\nsleep 300 &\necho "$!" >> "$0.helpers"\nwait\n')
+    fake.write_text('#!/bin/sh\nsleep 300 &\necho "$!" >> "$0.helpers"\necho "riseml: the tunnel stands"\nwait\n')
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
     assert "no such file or directory" in refusal(far).message  # it stands, and has made no socket
