@@ -149,10 +149,12 @@ class Hosts:
 
     def _use_this_machine(self, world: World) -> None:
         choice: Choice = choose_executor(self.settings, self.server, world)
-        executor = choice.executor
+        executor, left = choice.executor, self._made
         self._made, self.spec, self.name, self.note = {}, None, choice.name, choice.note
         self.engines = {executor.name: executor.engine} if isinstance(executor, DockerExecutor) else {}
         self.pool.replace((executor,))
+        for former in left.values():
+            former.engine.close()
 
 
 def _mount(root: str | Volume, target: str, *, makes: bool) -> Mount:
