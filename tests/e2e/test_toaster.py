@@ -16,7 +16,7 @@ from tests.e2e.console import Console
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ai-toaster"
 
 
-def _cache() -> Path:
+def find_cache() -> Path:
     """Outside of the repository, so that the digits are fetched once."""
     chosen = os.environ.get("RISEML_TEST_CACHE")
     return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "riseml"
@@ -24,7 +24,7 @@ def _cache() -> Path:
 
 @pytest.fixture(scope="module")
 def toaster(tmp_path_factory: pytest.TempPathFactory, engine_url: str) -> Iterator[Console]:
-    data = _cache() / "data"
+    data = find_cache() / "data"
     subprocess.run([sys.executable, EXAMPLE / "get_data.py", data / "digits"], check=True)
     home = tmp_path_factory.mktemp("toaster") / "home"
     console = Console(home, engine_url, EXAMPLE, RISEML_DATA=str(data), RISEML_BUILD_NETWORK="host")

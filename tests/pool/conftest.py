@@ -25,7 +25,7 @@ class Pool:
     contained = True
 
     def __init__(self, hosts: tuple[EngineHost, ...]) -> None:
-        self.environment = {"RISEML_EXECUTOR": "docker"}
+        self.environment = {"RISEML_EXECUTOR": "docker", "RISEML_BUILD_NETWORK": "host"}
         self.engines = {host.name: Engine(host.socket) for host in hosts}
 
     def jobs(self, server: str, *, running: bool = False) -> list[str]:

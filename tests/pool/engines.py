@@ -26,6 +26,13 @@ NETWORK = "198.18.77"  # RFC 2544: nobody's
 PORT = 2375
 STARTS = 60.0  # seconds
 
+# The machine's own engine lets nothing of a bridge pass that is not its own, and install steps fetch packages.
+_RULES = (
+    ("filter", "FORWARD", "-i", BRIDGE, "-j", "ACCEPT"),
+    ("filter", "FORWARD", "-o", BRIDGE, "-j", "ACCEPT"),
+    ("nat", "POSTROUTING", "-s", f"{NETWORK}.0/24", "!", "-o", BRIDGE, "-j", "MASQUERADE"),
+)
+
 
 @dataclass
 class EngineHost:
@@ -150,15 +157,13 @@ def _make_lan(hosts: tuple[EngineHost, ...]) -> None:
         _ip("-n", host.namespace, "addr", "add", f"{host.address}/24", "dev", "eth0")
         _ip("-n", host.namespace, "link", "set", "eth0", "up")
         _ip("-n", host.namespace, "route", "add", "default", "via", f"{NETWORK}.1")
-    for direction in ("-i", "-o"):  # the machine's own engine lets nothing of a bridge pass that is not its own
-        subprocess.run(["iptables", "-I", "FORWARD", direction, BRIDGE, "-j", "ACCEPT"], check=True)
+    for rule in _RULES:
+        subprocess.run(["iptables", "-t", rule[0], "-I", *rule[1:]], check=True)
 
 
 def _remove_lan(hosts: tuple[EngineHost, ...]) -> None:
-    for direction in ("-i", "-o"):
-        subprocess.run(
-            ["iptables", "-D", "FORWARD", direction, BRIDGE, "-j", "ACCEPT"], check=False, stderr=subprocess.DEVNULL
-        )
+    for rule in _RULES:
+        subprocess.run(["iptables", "-t", rule[0], "-D", *rule[1:]], check=False, stderr=subprocess.DEVNULL)
     for host in hosts:
         _end_strays(host)
         _try_ip("netns", "delete", host.namespace)
