@@ -33,7 +33,7 @@ def run(context: Context) -> Report:
     project = make_project(context, train)
     with Home(context, RISEML_BUILD_NETWORK="host") as home:
         contenders: dict[str, Once] = _contenders(context, home, project)
-        found = interleave(context.rounds(8), contenders, skip=1)
+        found = interleave(context.rounds(6), contenders, skip=1)
         for name in (_RUNNING, _KNOWN):
             report.add(f"{name}, from the command on", *measures(found, name))
         report.add(_BEGUN, *_own_start(context, home))

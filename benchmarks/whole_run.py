@@ -37,7 +37,7 @@ def run(context: Context) -> Report:
         if context.bench_python is not None:
             torchx = TorchX(context, home.engine)
             contenders[TORCHX] = lambda turn: _torchx(torchx)
-        found = interleave(context.rounds(5), contenders, skip=1)
+        found = interleave(context.rounds(4), contenders, skip=1)
     walls = {measure.name: measure for measure in measures(found, _WALL)}
     report.add(_WALL, *walls.values())
     over = {name: Measure(name, tuple(value - _JOB for value in walls[name].values)) for name in (RISEML, HAND)}
