@@ -162,10 +162,6 @@ def forget_hosts_that_left(original: Callable[..., Job]) -> Callable[..., Job]:
     return lambda job, seen: job
 
 
-def wait_for_a_lost_builder(original: Callable[..., bool]) -> Callable[..., bool]:
-    return lambda build, seen: build.host is None
-
-
 def forget_the_first_cause(original: Callable[..., Experiment]) -> Callable[..., Experiment]:
     def mutant(experiment: Experiment, seen: Any) -> Experiment:
         if experiment.verdict is not None and experiment.verdict.state is State.FINISHED:
@@ -206,7 +202,6 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "hosts need no swarm": ((ledger, "_link", spread_over_any_hosts),),
     "an attempt starts beside the last one": ((converge, "_goes_on", start_beside_the_last_attempt),),
     "who left the pool is forgotten": ((settle, "_settle_unseen", forget_hosts_that_left),),
-    "a lost builder is waited for": ((settle, "_needs_builder", wait_for_a_lost_builder),),
     "the first cause is forgotten": ((decide, "judge", forget_the_first_cause),),
     "environments come from where they are not": ((images.Images, "_source", share_from_anywhere),),
 }
