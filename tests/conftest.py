@@ -14,8 +14,8 @@ from hypothesis import settings
 from tests.rig import Rig
 from tests.stores import open_database, start_postgres
 
-settings.register_profile("same-every-time", derandomize=True)
-settings.register_profile("soak", database=None)
+settings.register_profile("same-every-time", derandomize=True, deadline=None)
+settings.register_profile("soak", database=None, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same-every-time"))
 
 
