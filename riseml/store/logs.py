@@ -45,11 +45,11 @@ class Logs:
                 self._open(key.experiment).append(key, kept)
 
     def finish(self, key: JobKey) -> None:
-        """Nothing more will come of this job; a line that it left unfinished ends here."""
+        """Nothing more will come of this job; the lines that it left unfinished end here."""
         file = self._open(key.experiment)
-        stream = file.unfinished.get((key.job, key.attempt))
-        if stream is not None:
-            file.append(key, [Frame("", stream, b"\n")])
+        streams = sorted(file.unfinished.get((key.job, key.attempt), ()))
+        if streams:
+            file.append(key, [Frame("", stream, b"\n") for stream in streams])
         file.finished.add((key.job, key.attempt))
 
     def is_finished(self, key: JobKey) -> bool:
@@ -114,7 +114,7 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         self.cursors: dict[tuple[JobName, int], LogCursor] = {}
-        self.unfinished: dict[tuple[JobName, int], int] = {}
+        self.unfinished: dict[tuple[JobName, int], set[int]] = {}
         self.finished: set[tuple[JobName, int]] = set()
         self._lock = threading.Lock()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -151,11 +151,12 @@ class _File:
 
     def _note(self, owner: tuple[JobName, int], frames: list[Frame]) -> None:
         """Where the job's log was read up to: its last timestamp, and how many frames carry it."""
-        for frame in frames[-1:]:
-            if frame.data.endswith(b"\n"):
-                self.unfinished.pop(owner, None)
+        open_streams = self.unfinished.setdefault(owner, set())
+        for stream, data in {frame.stream: frame.data for frame in frames}.items():  # each stream's last frame
+            if data.endswith(b"\n"):
+                open_streams.discard(stream)
             else:
-                self.unfinished[owner] = frame.stream
+                open_streams.add(stream)
         stamped = [frame.at for frame in reversed(frames) if frame.at]
         if not stamped:
             return

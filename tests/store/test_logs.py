@@ -71,6 +71,16 @@ def test_an_unfinished_line_is_ended_with_its_job(tmp_path: Path) -> None:
     assert logs.cursor(KEY).seen == 1
 
 
+def test_unfinished_lines_of_both_streams_are_ended_with_their_job(tmp_path: Path) -> None:
+    logs = Logs(tmp_path)
+    logs.append(KEY, [frame(1, b"out", 1), frame(2, b"err", 2), frame(3, b" goes on\n", 2)])
+    assert texts(logs) == [], "the first line may go on"
+    again = Logs(tmp_path)
+    again.append(KEY, [frame(4, b"more", 2)])
+    again.finish(KEY)
+    assert sorted(texts(again)) == [("worker.1", b"err goes on"), ("worker.1", b"more"), ("worker.1", b"out")]
+
+
 def test_a_line_without_end_does_not_hold_up_the_others(tmp_path: Path) -> None:
     logs = Logs(tmp_path)
     for _ in range(100):

@@ -39,6 +39,15 @@ def test_a_line_in_pieces_is_ended_by_the_cut(tmp_path: Path) -> None:
     assert texts(logs) == [b"x" * 1200, MARK]
 
 
+def test_a_line_of_the_other_stream_does_not_vanish(tmp_path: Path) -> None:
+    logs = Logs(tmp_path, LIMIT)
+    logs.append(KEY, [frame(1, b"half", 1)])
+    logs.append(KEY, [frame(2, b"e" * 1000 + b"\n", 2), frame(3, b"never\n", 2)])
+    logs.append(KEY, [frame(4, b"never\n", 1)])
+    logs.finish(KEY)
+    assert set(texts(logs)) == {b"half", b"e" * 1000, MARK}
+
+
 def test_another_server_goes_on_counting(tmp_path: Path) -> None:
     limit = 3 << 20
     Logs(tmp_path, limit).append(KEY, [frame(1, b"x" * 1023 + b"\n")] * 2000)
