@@ -17,6 +17,7 @@ from riseml.cli import files, pool, show, system
 from riseml.cli import run as running
 from riseml.cli.explain import explain
 from riseml.cli.render import make_render, silence
+from riseml.cli.selftest import system_test
 from riseml.cli.tfconfig import tfconfig
 from riseml.cli.tools import Exit, Tools
 from riseml.errors import Interrupted, RisemlError, UsageError
@@ -61,6 +62,7 @@ app.command()(tfconfig)
 app.add_typer(pool.pool, name="pool")
 app.add_typer(system.server, name="server")
 app.add_typer(system.system, name="system")
+system.system.command("test")(system_test)
 _GROUPS = (["server"], ["system"])
 """Groups that do nothing by themselves."""
 

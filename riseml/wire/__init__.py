@@ -38,57 +38,53 @@ from annotated_types import MaxLen  # bounds that pydantic checks and OpenAPI sh
 from typing_extensions import TypedDict  # the one that pydantic can read before Python 3.12
 
 from riseml.wire.leftovers import (
-    Leftover as Leftover,
-)
-from riseml.wire.leftovers import (
-    Leftovers as Leftovers,
+    Leftover,
+    Leftovers,
 )
 from riseml.wire.pool import (
-    Blocker as Blocker,
+    Blocker,
+    Explanation,
+    Host,
+    HostFinding,
+    HostFindings,
+    HostFit,
+    HostKey,
+    HostKeys,
+    JobFit,
+    JobPlace,
+    Pool,
+    PoolFinding,
+    PoolFindings,
+    PoolMember,
+    PoolMembers,
+    QueuePlace,
+    Shortage,
 )
-from riseml.wire.pool import (
-    Explanation as Explanation,
-)
-from riseml.wire.pool import (
-    Host as Host,
-)
-from riseml.wire.pool import (
-    HostFit as HostFit,
-)
-from riseml.wire.pool import (
-    HostKey as HostKey,
-)
-from riseml.wire.pool import (
-    HostKeys as HostKeys,
-)
-from riseml.wire.pool import (
-    JobFit as JobFit,
-)
-from riseml.wire.pool import (
-    JobPlace as JobPlace,
-)
-from riseml.wire.pool import (
-    Pool as Pool,
-)
-from riseml.wire.pool import (
-    PoolFinding as PoolFinding,
-)
-from riseml.wire.pool import (
-    PoolFindings as PoolFindings,
-)
-from riseml.wire.pool import (
-    PoolMember as PoolMember,
-)
-from riseml.wire.pool import (
-    PoolMembers as PoolMembers,
-)
-from riseml.wire.pool import (
-    QueuePlace as QueuePlace,
-)
-from riseml.wire.pool import (
-    Shortage as Shortage,
-)
-from riseml.wire.words import StateName as StateName
+from riseml.wire.words import StateName
+
+__all__ = [
+    "Blocker",
+    "Explanation",
+    "Host",
+    "HostFinding",
+    "HostFindings",
+    "HostFit",
+    "HostKey",
+    "HostKeys",
+    "JobFit",
+    "JobPlace",
+    "Leftover",
+    "Leftovers",
+    "Pool",
+    "PoolFinding",
+    "PoolFindings",
+    "PoolMember",
+    "PoolMembers",
+    "QueuePlace",
+    "Shortage",
+    "StateName",
+]  # from the modules beside this one
+
 
 Name = Annotated[str, MaxLen(256)]
 Value = Annotated[str, MaxLen(2**17)]

@@ -166,3 +166,18 @@ class HostKeys(TypedDict):
     host: str
     known_hosts: str
     keys: list[HostKey]
+
+
+class HostFinding(TypedDict):
+    """How the job of `system test` went on one host. `id` is its experiment; null when none could be started."""
+
+    host: str
+    outcome: Literal["ok", "failed"]
+    id: str | None
+    message: str
+
+
+class HostFindings(TypedDict):
+    """Everything that `system test` found."""
+
+    findings: list[HostFinding]
