@@ -20,8 +20,8 @@ _OVERHEAD, _WORST = 0.100, 0.250
 _DEAD, _GONE = "the ps has ended", "the ps container is removed"
 HAND, RISEML, COMPOSE = "docker kill by hand", "riseml", "docker-compose"
 _CAUSE = (
-    "every state is written to disk, with a flush, before the next step is taken, and a log is read to its end before its"
-    " container is removed, which the engine allows only once it has taken the network apart"
+    "every state is written to disk, with a flush, before the next step is taken, and a log is read to its end before"
+    " its container is removed, which the engine allows only once it has taken the network apart"
 )
 
 

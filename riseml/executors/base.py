@@ -140,6 +140,12 @@ class Executor(Protocol):
     def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
         """Take in what another host exported; returns when the environment is there."""
 
+    def publish_image(self, reference: str, registry: str) -> None:
+        """Put an environment into a registry that the other hosts reach, too."""
+
+    def fetch_image(self, reference: str, registry: str) -> None:
+        """Get an environment that another host has published."""
+
     def prepare(self, share: Share) -> None:
         """Make what an experiment's jobs share here.
 

@@ -123,6 +123,14 @@ class DockerExecutor:
         with self.engine.stream() as api:
             images.load(api, reference, stream)
 
+    def publish_image(self, reference: str, registry: str) -> None:
+        with self.engine.api(patient=True) as api:
+            images.publish(api, reference, registry)
+
+    def fetch_image(self, reference: str, registry: str) -> None:
+        with self.engine.api(patient=True) as api:
+            images.fetch(api, reference, registry)
+
     def prepare(self, share: Share) -> None:
         with self.engine.api() as api:
             if share.output is not None:

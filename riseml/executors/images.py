@@ -77,6 +77,46 @@ def load(api: docker.APIClient, reference: str, stream: Iterator[bytes]) -> None
         raise EngineError(f"the image {reference} was sent, but the engine does not have it")
 
 
+def publish(api: docker.APIClient, reference: str, registry: str) -> None:
+    """Put the image into a registry, as `<registry>/<last part of its name>`.
+
+    Raises:
+        EngineError: the registry cannot be reached or refuses; `docker login` on the server's machine gives it a name.
+    """
+    repository, tag = _published(reference, registry)
+    api.tag(reference, repository, tag, force=True)
+    _read_transfer(api.push(repository, tag, stream=True, decode=True), f"{repository}:{tag} cannot be put there")
+
+
+def fetch(api: docker.APIClient, reference: str, registry: str) -> None:
+    """Get what `publish` put into a registry, under its own name again.
+
+    Raises:
+        EngineError: the registry cannot be reached, or does not have it.
+    """
+    repository, tag = _published(reference, registry)
+    _read_transfer(api.pull(repository, tag, stream=True, decode=True), f"{repository}:{tag} cannot be fetched")
+    own, own_tag = _split(reference)
+    api.tag(f"{repository}:{tag}", own, own_tag, force=True)
+
+
+def _published(reference: str, registry: str) -> tuple[str, str]:
+    repository, tag = _split(reference)
+    return f"{registry.rstrip('/')}/{repository.rpartition('/')[2]}", tag
+
+
+def _split(reference: str) -> tuple[str, str]:
+    """`riseml/environment:ab12` -> its repository and its tag."""
+    bare = reference.partition("@")[0]
+    return (bare.rpartition(":")[0], bare.rpartition(":")[2]) if _has_tag(bare) else (bare, "latest")
+
+
+def _read_transfer(lines: Iterator[dict[str, Any]], trouble: str) -> None:
+    for line in lines:
+        if "error" in line:
+            raise EngineError(f"{trouble}: {line['error']}")
+
+
 def _inspect(api: docker.APIClient, reference: str) -> dict[str, Any] | None:
     try:
         found: dict[str, Any] = api.inspect_image(reference)

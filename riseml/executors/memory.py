@@ -88,6 +88,16 @@ class MemoryExecutor:
         self.images.add(b"".join(stream).decode())
         self._reply()
 
+    def publish_image(self, reference: str, registry: str) -> None:
+        self._answer()
+        if reference not in self.images:
+            raise EngineError(f"the image is not there: {reference}", permanent=True)
+
+    def fetch_image(self, reference: str, registry: str) -> None:
+        self._write()
+        self.images.add(reference)
+        self._reply()
+
     def prepare(self, share: Share) -> None:
         self._write()
         if share.subnet in self.faults.taken_subnets:

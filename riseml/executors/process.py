@@ -44,6 +44,8 @@ _PASSED_ON = re.compile(
 )
 """What jobs inherit of the server's environment: where programs and certificates are, and the way out."""
 
+_STAYS = "environments of processes stay on their machine"
+
 
 class ProcessExecutor:
     """This machine as a host.
@@ -88,10 +90,16 @@ class ProcessExecutor:
             self._environments.ensure(order)
 
     def export_image(self, reference: str) -> Iterator[bytes]:
-        raise EngineError("environments of processes stay on their machine", permanent=True)
+        raise EngineError(_STAYS, permanent=True)
 
     def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
-        raise EngineError("environments of processes stay on their machine", permanent=True)
+        raise EngineError(_STAYS, permanent=True)
+
+    def publish_image(self, reference: str, registry: str) -> None:
+        raise EngineError(_STAYS, permanent=True)
+
+    def fetch_image(self, reference: str, registry: str) -> None:
+        raise EngineError(_STAYS, permanent=True)
 
     def prepare(self, share: Share) -> None:
         with _translated("the folder of the experiment"):

@@ -81,7 +81,7 @@ class Actor:
                 if order is not None:
                     order.ask()
             case ShareImage(_, _, reference, source):
-                executor.import_image(reference, self._executor(source).export_image(reference))
+                self._share_image(executor, self._executor(source), reference)
             case EnsureImage() | Prepare() | Start():
                 if experiment is None:
                     raise EngineError(f"experiment {action} is not in the store", permanent=True)
@@ -114,6 +114,15 @@ class Actor:
             output = Output(root, pack_output(experiment, config), others)
         weaves = experiment.fabric in (None, host)
         return Share(experiment.id, subnet, experiment.network, weaves, output)
+
+    def _share_image(self, target: Executor, source: Executor, reference: str) -> None:
+        """Through the registry if the pool has one, else from engine to engine."""
+        registry = None if self.hosts.spec is None else self.hosts.spec.registry
+        if registry is None:
+            target.import_image(reference, source.export_image(reference))
+        else:
+            source.publish_image(reference, registry)
+            target.fetch_image(reference, registry)
 
     def _ensure_image(self, action: EnsureImage, executor: Executor, experiment: Experiment) -> None:
         key = JobKey(experiment.id, BUILD, 1)

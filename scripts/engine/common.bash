@@ -39,6 +39,21 @@ apt_install() {
   "${install[@]}" >&2 || { apt-get update -qq >&2 && "${install[@]}" >&2; }
 }
 
+# apt_install_idle UNITS PACKAGE...: without starting what is in them: a machine that had no such server must not get one.
+apt_install_idle() {
+  local units=$1
+  shift
+  if [[ -d /run/systemd/system ]]; then
+    systemctl mask --quiet $units
+  elif [[ ! -e /usr/sbin/policy-rc.d ]]; then
+    # Without systemd this file is what keeps a package from starting its server.
+    trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+    printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+    chmod 755 /usr/sbin/policy-rc.d
+  fi
+  apt_install "$@"
+}
+
 # context_host: the engine of the current docker context, if there is one.
 context_host() {
   docker context inspect --format '{{.Endpoints.docker.Host}}' 2>/dev/null || true
