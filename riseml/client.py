@@ -6,48 +6,26 @@ It knows nothing about how a server is started, and it prints nothing.
 from __future__ import annotations
 
 import json
-import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 from urllib.parse import quote
 
-from riseml import errors
-from riseml.errors import RisemlError, Unreachable, UsageError
+from riseml.errors import Unreachable
+from riseml.exchange import Address, Exchange, Lost, make_error, read_address
 
 if TYPE_CHECKING:
-    import httpx
-
     from riseml import wire
-    from riseml.settings import Settings
 
 Found = TypeVar("Found")
 
-SERVER_VARIABLE = "RISEML_SERVER"
-KEY_VARIABLE = "RISEML_API_KEY"
+__all__ = ["Address", "Client", "LogQuery", "Patience", "make_error", "read_address"]
 
-_CONNECT = 5.0  # seconds
-_ANSWER = 30.0
-_SLOW_ANSWER = 120.0  # a plan asks the hosts, an upload is stored and listed
+_SLOW_ANSWER = 120.0  # seconds; a plan asks the hosts, an upload is stored and listed
 _SILENCE = 45.0  # three heartbeats of a log stream
 _REPEATS = 3  # of a request that is harmless to repeat
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where the server is: a unix socket, or a URL with an API key."""
-
-    socket: Path | None = None
-    url: str = "http://riseml"
-    key: str | None = field(default=None, repr=False)
-
-    def __str__(self) -> str:
-        return self.url if self.socket is None else str(self.socket)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +50,6 @@ class Patience:
     wait: Callable[[float], object] = field(default_factory=lambda: threading.Event().wait)
 
 
-def read_address(settings: Settings, environ: Mapping[str, str]) -> Address:
-    """The server that RISEML_SERVER names, or this user's own.
-
-    Raises:
-        UsageError: the variable holds no URL.
-    """
-    url = environ.get(SERVER_VARIABLE, "").strip().rstrip("/")
-    if not url:
-        return Address(settings.socket)
-    if not url.startswith(("http://", "https://")) or url.endswith(":"):
-        raise UsageError(f"{SERVER_VARIABLE} is {url!r}", "give a URL such as https://riseml.example.org:8443")
-    return Address(None, url, environ.get(KEY_VARIABLE) or None)
-
-
 class Client:
     """Talks to one server. Use it in a `with` block, so that its connections are closed.
 
@@ -95,7 +59,7 @@ class Client:
     def __init__(self, address: Address, patience: Patience | None = None) -> None:
         self.address = address
         self._patience = patience or Patience()
-        self._http: httpx.Client | None = None
+        self._exchange = Exchange(address)
 
     def __enter__(self) -> Self:
         return self
@@ -105,42 +69,40 @@ class Client:
 
     def close(self) -> None:
         """Close the connections; the client can still be used, and opens new ones."""
-        if self._http is not None:
-            self._http.close()
-            self._http = None
+        self._exchange.close()
 
     def server(self) -> wire.Server:
         """Who answers."""
-        return cast("wire.Server", self._ask("GET", "/server"))
+        return cast("wire.Server", self._exchange.ask("GET", "/server"))
 
     def stop_server(self) -> wire.Server:
         """Ask the server to end; training goes on."""
-        return cast("wire.Server", self._ask("POST", "/server/stop"))
+        return cast("wire.Server", self._exchange.ask("POST", "/server/stop"))
 
     def has_snapshot(self, digest: str) -> bool:
         """True when the server has these files already."""
-        with self._request("HEAD", f"/snapshots/{digest}") as response:
+        with self._exchange.request("HEAD", f"/snapshots/{digest}") as response:
             if response.status_code == 404:
                 return False
-            self._check(response)
+            self._exchange.check(response)
             return True
 
     def put_snapshot(self, digest: str, pieces: Iterable[bytes]) -> None:
         """Send the tar of a project."""
-        with self._request("PUT", f"/snapshots/{digest}", timeout=_SLOW_ANSWER, content=pieces) as response:
-            self._check(response)
+        with self._exchange.request("PUT", f"/snapshots/{digest}", timeout=_SLOW_ANSWER, content=pieces) as response:
+            self._exchange.check(response)
 
     def plan(self, submission: wire.Submission) -> wire.Plan:
         """What `submit` would do."""
-        return cast("wire.Plan", self._ask("POST", "/plans", timeout=_SLOW_ANSWER, json=submission))
+        return cast("wire.Plan", self._exchange.ask("POST", "/plans", timeout=_SLOW_ANSWER, json=submission))
 
     def submit(self, submission: wire.Submission) -> wire.Experiment:
         """Run it. With a `key` in it, a request whose answer was lost is repeated; that never makes two experiments."""
         for turn in range(_REPEATS if "key" in submission else 1):
             try:
-                answer = self._ask("POST", "/experiments", timeout=_SLOW_ANSWER, json=submission)
+                answer = self._exchange.ask("POST", "/experiments", timeout=_SLOW_ANSWER, json=submission)
                 return cast("wire.Experiment", answer)
-            except _Lost as error:
+            except Lost as error:
                 self.close()
                 lost = error
                 self._patience.wait(0.2 * 2**turn)
@@ -151,67 +113,67 @@ class Client:
     ) -> list[wire.Experiment]:
         """The running ones, with `ended` all; the newest is the last."""
         asked = {"all": "true" if ended else None, "project": project, "limit": limit}
-        return cast("wire.Experiments", self._ask("GET", "/experiments", params=_given(asked)))["experiments"]
+        return cast("wire.Experiments", self._exchange.ask("GET", "/experiments", params=_given(asked)))["experiments"]
 
     def experiment(self, identity: str) -> wire.Experiment:
         """One experiment or set."""
-        return cast("wire.Experiment", self._ask("GET", f"/experiments/{quote(identity, safe='')}"))
+        return cast("wire.Experiment", self._exchange.ask("GET", f"/experiments/{quote(identity, safe='')}"))
 
     def kill(self, identity: str) -> wire.Experiment:
         """End it. The answer comes before the end does."""
-        return cast("wire.Experiment", self._ask("POST", f"/experiments/{quote(identity, safe='')}/kill"))
+        return cast("wire.Experiment", self._exchange.ask("POST", f"/experiments/{quote(identity, safe='')}/kill"))
 
     def samples(self, identity: str) -> wire.Samples:
         """How its jobs are doing."""
-        return cast("wire.Samples", self._ask("GET", f"/experiments/{quote(identity, safe='')}/samples"))
+        return cast("wire.Samples", self._exchange.ask("GET", f"/experiments/{quote(identity, safe='')}/samples"))
 
     def tf_configs(self, identity: str) -> wire.TfConfigs:
         """The TF_CONFIG of each of its jobs."""
-        return cast("wire.TfConfigs", self._ask("GET", f"/experiments/{quote(identity, safe='')}/tfconfig"))
+        return cast("wire.TfConfigs", self._exchange.ask("GET", f"/experiments/{quote(identity, safe='')}/tfconfig"))
 
     def explain(self, identity: str) -> wire.Explanation:
         """Why it waits, or runs where it runs."""
-        return cast("wire.Explanation", self._ask("GET", f"/experiments/{quote(identity, safe='')}/explain"))
+        return cast("wire.Explanation", self._exchange.ask("GET", f"/experiments/{quote(identity, safe='')}/explain"))
 
     def system(self) -> wire.System:
         """The server and its hosts."""
-        return cast("wire.System", self._ask("GET", "/system"))
+        return cast("wire.System", self._exchange.ask("GET", "/system"))
 
     def pool(self) -> wire.Pool:
         """The pool and its hosts."""
-        return cast("wire.Pool", self._ask("GET", "/pool"))
+        return cast("wire.Pool", self._exchange.ask("GET", "/pool"))
 
     def check_pool(self) -> list[wire.PoolFinding]:
         """Look whether the hosts do what the pool needs. Takes some seconds."""
-        return cast("wire.PoolFindings", self._ask("POST", "/pool/check", timeout=_SLOW_ANSWER))["findings"]
+        return cast("wire.PoolFindings", self._exchange.ask("POST", "/pool/check", timeout=_SLOW_ANSWER))["findings"]
 
     def join_pool(self) -> list[wire.PoolMember]:
         """Make one swarm of the hosts. Takes some seconds."""
-        return cast("wire.PoolMembers", self._ask("POST", "/pool/join", timeout=_SLOW_ANSWER))["members"]
+        return cast("wire.PoolMembers", self._exchange.ask("POST", "/pool/join", timeout=_SLOW_ANSWER))["members"]
 
     def host_keys(self, name: str) -> wire.HostKeys:
         """The keys that the host shows to ssh now. Takes some seconds."""
         path = f"/pool/hosts/{quote(name, safe='')}/keys"
-        return cast("wire.HostKeys", self._ask("GET", path, timeout=_SLOW_ANSWER))
+        return cast("wire.HostKeys", self._exchange.ask("GET", path, timeout=_SLOW_ANSWER))
 
     def pin_host(self, name: str, fingerprints: Sequence[str]) -> wire.HostKeys:
         """Pin those of its keys that have these fingerprints."""
         path = f"/pool/hosts/{quote(name, safe='')}/keys"
         asked = {"fingerprint": list(fingerprints)}
-        return cast("wire.HostKeys", self._ask("POST", path, params=asked, timeout=_SLOW_ANSWER))
+        return cast("wire.HostKeys", self._exchange.ask("POST", path, params=asked, timeout=_SLOW_ANSWER))
 
     def drain_host(self, name: str) -> wire.Host:
         """Give the host nothing new."""
-        return cast("wire.Host", self._ask("POST", f"/pool/hosts/{quote(name, safe='')}/drain"))
+        return cast("wire.Host", self._exchange.ask("POST", f"/pool/hosts/{quote(name, safe='')}/drain"))
 
     def resume_host(self, name: str) -> wire.Host:
         """Let the host take new jobs again."""
-        return cast("wire.Host", self._ask("POST", f"/pool/hosts/{quote(name, safe='')}/resume"))
+        return cast("wire.Host", self._exchange.ask("POST", f"/pool/hosts/{quote(name, safe='')}/resume"))
 
     def leftovers(self, asked: Mapping[str, str], *, remove: bool = False) -> wire.Leftovers:
         """What no experiment owns; with `remove` it is removed. `asked` are the route's own parameters."""
         method, path = ("POST", "/leftovers/remove") if remove else ("GET", "/leftovers")
-        return cast("wire.Leftovers", self._ask(method, path, timeout=_SLOW_ANSWER, params=asked))
+        return cast("wire.Leftovers", self._exchange.ask(method, path, timeout=_SLOW_ANSWER, params=asked))
 
     def logs(
         self, identity: str, query: LogQuery | None = None, on_cut: Callable[[int], None] | None = None
@@ -269,76 +231,10 @@ class Client:
             "closed": "false",
         }
         path = f"/experiments/{quote(identity, safe='')}/logs"
-        with self._request("GET", path, timeout=_SILENCE, params=_given(asked)) as response:
-            self._check(response)
+        with self._exchange.request("GET", path, timeout=_SILENCE, params=_given(asked)) as response:
+            self._exchange.check(response)
             for line in _lines(response.iter_bytes()):
                 yield cast("wire.Entry", json.loads(line))
-
-    def _ask(self, method: str, path: str, **request: Any) -> object:
-        with self._request(method, path, **request) as response:
-            self._check(response)
-            try:
-                return json.loads(response.read())
-            except ValueError:
-                raise self._strange(response) from None
-
-    @contextmanager
-    def _request(self, method: str, path: str, timeout: float = _ANSWER, **request: Any) -> Iterator[httpx.Response]:
-        """One exchange; trouble on the way, also while the answer is read, becomes `Unreachable`."""
-        if self._http is None:
-            self._http = self._open()
-        httpx = _import_httpx()
-        limits = httpx.Timeout(timeout, connect=_CONNECT)
-        try:
-            with self._http.stream(method, f"/v1{path}", timeout=limits, **request) as response:
-                yield response
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
-            raise self._absent(str(error)) from error
-        except httpx.TimeoutException as error:
-            raise _Lost(
-                f"the riseml server at {self.address} has not answered for {timeout:.0f} s",
-                "what was asked may have been done all the same: look with `riseml status`",
-            ) from error
-        except httpx.TransportError as error:
-            raise _Lost(
-                f"the riseml server at {self.address} broke the connection ({error})",
-                "what was asked may have been done all the same: look with `riseml status`",
-            ) from error
-
-    def _open(self) -> httpx.Client:
-        """Connections, once something is known to listen: httpx would leave a socket open when nothing does."""
-        if self.address.socket is not None:
-            try:
-                with socket.socket(socket.AF_UNIX) as knock:
-                    knock.settimeout(_CONNECT)
-                    knock.connect(str(self.address.socket))
-            except OSError as error:
-                raise self._absent(error.strerror or str(error)) from None
-        return _open(self.address)
-
-    def _check(self, response: httpx.Response) -> None:
-        if not response.is_success:
-            try:
-                body = json.loads(response.read())["error"]
-                raise make_error(body)
-            except (ValueError, KeyError, TypeError):
-                raise self._strange(response) from None
-
-    def _absent(self, why: str) -> Unreachable:
-        if self.address.socket is not None:
-            return Unreachable(
-                f"no riseml server answers at {self.address} ({why})", "`riseml server start` starts yours"
-            )
-        return Unreachable(
-            f"no riseml server answers at {self.address} ({why})",
-            f"check the address in {SERVER_VARIABLE}; without it, riseml uses your own server",
-        )
-
-    def _strange(self, response: httpx.Response) -> Unreachable:
-        return Unreachable(
-            f"{self.address} answered {response.status_code}, and not as a riseml server does",
-            f"check {SERVER_VARIABLE}" if self.address.socket is None else "`riseml server stop`, then try again",
-        )
 
 
 class _Vigil:
@@ -362,26 +258,6 @@ class _Vigil:
         self._tries += 1
 
 
-class _Lost(Unreachable):
-    """The request was sent; whether it had an effect is not known."""
-
-
-def make_error(body: wire.FailureBody) -> RisemlError:
-    """The error that a server refused with, as it was raised there."""
-    if body.get("problems"):
-        from riseml.spec.problems import Problem, Severity, SpecError
-
-        return SpecError(
-            [Problem(**{**problem, "severity": Severity(problem["severity"])}) for problem in body["problems"]]  # type: ignore[arg-type]
-        )
-    found = getattr(errors, body["kind"], None)
-    if isinstance(found, type) and issubclass(found, RisemlError):
-        return found(body["message"], body["hint"])
-    error = RisemlError(body["message"], body["hint"])
-    error.exit_code = body["exit_code"]
-    return error
-
-
 def _given(values: Mapping[str, object]) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value is not None}
 
@@ -392,28 +268,3 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     for piece in pieces:
         *whole, held = (held + piece).split(b"\n")
         yield from filter(None, whole)
-
-
-def _open(address: Address) -> httpx.Client:
-    make = _import_httpx()
-    headers = {"Authorization": f"Bearer {address.key}"} if address.key else {}
-    if address.socket is None:
-        return cast("httpx.Client", make.Client(base_url=address.url, headers=headers))
-    import ssl
-
-    # No TLS on a unix socket: a context without certificates spares loading those of the whole world.
-    transport = make.HTTPTransport(uds=str(address.socket), verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
-    made = make.Client(base_url=address.url, headers=headers, transport=transport, trust_env=False)
-    return cast("httpx.Client", made)
-
-
-def _import_httpx() -> Any:
-    """httpx without its own command line, which would import rich and pygments: 0.10 s instead of 0.24 s.
-
-    None in `sys.modules` is Python's documented way to say that a module cannot be imported; httpx expects that.
-    """
-    if "httpx" not in sys.modules:
-        sys.modules["httpx._main"] = None  # type: ignore[assignment]
-    import httpx
-
-    return httpx

@@ -53,9 +53,15 @@ def ensure(api: docker.APIClient, order: BuildOrder, build_network: str) -> None
 
 
 def export(api: docker.APIClient, reference: str) -> Iterator[bytes]:
-    """The image with all its layers, as `docker save` writes it."""
+    """The image with all its layers, as `docker save` writes it.
+
+    Raises:
+        EngineError: it is not there (any more); that may pass, for it can be made again.
+    """
     url = f"{api.base_url}/v{api.api_version}/images/get"
     with api.get(url, params={"names": reference}, stream=True, timeout=(api.timeout, _PATIENCE)) as answer:
+        if answer.status_code == 404:
+            raise EngineError(f"the image {reference} is not there any more")
         check(answer)
         yield from answer.iter_content(_BLOCK)
 
