@@ -127,14 +127,7 @@ def _growth(context: Context, report: Report) -> None:
         power, allowed = growth.exponent(times), growth.bound(times)
         largest = max(times)
         shown = f"n^{power:.2f} (n log n: n^{allowed:.2f}), {show(times[largest], 'ms')} at {largest:,}"
-        report.bars.append(Bar(f"growth of `{name}`", shown, power <= allowed + _SLACK, _CAUSES.get(name, "")))
+        report.bars.append(Bar(f"growth of `{name}`", shown, power <= allowed + _SLACK))
     if 1000 in found["decide, all running"]:
         value = median([found["decide, all running"][1000]])
         report.bars.append(at_most("one decide over 1,000 experiments and 1,000 hosts", value, _DECIDE, "ms"))
-
-
-_CAUSES = {
-    "decide, all running": "each host is compared with each experiment",
-    "place one more": "every subnet is compared with every one that is taken",
-    "place all": "the room and the free subnets are found anew for each gang that is placed",
-}
