@@ -141,11 +141,16 @@ def translate(error: APIError) -> EngineError:
     text = str(error.explanation or error)
     if isinstance(error, ImageNotFound):
         return EngineError(f"the image is not there: {text}", permanent=True)
-    if re.search("network .* not found", text):  # somebody removed it: it is made again, and the job started then
+    if lacks_network(error):  # somebody removed it: it is made again, and the job started then
         return EngineError(text)
     if re.search("no space left on device", text, re.IGNORECASE):
         return EngineError(f"the disk of the host is full: {text}", "free some space, then start again", permanent=True)
     return EngineError(text, permanent=error.status_code in _PERMANENT)
+
+
+def lacks_network(error: APIError) -> bool:
+    """True when the refusal means that the network of a container is gone."""
+    return re.search("network .* not found", str(error.explanation or error)) is not None
 
 
 def check(answer: requests.Response) -> None:

@@ -152,7 +152,12 @@ class DockerExecutor:
                     return
             if code is not None:
                 _put_code(api, name, code, launch.owner)
-            api.start(name)
+            try:
+                api.start(name)
+            except APIError as error:
+                if connection.lacks_network(error):  # it was made for that one, and never starts with its successor
+                    api.remove_container(name, v=True)
+                raise
 
     def stop(self, key: JobKey, signal: Signal) -> None:
         name = container_name(self._server, key)
