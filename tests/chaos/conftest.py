@@ -39,3 +39,9 @@ def site(folder: Path, host: str | None) -> Site:
 def docker_site(folder: Path, engine_url: str) -> Site:
     """The engine that all tests share; what is harmed is this test's own."""
     return Site(folder, engine_url)
+
+
+@pytest.fixture
+def process_site(folder: Path) -> Site:
+    """This machine."""
+    return Site(folder, None)
