@@ -19,6 +19,9 @@ HostName = NewType("HostName", str)
 """A Docker Engine of the pool, as the pool file calls it."""
 
 LOCAL_HOST = HostName("local")
+THIS_MACHINE = HostName("this-machine")
+"""The host of processes: not the engine's, so that neither executor takes the other's jobs for vanished."""
+
 HOST_LABEL = "host"
 """The label that every host has by itself: its name."""
 

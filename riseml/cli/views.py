@@ -17,6 +17,7 @@ from riseml.cli.text import (
     show_number,
     show_parameters,
 )
+from riseml.names import LOCAL_HOST, THIS_MACHINE
 from riseml.project import format_size
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ _GPUS = (
     Column("GPU-MEM %", right=True),
     Column("GPU-MEM Used/Total", right=True),
 )
+_HOST = Column("HOST", shrinks=True)
 _HOSTS = (
     Column("HOST", shrinks=True),
     Column("STATE"),
@@ -168,14 +170,18 @@ def _messages(one: wire.Experiment) -> list[str]:
 def sample_lines(render: Render, samples: Sequence[wire.Sample], *, gpus: bool = False) -> list[str]:
     """The monitor's table; `gpus` shows what there is to say about them alone."""
     rows = []
+    several = any(one["host"] not in (None, LOCAL_HOST, THIS_MACHINE) for one in samples)
     for one in samples:
+        place = [one["host"] or "-"] if several else []
         gpu = [show_number(one["gpu"]), show_number(one["gpu_mem"]), _of(one["gpu_mem_used"], one["gpu_mem_total"])]
         if gpus:
-            rows.append([one["id"], one["state"], *gpu])
+            rows.append([one["id"], one["state"], *place, *gpu])
         else:
             memory = [show_number(one["cpu"]), show_number(one["mem"]), _of(one["mem_used"], one["mem_total"], " / ")]
-            rows.append([one["id"], one["project"], one["state"], *memory, *gpu])
-    return render.table_lines(_GPUS if gpus else _SAMPLES, rows)
+            rows.append([one["id"], one["project"], one["state"], *place, *memory, *gpu])
+    columns = _GPUS if gpus else _SAMPLES
+    at = next(index for index, column in enumerate(columns) if column.title == "STATE") + 1
+    return render.table_lines((*columns[:at], _HOST, *columns[at:]) if several else columns, rows)
 
 
 def _of(used: int | None, total: int | None, between: str = "/") -> str:

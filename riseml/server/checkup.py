@@ -11,7 +11,7 @@ from datetime import datetime
 
 from riseml import wire
 from riseml.errors import RisemlError
-from riseml.executors import outputs
+from riseml.executors import connection, outputs
 from riseml.executors.facts import read_facts
 from riseml.model import Mount
 from riseml.names import HostName
@@ -80,10 +80,18 @@ class _Checkup:
             Outcome.OK if skew < _SKEW else Outcome.NOTE,
             f"within {skew:.0f} s of this server's clock",
         )
+        yield from self._count_environments(spec)
         if spec.gpus and "nvidia" not in (info.get("Runtimes") or {}):
             yield Finding(
                 spec.name, "gpus", Outcome.FAILED, "pool.yml gives it GPUs, but its engine has no nvidia runtime"
             )
+
+    def _count_environments(self, spec: HostSpec) -> Iterator[Finding]:
+        """What need not be made or brought there any more."""
+        with self.hosts.engines[spec.name].api() as api:
+            found = api.images(filters={"label": connection.ENVIRONMENT})
+        size = sum(image["Size"] for image in found) / 2**30
+        yield Finding(spec.name, "images", Outcome.OK, f"holds {len(found)} environments ({size:.1f} GiB)")
 
     def _check_swarm(self, reached: list[HostSpec]) -> Iterator[Finding]:
         swarms: dict[HostName, str] = {}

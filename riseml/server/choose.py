@@ -14,13 +14,11 @@ from riseml.executors.docker import DockerExecutor
 from riseml.executors.machine import list_gpus
 from riseml.executors.process import ProcessExecutor
 from riseml.model import World
-from riseml.names import LOCAL_HOST, HostName
+from riseml.names import LOCAL_HOST, THIS_MACHINE
 from riseml.settings import DEFAULT_ENGINE, Settings
 from riseml.spec.pool import HostSpec
 
 DOCKER, PROCESS = "docker", "process"
-THIS_MACHINE = HostName("this-machine")
-"""The name of the host of processes: not the engine's, so that neither executor takes the other's jobs for vanished."""
 
 log = logging.getLogger(__name__)
 

@@ -91,6 +91,7 @@ def _show(experiment: Experiment, job: Job, sampler: _Sampler | None) -> wire.Sa
         "id": f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
         "project": experiment.project,
         "state": job.state.value,
+        "host": job.host,
         "time": None if last is None else show_time(last.at),
         "cpu": None if last is None else round(last.cpu, 1),
         "mem": None if last is None else _percent(last.mem_used, last.mem_total),

@@ -245,6 +245,7 @@ class Sample(TypedDict):
     id: str
     project: str
     state: StateName
+    host: str | None
     time: str | None
     cpu: float | None
     mem: float | None

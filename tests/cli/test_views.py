@@ -138,7 +138,15 @@ def test_a_project_without_experiments_says_so(riseml: Riseml) -> None:
     assert "project ai-toaster has no experiment yet" in result.err
 
 
-SAMPLE = {"id": "4.master", "project": "ai-toaster", "state": "RUNNING", "time": None, "cpu": 37.25, "mem": 12.0}
+SAMPLE = {
+    "id": "4.master",
+    "project": "ai-toaster",
+    "state": "RUNNING",
+    "host": "local",
+    "time": None,
+    "cpu": 37.25,
+    "mem": 12.0,
+}
 SAMPLE |= {"mem_used": 2**30, "mem_total": 16 * 2**30, "gpu": None, "gpu_mem": None}
 SAMPLE |= {"gpu_mem_used": None, "gpu_mem_total": None}
 

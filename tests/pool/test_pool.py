@@ -12,7 +12,7 @@ def test_joining_makes_one_swarm_and_a_second_time_changes_nothing(pool_rig: Poo
     assert [(one["host"], one["membership"]) for one in again] == [("h1", "member"), ("h2", "member"), ("h3", "member")]
     findings = pool_rig.post("/v1/pool/check").json()["findings"]
     assert [one for one in findings if one["outcome"] != "ok"] == []
-    assert {one["topic"] for one in findings} == {"connection", "clock", "swarm", "data", "output"}
+    assert {one["topic"] for one in findings} == {"connection", "clock", "images", "swarm", "data", "output"}
 
 
 def test_storage_that_is_not_shared_is_found_out(pool_rig: PoolRig) -> None:
