@@ -190,7 +190,7 @@ def _last_words(settings: Settings, start: int) -> str:
         return f"its log cannot be read ({error.strerror})"
     told = [line for line in written if line.strip() and not line.startswith((" ", "Traceback "))]
     errors = [line.removeprefix("error: ") for line in told if line.startswith("error: ")]
-    return (errors or told or ["it said nothing"])[-1]
+    return "\n".join(errors) or (told or ["it said nothing"])[-1]
 
 
 def _see(settings: Settings) -> str:
@@ -235,7 +235,7 @@ def _compare(server: wire.Server, environ: Mapping[str, str], render: Render) ->
             " `pip install --upgrade riseml`"
         )
     engine = environ.get("DOCKER_HOST")
-    if engine and engine != server["engine"] and server["executor"] == "docker":
+    if engine and server["engine"] not in ("", engine) and server["executor"] == "docker":
         render.warn(
             f"the riseml server uses the engine {server['engine']}, not DOCKER_HOST={engine}; `riseml server stop`"
             " lets the next command start one that does"

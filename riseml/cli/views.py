@@ -239,7 +239,12 @@ def server_lines(server: wire.Server) -> list[str]:
         [
             ("Server", f"riseml {server['version']}, process {server['pid']}, since {server['started_at']}"),
             ("Home", server["home"]),
-            ("Executor", f"docker ({server['engine']})" if server["executor"] == "docker" else server["executor"]),
+            (
+                "Executor",
+                f"docker ({server['engine'] or 'the hosts of pool.yml'})"
+                if server["executor"] == "docker"
+                else server["executor"],
+            ),
             ("Note", server["note"]),
             ("Active experiments", str(server["active"])),
         ]

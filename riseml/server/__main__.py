@@ -43,7 +43,8 @@ def main() -> int:
             _hold(lock, settings.home)
             _serve(settings)
     except RisemlError as error:
-        print(f"error: {error.message}{'' if error.hint is None else f'; {error.hint}'}", file=sys.stderr)
+        for line in f"{error.message}{'' if error.hint is None else f'; {error.hint}'}".splitlines():
+            print(f"error: {line}", file=sys.stderr)  # each with the mark: the command that waits for us looks for it
         return error.exit_code
     except OSError as error:
         print(f"error: the server cannot start: {error}", file=sys.stderr)
@@ -87,6 +88,7 @@ def _serve(settings: Settings) -> None:
     finally:
         settings.socket.unlink(missing_ok=True)
         application.loop.stop()
+        application.services.parts.hosts.close()
         application.database.close()
     logging.shutdown()
     os._exit(code)  # actions under way are not waited for: the next server meets what they made

@@ -66,7 +66,7 @@ class _Checkup:
             with self.hosts.engines[spec.name].api() as api:
                 version, info, moment = api.version(), api.info(), now()
         except RisemlError as error:
-            yield Finding(spec.name, "connection", Outcome.FAILED, _words(error))
+            yield Finding(spec.name, "connection", Outcome.FAILED, error.message)
             return
         yield Finding(spec.name, "connection", Outcome.OK, f"Docker {version['Version']} at {spec.url}")
         if tuple(int(part) for part in version["ApiVersion"].split(".")) < _OLDEST:

@@ -69,6 +69,7 @@ class Hosts:
         """Follow pool.yml; the hosts that are new."""
         stamp = _stamp(self.settings.pool_file)
         if stamp == self._stamp or self.settings.executor == PROCESS:
+            self._stamp = stamp
             return ()
         before = set(self.pool.executors.values())
         try:
@@ -94,6 +95,11 @@ class Hosts:
         for executor in self._made.values():
             executor.forget_facts()
         return found
+
+    def close(self) -> None:
+        """Let go of the connections to all hosts."""
+        for engine in self.engines.values():
+            engine.close()
 
     @property
     def network(self) -> Network:

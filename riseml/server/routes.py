@@ -262,6 +262,6 @@ def _show_server(services: Services) -> wire.Server:
         "home": str(services.parts.settings.home),
         "executor": services.parts.hosts.name,
         "note": services.parts.hosts.note,
-        "engine": services.parts.settings.engine,
+        "engine": services.parts.settings.engine if services.parts.hosts.spec is None else "",
         "active": services.stores.experiments.count_active(),
     }
