@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import Any
 
 # Control characters except the tab, marks that turn the direction of writing, separators of lines, lone surrogates.
@@ -95,17 +96,21 @@ def show_parameters(parameters: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. `right` aligns numbers; only a column that `shrinks` is shortened when the terminal is narrow."""
+    """One column. `right` aligns numbers.
+
+    When the terminal is narrow, a column that `shrinks` is shortened, and one that `folds` goes on in further lines.
+    """
 
     title: str
     right: bool = False
     shrinks: bool = False
+    folds: bool = False
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None = None) -> list[str]:
     """Plain lines, the titles first. `width` None: as wide as it is. The caller cleans the cells.
 
-    A table that is too wide gets titles of several lines, then shorter gaps, then shortened columns that may shrink.
+    A table that is too wide gets titles of several lines, then shorter gaps, then narrower columns that may be that.
     """
     titles = [[column.title] for column in columns]
     gap = 2
@@ -116,11 +121,21 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int |
         widths = _measure(titles, rows)
         gap = 2 if _total(widths, gap) <= width else 1
         for at, column in enumerate(columns):
-            if column.shrinks:
+            if column.shrinks or column.folds:
                 widths[at] = max(8, widths[at] - max(0, _total(widths, gap) - width))
+        rows = [part for row in rows for part in _unfold(columns, widths, row)]
     height = max(len(title) for title in titles)
     heads = zip(*([""] * (height - len(title)) + title for title in titles), strict=True)
     return [_line(columns, widths, row, " " * gap) for row in (*heads, *rows)]
+
+
+def _unfold(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) -> list[tuple[str, ...]]:
+    """A row as the lines that its longest cell needs."""
+    cells = [
+        textwrap.wrap(cell, width, break_on_hyphens=False) if column.folds and len(cell) > width else [cell]
+        for column, width, cell in zip(columns, widths, row, strict=True)
+    ]
+    return list(zip_longest(*cells, fillvalue=""))
 
 
 def _fold(title: str, width: int) -> list[str]:

@@ -98,6 +98,16 @@ def test_a_table_that_is_too_wide_keeps_its_ids() -> None:
     assert "…" in shown[2]
 
 
+def test_a_column_that_folds_loses_no_word() -> None:
+    columns = (Column("HOST"), Column("FOUND", folds=True))
+    words = "no way to this host: its name is not known here"
+    shown = table(columns, [["gpu1", words], ["gpu2", "ok"]], width=30)
+    assert max(map(len, shown)) <= 30
+    assert " ".join(" ".join(shown[1:-1]).split()) == f"gpu1 {words}"
+    assert shown[-1] == "gpu2 ok"
+    assert table(columns, [["gpu1", words]]) == ["HOST  FOUND", f"gpu1  {words}"]
+
+
 def test_a_table_without_rows_has_its_titles() -> None:
     assert table(WIDE, []) == ["ID  PROJECT  MEM-Used / Total"]
     assert table(WIDE, [], width=5)
