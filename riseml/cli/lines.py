@@ -126,6 +126,11 @@ def describe_error(error: RisemlError, *, colour: bool = False) -> list[str]:
     return lines + (_label("hint", error.hint, "1;36", colour=colour) if error.hint else [])
 
 
+def describe_warning(message: str, *, colour: bool = False) -> list[str]:
+    """`warning: ...`. Continued lines are indented."""
+    return _label("warning", message, "1;33", colour=colour)
+
+
 def _label(label: str, text: str, code: str, *, colour: bool) -> list[str]:
     first, *more = [clean(line) for line in text.splitlines()] or [""]
     return [f"{paint(label + ':', code, colour=colour)} {first}", *(f"  {line}" for line in more)]

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol
 
 from riseml import __version__
@@ -188,9 +189,13 @@ def _last_words(settings: Settings, start: int) -> str:
             written = log.read().decode("utf-8", "replace").splitlines()
     except OSError as error:
         return f"its log cannot be read ({error.strerror})"
+    errors = [at for at, line in enumerate(written) if line.startswith("error: ")]
+    if errors:
+        first, *after = written[errors[-1] :]
+        more = takewhile(lambda line: line.startswith("  "), after)
+        return "\n".join([first.removeprefix("error: "), *map(str.strip, more)])
     told = [line for line in written if line.strip() and not line.startswith((" ", "Traceback "))]
-    errors = [line.removeprefix("error: ") for line in told if line.startswith("error: ")]
-    return "\n".join(errors) or (told or ["it said nothing"])[-1]
+    return (told or ["it said nothing"])[-1]
 
 
 def _see(settings: Settings) -> str:

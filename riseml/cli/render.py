@@ -80,7 +80,7 @@ class Render:
 
     def warn(self, message: str) -> None:
         """Something that the user should change."""
-        self.err.write(f"{lines.paint('warning:', '1;33', colour=self.err_colour)} {text.clean(message)}\n")
+        self.err.write("\n".join(lines.describe_warning(message, colour=self.err_colour)) + "\n")
         self.err.flush()
 
     def notes(self, notes: Iterable[str]) -> None:

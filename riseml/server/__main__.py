@@ -43,8 +43,8 @@ def main() -> int:
             _hold(lock, settings.home)
             _serve(settings)
     except RisemlError as error:
-        for line in f"{error.message}{'' if error.hint is None else f'; {error.hint}'}".splitlines():
-            print(f"error: {line}", file=sys.stderr)  # each with the mark: the command that waits for us looks for it
+        told = error.message if error.hint is None else f"{error.message}; {error.hint}"
+        print("error: " + told.replace("\n", "\n  "), file=sys.stderr)  # lines that go on are indented
         return error.exit_code
     except OSError as error:
         print(f"error: the server cannot start: {error}", file=sys.stderr)

@@ -114,6 +114,13 @@ class Hosts:
         return len(self.pool.executors) == 1 or (self.spec is not None and self.spec.output is not None)
 
     @property
+    def notice(self) -> str:
+        """What whoever starts something should know about the hosts; empty when there is nothing."""
+        if self.trouble is None:
+            return self.note
+        return f"{self.trouble.message.splitlines()[0]}, so that the hosts from before are used; see `riseml pool`"
+
+    @property
     def roots(self) -> Roots:
         """Where outputs and data are on every host."""
         spec = self.spec

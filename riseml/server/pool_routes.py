@@ -156,12 +156,16 @@ def _trouble(parts: Parts, name: HostName) -> str:
 
 
 def _demand_file(parts: Parts) -> tuple[HostSpec, ...]:
-    if parts.hosts.spec is None:
+    hosts = parts.hosts
+    trouble = hosts.trouble
+    if hosts.spec is None and trouble is not None:
+        raise UsageError(f"there is no pool, since its file cannot be used: {trouble.message}", trouble.hint)
+    if hosts.spec is None:
         raise UsageError(
             "there is no pool: jobs run on this machine",
             f"name your hosts in {parts.settings.pool_file}; pool.yml.example shows how",
         )
-    return parts.hosts.spec.hosts
+    return hosts.spec.hosts
 
 
 def _demand_destination(parts: Parts, name: str) -> Destination:
@@ -179,5 +183,5 @@ def _show_keys(destination: Destination, keys: tuple[HostKey, ...]) -> wire.Host
 def _demand_host(parts: Parts, name: str) -> HostName:
     if name not in parts.pool.executors:
         known = ", ".join(sorted(parts.pool.executors))
-        raise NotFound(f"the pool has no host {name}", f"its hosts are {known}")
+        raise NotFound(f"the pool has no host {name}", f"its hosts: {known}")
     return HostName(name)

@@ -261,7 +261,7 @@ def _show_server(services: Services) -> wire.Server:
         "started_at": show_time(services.started_at) or "",
         "home": str(services.parts.settings.home),
         "executor": services.parts.hosts.name,
-        "note": services.parts.hosts.note,
+        "note": services.parts.hosts.notice,
         "engine": services.parts.settings.engine if services.parts.hosts.spec is None else "",
         "active": services.stores.experiments.count_active(),
     }

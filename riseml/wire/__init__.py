@@ -95,7 +95,8 @@ Pairs = Annotated[list[tuple[Name, Value]], MaxLen(1000)]
 class Server(TypedDict):
     """Who answers. `active` counts the experiments that have not ended; `engine` is the address of the local engine.
 
-    `executor` is `docker` or `process`; `note` is a line for people when it was chosen because no engine answered.
+    `executor` is `docker` or `process`; `note` is a line for people: no engine answered when it was chosen, or
+    pool.yml cannot be used.
     """
 
     version: str

@@ -97,6 +97,19 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     assert "server.log" in (raised.value.hint or "")
 
 
+def test_all_problems_that_kept_a_server_from_starting_are_told(tmp_path: Path) -> None:
+    starter = _starter(Fake([None, 2]))
+
+    def start(settings: Settings, command: Sequence[str]) -> Child:
+        settings.log.write_text("error: pool.yml has 2 problems\n  pool.yml:1:1 hosts: one\n  pool.yml:2:1 x: two\n")
+        return starter.spawn(settings, command)
+
+    telling = Starter(start, (), 15.0, starter.clock, starter.wait)
+    with Client(Address(tmp_path / "server.sock")) as client, pytest.raises(Unreachable) as raised:
+        ensure(client, _settings(tmp_path), telling)
+    assert raised.value.message.splitlines()[1:] == ["pool.yml:1:1 hosts: one", "pool.yml:2:1 x: two"]
+
+
 def test_a_silent_server_is_given_up(tmp_path: Path) -> None:
     with Client(Address(tmp_path / "server.sock")) as client, pytest.raises(Unreachable, match="within 15 s"):
         ensure(client, _settings(tmp_path), _starter(Fake([])))

@@ -56,4 +56,6 @@ def test_explain_names_what_is_missing(pool_rig: PoolRig) -> None:
 def _with_a_broken_file(rig: PoolRig) -> str:
     (rig.home / "pool.yml").write_text("hosts: []\n")
     os.utime(rig.home / "pool.yml")
-    return ask(rig, "pool")
+    shown = ask(rig, "pool")
+    assert "\\x0a" not in shown
+    return shown
