@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from riseml.cli.files import JsonOption
+from riseml.cli.show import IdArgument
 from riseml.cli.text import Column, clean
 from riseml.cli.tools import Tools, choose
 
@@ -15,19 +16,20 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.render import Render
 
-_FITS = (Column("HOST"), Column("JOB"), Column("WHY NOT", shrinks=True))
-_PLACES = (Column("JOB"), Column("HOST"), Column("GPUS"), Column("ADDRESS"), Column("WHY", shrinks=True))
+_FITS = (Column("HOST"), Column("JOB"), Column("WHY NOT", folds=True))
+_PLACES = (Column("JOB"), Column("HOST"), Column("GPUS"), Column("ADDRESS"), Column("WHY", folds=True))
 
 
 def explain(
     context: typer.Context,
-    identity: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="An experiment. Without it: the last one of this project.")
-    ] = None,
+    identity: IdArgument = None,
     *,
     json: JsonOption = False,
 ) -> None:
-    """Say why an experiment waits, host by host; or where its jobs are, and why there."""
+    """Say why an experiment waits, or where its jobs are and why.
+
+    One that waits is explained host by host.
+    """
     tools: Tools = context.obj
     with tools.connect() as client:
         found = client.explain(choose(tools, client, identity))
@@ -43,8 +45,8 @@ def _print(render: Render, found: wire.Explanation) -> None:
     if queue is not None:
         behind = f", behind {_list(queue['ahead'])}" if queue["ahead"] else ""
         render.print(f"Place in the queue: {queue['position']} of {queue['length']}{behind}")
-    if found["blockers"]:
-        render.print("Waits for:", *(clean(f"  {one['text']}") for one in found["blockers"]))
+    if [one["text"] for one in found["blockers"]] not in ([], [found["summary"]]):
+        render.print("Why:", *(clean(f"  {one['text']}") for one in found["blockers"]))
     if found["hosts"]:
         render.print("")
         render.table(_FITS, list(_fits(found["hosts"])))

@@ -112,7 +112,7 @@ def kill(
     context: typer.Context,
     identities: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ID", show_default=False, help="Default: the project's last experiment."),
+        typer.Argument(metavar="[ID...]", show_default=False, help="Default: the project's last experiment."),
     ] = None,
     *,
     force: Annotated[bool, typer.Option("-f", "--force", help="Do not ask.")] = False,

@@ -27,7 +27,7 @@ def explain(world: World, seen: Observation, experiment: Experiment) -> Explanat
         experiment: whose place is explained.
     """
     if experiment.state in TERMINAL:
-        return _bare(experiment, Phase.ENDED, _end_of(experiment))
+        return _bare(experiment, Phase.ENDED, _sentence(experiment))
     if experiment.placed_at is not None:
         return _explain_place(world, seen, experiment)
     if waits(experiment):
@@ -37,10 +37,6 @@ def explain(world: World, seen: Observation, experiment: Experiment) -> Explanat
 
 def _bare(experiment: Experiment, phase: Phase, summary: str) -> Explanation:
     return Explanation(experiment.id, phase, experiment.state, experiment.reason, summary)
-
-
-def _end_of(experiment: Experiment) -> str:
-    return f"it has ended, {experiment.state.value}: {_sentence(experiment)}"
 
 
 def _sentence(experiment: Experiment) -> str:

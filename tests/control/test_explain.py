@@ -123,4 +123,4 @@ def test_one_whose_environment_is_made_and_one_that_has_ended() -> None:
     over = replace(fresh, state=State.FAILED, reason=Reason.EXIT_CODE, message="exit code 3")
     found = explain(World(()), pool, over)
     assert found.phase is Phase.ENDED
-    assert found.summary == "it has ended, FAILED: Ended with an exit code other than 0 (exit code 3)"
+    assert found.summary == "Ended with an exit code other than 0 (exit code 3)"
