@@ -91,7 +91,9 @@ def find_project(folder: Path, file: Path | None = None) -> Project:
     if wanted.is_file():
         return Project(wanted.absolute().parent, wanted.absolute())
     if file is not None:
-        raise NotFound(f"there is no file {file}", "give the path of a riseml.yml; `riseml init` writes one")
+        there_is = f"there is no {CONFIG} in {file}" if (folder / file).is_dir() else f"there is no file {file}"
+        message = f"{file} is no regular file" if wanted.exists() else there_is
+        raise NotFound(message, "give the path of a riseml.yml; `riseml init` writes one")
     raise NotFound(f"there is no {CONFIG} in {folder}", _where_else(folder))
 
 

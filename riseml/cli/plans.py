@@ -52,7 +52,6 @@ def print_plan(render: Render, plan: wire.Plan) -> None:
     render.table(_VARIABLES, list(_environment(jobs)))
     if others:
         _print_points(render, others)
-    render.notes(plan["notes"])
     render.say(f"{plural(len(plan['experiments']), 'experiment')}; nothing was started.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ from riseml.cli.tools import Exit, Tools
 from riseml.errors import EngineError, Unreachable, UsageError
 
 server = typer.Typer(help="Start, stop or look at your own server.")
-system = typer.Typer(help="Look at the hosts that experiments run on.")
+system = typer.Typer(help="Show and test the hosts; clean what is left over there.")
 
 
 @server.command("status")
@@ -95,7 +96,7 @@ def clean(  # noqa: PLR0913  # the command has so many options
     images: Annotated[
         bool, typer.Option("--images", help="Also environments and project files that were not used for --days.")
     ] = False,
-    days: Annotated[int, typer.Option(min=0, max=36_500, help="How long --images are kept.")] = 30,
+    days: Annotated[int, typer.Option(metavar="N", min=0, max=36_500, help="How long --images are kept.")] = 30,
     foreign: Annotated[
         str, typer.Option(metavar="SERVER", help="Also what this other server left; be sure that it is gone.")
     ] = "",
@@ -108,6 +109,8 @@ def clean(  # noqa: PLR0913  # the command has so many options
     from riseml.cli.views import print_leftovers
 
     tools: Tools = context.obj
+    if not re.fullmatch("[0-9a-f]*", foreign):
+        raise UsageError(f"--foreign {foreign!r} is no server", "`riseml system clean` names the others that it finds")
     asked = {"caches": str(images).lower(), "days": str(days), "foreign": foreign}
     with tools.connect() as client:
         found = client.leftovers(asked, remove=yes)

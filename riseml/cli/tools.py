@@ -145,6 +145,8 @@ def read_pairs(values: list[str], option: str) -> list[tuple[str, str]]:
     for value in values:
         name, equals, text = value.partition("=")
         if not equals or not name.strip():
-            raise UsageError(f"{option} {value!r} is no pair", f"write {option} name=value")
+            raise UsageError(
+                f"{option} {value!r} is no pair", f"write {option} {'path' if option == '--set' else 'name'}=value"
+            )
         pairs.append((name.strip(), text))
     return pairs
