@@ -10,12 +10,13 @@ import typer
 from riseml.cli.files import JsonOption
 from riseml.cli.text import Column, plural
 from riseml.cli.tools import Exit, Tools
+from riseml.cli.views import show_uses, warn_of_hosts
 from riseml.errors import UsageError
 
 if TYPE_CHECKING:
     from riseml import wire
 
-pool = typer.Typer(help="Look at the hosts of the pool, check them, join them, drain them.")
+pool = typer.Typer(help="Show, check, join, drain and trust the hosts of the pool.")
 
 HostArgument = Annotated[str, typer.Argument(help="Name of a host in pool.yml.", metavar="HOST")]
 
@@ -30,7 +31,7 @@ _HOSTS = (
 )
 _KEYS = (Column("KEY"), Column("FINGERPRINT"), Column("PINNED"))
 _PINNED = {"yes": "yes", "no": "no", "other": "no, another one is"}
-_FINDINGS = (Column("HOST"), Column("CHECK"), Column("OUTCOME"), Column("FOUND", shrinks=True))
+_FINDINGS = (Column("HOST"), Column("CHECK"), Column("OUTCOME"), Column("FOUND", folds=True))
 _MEMBERS = (Column("HOST"), Column("SWARM"))
 _SAYS = {"created": "made the swarm", "joined": "joined", "member": "was a member already"}
 
@@ -48,16 +49,14 @@ def show_pool(context: typer.Context, *, json: JsonOption = False) -> None:
         return
     tools.render.print(*_heads(found), "")
     tools.render.table(_HOSTS, [_row(host) for host in found["hosts"]])
-    for host in found["hosts"]:
-        if host["message"]:
-            tools.render.warn(f"{host['name']}: {host['message']}")
+    warn_of_hosts(tools.render, found["hosts"])
     if found["trouble"]:
         tools.render.warn(f"what now stands in pool.yml is not in force: {found['trouble']}")
 
 
 @pool.command("check")
 def check(context: typer.Context, *, json: JsonOption = False) -> None:
-    """Look whether each host answers, and whether all share a swarm and the output storage."""
+    """Check connections, clocks, swarm and shared storage of all hosts."""
     tools: Tools = context.obj
     with tools.connect() as client:
         findings = client.check_pool()
@@ -74,7 +73,10 @@ def check(context: typer.Context, *, json: JsonOption = False) -> None:
 
 @pool.command("join")
 def join(context: typer.Context, *, json: JsonOption = False) -> None:
-    """Make one Docker swarm of the hosts, so that a gang may span them. Hosts that are in it stay as they are."""
+    """Make one Docker swarm of the hosts, so that a gang may span them.
+
+    Hosts that are in it stay as they are.
+    """
     tools: Tools = context.obj
     with tools.connect() as client:
         members = client.join_pool()
@@ -90,11 +92,15 @@ def trust(
     host: HostArgument,
     *,
     fingerprint: Annotated[
-        list[str] | None, typer.Option("--fingerprint", help="Pin the key with this fingerprint, SHA256:...")
+        list[str] | None,
+        typer.Option("--fingerprint", metavar="SHA256:...", help="Pin the key with this fingerprint; repeatable."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Pin the ssh host key of a host, after you have compared its fingerprint with what its owner says."""
+    """Pin the ssh host key of a host.
+
+    Its fingerprint is shown first: compare it with what the host's owner says. `--fingerprint` needs no answer.
+    """
     tools: Tools = context.obj
     with tools.connect() as client:
         found = client.pin_host(host, fingerprint) if fingerprint else client.host_keys(host)
@@ -126,7 +132,8 @@ def drain(context: typer.Context, host: HostArgument) -> None:
     tools: Tools = context.obj
     with tools.connect() as client:
         found = client.drain_host(host)
-    left = f"{plural(len(found['jobs']), 'job')} still run there." if found["jobs"] else "Nothing runs there."
+    count = len(found["jobs"])
+    left = f"{plural(count, 'job')} still {'runs' if count == 1 else 'run'} there." if count else "Nothing runs there."
     tools.render.print(f"{host} gets no new jobs. {left}", f"`riseml pool resume {host}` takes this back.")
 
 
@@ -140,7 +147,8 @@ def resume(context: typer.Context, host: HostArgument) -> None:
 
 
 def _heads(found: wire.Pool) -> Iterator[str]:
-    yield f"Pool: {found['file'] or 'this machine (no pool.yml)'}"
+    lacking = "pool.yml cannot be used" if found["trouble"] else "no pool.yml"
+    yield f"Pool: {found['file'] or f'this machine ({lacking})'}"
     if len(found["hosts"]) > 1:
         yield f"Network across hosts: {found['network']}"
     shared = "" if found["shared_output"] else " (not shared: a gang gets one host)"
@@ -149,6 +157,4 @@ def _heads(found: wire.Pool) -> Iterator[str]:
 
 
 def _row(host: wire.Host) -> list[str]:
-    memory = f"{host['mem_mib_used'] / 1024:.1f}/{host['mem_mib'] / 1024:.1f} GiB"
-    uses = [f"{host['cpus_used']:g}/{host['cpus']:g}", memory, f"{host['gpus_used']}/{host['gpus']}"]
-    return [host["name"], host["state"], *uses, host["swarm"] or "-", " ".join(host["jobs"]) or "-"]
+    return [host["name"], host["state"], *show_uses(host), host["swarm"] or "-", " ".join(host["jobs"]) or "-"]

@@ -21,17 +21,22 @@ if TYPE_CHECKING:
 _PROJECT = "riseml-system-test"
 _IMAGE = "busybox:1.36"
 _RUN = ("echo hello from $RISEML_JOB", 'echo hello > "$OUTPUT_DIR/hello"', 'test "$(cat "$OUTPUT_DIR/hello")" = hello')
-_COLUMNS = (Column("HOST"), Column("OUTCOME"), Column("ID"), Column("FOUND", shrinks=True))
+_COLUMNS = (Column("HOST"), Column("OUTCOME"), Column("ID"), Column("FOUND", folds=True))
 
 
 def system_test(
     context: typer.Context,
     hosts: Annotated[list[str] | None, typer.Argument(metavar="[HOST...]", help="Only these hosts.")] = None,
     *,
-    image: Annotated[str, typer.Option(help="A small image with a shell; hosts fetch it if they lack it.")] = _IMAGE,
+    image: Annotated[
+        str, typer.Option(metavar="IMAGE", help="A small image with a shell; hosts fetch it if they lack it.")
+    ] = _IMAGE,
     json: JsonOption = False,
 ) -> None:
-    """Run a small job on each host: it starts, prints a line, and writes to its OUTPUT_DIR."""
+    """Run a small job on each host.
+
+    It starts, prints a line, and writes to its OUTPUT_DIR, through everything that a real one goes through.
+    """
     tools: Tools = context.obj
     with tools.connect_to_run() as client:
         known = {host["name"]: host for host in client.system()["hosts"]}
@@ -44,14 +49,16 @@ def system_test(
         tools.render.table(_COLUMNS, rows)
     bad = sum(one["outcome"] != "ok" for one in findings)
     if bad:
-        tools.render.say(f"{plural(bad, 'host')} failed. `riseml logs ID` shows what a job said.")
+        ids = [one["id"] for one in findings if one["outcome"] != "ok" and one["id"]]
+        look = f" `riseml logs {ids[0]}` shows what the job said." if ids else ""
+        tools.render.say(f"{plural(bad, 'host')} failed.{look}")
         raise Exit(1)
 
 
 def _begin(client: Client, name: str, host: wire.Host | None, image: str) -> str | RisemlError:
     """The ID of the job that was started there, or why none was."""
     if host is None:
-        return RisemlError("there is no such host")
+        return RisemlError("there is no such host; `riseml pool` shows them")
     if host["state"] == "silent":
         return RisemlError(host["message"] or "it does not answer")
     if host["state"] != "up":
@@ -63,7 +70,7 @@ def _begin(client: Client, name: str, host: wire.Host | None, image: str) -> str
         submission: wire.Submission = {"project": _PROJECT, "file": "riseml.yml", "config": config}
         return client.submit({**submission, "key": uuid.uuid4().hex})["id"]
     except RisemlError as error:
-        return error
+        return RisemlError(error.message.splitlines()[-1])  # of a SpecError, the problem itself
 
 
 def _finish(client: Client, name: str, begun: str | RisemlError) -> wire.HostFinding:

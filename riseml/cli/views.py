@@ -199,11 +199,25 @@ def print_system(render: Render, system: wire.System, *, long: bool = False) -> 
         render.print(*server_lines(system["server"]), "")
     rows = []
     for host in system["hosts"]:
-        memory = f"{host['mem_mib_used'] / 1024:.1f}/{host['mem_mib'] / 1024:.1f} GiB"
-        row = [host["name"], host["state"], f"{host['cpus_used']:g}/{host['cpus']:g}", memory]
-        row.append(f"{host['gpus_used']}/{host['gpus']}")
-        rows.append([*row, host["engine"]] if long else row)
+        row = [host["name"], host["state"], *show_uses(host)]
+        rows.append([*row, host["engine"] or "-"] if long else row)
     render.table(_HOSTS_LONG if long else _HOSTS, rows)
+    warn_of_hosts(render, system["hosts"])
+
+
+def show_uses(host: wire.Host) -> list[str]:
+    """CPUs, memory and GPUs of a host, used and in all; `-` when it has never answered."""
+    if not host["mem_mib"]:
+        return ["-", "-", "-"]
+    memory = f"{host['mem_mib_used'] / 1024:.1f}/{host['mem_mib'] / 1024:.1f} GiB"
+    return [f"{host['cpus_used']:g}/{host['cpus']:g}", memory, f"{host['gpus_used']}/{host['gpus']}"]
+
+
+def warn_of_hosts(render: Render, hosts: Sequence[wire.Host]) -> None:
+    """Why some do not answer."""
+    for host in hosts:
+        if host["message"]:
+            render.warn(f"{host['name']}: {host['message']}")
 
 
 def print_leftovers(render: Render, found: wire.Leftovers, *, removed: bool) -> None:
