@@ -83,6 +83,7 @@ def validate(context: typer.Context, *, file: FileOption = None, json: JsonOptio
         raise Exit(UsageError.exit_code)
     if not json:
         tools.render.notes(spec.notes)
+        _warn_of_framework(tools, spec)
         tools.render.print(f"{source.name} is valid: {describe_spec(spec)}")
 
 
@@ -140,6 +141,15 @@ def _job_names(spec: Spec) -> list[str]:
         return [role.name for role in choose_framework(spec.train).roles(spec.train)]
     except RisemlError:
         return []  # a framework that only the server knows
+
+
+def _warn_of_framework(tools: Tools, spec: Spec) -> None:
+    from riseml.frameworks.registry import choose_framework
+
+    try:
+        choose_framework(spec.train)
+    except RisemlError as error:
+        tools.render.warn(f"{error.message}; {error.hint}")
 
 
 def _shorten(names: list[str]) -> str:

@@ -111,6 +111,13 @@ def test_init_writes_a_file_that_is_valid(riseml: Riseml, tmp_path: Path) -> Non
     assert riseml("validate", where=place).code == 0
 
 
+def test_validate_says_that_train_would_refuse_a_framework(riseml: Riseml, tmp_path: Path) -> None:
+    (tmp_path / "riseml.yml").write_text("project: p\ntrain: {framework: pytorch, image: x, run: y}\n")
+    result = riseml("validate", where=tmp_path)
+    assert result.code == 0
+    assert "cannot run the framework 'pytorch'" in result.err
+
+
 def test_validate_says_what_it_found(riseml: Riseml) -> None:
     result = riseml("validate")
     assert result.code == 0
