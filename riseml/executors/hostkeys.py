@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import os
 import secrets
+import shlex
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -73,7 +74,8 @@ def scan_keys(destination: Destination) -> tuple[HostKey, ...]:
             found.append(HostKey(words[1], words[2], pinned))
     if not found:
         raise Unreachable(
-            f"host {destination.name} ({destination.url}) shows no host key", "is it up, and does sshd listen there?"
+            f"host {destination.name} ({destination.url}) shows no host key",
+            f"is it up, and does sshd listen there? `{shlex.join(command)}` says more",
         )
     return tuple(sorted(found, key=lambda key: key.kind))
 
