@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from tests.stores import open_database, start_postgres
 
 settings.register_profile("same-every-time", derandomize=True, deadline=None)
 settings.register_profile("soak", database=None, deadline=None)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell; commands are to hear Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same-every-time"))
 
 
