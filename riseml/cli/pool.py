@@ -147,7 +147,7 @@ def resume(context: typer.Context, host: HostArgument) -> None:
 
 
 def _heads(found: wire.Pool) -> Iterator[str]:
-    lacking = "pool.yml cannot be used" if found["trouble"] else "no pool.yml"
+    lacking = "pool.yml cannot be used" if found["trouble"] else "no pool.yml is in use"
     yield f"Pool: {found['file'] or f'this machine ({lacking})'}"
     if len(found["hosts"]) > 1:
         yield f"Network across hosts: {found['network']}"

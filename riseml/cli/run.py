@@ -167,10 +167,13 @@ def _plan(tools: Tools, source: Source, submission: wire.Submission, *, json: bo
     from riseml.cli.plans import print_plan
 
     snapshot = project.take_snapshot(_list_files(tools, source))
-    with tools.connect_to_run() as client:
+    with tools.connect() as client:  # as it is: a question replaces no server
+        wanted, used = tools.settings().executor, client.server()["executor"]
         if client.has_snapshot(snapshot.digest):
             submission["snapshot"] = snapshot.digest
         plan = client.plan(submission)
+    if wanted not in (None, used):
+        tools.render.warn(f"the riseml server uses the {used} executor now, and this is its plan")
     if json:
         tools.render.json(plan)
     else:

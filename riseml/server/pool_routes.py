@@ -14,6 +14,7 @@ from riseml.executors.ssh import Destination, find_destination
 from riseml.model import Experiment, HostSeen
 from riseml.names import HostName, experiment_name
 from riseml.server.checkup import check_pool
+from riseml.server.choose import PROCESS
 from riseml.server.clock import now
 from riseml.server.loop import Loop, Parts
 from riseml.spec.pool import HostSpec, Volume
@@ -160,6 +161,11 @@ def _demand_file(parts: Parts) -> tuple[HostSpec, ...]:
     trouble = hosts.trouble
     if hosts.spec is None and trouble is not None:
         raise UsageError(f"there is no pool, since its file cannot be used: {trouble.message}", trouble.hint)
+    if hosts.spec is None and hosts.name == PROCESS and parts.settings.pool_file.exists():
+        raise UsageError(
+            f"{parts.settings.pool_file} is not used: this server runs jobs as processes of this machine",
+            "unset RISEML_EXECUTOR; after `riseml server stop` the next command uses the pool",
+        )
     if hosts.spec is None:
         raise UsageError(
             "there is no pool: jobs run on this machine",
