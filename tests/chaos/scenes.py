@@ -68,8 +68,8 @@ def solo(run: str, **keys: Any) -> str:
 
 
 def good(count: int = 20, **keys: Any) -> Scene:
-    """It ends well."""
-    config = trio({"master": counting(count), "worker.1": counting(count)}, **keys)
+    """It ends well. A worker that the harm made late has the time to say everything."""
+    config = trio({"master": counting(count), "worker.1": counting(count)}, **{"finish_grace": 60, **keys})
     return Scene(config, lines={"master": count, "worker.1": count})
 
 
