@@ -10,12 +10,13 @@ from typing import Any
 
 import docker
 import pytest
-from docker.errors import NotFound
+from docker.errors import APIError
 
 from riseml.executors.connection import EXPERIMENT, JOB
 from tests.hosts import Engine
 from tests.pool.engines import EngineHost, engine_hosts
 from tests.rig import BASE, Rig
+from tests.waiting import wait_for
 
 
 class Pool:
@@ -44,10 +45,15 @@ class Pool:
         for engine in self.engines.values():
             for row in engine.rows(server):
                 engine.api.remove_container(row["Id"], force=True, v=True)
+        wait_for("its networks are gone", lambda: self._remove_networks(server), 30.0)
+
+    def _remove_networks(self, server: str) -> bool:
+        """True when none is left. The server may be removing them, too, and members of a swarm hear of it late."""
         for engine in self.engines.values():
             for network in engine.shared(server):
-                with suppress(NotFound):  # the server may be removing it, too
+                with suppress(APIError):
                     engine.api.remove_network(network)
+        return not self.shared(server)
 
     def close(self) -> None:
         for engine in self.engines.values():

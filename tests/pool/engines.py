@@ -67,7 +67,7 @@ class EngineHost:
     def api(self) -> docker.APIClient:
         """A client that reaches the engine even when its link is down."""
         if not self.clients:
-            self.clients.append(docker.APIClient(base_url=self.socket, version="1.41", timeout=60))
+            self.clients.append(docker.APIClient(base_url=self.socket, version="1.41", timeout=300))
         return self.clients[0]
 
     def start(self) -> None:

@@ -60,9 +60,10 @@ def test_a_gang_larger_than_a_host_spans_several(pool_rig: PoolRig) -> None:
 
 def test_the_environment_is_brought_to_every_host_before_anything_starts(pool_rig: PoolRig) -> None:
     pool_rig.post("/v1/pool/join")
-    for host in pool_rig.hosts[1:]:
-        if BASE in _tags(host.api):
-            host.api.remove_image(BASE, force=True)
+    for host in pool_rig.hosts:
+        old = _environments(host.api) | ({BASE} if host is not pool_rig.hosts[0] else set())
+        for tag in old & _tags(host.api):
+            host.api.remove_image(tag, force=True)
     script = {**SCRIPT, "master": f"cat /made; {SCRIPT['master']}"}
     config = gang(script, resources=WIDE, install=["echo made > /made"])
     pool_rig.submit(config, FILES)
@@ -71,11 +72,7 @@ def test_the_environment_is_brought_to_every_host_before_anything_starts(pool_ri
     assert pool_rig.lines("1.master") == ["1.master made", *GREETINGS]
     used = {job["host"] for job in found["jobs"]}
     assert len(used) == 2
-    environments = {host.name: _environments(host.api) for host in pool_rig.hosts}
-    assert {name for name, tags in environments.items() if tags} == used
-    for host in pool_rig.hosts:
-        for tag in environments[host.name]:
-            host.api.remove_image(tag, force=True)
+    assert {host.name for host in pool_rig.hosts if _environments(host.api)} == used
 
 
 def test_the_hosts_own_network(pool_rig: PoolRig) -> None:
