@@ -84,7 +84,7 @@ def test_what_can_never_fit_is_refused_with_the_reason(rig: Rig) -> None:
         ("GET", "/v1/experiments/99/logs", 404, "there is no experiment 99"),
         ("GET", "/v1/experiments/other.1", 404, "there is no experiment other.1"),
         ("POST", "/v1/experiments/99/kill", 404, "there is no experiment 99"),
-        ("GET", "/v1/nothing", 404, "no such thing"),
+        ("GET", "/v1/nothing", 404, "no such address"),
         ("PUT", "/v1/snapshots/short", 400, "not the digest"),
         ("GET", "/v1/experiments?limit=0", 422, "limit"),
     ],
