@@ -18,7 +18,7 @@ import httpx
 from benchmarks.common import Context
 from benchmarks.engine import Engine, poll
 from benchmarks.machine import environ
-from riseml.project import take_snapshot
+from riseml.project import list_files, take_snapshot
 
 COMMAND = str(Path(sys.executable).parent / "riseml")
 _DEADLINE = 180.0
@@ -98,7 +98,7 @@ class Home:
             "parameters": [],
             "settings": [],
             "environment": {},
-            "snapshot": take_snapshot(project).digest,
+            "snapshot": take_snapshot(list_files(project)).digest,
         }
         with self.client() as client:
             return str(client.post("/experiments", json=body).raise_for_status().json()["id"])
