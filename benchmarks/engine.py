@@ -59,9 +59,13 @@ class Engine:
         return str(self.api.inspect_image(image)["Id"])
 
     def remove(self, label: str) -> None:
-        """Remove every container and network with this label, and wait until they are gone."""
+        """Remove every container and network with this label, and wait until they are gone.
+
+        A server that has just been stopped may have begun a last container: until there is none, they are looked for.
+        """
         with ThreadPoolExecutor(8) as hands:
-            list(hands.map(self._remove, self.find(label)))
+            while found := self.find(label):
+                list(hands.map(self._remove, found))
         for network in self.api.networks(filters={"label": label}):
             self.api.remove_network(network["Id"])
 
