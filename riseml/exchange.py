@@ -62,9 +62,8 @@ def make_error(body: wire.FailureBody) -> RisemlError:
     if body.get("problems"):
         from riseml.spec.problems import Problem, Severity, SpecError
 
-        return SpecError(
-            [Problem(**{**problem, "severity": Severity(problem["severity"])}) for problem in body["problems"]]  # type: ignore[arg-type]
-        )
+        told = [dict(problem, severity=Severity(problem["severity"])) for problem in body["problems"]]
+        return SpecError([Problem(**problem) for problem in told])  # type: ignore[arg-type]  # a dict has one type of value
     found = getattr(errors, body["kind"], None)
     if isinstance(found, type) and issubclass(found, RisemlError):
         return found(body["message"], body["hint"])
@@ -177,7 +176,7 @@ def _import_httpx() -> Any:
     None in `sys.modules` is Python's documented way to say that a module cannot be imported; httpx expects that.
     """
     if "httpx" not in sys.modules:
-        sys.modules["httpx._main"] = None  # type: ignore[assignment]
+        sys.modules["httpx._main"] = None  # type: ignore[assignment]  # typeshed knows modules alone
     import httpx
 
     return httpx

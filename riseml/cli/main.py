@@ -136,7 +136,7 @@ def _call(words: Sequence[str], tools: Tools) -> int:
         tools.render.say("Nothing was done.")
         return Interrupted.exit_code
     except _BadUsage as error:
-        message = error.format_message()  # type: ignore[attr-defined]
+        message = error.format_message()  # type: ignore[attr-defined]  # its class is found at run time
         hint = f"`{_find_command(error, words)} -h` shows what it takes"
         raise UsageError(message[:1].lower() + message[1:].rstrip("."), hint) from None
     return code if isinstance(code, int) else 0

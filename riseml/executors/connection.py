@@ -57,7 +57,7 @@ class Engine:
         patience: how long is waited.
     """
 
-    def __init__(self, url: str, transport: Transport | None = None, patience: Patience = Patience()) -> None:  # noqa: B008
+    def __init__(self, url: str, transport: Transport | None = None, patience: Patience = Patience()) -> None:
         self.url = url
         self.is_local = url.startswith("unix://")
         self._transport = transport or find_plain_transport(url, patience)
@@ -66,7 +66,7 @@ class Engine:
         self._local = threading.local()
 
     @classmethod
-    def of(cls, spec: HostSpec, home: Path, patience: Patience = Patience()) -> Engine:  # noqa: B008
+    def of(cls, spec: HostSpec, home: Path, patience: Patience = Patience()) -> Engine:
         """The engine of a host of the pool; nothing is connected yet. `home` is riseml's: pinned host keys and the
         sockets of tunnels are there.
         """

@@ -25,7 +25,7 @@ class Checked:
     problems: tuple[Problem, ...]
 
 
-def check(content: str | bytes, name: str = CONFIG, overrides: Overrides = Overrides()) -> Checked:  # noqa: B008
+def check(content: str | bytes, name: str = CONFIG, overrides: Overrides = Overrides()) -> Checked:
     """Read a riseml.yml. Never raises, whatever the content is.
 
     Args:
@@ -49,7 +49,7 @@ def check(content: str | bytes, name: str = CONFIG, overrides: Overrides = Overr
     return Checked(spec if usable else None, in_order(found, name))
 
 
-def load(content: str | bytes, name: str = CONFIG, overrides: Overrides = Overrides()) -> Spec:  # noqa: B008
+def load(content: str | bytes, name: str = CONFIG, overrides: Overrides = Overrides()) -> Spec:
     """Read a riseml.yml that has to be right.
 
     Raises:

@@ -120,7 +120,7 @@ def parse(data: bytes, mark: Mark) -> tuple[list[Block], Mark]:
         head = _head(data, position)
         kind = head[0]
         if not found.parts and kind in WHOLE:
-            stop = _run(head).match(data, position).end()  # type: ignore[union-attr]
+            stop = _run(head).match(data, position).end()  # type: ignore[union-attr]  # the head is its first match
             found.add_run(head, data[position:stop])
         else:
             stop = data.index(b"\n", position) + 1

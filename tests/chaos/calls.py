@@ -8,6 +8,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tests.chaos.ledger import Tally, judge
@@ -116,7 +117,12 @@ def cut_stream(pattern: str, times: int) -> Callable[[Site], Tally]:
 def _no_events(site: Site) -> Tally:
     scenes = (good(), bad(), killed())
     rules = [Rule(r"GET .*/events", Moment.BEFORE, lambda: Effect.CUT, times=None) for _ in scenes]
-    return sum((through(site, s, lambda _, r=r: [r]) for s, r in zip(scenes, rules, strict=True)), Tally())  # type: ignore[misc]
+    pairs = zip(scenes, rules, strict=True)
+    return sum((through(site, scene, partial(_one, rule)) for scene, rule in pairs), Tally())
+
+
+def _one(rule: Rule, _: PatientRig) -> list[Rule]:
+    return [rule]
 
 
 def _slow(site: Site) -> Tally:

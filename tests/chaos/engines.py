@@ -92,6 +92,6 @@ def _run(site: Site, cases: tuple[tuple[Scene, Harm], ...], *, live_restore: boo
             found += during(
                 replace(site, engine=engine.url),
                 scene,
-                lambda rig, harm=harm: harm(engine, rig),  # type: ignore[misc]
+                lambda rig, harm=harm: harm(engine, rig),  # type: ignore[misc]  # mypy infers no lambda with a default
             )
     return found

@@ -62,8 +62,8 @@ def _removed(site: Site) -> Tally:
     found = Tally()
     for job in _JOBS:
         scene = lost("VANISHED", "SIGNAL", "SERVICE_ENDED")
-        found += during(site, scene, lambda rig, job=job: rig.remove(job))  # type: ignore[misc]
-        found += during(site, again(), lambda rig, job=job: rig.remove(job))  # type: ignore[misc]
+        found += during(site, scene, lambda rig, job=job: rig.remove(job))  # type: ignore[misc]  # mypy infers no lambda with a default
+        found += during(site, again(), lambda rig, job=job: rig.remove(job))  # type: ignore[misc]  # mypy infers no lambda with a default
     return found
 
 
@@ -76,8 +76,8 @@ def _killed(site: Site) -> Tally:
 
     found = Tally()
     for job in _JOBS:
-        found += during(site, lost("SIGNAL", "SERVICE_ENDED"), lambda rig, job=job: kill(rig, job))  # type: ignore[misc]
-        found += during(site, again(), lambda rig, job=job: kill(rig, job))  # type: ignore[misc]
+        found += during(site, lost("SIGNAL", "SERVICE_ENDED"), lambda rig, job=job: kill(rig, job))  # type: ignore[misc]  # mypy infers no lambda with a default
+        found += during(site, again(), lambda rig, job=job: kill(rig, job))  # type: ignore[misc]  # mypy infers no lambda with a default
     return found
 
 
@@ -90,7 +90,7 @@ def _supervisor_killed(site: Site) -> Tally:
 
     found = Tally()
     for job in _JOBS:
-        found += during(site, lost("SIGNAL", "SERVICE_ENDED"), lambda rig, job=job: kill(rig, job))  # type: ignore[misc]
+        found += during(site, lost("SIGNAL", "SERVICE_ENDED"), lambda rig, job=job: kill(rig, job))  # type: ignore[misc]  # mypy infers no lambda with a default
     return found
 
 
@@ -288,7 +288,7 @@ def clock(site: Site) -> Tally:
             rig.environment["PYTHONPATH"] = str(Path(__file__).parents[2])
             rig.start()
             rig.submit(scene.config)
-            rig.wait("it runs", lambda rig=rig: rig.state() == "RUNNING")  # type: ignore[misc]
+            rig.wait("it runs", lambda rig=rig: rig.state() == "RUNNING")  # type: ignore[misc]  # mypy infers no lambda with a default
             if scene.kill:
                 rig.post("/v1/experiments/1/kill")
             turn(rig)
