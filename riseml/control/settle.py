@@ -239,7 +239,10 @@ def describe_exit(code: int, *, oom: bool) -> str:
     name = signal_name(code)
     meaning = name or {126: "command cannot be run", 127: "command not found"}.get(code)
     text = f"exit code {code} ({meaning})" if meaning else f"exit code {code}"
-    return f"{text}, out of memory" if oom else text
+    if oom:
+        return f"{text}, out of memory"
+    # An engine hears of its own limits alone: of a host that is out of memory as a whole it can say nothing.
+    return f"{text}: by somebody, or by a host out of memory" if name == "SIGKILL" else text
 
 
 def _exit_reason(found: ContainerSeen) -> Reason:

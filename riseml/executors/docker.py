@@ -39,6 +39,7 @@ _START_FAILURES = frozenset({125, 126, 127})  # the command's own fault; 128 is 
 _GONE = frozenset({"removing", "dead"})
 _MISSING, _CONFLICT = 404, 409
 _CHUNK = 65536
+_KILLED = 137
 
 
 class DockerExecutor:
@@ -230,9 +231,12 @@ class DockerExecutor:
         if ended is not None:
             return self._explain(ended)
         try:
-            return self._explain(_container(key, api.inspect_container(row["Id"])))
+            found = _container(key, api.inspect_container(row["Id"]))
         except NotFound:
             return None
+        if found.exit_code == _KILLED and not found.oom:
+            found = replace(found, oom=self._deaths.starved(found.id))
+        return self._explain(found)
 
     def _explain(self, found: ContainerSeen) -> ContainerSeen:
         """A job that was ended by a signal, told apart from one that its engine took with it.

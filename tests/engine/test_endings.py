@@ -87,8 +87,9 @@ ENDINGS = {
 }
 
 
+# containerd looks at a container's memory from a moment after its start on: what is killed before is told by nobody.
 OUT_OF_MEMORY = Ending(
-    {"worker.1": "python3 -c 'x = bytearray(400 << 20)'"},
+    {"worker.1": "sleep 1; python3 -c 'x = bytearray(400 << 20)'"},
     "FAILED",
     "OUT_OF_MEMORY",
     "worker.1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -58,3 +59,27 @@ def test_the_engine_is_asked_about_all_others(events: list[dict[str, Any]]) -> N
 
 def test_what_was_asked_is_forgotten_with_the_container() -> None:
     assert hear(event("die", "143"), event("destroy"), event("die", "143"), asked=True) is None
+
+
+@pytest.mark.parametrize("order", [("oom", "die"), ("die", "oom")])
+def test_want_of_memory_is_heard_on_either_side_of_the_end(order: tuple[str, str]) -> None:
+    deaths = Deaths()
+    for action in order:
+        deaths.note(event(action, "137" if action == "die" else None))
+    assert deaths.starved("abc")
+
+
+def test_want_of_memory_that_is_told_late_is_waited_for() -> None:
+    deaths = Deaths()
+    deaths.note(event("die", "137"))
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(deaths.starved, "abc")
+        deaths.note(event("oom"))
+        assert answer.result()
+
+
+def test_an_end_without_want_of_memory_is_believed_in_the_end() -> None:
+    deaths = Deaths()
+    assert not deaths.starved("abc")
+    deaths.note(event("die", "137"))
+    assert not deaths.starved("abc")
