@@ -6,11 +6,13 @@ for what a swarm and its networks left there.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -25,6 +27,7 @@ BRIDGE = "riseml-lan"
 NETWORK = "198.18.77"  # RFC 2544: nobody's
 PORT = 2375
 STARTS = 60.0  # seconds
+_LOCK = Path(tempfile.gettempdir()) / f"{BRIDGE}.lock"  # the names above are the machine's, whose cache it is or not
 
 # The machine's own engine lets nothing of a bridge pass that is not its own, and install steps fetch packages.
 _RULES = (
@@ -128,7 +131,13 @@ class EngineHost:
 
 @contextmanager
 def engine_hosts(count: int) -> Iterator[tuple[EngineHost, ...]]:
-    """`h1`, `h2`, ... on a LAN of their own; afterwards nothing of them runs."""
+    """`h1`, `h2`, ... on a LAN of their own; afterwards nothing of them runs. Two runs take their turns."""
+    with _LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield from _engine_hosts(count)
+
+
+def _engine_hosts(count: int) -> Iterator[tuple[EngineHost, ...]]:
     hosts = tuple(EngineHost(f"h{number}", number, CACHE / f"h{number}") for number in range(1, count + 1))
     _remove_lan(hosts)
     try:
