@@ -6,6 +6,7 @@ import itertools
 import os
 import uuid
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from riseml.faultpoints import Point
@@ -110,13 +111,7 @@ def tear(site: Site) -> Tally:
     """What a torn write leaves: the tail of the log's file is cut off in the middle of a record."""
     scene = good(30)
     with site.rig([f"{Point.LOG_READ.value}:{times}" for times in (3, 5, 8)]) as rig:
-        begin = rig.begin
-
-        def torn() -> None:
-            _cut(rig.home / "logs" / "1.log")
-            begin()
-
-        rig.begin = torn
+        rig.on_death = partial(_cut, rig.home / "logs" / "1.log")
         rig.live(scene)
         return judge(rig, scene, rig.deaths)
 

@@ -38,7 +38,7 @@ def run(count: int, number: int, *, shrink: bool = True) -> None:
         suppress_health_check=list(HealthCheck),
     )
     # a class of its own: the seed is written on it
-    run_state_machine_as_test(seed(number)(type("History", (History,), {})), settings=few)  # type: ignore[arg-type]
+    run_state_machine_as_test(seed(number)(type("History", (History,), {})), settings=few)
 
 
 def main() -> int:
