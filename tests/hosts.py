@@ -6,7 +6,7 @@ import json
 import os
 import signal
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 import docker
 import psutil
@@ -15,7 +15,14 @@ from riseml.executors import wrapper
 from riseml.executors.connection import JOB, SERVER
 from riseml.executors.processes import MARKER
 
-ENDS = 30.0  # seconds
+ENDS = 60  # seconds
+
+
+class Row(TypedDict):
+    """What we read of a line in an engine's list of containers."""
+
+    Id: str
+    Labels: dict[str, str]
 
 
 class Host(Protocol):
@@ -75,15 +82,15 @@ class Engine:
     def close(self) -> None:
         self.api.close()
 
-    def rows(self, server: str, *, running: bool = False) -> list[dict[str, object]]:
+    def rows(self, server: str, *, running: bool = False) -> list[Row]:
         """The engine's list."""
-        found: list[dict[str, object]] = self.api.containers(all=not running, filters={"label": f"{SERVER}={server}"})
+        found: list[Row] = self.api.containers(all=not running, filters={"label": f"{SERVER}={server}"})
         return found
 
     def find(self, server: str, job: str) -> str:
         """The id of a job's container."""
-        (found,) = [row["Id"] for row in self.rows(server) if row["Labels"][JOB] == job]  # type: ignore[index]
-        return str(found)
+        (found,) = [row["Id"] for row in self.rows(server) if row["Labels"][JOB] == job]
+        return found
 
 
 class Machine:

@@ -13,7 +13,7 @@ import sys
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 
@@ -38,7 +38,7 @@ class Rig:
         self.host: Host = Machine(home) if engine is None else Engine(engine)
         home.mkdir(parents=True, exist_ok=True)
 
-    def __enter__(self) -> Rig:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -57,6 +57,11 @@ class Rig:
                 [sys.executable, *self.command], env=self.environ(), stdout=log, stderr=log, cwd="/"
             )
         self.wait("the server answers", self._answers)
+
+    def server_pid(self) -> int:
+        """The process of the server that was started last."""
+        assert self.process is not None, "the server was started"
+        return self.process.pid
 
     def kill(self) -> None:
         """`kill -9` of the server."""

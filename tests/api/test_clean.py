@@ -131,9 +131,14 @@ class Litter:
 
     def remove(self) -> None:
         for kind, name in self.made:
-            remove = {"container": self.api.remove_container, "network": self.api.remove_network}
             try:
-                remove.get(kind, self.api.remove_image)(name)
+                match kind:
+                    case "container":
+                        self.api.remove_container(name)
+                    case "network":
+                        self.api.remove_network(name)
+                    case _:
+                        self.api.remove_image(name)
             except docker.errors.NotFound:
                 continue
 

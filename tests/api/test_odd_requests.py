@@ -54,7 +54,7 @@ def test_an_odd_question(client: httpx.Client, name: str) -> None:
     assert (response.status_code, words in say(response)) == (status, True), response.text
 
 
-POSTS = {
+POSTS: dict[str, tuple[dict[str, object], int, str]] = {
     "a NUL in a parameter": ({"parameters": [["lr", "0\0"]]}, 400, "NUL"),
     "a NUL in a variable": ({"environment": {"A\0": "x"}}, 400, "NUL"),
     "a NUL in the file": ({"config": "project: a\0"}, 400, "NUL"),

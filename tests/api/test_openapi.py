@@ -10,6 +10,7 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_headers_conformance,
@@ -63,7 +64,7 @@ ROUTES = [
 def operations(url: str) -> dict[str, Any]:
     """Every route that the server describes."""
     schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
-    found = [result.ok() for result in schema.get_all_operations()]
+    found = [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]  # the test counts them
     return {operation.label: operation for operation in found}
 
 

@@ -30,7 +30,7 @@ class Cut(Exception):
 
 
 def make_job(identity: str, **changes: Any) -> wire.Job:
-    job = {
+    job: wire.Job = {
         "id": identity,
         "name": identity.partition(".")[2],
         "state": "RUNNING",
@@ -47,11 +47,11 @@ def make_job(identity: str, **changes: Any) -> wire.Job:
         "started_at": NOW,
         "ended_at": None,
     }
-    return job | changes  # type: ignore[return-value]
+    return {**job, **changes}  # type: ignore[typeddict-item]  # the fields of the shape, by name
 
 
 def make_experiment(identity: str = "4", **changes: Any) -> wire.Experiment:
-    experiment = {
+    experiment: wire.Experiment = {
         "id": identity,
         "user": "paul",
         "project": "ai-toaster",
@@ -74,21 +74,23 @@ def make_experiment(identity: str = "4", **changes: Any) -> wire.Experiment:
         "experiments": [],
         "notes": [],
     }
-    return experiment | changes  # type: ignore[return-value]
+    return {**experiment, **changes}  # type: ignore[typeddict-item]  # the fields of the shape, by name
 
 
-def line(text: str, number: int = 0, job: str = "4.master") -> dict[str, Any]:
+def line(text: str, number: int = 0, job: str = "4.master") -> wire.LineEntry:
     return {"type": "line", "cursor": str(number), "id": job, "time": NOW, "stream": "stdout", "text": text}
 
 
-def state(name: str, number: int = 0, job: str = "4.master", **changes: Any) -> dict[str, Any]:
+def state(name: str, number: int = 0, job: str = "4.master", **changes: Any) -> wire.StateEntry:
     entry = {"type": "state", "cursor": str(number), "id": job, "time": NOW, "state": name, "reason": name}
-    return entry | {"sentence": name.capitalize(), "message": "", "exit_code": None} | changes
+    more = {"sentence": name.capitalize(), "message": "", "exit_code": None}
+    return {**entry, **more, **changes}  # type: ignore[typeddict-item]  # the fields of the shape, by name
 
 
-def end(name: str = "FINISHED", number: int = 99, **changes: Any) -> dict[str, Any]:
+def end(name: str = "FINISHED", number: int = 99, **changes: Any) -> wire.EndEntry:
     entry = {"type": "end", "cursor": str(number), "id": "4", "state": name, "exit_code": 0, "reason": "COMPLETED"}
-    return entry | {"message": "Completed", "cause": None} | changes
+    more = {"message": "Completed", "cause": None}
+    return {**entry, **more, **changes}  # type: ignore[typeddict-item]  # the fields of the shape, by name
 
 
 @dataclass
@@ -101,7 +103,7 @@ class Door:
 
     home: Path
     experiments: dict[str, wire.Experiment] = field(default_factory=dict)
-    entries: list[dict[str, Any]] = field(default_factory=list)
+    entries: list[wire.Entry] = field(default_factory=list)
     cuts: list[int] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     hold: bool = False

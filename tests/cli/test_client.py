@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from riseml import errors
+from riseml import errors, wire
 from riseml.client import Address, Client, LogQuery, Patience, make_error, read_address
 from riseml.settings import Settings
 from riseml.spec.problems import SpecError
@@ -71,7 +72,9 @@ def test_text_may_hold_any_separator_of_lines(client: Client, door: Door) -> Non
     door.experiments["4"] = make_experiment()
     text = "a\u2028b\x85c\x0bd\x1ce"
     door.entries = [line(text, 1), end()]
-    assert next(client.logs("4"))["text"] == text  # type: ignore[typeddict-item]
+    entry = next(client.logs("4"))
+    assert entry["type"] == "line"
+    assert entry["text"] == text
 
 
 def test_a_snapshot_travels_in_pieces(client: Client, door: Door) -> None:
@@ -82,12 +85,12 @@ def test_a_snapshot_travels_in_pieces(client: Client, door: Door) -> None:
 
 
 def test_an_error_while_packing_is_not_called_a_network_error(client: Client) -> None:
-    def pieces() -> object:
+    def pieces() -> Iterator[bytes]:
         yield b"one"
         raise errors.UsageError("a file changed")
 
     with pytest.raises(errors.UsageError, match="a file changed"):
-        client.put_snapshot("abc", pieces())  # type: ignore[arg-type]
+        client.put_snapshot("abc", pieces())
 
 
 def test_a_submission_whose_answer_is_lost_is_repeated_with_its_key(client: Client, door: Door) -> None:
@@ -130,9 +133,9 @@ def test_a_kind_is_no_way_to_any_other_name() -> None:
 
 
 def test_problems_come_back_as_they_were() -> None:
+    problem: wire.ProblemShape
     problem = {"file": "f", "line": 1, "column": 2, "path": "a.b", "problem": "p", "hint": "h", "severity": "warning"}
-    body = {"kind": "SpecError", "message": "m", "hint": None, "exit_code": 2, "problems": [problem]}
-    error = make_error(body)  # type: ignore[arg-type]
+    error = make_error({"kind": "SpecError", "message": "m", "hint": None, "exit_code": 2, "problems": [problem]})
     assert isinstance(error, SpecError)
     assert error.problems[0].severity.value == "warning"
 

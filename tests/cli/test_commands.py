@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml import __version__
+from riseml import __version__, wire
 from tests.cli.conftest import Riseml
 from tests.cli.door import LOST, Door, finish
 
@@ -276,22 +276,51 @@ def test_the_server_s_refusal_is_shown(riseml: Riseml, door: Door) -> None:
     assert result.err == "error: this can never run: local has 2 cpus\nhint: do this\n"
 
 
+PLAN: wire.Plan = {
+    "project": "ai-toaster",
+    "framework": "plain",
+    "image": "riseml/environment:1",
+    "base": "python:3.11",
+    "install": ["pip install x"],
+    "cached": False,
+    "experiments": [
+        {
+            "id": "4",
+            "output": "/output/4",
+            "waits": None,
+            "parameters": {"lr": "1"},
+            "jobs": [
+                {
+                    "name": "train",
+                    "part": "DECIDES",
+                    "host": None,
+                    "cpus": 1.0,
+                    "mem_mib": 512,
+                    "gpus": 0,
+                    "limit_cpus": None,
+                    "limit_mem_mib": 2048,
+                    "shm_mib": 1024,
+                    "environment": {"LR": "1"},
+                    "passed_on": ["API_TOKEN"],
+                    "run": ["python train.py"],
+                    "command": ["sh", "-c", "python train.py"],
+                }
+            ],
+        }
+    ],
+    "notes": [],
+}
+
+
 def test_a_dry_run_starts_nothing(riseml: Riseml, door: Door) -> None:
-    job = {"name": "train", "part": "DECIDES", "host": None, "cpus": 1.0, "mem_mib": 512, "gpus": 0}
-    job |= {"limit_cpus": None, "limit_mem_mib": 2048, "shm_mib": 1024, "passed_on": ["API_TOKEN"]}
-    job |= {"environment": {"LR": "1"}, "run": ["python train.py"], "command": ["sh", "-c", "python train.py"]}
-    plan = {"project": "ai-toaster", "framework": "plain", "image": "riseml/environment:1", "base": "python:3.11"}
-    plan |= {"install": ["pip install x"], "cached": False, "notes": []}
-    first = {"id": "4", "output": "/output/4", "waits": None, "parameters": {"lr": "1"}, "jobs": [job]}
-    plan |= {"experiments": [first]}
-    door.answers["POST /plans"] = (200, plan)
+    door.answers["POST /plans"] = (200, PLAN)
     result = riseml("train", "--dry-run")
     assert result.code == 0
     assert "riseml/environment:1 (will be built)" in result.out
     assert "lr=1" in result.out
     assert "python train.py" in result.out
     assert (door.snapshots, door.bodies) == ({}, [])
-    assert json.loads(riseml("train", "--dry-run", "--json").out) == plan
+    assert json.loads(riseml("train", "--dry-run", "--json").out) == PLAN
 
 
 # --- server, system, trouble ---

@@ -34,8 +34,15 @@ def _environ(door: Door, **more: str) -> dict[str, str]:
 
 @contextmanager
 def _start(words: list[str], folder: Path, environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([*RISEML, *words], cwd=folder, env=environ, text=True, **pipes) as process:  # type: ignore[call-overload]
+    with subprocess.Popen(
+        [*RISEML, *words],
+        cwd=folder,
+        env=environ,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
         try:
             yield process
         finally:

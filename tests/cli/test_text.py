@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from riseml import wire
 from riseml.cli.lines import LogText, describe_end, describe_error, describe_problems, log_width
 from riseml.cli.text import Column, clean, show_age, show_seconds, table
 from riseml.errors import UsageError
@@ -113,9 +113,9 @@ def test_a_table_without_rows_has_its_titles() -> None:
     assert table(WIDE, [], width=5)
 
 
-def _log(*entries: dict[str, Any], colour: bool = False) -> list[str]:
+def _log(*entries: wire.StateEntry | wire.LineEntry, colour: bool = False) -> list[str]:
     text = LogText(colour)
-    return [shown for entry in entries for shown in text.lines(entry)]  # type: ignore[arg-type]
+    return [shown for entry in entries for shown in text.lines(entry)]
 
 
 def test_the_log_looks_as_it_always_did() -> None:
@@ -152,7 +152,8 @@ def test_the_forged_prefix_of_a_job_stays_in_its_line() -> None:
 
 def test_each_job_keeps_its_colour() -> None:
     shown = _log(line("a", job="4.ps.1"), line("b", job="4.master"), line("c", job="4.ps.1"), colour=True)
-    colours = [re.match(r"\x1b\[\d+m", one)[0] for one in shown]  # type: ignore[index]
+    colours = [re.findall(r"^\x1b\[\d+m", one) for one in shown]
+    assert all(colours)
     assert colours[0] == colours[2] != colours[1]
 
 
@@ -180,14 +181,14 @@ def test_the_width_is_fixed_unless_an_id_is_longer() -> None:
         ),
     ],
 )
-def test_the_last_line_tells_how_it_ended(entry: Any, first: str) -> None:
+def test_the_last_line_tells_how_it_ended(entry: wire.EndEntry, first: str) -> None:
     experiment = make_experiment(ended_at="2026-08-31T07:25:46Z")
     assert describe_end(entry, experiment) == [first, "Output: /output/paul/ai-toaster/4"]
 
 
 def test_the_last_lines_are_told_before_the_output() -> None:
     experiment = make_experiment(cause="master", last_lines=["a", "50%\r100%"])
-    assert describe_end(end("FAILED", exit_code=3, cause="master"), experiment)[1:] == [  # type: ignore[arg-type]
+    assert describe_end(end("FAILED", exit_code=3, cause="master"), experiment)[1:] == [
         "Last lines of 4.master:",
         "  a",
         "  100%",
@@ -234,14 +235,14 @@ def test_lines_that_come_together_look_as_they_would_alone() -> None:
     moments = [f"2026-08-31T07:23:{number:02d}.5Z" for number in range(len(said))]
     for colour in (False, True):
         for texts in (said, ["plain", "words"]):
-            alone = [
-                {"type": "line", "id": "4.master", "time": at, "text": text}
+            alone: list[wire.LineEntry] = [
+                {"type": "line", "cursor": "", "id": "4.master", "time": at, "stream": "stdout", "text": text}
                 for at, text in zip(moments, texts, strict=False)
             ]
             body = "".join(f"{entry['time']} {entry['text']}\n" for entry in alone)
-            together = LogText(colour).lines({"type": "lines", "id": "4.master", "text": body})  # type: ignore[typeddict-item]
+            batch: wire.LinesEntry = {"type": "lines", "cursor": "", "id": "4.master", "stream": "stdout", "text": body}
             text = LogText(colour)
-            assert together == [shown for entry in alone for shown in text.lines(entry)]  # type: ignore[arg-type]
+            assert LogText(colour).lines(batch) == [shown for entry in alone for shown in text.lines(entry)]
 
 
 def test_whatever_has_to_be_cleaned_is_not_printable() -> None:

@@ -50,7 +50,7 @@ def test_status_shows_what_a_failed_job_said_last(riseml: Riseml, door: Door) ->
 def test_the_end_of_a_failed_experiment_shows_them_too(riseml: Riseml, door: Door, words: str) -> None:
     finish(door, state_name="FAILED", exit_code=7, message="exit code 7", cause="worker.1")
     said = [str(number) for number in range(15)]
-    door.experiments["4"] |= {"state": "FAILED", "cause": "worker.1", "last_lines": said}  # type: ignore[typeddict-item]
+    door.experiments["4"] |= {"state": "FAILED", "cause": "worker.1", "last_lines": said}
     shown = riseml(*words.split()).out
     assert shown.count("\nLast lines of 4.worker.1:\n" + "".join(f"  {text}\n" for text in said[-10:])) == 1
     assert "Output: /output/paul/ai-toaster/4\n" in shown

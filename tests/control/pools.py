@@ -21,7 +21,8 @@ GANG = {"master": ONE, "worker.1": ONE, "worker.2": ONE, "ps.1": ONE}
 
 def site(cpus: float, *gpus: str, **fields: object) -> HostSeen:
     """A host of the swarm."""
-    return replace(HostSeen(Capacity(cpus, 8192, gpus), swarm="s", manager=True), **fields)  # type: ignore[arg-type]
+    usual = HostSeen(Capacity(cpus, 8192, gpus), swarm="s", manager=True)
+    return replace(usual, **fields)  # type: ignore[arg-type]  # the fields, by name
 
 
 def ready(identity: int, needs: Mapping[str, Resources], **fields: object) -> Experiment:
@@ -36,7 +37,7 @@ def place_all(seen: Observation, *experiments: Experiment) -> dict[int, Experime
     return {experiment.id: experiment for experiment in place(World(experiments), seen).experiments}
 
 
-def look(network: Network = Network.OVERLAY, **hosts: HostSeen) -> Observation:
+def look(network: Network = Network.OVERLAY, /, **hosts: HostSeen) -> Observation:
     """These hosts, as a pass sees them."""
     return Observation(START, {HostName(name): host for name, host in hosts.items()}, network=network)
 

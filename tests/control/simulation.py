@@ -150,6 +150,10 @@ class Simulation:
             told("acted")
         return decision
 
+    def state(self, identity: int) -> State:
+        """What the store says of an experiment."""
+        return self.stored[identity].state
+
     def settle(self, turns: int = 12, seconds: float = 1.0) -> None:
         """Many passes."""
         for _ in range(turns):

@@ -27,7 +27,7 @@ def simulation() -> Simulation:
 
 
 def test_a_gang_runs(simulation: Simulation) -> None:
-    assert simulation.stored[1].state is State.RUNNING
+    assert simulation.state(1) is State.RUNNING
     assert len(simulation.running(1)) == len(GANG)
     assert simulation.history[1] == [State.CREATED, State.BUILDING, State.STARTING, State.RUNNING]
 
@@ -44,10 +44,10 @@ def test_a_cached_environment_skips_building() -> None:
 def test_master_ends_well(simulation: Simulation) -> None:
     simulation.exit(1, "master", 0)
     simulation.settle(5)
-    assert simulation.stored[1].state is State.RUNNING, "the workers have their grace"
+    assert simulation.state(1) is State.RUNNING, "the workers have their grace"
     assert {key.job for key in simulation.running(1)} == {"worker.1", "worker.2", "ps.1"}
     simulation.settle(12)
-    assert simulation.stored[1].state is State.FINISHED
+    assert simulation.state(1) is State.FINISHED
     assert simulation.stored[1].closed
     assert not simulation.containers(1)
     assert not simulation.hosts[HostName("h1")].networks
@@ -57,7 +57,7 @@ def test_the_servers_stop_as_soon_as_no_helper_runs(simulation: Simulation) -> N
     for job in ("master", "worker.1", "worker.2"):
         simulation.exit(1, job, 0)
     simulation.settle(4)
-    assert simulation.stored[1].state is State.FINISHED
+    assert simulation.state(1) is State.FINISHED
     assert job_of(simulation, 1, "ps.1").state is State.FINISHED
 
 
@@ -79,7 +79,7 @@ def test_a_failure_ends_everything(simulation: Simulation, job: str, code: int) 
 def test_a_server_that_ends_early_fails_the_experiment(simulation: Simulation, code: int) -> None:
     simulation.exit(1, "ps.1", code)
     simulation.settle(4)
-    assert simulation.stored[1].state is State.FAILED
+    assert simulation.state(1) is State.FAILED
     assert simulation.stored[1].reason is Reason.SERVICE_ENDED
 
 
@@ -102,14 +102,14 @@ def test_out_of_memory_is_named(simulation: Simulation) -> None:
 def test_a_helper_that_ends_well_changes_nothing(simulation: Simulation) -> None:
     simulation.exit(1, "worker.1", 0)
     simulation.settle(4)
-    assert simulation.stored[1].state is State.RUNNING
+    assert simulation.state(1) is State.RUNNING
     assert len(simulation.running(1)) == 3
 
 
 def test_kill_ends_everything(simulation: Simulation) -> None:
     simulation.kill(1)
     simulation.settle(4)
-    assert simulation.stored[1].state is State.KILLED
+    assert simulation.state(1) is State.KILLED
     assert not simulation.containers(1)
 
 
@@ -117,9 +117,9 @@ def test_a_job_that_ignores_sigterm_is_killed_after_its_grace(simulation: Simula
     simulation.hosts[HostName("h1")].faults.ignores_term = True
     simulation.kill(1)
     simulation.settle(9)
-    assert simulation.stored[1].state is State.RUNNING, "it is not over while something runs"
+    assert simulation.state(1) is State.RUNNING, "it is not over while something runs"
     simulation.settle(5)
-    assert simulation.stored[1].state is State.KILLED
+    assert simulation.state(1) is State.KILLED
     assert job_of(simulation, 1, "master").exit_code == 137
 
 
@@ -128,7 +128,7 @@ def test_kill_before_anything_started() -> None:
     simulation.submit(make_experiment(1, make_plan("train")))
     simulation.kill(1)
     simulation.settle(2)
-    assert simulation.stored[1].state is State.KILLED
+    assert simulation.state(1) is State.KILLED
     assert simulation.stored[1].closed
 
 
@@ -137,7 +137,7 @@ def test_a_start_that_fails_ends_the_gang() -> None:
     simulation.hosts[HostName("h1")].faults.bad_starts = 1
     simulation.submit(make_experiment(1, make_plan(*GANG)))
     simulation.settle()
-    assert simulation.stored[1].state is State.FAILED
+    assert simulation.state(1) is State.FAILED
     assert simulation.stored[1].reason is Reason.START_FAILED
     assert not simulation.containers(1)
 
@@ -155,18 +155,18 @@ def test_silent_is_not_lost(simulation: Simulation) -> None:
     host.faults.silent = True
     writes = host.writes
     simulation.settle(10, seconds=20)
-    assert simulation.stored[1].state is State.RUNNING
+    assert simulation.state(1) is State.RUNNING
     assert host.writes == writes, "no action on a silent host"
     host.faults.silent = False
     simulation.settle(2)
-    assert simulation.stored[1].state is State.RUNNING
+    assert simulation.state(1) is State.RUNNING
 
 
 def test_a_host_that_stays_silent_is_lost_and_cleaned_when_it_returns(simulation: Simulation) -> None:
     host = simulation.hosts[HostName("h1")]
     host.faults.silent = True
     simulation.settle(20, seconds=20)
-    assert simulation.stored[1].state is State.FAILED
+    assert simulation.state(1) is State.FAILED
     assert simulation.stored[1].reason is Reason.HOST_LOST
     host.faults.silent = False
     simulation.settle(3)
@@ -178,7 +178,7 @@ def test_max_duration() -> None:
     simulation = make_simulation(Capacity(8, 8192))
     simulation.submit(make_experiment(1, make_plan("train", max_duration=60)))
     simulation.settle(5)
-    assert simulation.stored[1].state is State.RUNNING
+    assert simulation.state(1) is State.RUNNING
     simulation.settle(8, seconds=10)
     assert simulation.stored[1].reason is Reason.MAX_DURATION
     assert not simulation.running()
@@ -191,10 +191,10 @@ def test_retry_is_for_the_whole_gang_and_fenced() -> None:
     simulation.exit(1, "worker.1", 1)
     simulation.settle(8)
     assert {key.attempt for key in simulation.running(1)} == {2}
-    assert simulation.stored[1].state is State.RUNNING
+    assert simulation.state(1) is State.RUNNING
     simulation.exit(1, "worker.1", 1)
     simulation.settle(8)
-    assert simulation.stored[1].state is State.FAILED
+    assert simulation.state(1) is State.FAILED
 
 
 def test_the_last_words_of_an_earlier_attempt_are_read_before_it_is_removed() -> None:
@@ -225,11 +225,11 @@ def test_a_container_that_is_made_but_cannot_be_started_ends_its_job(
     monkeypatch.setattr(host, "start", start)
     simulation.submit(make_experiment(2, make_plan("train")))
     simulation.settle(20)
-    assert simulation.stored[2].state is State.STARTING
+    assert simulation.state(2) is State.STARTING
     if killed:
         simulation.kill(2)
     simulation.settle(5 if killed else 400)
-    assert simulation.stored[2].state is (State.KILLED if killed else State.FAILED)
+    assert simulation.state(2) is (State.KILLED if killed else State.FAILED)
     simulation.settle(5)
     assert simulation.stored[2].closed
 
@@ -247,7 +247,7 @@ def test_retry_of_a_role_leaves_the_others_alone() -> None:
     assert job_of(simulation, 1, "worker.1").address == place
     simulation.exit(1, "worker.1", 1)
     simulation.settle(6)
-    assert simulation.stored[1].state is State.FAILED
+    assert simulation.state(1) is State.FAILED
     assert simulation.stored[1].verdict is not None
     assert simulation.stored[1].verdict.job == "worker.1"
     assert not simulation.containers(1)
@@ -259,12 +259,12 @@ def test_out_of_memory_is_not_retried_by_default() -> None:
     simulation.settle()
     simulation.exit(1, "train", 137, oom=True)
     simulation.settle(4)
-    assert simulation.stored[1].state is State.FAILED
+    assert simulation.state(1) is State.FAILED
     simulation.submit(make_experiment(2, make_plan("train", retry=Retry(3, frozenset({RetryOn.OUT_OF_MEMORY})))))
     simulation.settle()
     simulation.exit(2, "train", 137, oom=True)
     simulation.settle(4)
-    assert simulation.stored[2].state is State.RUNNING
+    assert simulation.state(2) is State.RUNNING
 
 
 def test_a_kill_ends_retrying() -> None:
@@ -276,7 +276,7 @@ def test_a_kill_ends_retrying() -> None:
     simulation.turn()
     simulation.kill(1)
     simulation.settle(15)
-    assert simulation.stored[1].state is State.KILLED
+    assert simulation.state(1) is State.KILLED
 
 
 def test_a_taken_subnet_is_replaced() -> None:
@@ -284,7 +284,7 @@ def test_a_taken_subnet_is_replaced() -> None:
     simulation.hosts[HostName("h1")].faults.taken_subnets.add("10.213.0.0/26")
     simulation.submit(make_experiment(1, make_plan(*GANG)))
     simulation.settle()
-    assert simulation.stored[1].state is State.RUNNING
+    assert simulation.state(1) is State.RUNNING
     assert simulation.stored[1].subnet == "10.213.0.64/26"
     assert job_of(simulation, 1, "master").address == "10.213.0.66"
 
@@ -294,7 +294,7 @@ def test_a_gang_is_placed_whole_or_not_at_all() -> None:
     need = {name: Resources(cpus=2, mem=64) for name in GANG}
     simulation.submit(make_experiment(1, make_plan(*GANG, resources=need)))
     simulation.settle(5)
-    assert simulation.stored[1].state is State.PENDING
+    assert simulation.state(1) is State.PENDING
     assert simulation.stored[1].reason is Reason.NO_ROOM
     assert not simulation.containers(1)
 
@@ -305,13 +305,13 @@ def test_two_gangs_that_each_need_most_of_the_pool_run_one_after_the_other() -> 
     for identity in (1, 2):
         simulation.submit(make_experiment(identity, make_plan("master", "worker.1", resources=need)))
     simulation.settle()
-    assert simulation.stored[1].state is State.RUNNING
-    assert simulation.stored[2].state is State.PENDING
+    assert simulation.state(1) is State.RUNNING
+    assert simulation.state(2) is State.PENDING
     for job in ("master", "worker.1"):
         simulation.exit(1, job, 0)
     simulation.settle()
     assert simulation.stored[1].closed
-    assert simulation.stored[2].state is State.RUNNING
+    assert simulation.state(2) is State.RUNNING
 
 
 def test_a_set_keeps_its_concurrency() -> None:
@@ -324,7 +324,7 @@ def test_a_set_keeps_its_concurrency() -> None:
     assert simulation.stored[3].reason is Reason.CONCURRENCY
     simulation.exit(1, "train", 1)
     simulation.settle()
-    assert simulation.stored[3].state is State.RUNNING
+    assert simulation.state(3) is State.RUNNING
     assert roll_up_set(list(simulation.stored.values()))[0] is State.RUNNING
 
 
@@ -354,7 +354,7 @@ def test_a_lost_reply_is_looked_at_again() -> None:
     simulation.turn()
     host.faults.lost_replies = 3
     simulation.settle()
-    assert simulation.stored[1].state is State.RUNNING
+    assert simulation.state(1) is State.RUNNING
     assert len(simulation.running(1)) == len(GANG)
     starts = [launch.key for launch in host.launches]
     assert len(starts) == len(set(starts)), "no job is started twice"

@@ -34,7 +34,7 @@ def test_nothing_starts_before_every_host_has_the_environment_and_the_network(sp
     decision = spread.turn()
     assert [type(action) for action in decision.actions] == [Start] * 4
     spread.turn()
-    assert spread.stored[1].state is State.RUNNING
+    assert spread.state(1) is State.RUNNING
 
 
 def test_a_gang_waits_for_its_environment_and_says_so(spread: Simulation) -> None:
@@ -48,7 +48,7 @@ def test_a_gang_waits_for_its_environment_and_says_so(spread: Simulation) -> Non
     spread.finish()
     spread.slow = 0
     spread.settle(4)
-    assert spread.stored[1].state is State.RUNNING
+    assert spread.state(1) is State.RUNNING
 
 
 def test_an_environment_that_nobody_has_any_more_is_made_again_and_shared() -> None:
@@ -59,7 +59,7 @@ def test_an_environment_that_nobody_has_any_more_is_made_again_and_shared() -> N
     for host in simulation.hosts.values():
         host.images.clear()
     simulation.settle(6)
-    assert simulation.stored[1].state is State.RUNNING
+    assert simulation.state(1) is State.RUNNING
     assert all(host.images == {"base"} for host in simulation.hosts.values())
 
 
@@ -79,7 +79,7 @@ def test_a_host_that_cannot_take_the_environment_ends_the_gang(spread: Simulatio
 
 def test_the_network_is_released_at_the_fabric_last(spread: Simulation) -> None:
     spread.settle(6)
-    assert spread.stored[1].state is State.RUNNING
+    assert spread.state(1) is State.RUNNING
     spread.kill(1)
     released: list[str] = []
     for _ in range(8):
@@ -95,7 +95,7 @@ def test_a_silent_fabric_delays_and_breaks_nothing(spread: Simulation) -> None:
     assert not spread.running()
     spread.hosts[H1].faults.silent = False
     spread.settle(6)
-    assert spread.stored[1].state is State.RUNNING
+    assert spread.state(1) is State.RUNNING
 
 
 def test_another_manager_makes_the_network_when_the_fabric_is_lost_before_it_could() -> None:
@@ -110,7 +110,7 @@ def test_another_manager_makes_the_network_when_the_fabric_is_lost_before_it_cou
     simulation.settle(5)
     assert simulation.stored[1].fabric == "h4"
     simulation.settle(5)
-    assert simulation.stored[1].state is State.RUNNING
+    assert simulation.state(1) is State.RUNNING
 
 
 def test_a_lost_host_is_left_and_cleaned_before_anything_new_starts_there() -> None:
@@ -123,7 +123,7 @@ def test_a_lost_host_is_left_and_cleaned_before_anything_new_starts_there() -> N
     simulation.settle(12, seconds=60)
     assert {key.attempt for key in simulation.running(1)} == {1, 2}
     assert all(key.attempt == 2 for key in simulation.hosts[H2].containers)
-    assert simulation.stored[1].state is State.RUNNING
+    assert simulation.state(1) is State.RUNNING
     simulation.submit(make_experiment(2, make_plan("train", resources={"train": Resources(4, 64)})))
     simulation.hosts[H1].faults.silent = False
     simulation.turn()
@@ -139,14 +139,14 @@ def test_a_host_that_leaves_the_pool_is_lost_after_the_same_time(spread: Simulat
     left = job_of(spread, 1, "ps.1" if job_of(spread, 1, "ps.1").host == H2 else "worker.2")
     assert left.unseen_since == spread.now
     spread.settle(2, seconds=100)
-    assert spread.stored[1].state is State.RUNNING
+    assert spread.state(1) is State.RUNNING
     spread.absent.clear()
     spread.turn()
     assert all(job.unseen_since is None for job in spread.stored[1].jobs)
     spread.absent.add(H2)
     spread.settle(6, seconds=100)
     assert job_of(spread, 1, left.name).attempt == 2
-    assert spread.stored[1].state is State.PENDING, "the rest of the pool is too small"
+    assert spread.state(1) is State.PENDING, "the rest of the pool is too small"
 
 
 def test_a_killed_experiment_on_a_host_that_never_returns_ends(spread: Simulation) -> None:
@@ -154,7 +154,7 @@ def test_a_killed_experiment_on_a_host_that_never_returns_ends(spread: Simulatio
     spread.absent.add(H2)
     spread.kill(1)
     spread.settle(6, seconds=100)
-    assert spread.stored[1].state is State.KILLED
+    assert spread.state(1) is State.KILLED
     assert spread.stored[1].closed
 
 
@@ -170,7 +170,7 @@ def test_another_host_builds_when_the_builder_is_lost() -> None:
     simulation.settle(6, seconds=100)
     simulation.finish()
     simulation.settle(5)
-    assert simulation.stored[1].state is State.RUNNING
+    assert simulation.state(1) is State.RUNNING
     assert job_of(simulation, 1, "train").host == "h2"
 
 
@@ -180,7 +180,7 @@ def test_an_image_that_was_not_asked_for_yet_is_looked_for_at_once() -> None:
     decision = simulation.turn()
     assert decision.wake_at == simulation.now
     simulation.settle(4)
-    assert simulation.stored[1].state is State.RUNNING
+    assert simulation.state(1) is State.RUNNING
 
 
 def test_a_drained_host_gets_nothing_new_and_keeps_what_runs() -> None:
@@ -190,8 +190,8 @@ def test_a_drained_host_gets_nothing_new_and_keeps_what_runs() -> None:
     simulation.hosts[H1].site = site(8, taking=False)
     simulation.submit(make_experiment(2, make_plan("train")))
     simulation.settle(10, seconds=100)
-    assert simulation.stored[1].state is State.RUNNING
-    assert simulation.stored[2].state is State.PENDING
+    assert simulation.state(1) is State.RUNNING
+    assert simulation.state(2) is State.PENDING
     simulation.hosts[H1].site = site(8)
     simulation.settle(3)
-    assert simulation.stored[2].state is State.RUNNING
+    assert simulation.state(2) is State.RUNNING

@@ -26,7 +26,7 @@ from tests.control.simulation import START
 def by(user: str, identity: int, priority: int = 0, **fields: object) -> Experiment:
     """A user's experiment that waits."""
     one = ready(identity, {"train": Resources(1, 64)}, owner=Owner(user, 1000, 1000))
-    return replace(one, plan=replace(one.plan, priority=priority), **fields)  # type: ignore[arg-type]
+    return replace(one, plan=replace(one.plan, priority=priority), **fields)  # type: ignore[arg-type]  # the fields, by name
 
 
 def order(*experiments: Experiment) -> list[int]:

@@ -8,7 +8,7 @@ import pytest
 
 from riseml.frameworks.registry import FRAMEWORKS
 from riseml.model import Experiment, Image, Job, Launch, Mount
-from riseml.names import JobName
+from riseml.names import HostName, JobName
 from riseml.planning.launch import (
     INSIDE,
     Place,
@@ -195,7 +195,7 @@ def test_addresses_are_names_on_a_network_of_ones_own() -> None:
 
 def test_another_attempt_is_told_so() -> None:
     experiment = make("train")
-    jobs = next_attempt(tuple(replace(job, state=State.FAILED, host="h1") for job in experiment.jobs))  # type: ignore[arg-type]
+    jobs = next_attempt(tuple(replace(job, state=State.FAILED, host=HostName("h1")) for job in experiment.jobs))
     again = replace(experiment, jobs=jobs)
     found = dict(environment(again, job_of(again, "train")))
     assert (found["RISEML_ATTEMPT"], found["OUTPUT_DIR"]) == ("2", "/output")

@@ -95,7 +95,7 @@ class PoolRig(Rig):
         found: dict[str, str] = {}
         for name, engine in self.host.engines.items():
             for row in engine.rows(self.server_id(), running=running):
-                labels: Any = row["Labels"]
+                labels = row["Labels"]
                 if JOB in labels:
                     found[f"{labels[EXPERIMENT]}.{labels[JOB]}"] = name
         return found

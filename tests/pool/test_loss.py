@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,6 +90,6 @@ def test_a_stuck_host_delays_no_other(rig: PoolRig) -> None:
     rig.wait("h3's silence has its reason", lambda: rig.get("/v1/pool")["hosts"][2]["message"])
 
 
-def _ended(rig: PoolRig) -> dict[str, object] | None:
+def _ended(rig: PoolRig) -> dict[str, Any] | None:
     found = rig.experiment("1")
     return found if found["state"] in ("FINISHED", "FAILED") else None

@@ -49,7 +49,8 @@ def test_what_one_host_publishes_another_fetches(registry: str, engine_url: str,
     reference = f"riseml/environment:{tmp_path.stat().st_ino}"
     executor = DockerExecutor(HostSpec(HostName("here"), engine_url), "5e7a" * 8, Engine(engine_url), "default")
     with docker.APIClient(base_url=engine_url, version="auto", timeout=60) as api:
-        api.tag(BASE, *reference.split(":"))
+        repository, tag = reference.split(":")
+        api.tag(BASE, repository, tag)
         wanted = api.inspect_image(reference)["Id"]
         try:
             executor.publish_image(reference, registry)

@@ -181,7 +181,12 @@ def test_a_killed_supervisor_is_news(bench: Bench) -> None:
     assert bench.look(job) is not None
     news = bench.executor.changes()
     heard = threading.Event()
-    threading.Thread(target=lambda: (next(news), heard.set()), daemon=True).start()
+
+    def listen() -> None:
+        next(news)
+        heard.set()
+
+    threading.Thread(target=listen, daemon=True).start()
     kill(int(str(bench.machine.state("train")["pid"])))
     assert heard.wait(20)
 

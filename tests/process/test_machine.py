@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from riseml.control.addresses import PORTS
 from riseml.errors import UsageError
 from riseml.executors import machine
 from riseml.model import Experiment, Image, Job, Owner, Plan, World
-from riseml.names import LOCAL_HOST, HostName, JobName
+from riseml.names import LOCAL_HOST, THIS_MACHINE, HostName, JobName
 from riseml.server import choose
 from riseml.settings import Settings, read_settings
 from riseml.spec.types import Resources
@@ -90,7 +91,7 @@ def test_two_experiments_at_once_never_share_a_port(process_rig: Rig) -> None:
     used: list[set[str]] = []
     for name in ("1", "2"):
         rig.wait_state(name, "RUNNING")
-        (text,) = rig.wait("TF_CONFIG is printed", lambda name=name: rig.lines(f"{name}.master", follow=False))
+        (text,) = rig.wait("TF_CONFIG is printed", partial(rig.lines, f"{name}.master", follow=False))
         cluster = json.loads(text.partition(" ")[2])["cluster"]
         used.append({address for addresses in cluster.values() for address in addresses})
     assert len(used[0]) == len(used[1]) == 4
@@ -181,8 +182,8 @@ NOTHING = World(())
         ("process", NOTHING, "process"),
         (None, NOTHING, "process"),
         (None, experiment_on(LOCAL_HOST), "docker"),
-        (None, experiment_on(choose.THIS_MACHINE), "process"),
-        ("docker", experiment_on(choose.THIS_MACHINE), "docker"),
+        (None, experiment_on(THIS_MACHINE), "process"),
+        ("docker", experiment_on(THIS_MACHINE), "docker"),
     ],
 )
 def test_the_executor_without_an_engine(

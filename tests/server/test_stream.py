@@ -80,7 +80,7 @@ class Scene:
             return await asyncio.wait_for(self._read("", {"follow": True, **asked}), 0.5)
 
         try:
-            return asyncio.run(run())[-1]["type"] == "end"
+            return bool(asyncio.run(run())[-1]["type"] == "end")
         except TimeoutError:
             return False
 

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_a_home_whose_store_is_gone_does_not_begin_anew(process_rig: Rig) -> Non
     rig.wait_closed("1")
     rig.stop()
     kept = (rig.home / "riseml.db").read_bytes()
-    for damage in (lambda: os.truncate(rig.home / "riseml.db", 0), (rig.home / "riseml.db").unlink):
+    for damage in (partial(os.truncate, rig.home / "riseml.db", 0), (rig.home / "riseml.db").unlink):
         damage()
         done = second_server(rig)
         assert done.returncode == 5

@@ -42,7 +42,7 @@ def connect(tmp_path: Path) -> Iterator[Connect]:
     made: list[Engine] = []
 
     def make(url: str, patience: Patience = HASTE, **fields: object) -> Engine:
-        spec = HostSpec(HostName("far"), url, **fields)  # type: ignore[arg-type]
+        spec = HostSpec(HostName("far"), url, **fields)  # type: ignore[arg-type]  # the fields, by name
         made.append(Engine.of(spec, tmp_path / "home", patience))
         return made[-1]
 

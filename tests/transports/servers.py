@@ -102,7 +102,17 @@ class Sshd:
 
 def find_tunnels(pid: int | None = None) -> list[psutil.Process]:
     """The ssh processes of a process, by default of this one."""
-    return [child for child in psutil.Process(pid).children() if child.name() == "ssh"]
+    found: list[psutil.Process] = []
+    for child in psutil.Process(pid).children():
+        with suppress(psutil.NoSuchProcess):  # it has ended since the children were listed
+            if child.name() == "ssh":
+                found.append(child)
+    return found
+
+
+def is_gone(process: psutil.Process) -> bool:
+    """Whether a process has ended; its parent alone asks for its exit code."""
+    return not process.is_running()
 
 
 def make_key(path: Path) -> Path:

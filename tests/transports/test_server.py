@@ -47,12 +47,11 @@ def test_an_experiment_on_a_host_behind_ssh(sshd: Sshd, engine_url: str, tmp_pat
     with rig:
         rig.submit(single("echo begun; sleep 5; echo done"))
         rig.wait("it has begun", lambda: "1.train begun" in rig.lines("1", follow=False))
-        assert rig.process is not None
-        (tunnel,) = find_tunnels(rig.process.pid)
+        (tunnel,) = find_tunnels(rig.server_pid())
         rig.kill()
         wait("the tunnel is gone, too", lambda: not tunnel.is_running())
         rig.start()
-        (tunnel,) = rig.wait("there is a new tunnel", lambda: find_tunnels(rig.process.pid))
+        (tunnel,) = rig.wait("there is a new tunnel", lambda: find_tunnels(rig.server_pid()))
         tunnel.kill()
         found = rig.wait_closed("1")
         assert (found["state"], found["reason"]) == ("FINISHED", "COMPLETED")
@@ -60,4 +59,4 @@ def test_an_experiment_on_a_host_behind_ssh(sshd: Sshd, engine_url: str, tmp_pat
         assert rig.containers() == []
         (rig.home / "pool.yml").unlink()
         rig.wait("the pool is this machine again", lambda: rig.get("/v1/pool")["file"] is None)
-        wait("nobody needs a tunnel", lambda: not find_tunnels(rig.process.pid))
+        wait("nobody needs a tunnel", lambda: not find_tunnels(rig.server_pid()))

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -21,7 +22,7 @@ from riseml.model import LogCursor
 from riseml.names import HostName
 from riseml.spec.pool import HostSpec
 from tests.transports.conftest import BASE, HASTE, Connect, Talker, refusal, ssh_url
-from tests.transports.servers import Listener, Relay, Sshd, find_tunnels, listen_to_nothing, make_key, wait
+from tests.transports.servers import Listener, Relay, Sshd, find_tunnels, is_gone, listen_to_nothing, make_key, wait
 
 HOLDER = """\
 import sys
@@ -239,7 +240,7 @@ def test_tunnels_that_end_leave_nothing_behind(far: Engine) -> None:
     for _ in range(50):
         (tunnel,) = find_tunnels()
         tunnel.kill()
-        wait("it is gone", lambda gone=tunnel: not gone.is_running())
+        wait("it is gone", partial(is_gone, tunnel))
         wait("the tunnel stands again", lambda: answers(far) and len(find_tunnels()) == 1)
     assert process.num_fds() <= before[0]
     assert process.num_threads() <= before[1]

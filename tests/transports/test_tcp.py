@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import docker
 import psutil
 import pytest
 
@@ -137,7 +138,7 @@ def test_our_expired_certificate_is_refused(
 
 def test_a_client_without_a_certificate_is_refused(tls_engine: TlsEngine, tls: Tls) -> None:
     class Nameless(TcpTransport):
-        def connect(self, version: str, timeout: float):  # type: ignore[no-untyped-def]
+        def connect(self, version: str, timeout: float) -> docker.APIClient:
             client = super().connect(version, timeout)
             client.cert = None
             return client
