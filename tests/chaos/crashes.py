@@ -108,9 +108,12 @@ def _around(*points: Point) -> Callable[[Site], Tally]:
 
 
 def tear(site: Site) -> Tally:
-    """What a torn write leaves: the tail of the log's file is cut off in the middle of a record."""
+    """What a torn write leaves: the tail of the log's file is cut off in the middle of a record.
+
+    Two jobs make two pieces, however late they are read; and what was cut off is a piece for the next server.
+    """
     scene = good(30)
-    with site.rig([f"{Point.LOG_READ.value}:{times}" for times in (3, 5, 8)]) as rig:
+    with site.rig([f"{Point.LOG_READ.value}:{times}" for times in (2, 1, 1, 5, 8)]) as rig:
         rig.on_death = partial(_cut, rig.home / "logs" / "1.log")
         rig.live(scene)
         return judge(rig, scene, rig.deaths)

@@ -34,7 +34,7 @@ def test_the_server_dies_at_one_named_point_after_the_other(site: Site) -> None:
 
 
 def test_a_log_record_half_written(process_site: Site) -> None:
-    check(crashes.tear(process_site), 2)
+    check(crashes.tear(process_site), 3)
 
 
 def test_the_server_dies_around_every_call_to_the_engine(docker_site: Site) -> None:
