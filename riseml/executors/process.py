@@ -176,7 +176,10 @@ class ProcessExecutor:
             self._watch.wait_state(folder, count, _AGAIN)
 
     def changes(self) -> Iterator[None]:
-        count = self._watch.wait_news(-1, 0)
+        return self._changes(self._watch.wait_news(-1, 0))
+
+    def _changes(self, count: int) -> Iterator[None]:
+        """News since `count` of them; so they are news since the call, not since somebody first asked for one."""
         while True:
             before, count = count, self._watch.wait_news(count, _QUIET)
             if count != before:
