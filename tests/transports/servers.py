@@ -214,11 +214,11 @@ class TlsEngine:
         self.folder = Path(tempfile.mkdtemp(prefix="riseml-tls-"))  # short: its sockets' paths have a limit
         self.port = free_port()
         self.url = f"unix://{self.folder}/docker.sock"
-        root = self.folder
+        root, namespace = self.folder, f"riseml-tls-{self.port}"
         command = ["dockerd", f"--host={self.url}", f"--host=tcp://127.0.0.1:{self.port}"]
         command += ["--tlsverify", f"--tlscacert={ca}", f"--tlscert={pair.cert}", f"--tlskey={pair.key}"]
         command += [f"--data-root={root}/data", f"--exec-root={root}/exec", f"--pidfile={root}/pid"]
-        command += [f"--containerd-namespace={root.name}", f"--containerd-plugins-namespace={root.name}-plugins"]
+        command += [f"--containerd-namespace={namespace}", f"--containerd-plugins-namespace={namespace}-plugins"]
         command += [
             "--storage-driver=vfs",
             "--bridge=none",
