@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ from riseml.planning.launch import Folders, command, environment, planned_job
 from riseml.spec.types import Horovod, Spec, TensorFlow, Train
 from riseml.states import Part
 from tests.frameworks.layouts import gang, make_experiment
+from tests.ports import free_port
 
 LAUNCHER = """
 import os, select, socket, subprocess, sys
@@ -148,11 +148,8 @@ def run_all(experiment: Experiment, folder: Path) -> list[int]:
 
 
 def on_free_ports(experiment: Experiment) -> Experiment:
-    with ExitStack() as stack:
-        doors = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in experiment.jobs]
-        ports = [door.getsockname()[1] for door in doors]
-    jobs = zip(experiment.jobs, ports, strict=True)
-    return replace(experiment, jobs=tuple(replace(job, address="127.0.0.1", port=port) for job, port in jobs))
+    jobs = tuple(replace(job, address="127.0.0.1", port=free_port()) for job in experiment.jobs)
+    return replace(experiment, jobs=jobs)
 
 
 def make_horovod(*run: str) -> Experiment:

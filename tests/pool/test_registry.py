@@ -16,17 +16,17 @@ from riseml.executors.connection import Engine
 from riseml.executors.docker import DockerExecutor
 from riseml.names import HostName
 from riseml.spec.pool import HostSpec
+from tests.ports import free_port
 from tests.rig import BASE
 from tests.waiting import wait_for
 
-STARTS = 30.0  # seconds
+STARTS = 60.0  # seconds
 
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[str]:
     """The address of a registry of this test's own."""
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        port = door.getsockname()[1]
+    port = free_port()
     config = {
         "version": 0.1,
         "storage": {"filesystem": {"rootdirectory": str(tmp_path / "registry")}},

@@ -6,6 +6,7 @@ import getpass
 import os
 import secrets
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import docker
@@ -25,13 +26,14 @@ from tests.transports.servers import FarNetwork, Sshd, TlsEngine
 from tests.transports.shell import pack_shell
 
 BASE = "riseml-test/base:py311"
-HASTE = Patience(
-    quick=5.0,
-    slow=20.0,
+CALM = Patience(quick=30.0, slow=60.0, ssh=Timing(connect=30, login=30, delay=0.05, longest=0.2))
+"""For a machine that is busy with something else; it begins again at once."""
+HASTE = replace(
+    CALM,
     tcp=Keepalive(idle=1, interval=1, count=2, unconfirmed=3),
-    ssh=Timing(connect=10, login=10, alive=1, count=2, delay=0.05, longest=0.2),
+    ssh=replace(CALM.ssh, alive=1, count=3),
 )
-"""For tests that wait until patience ends."""
+"""For tests that wait until connections count as dead."""
 
 Connect = Callable[..., Engine]
 
@@ -41,7 +43,7 @@ def connect(tmp_path: Path) -> Iterator[Connect]:
     """Engines of pool hosts, closed afterwards."""
     made: list[Engine] = []
 
-    def make(url: str, patience: Patience = HASTE, **fields: object) -> Engine:
+    def make(url: str, patience: Patience = CALM, **fields: object) -> Engine:
         spec = HostSpec(HostName("far"), url, **fields)  # type: ignore[arg-type]  # the fields, by name
         made.append(Engine.of(spec, tmp_path / "home", patience))
         return made[-1]

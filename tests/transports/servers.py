@@ -20,6 +20,7 @@ import psutil
 
 from riseml.errors import Unreachable
 from riseml.executors.connection import Engine
+from tests.ports import free_port
 from tests.transports.authority import Pair
 from tests.waiting import wait_for
 
@@ -33,13 +34,6 @@ Found = TypeVar("Found")
 def wait(what: str, look: Callable[[], Found | None]) -> Found:
     """Ask until there is an answer."""
     return wait_for(what, look, DEADLINE)
-
-
-def free_port() -> int:
-    """A port of the loopback interface that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def listens(port: int, host: str = "127.0.0.1") -> bool:
@@ -182,8 +176,8 @@ class FarNetwork:
 
     def __init__(self) -> None:
         self.name = f"rt{os.getpid()}"
-        third = os.getpid() % 250
-        self.here, self.there = f"198.18.{third}.1", f"198.18.{third}.2"  # RFC 2544
+        third, fourth = divmod(os.getpid() % 2**13 * 4, 2**8)  # another one in every run
+        self.here, self.there = f"198.19.{third}.{fourth + 1}", f"198.19.{third}.{fourth + 2}"  # RFC 2544
         run("ip", "netns", "add", self.name)
         run("ip", "link", "add", self.name, "type", "veth", "peer", "name", "eth0", "netns", self.name)
         run("ip", "addr", "add", f"{self.here}/30", "dev", self.name)

@@ -22,7 +22,17 @@ from riseml.model import LogCursor
 from riseml.names import HostName
 from riseml.spec.pool import HostSpec
 from tests.transports.conftest import BASE, HASTE, Connect, Talker, refusal, ssh_url
-from tests.transports.servers import Listener, Relay, Sshd, find_tunnels, is_gone, listen_to_nothing, make_key, wait
+from tests.transports.servers import (
+    DEADLINE,
+    Listener,
+    Relay,
+    Sshd,
+    find_tunnels,
+    is_gone,
+    listen_to_nothing,
+    make_key,
+    wait,
+)
 
 HOLDER = """\
 import sys
@@ -102,7 +112,7 @@ def test_a_log_comes_through(far: Engine, engine_url: str, talk: Callable[..., T
 def test_a_tunnel_that_is_killed_is_opened_again(
     sshd: Sshd, engine_url: str, connect: Connect, talk: Callable[..., Talker]
 ) -> None:
-    patience = replace(HASTE, ssh=replace(HASTE.ssh, delay=2.0))  # long enough to look at it while it is down
+    patience = replace(HASTE, ssh=replace(HASTE.ssh, delay=6.0))  # long enough to look at it while it is down
     url = ssh_url(sshd, engine_url)
     far = connect(url, patience, identity=str(sshd.identity), known_hosts=str(sshd.known_hosts))
     far.version()
@@ -222,12 +232,12 @@ def test_a_connection_that_dies_without_a_word(sshd: Sshd, engine_url: str, conn
     with Relay("127.0.0.1:0", f"127.0.0.1:{sshd.port}") as relay:
         sshd.known_hosts.write_text(sshd.known_hosts.read_text().replace(str(sshd.port), str(relay.port)))
         url = ssh_url(sshd, engine_url, relay.port)
-        engine = connect(url, identity=str(sshd.identity), known_hosts=str(sshd.known_hosts))
+        engine = connect(url, HASTE, identity=str(sshd.identity), known_hosts=str(sshd.known_hosts))
         assert engine.version()
         events = Listener()
         events.listen(listen_to_nothing(engine))
         relay.freeze()
-        assert events.ended.wait(30)
+        assert events.ended.wait(DEADLINE)
         assert refusal(engine)
         relay.thaw()
         wait("it answers again", lambda: answers(engine))
@@ -242,5 +252,5 @@ def test_tunnels_that_end_leave_nothing_behind(far: Engine) -> None:
         tunnel.kill()
         wait("it is gone", partial(is_gone, tunnel))
         wait("the tunnel stands again", lambda: answers(far) and len(find_tunnels()) == 1)
-    assert process.num_fds() <= before[0]
-    assert process.num_threads() <= before[1]
+    wait("no more files are open", lambda: process.num_fds() <= before[0])
+    wait("no more threads run", lambda: process.num_threads() <= before[1])

@@ -21,9 +21,10 @@ from riseml.executors.transport import TcpTransport
 from riseml.model import LogCursor
 from riseml.spec.pool import Tls
 from riseml.spec.pool_url import read_url
+from tests.ports import free_port
 from tests.transports.authority import Authority, Pair
 from tests.transports.conftest import BASE, HASTE, Connect, Talker, refusal
-from tests.transports.servers import FarNetwork, Listener, Relay, TlsEngine, listen_to_nothing, wait
+from tests.transports.servers import DEADLINE, FarNetwork, Listener, Relay, TlsEngine, listen_to_nothing, wait
 
 
 @contextmanager
@@ -174,9 +175,7 @@ def test_plain_words_to_a_tls_port_and_the_other_way_round(
 
 
 def test_nobody_listens(connect: Connect, tls: Tls) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    trouble = refusal(connect(url_of(port), tls=tls))
+    trouble = refusal(connect(url_of(free_port()), tls=tls))
     assert "does not answer: connection refused" in trouble.message
     assert "is the host up" in str(trouble.hint)
 
@@ -201,8 +200,8 @@ def test_a_host_that_stops_answering_costs_bounded_time_and_leaks_nothing(
             assert "timed out" in refusal(engine).message
         with pytest.raises(Unreachable), engine.stream() as api:
             api.ping()
-        assert process.num_fds() <= before[0]
-        assert process.num_threads() <= before[1]
+        wait("no more files are open", lambda: process.num_fds() <= before[0])
+        wait("no more threads run", lambda: process.num_threads() <= before[1])
         relay.thaw()
         assert calm.version()
 
@@ -221,8 +220,8 @@ def test_a_network_that_drops_everything_ends_what_waits(
         events.listen(listen_to_nothing(engine))
         wait("the log has begun", lambda: frames.heard)
         network.drop()
-        assert frames.ended.wait(30)
-        assert events.ended.wait(30)
+        assert frames.ended.wait(DEADLINE)
+        assert events.ended.wait(DEADLINE)
         assert refusal(engine)
         network.heal()
         wait("it answers again", lambda: _answers(engine))
