@@ -10,13 +10,14 @@ from pathlib import Path
 import docker
 import pytest
 import sqlalchemy as sa
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.rig import Rig
 from tests.stores import open_database, start_postgres
 
-settings.register_profile("same-every-time", derandomize=True, deadline=None)
-settings.register_profile("soak", database=None, deadline=None)
+_SLOW = [HealthCheck.too_slow]  # a machine that is busy with something else is no fault of a test
+settings.register_profile("same-every-time", derandomize=True, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("soak", database=None, deadline=None, suppress_health_check=_SLOW)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell; commands are to hear Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -34,7 +35,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def engine_url() -> str:
     """The address of the engine that the tests use. A missing engine is a failure: `make test` starts one."""
     url = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
-    with docker.APIClient(base_url=url, version="auto", timeout=10) as api:
+    with docker.APIClient(base_url=url, version="auto", timeout=60) as api:
         api.ping()
     return url
 

@@ -59,7 +59,7 @@ class Engine:
 
     def __init__(self, url: str) -> None:
         self.environment = {"DOCKER_HOST": url, "RISEML_EXECUTOR": "docker"}
-        self.api = docker.APIClient(base_url=url, version="auto", timeout=30)
+        self.api = docker.APIClient(base_url=url, version="auto", timeout=ENDS)
 
     def jobs(self, server: str, *, running: bool = False) -> list[str]:
         return [row["Labels"][JOB] for row in self.rows(server, running=running)]

@@ -23,6 +23,9 @@ from tests.waiting import wait_for
 BASE = "riseml-test/base:py311"
 DEADLINE = 60.0  # seconds; generous, for a machine that is busy with something else
 
+GO = 'until [ -e "$OUTPUT_DIR/go" ]; do sleep 0.05; done'
+"""Shell of a job that waits until the test lets it go on, see `Rig.go_file`."""
+
 Found = TypeVar("Found")
 
 
@@ -78,7 +81,7 @@ class Rig:
     def client(self) -> httpx.Client:
         """An HTTP client for the server's socket."""
         transport = httpx.HTTPTransport(uds=str(self.home / "server.sock"))
-        return httpx.Client(transport=transport, base_url="http://riseml", timeout=30)
+        return httpx.Client(transport=transport, base_url="http://riseml", timeout=DEADLINE)
 
     def get(self, path: str, **params: Any) -> Any:
         """The JSON of a successful answer."""
@@ -111,6 +114,10 @@ class Rig:
         """One experiment as the server shows it."""
         found: dict[str, Any] = self.get(f"/v1/experiments/{name}")
         return found
+
+    def go_file(self, name: str) -> Path:
+        """The file for which the jobs of an experiment wait with `GO`; it has begun."""
+        return Path(self.experiment(name)["output"], "go")
 
     def wait_state(self, name: str, *states: str) -> dict[str, Any]:
         """Wait until the experiment is in one of these states."""

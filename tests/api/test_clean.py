@@ -86,7 +86,7 @@ def make_place(tmp_path: Path) -> Iterator[Callable[..., Place]]:
 
 @pytest.fixture
 def api(engine_url: str) -> Iterator[docker.APIClient]:
-    with docker.APIClient(base_url=engine_url, version="auto", timeout=30) as client:
+    with docker.APIClient(base_url=engine_url, version="auto", timeout=60) as client:
         yield client
 
 
@@ -107,11 +107,17 @@ class Litter:
     def network(self, server: str, experiment: int) -> str:
         name = f"riseml-{server[:8]}-litter-{uuid.uuid4().hex[:6]}"
         labels = {SERVER: server, EXPERIMENT: str(experiment)}
-        octet = int(uuid.uuid4().hex[:2], 16)
-        pool = docker.types.IPAMPool(subnet=f"198.18.{octet}.0/29")
-        self.api.create_network(name, labels=labels, ipam=docker.types.IPAMConfig(pool_configs=[pool]))
+        ipam = docker.types.IPAMConfig(pool_configs=[docker.types.IPAMPool(subnet=self._free_subnet())])
+        self.api.create_network(name, labels=labels, ipam=ipam)
         self.made.append(("network", name))
         return name
+
+    def _free_subnet(self) -> str:
+        """One that no network of the engine has; another run of these tests begins somewhere else."""
+        taken = {config.get("Subnet") for row in self.api.networks() for config in row["IPAM"]["Config"] or ()}
+        subnets = [f"198.19.{third}.{fourth}/29" for third in range(128, 256) for fourth in range(0, 256, 8)]
+        begin = uuid.uuid4().int % len(subnets)
+        return next(subnet for subnet in subnets[begin:] + subnets[:begin] if subnet not in taken)
 
     def image(self) -> Image:
         digest = uuid.uuid4().hex * 2

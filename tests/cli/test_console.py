@@ -97,7 +97,7 @@ def test_ctrl_c_detaches(door: Door, folder: Path) -> None:
         while "hello" not in process.stdout.readline():
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Experiment 4 will continue in background. Type `riseml logs 4`" in said
     assert "Traceback" not in said
@@ -113,7 +113,7 @@ def test_a_reader_that_leaves_is_no_error(door: Door, folder: Path) -> None:
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == ""
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 def test_a_closed_output_is_no_error(door: Door, folder: Path) -> None:

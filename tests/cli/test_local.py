@@ -146,7 +146,7 @@ def test_a_home_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
 def test_a_started_process_is_its_own_session_and_writes_to_the_log(tmp_path: Path) -> None:
     program = "import os, sys; print(os.getsid(0) == os.getpid(), os.getcwd(), sys.stdin.read() == '')"
     child = spawn(_settings(tmp_path), (sys.executable, "-c", program))
-    assert child.wait(30) == 0
+    assert child.wait(60) == 0
     assert (tmp_path / "server.log").read_text() == "True / True\n"
 
 

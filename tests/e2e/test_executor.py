@@ -14,10 +14,12 @@ def test_an_idle_server_changes_its_executor_and_a_busy_one_refuses(make_console
     contained = console.run("train", "--executor", "docker")
     assert contained.code == 0, contained.err
     assert "in /output\n" in contained.out
+    console.end(contained.id)
     as_process = console.run("train", "--executor", "process")
     assert as_process.code == 0, as_process.err
     assert "The riseml server now uses the process executor." in as_process.err
     assert f"in {console.home}/output" in as_process.out
+    console.end(as_process.id)
     assert console.run("train", "-d", "--set", "train.env.DURATION=600", "--set", "train.stop_grace=1").code == 0
     refused = console.run("train", "--executor", "docker")
     assert refused.code == 4

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from riseml import __version__
-from tests.e2e.console import OLD, OLD_RISEML, Console, run_old_server, write
+from tests.e2e.console import DEADLINE, OLD, OLD_RISEML, Console, run_old_server, write
 from tests.rig import gang, single
 
 
@@ -34,7 +34,7 @@ def test_an_older_server_is_replaced_and_training_goes_on(make_console: Callable
         replaced = console.run("status", first.id)
         assert replaced.err == f"Replaced the riseml server {OLD} by {__version__}; training goes on.\n"
         assert replaced.code == 0
-        assert old.wait(30) == 0
+        assert old.wait(DEADLINE) == 0
     assert console.containers(running=True) == ["master", "ps.1", "worker.1", "worker.2"]
     assert console.ask("server", "status")["version"] == __version__
     assert console.run("status", first.id).err == "", "it is said once"

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.console import Console, Running
-from tests.rig import gang, single
+from tests.rig import GO, gang, single
 
-GO = 'until [ -e "$OUTPUT_DIR/go" ]; do sleep 0.05; done'
 JOBS = ["master", "ps.1", "worker.1", "worker.2"]
 
 Project = Callable[..., Path]
@@ -31,8 +30,10 @@ def _wait_running(running: Running) -> str:
 
 def test_a_good_end(console: Console, project: Project) -> None:
     script = {job: f"echo from {job}; exit 0" for job in JOBS}
-    project(gang(script | {"master": "echo from master; sleep 1", "ps.1": "echo from ps.1; sleep 600"}))
-    result = console.run("train")
+    project(gang(script | {"master": f"echo from master; {GO}", "ps.1": "echo from ps.1; sleep 600"}))
+    with console.start("train") as running:
+        _go(console, _wait_running(running))
+        result = running.finish()
     assert (result.code, result.err) == (0, "")
     first, *_, last, output = result.out.splitlines()
     assert re.fullmatch(r"Syncing project \(\S+ \w+, 1 file\)\.\.\.done", first)
@@ -133,11 +134,14 @@ def test_monitor_watches_until_the_end(console: Console, project: Project) -> No
 def test_kill_nine_of_the_server_in_the_middle_of_train(console: Console, project: Project) -> None:
     count = 700
     counter = f"i=0; while [ $i -lt {count} ]; do echo line $i; i=$((i+1)); sleep 0.01; done"
-    project(gang({"master": counter, "worker.1": counter, "worker.2": "exit 0"}))
+    project(gang({"master": f"{counter}; {GO}", "worker.1": counter, "worker.2": "exit 0"}, finish_grace=60))
     with console.start("train") as running:
+        identity = _wait_running(running)
         for number in (50, 150):
             running.wait_for(rf"\.master .* line {number}$")
             console.kill_server()
+        running.wait_for(rf"\.master .* line {count - 1}$")
+        _go(console, identity)
         result = running.finish()
     assert result.code == 0
     assert result.err == "Lost the riseml server; connecting again. The experiment goes on.\n" * 2

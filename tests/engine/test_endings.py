@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.rig import Rig, gang, iterate, single
+from tests.rig import GO, Rig, gang, iterate, single
 
 
 @dataclass(frozen=True)
 class Ending:
-    """What the jobs do, and what must come of it."""
+    """What the jobs do, and what must come of it. `leader`: when its end is known, jobs that wait with `GO` go on."""
 
     script: dict[str, str]
     state: str
@@ -21,6 +21,7 @@ class Ending:
     message: str = ""
     jobs: dict[str, str] = field(default_factory=dict)
     keys: dict[str, Any] = field(default_factory=dict)
+    leader: str | None = None
 
 
 TRAPPED = "trap 'exit 0' TERM; sleep 600 & wait"
@@ -41,10 +42,12 @@ ENDINGS = {
         jobs={"ps.1": "FINISHED"},
     ),
     "a worker fails within the grace after a good end: no failure": Ending(
-        {"master": "exit 0", "worker.1": "sleep 1; exit 3", "worker.2": "exit 0"},
+        {"master": "exit 0", "worker.1": f"{GO}; exit 3", "worker.2": "exit 0"},
         "FINISHED",
         "COMPLETED",
         jobs={"worker.1": "FAILED"},
+        keys={"finish_grace": 60},
+        leader="master",
     ),
     "the master fails": Ending(
         {"master": "echo last words; exit 7"},
@@ -59,10 +62,11 @@ ENDINGS = {
         {"worker.1": "kill -SEGV $$"}, "FAILED", "SIGNAL", "worker.1", "exit code 139 (SIGSEGV)"
     ),
     "a worker ends well early: nothing happens": Ending(
-        {"master": "sleep 2", "worker.1": "exit 0", "worker.2": "exit 0"},
+        {"master": GO, "worker.1": "exit 0", "worker.2": "exit 0"},
         "FINISHED",
         "COMPLETED",
         jobs={"worker.1": "FINISHED"},
+        leader="worker.1",
     ),
     "the ps ends before the verdict, even well": Ending({"ps.1": "exit 0"}, "FAILED", "SERVICE_ENDED", "ps.1"),
     "the run command is not there": Ending(
@@ -88,8 +92,9 @@ ENDINGS = {
 
 
 # containerd looks at a container's memory from a moment after its start on: what is killed before is told by nobody.
+HOG = "python3 -c 'x = bytearray(400 << 20)'"
 OUT_OF_MEMORY = Ending(
-    {"worker.1": "sleep 1; python3 -c 'x = bytearray(400 << 20)'"},
+    {"worker.1": f"sleep 1; {HOG}; sleep 2; {HOG}"},
     "FAILED",
     "OUT_OF_MEMORY",
     "worker.1",
@@ -110,6 +115,9 @@ def test_out_of_memory_is_told_where_limits_hold(docker_rig: Rig) -> None:
 def check(rig: Rig, ending: Ending) -> None:
     """Run it to its end, and compare everything that can be seen of it."""
     rig.submit(gang(ending.script, **ending.keys))
+    if ending.leader is not None:
+        rig.wait(f"{ending.leader} has ended", lambda: state_of(rig, ending.leader) == "FINISHED")
+        rig.go_file("1").touch()
     entries = rig.logs("1")
     found = rig.experiment("1")
     assert (found["state"], found["reason"], found["cause"]) == (ending.state, ending.reason, ending.cause)
@@ -121,6 +129,12 @@ def check(rig: Rig, ending: Ending) -> None:
     assert rig.networks() == []
     (end,) = iterate(entries, "end")
     assert (end["state"], end["cause"]) == (ending.state, ending.cause)
+
+
+def state_of(rig: Rig, name: str | None) -> str:
+    """The state of one job."""
+    (found,) = [job["state"] for job in rig.experiment("1")["jobs"] if job["name"] == name]
+    return str(found)
 
 
 def test_the_end_of_one_job_is_the_end(rig: Rig) -> None:
@@ -162,7 +176,7 @@ def test_a_job_that_somebody_removes_fails_its_experiment(rig: Rig) -> None:
 def test_retry_runs_the_whole_gang_again_on_the_same_output(rig: Rig) -> None:
     script = {
         "worker.1": '[ "$RISEML_ATTEMPT" = 2 ] && exit 0; exit 1',
-        "master": 'echo $RISEML_ATTEMPT >> "$OUTPUT_DIR/a"; sleep 3',
+        "master": 'echo $RISEML_ATTEMPT >> "$OUTPUT_DIR/a"; [ "$RISEML_ATTEMPT" = 2 ] || exec sleep 600',
     }
     rig.submit(gang(script, retry=1, finish_grace=1, stop_grace=1))
     found = rig.wait_closed("1")

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.hosts import Engine
-from tests.rig import Rig, gang, single
+from tests.rig import DEADLINE, GO, Rig, gang, single
 
 COUNT = 400
 COUNTER = f"i=0; while [ $i -lt {COUNT} ]; do echo line $i; i=$((i+1)); sleep 0.01; done"
@@ -21,12 +21,13 @@ def numbers(lines: list[str], job: str) -> list[int]:
 
 
 def test_kill_nine_in_the_middle_loses_and_repeats_nothing(rig: Rig) -> None:
-    rig.submit(gang({"master": COUNTER, "worker.1": COUNTER, "worker.2": "exit 0"}))
+    rig.submit(gang({"master": f"{COUNTER}; {GO}", "worker.1": COUNTER, "worker.2": "exit 0"}, finish_grace=60))
     rig.wait_state("1", "RUNNING")
     for _ in range(3):
         rig.wait("some lines are there", lambda: len(rig.lines("1.master", follow=False)) > 20)
         rig.kill()
         rig.start()
+    rig.go_file("1").touch()
     found = rig.wait_closed("1")
     assert found["state"] == "FINISHED"
     lines = rig.lines("1")
@@ -36,9 +37,11 @@ def test_kill_nine_in_the_middle_loses_and_repeats_nothing(rig: Rig) -> None:
 
 
 def test_what_ended_while_no_server_ran_is_learned(rig: Rig) -> None:
-    rig.submit(gang({"master": "echo here; sleep 2; exit 6"}, stop_grace=1))
+    rig.submit(gang({"master": f"echo here; {GO}; exit 6"}, stop_grace=1))
     rig.wait_state("1", "RUNNING")
+    go = rig.go_file("1")
     rig.kill()
+    go.touch()
     rig.wait_end("master")
     rig.start()
     found = rig.wait_closed("1")
@@ -60,7 +63,7 @@ def test_training_goes_on_when_the_server_stops(rig: Rig) -> None:
     rig.wait_state("1", "RUNNING")
     assert rig.post("/v1/server/stop").status_code == 200
     assert rig.process is not None
-    assert rig.process.wait(timeout=30) == 0
+    assert rig.process.wait(timeout=DEADLINE) == 0
     assert len(rig.containers(running=True)) == 4
     rig.start()
     rig.post("/v1/experiments/1/kill")

@@ -69,7 +69,8 @@ def test_want_of_memory_is_heard_on_either_side_of_the_end(order: tuple[str, str
     assert deaths.starved("abc")
 
 
-def test_want_of_memory_that_is_told_late_is_waited_for() -> None:
+def test_want_of_memory_that_is_told_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("riseml.executors.deaths._LATE", 60.0)  # however late the event is noted here
     deaths = Deaths()
     deaths.note(event("die", "137"))
     with ThreadPoolExecutor() as pool:

@@ -45,7 +45,7 @@ class Pool:
         for engine in self.engines.values():
             for row in engine.rows(server):
                 engine.api.remove_container(row["Id"], force=True, v=True)
-        wait_for("its networks are gone", lambda: self._remove_networks(server), 30.0)
+        wait_for("its networks are gone", lambda: self._remove_networks(server), 60.0)
 
     def _remove_networks(self, server: str) -> bool:
         """True when none is left. The server may be removing them, too, and members of a swarm hear of it late."""

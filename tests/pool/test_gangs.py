@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import docker
 import pytest
 
 from tests.pool.conftest import PoolRig
-from tests.rig import BASE, gang, single
+from tests.rig import BASE, GO, gang, single
 
 HELLO = """
 import json, os, socket, sys, time
@@ -46,9 +47,10 @@ GREETINGS = [f"1.master {name} hello" for name in PEERS]
 
 def test_a_gang_larger_than_a_host_spans_several(pool_rig: PoolRig) -> None:
     pool_rig.post("/v1/pool/join")
-    pool_rig.submit(gang(SCRIPT, resources=WIDE), FILES)
-    pool_rig.wait_state("1", "RUNNING", "FINISHED")
+    pool_rig.submit(gang({**SCRIPT, "master": f"{SCRIPT['master']}; {GO}"}, resources=WIDE), FILES)
+    pool_rig.wait_state("1", "RUNNING")
     explained = pool_rig.get("/v1/experiments/1/explain")
+    pool_rig.go_file("1").touch()
     found = pool_rig.wait_closed("1")
     assert found["state"] == "FINISHED", pool_rig.lines("1")
     assert len({job["host"] for job in found["jobs"] if job["name"] != "build"}) == 2
@@ -123,14 +125,18 @@ def test_without_shared_output_a_gang_gets_one_host_or_none(pool_rig: PoolRig) -
 
 def test_two_gangs_of_sixty_per_cent_run_one_after_the_other(pool_rig: PoolRig) -> None:
     pool_rig.post("/v1/pool/join")
-    script = {job: "sleep 2" for job in ("master", "worker.1", "worker.2")}
+    script = {job: GO for job in ("master", "worker.1", "worker.2")}
     for _ in range(2):
         pool_rig.submit(gang(script, resources={"cpus": 0.9, "mem": "64MiB"}))
     pool_rig.wait_state("1", "RUNNING")
     waiting = pool_rig.get("/v1/experiments/2/explain")
     assert (waiting["phase"], waiting["queue"]["position"]) == ("waits", 1)
     assert any("cpus" in one["text"] for host in waiting["hosts"] for job in host["jobs"] for one in job["shortages"])
-    ends = [pool_rig.wait_closed(name) for name in ("1", "2")]
+    ends: list[dict[str, Any]] = []
+    for name in ("1", "2"):
+        pool_rig.wait_state(name, "RUNNING")
+        pool_rig.go_file(name).touch()
+        ends.append(pool_rig.wait_closed(name))
     assert [one["state"] for one in ends] == ["FINISHED", "FINISHED"]
     assert ends[1]["started_at"] >= ends[0]["ended_at"]
 

@@ -128,18 +128,24 @@ def test_a_version_that_no_package_has(tmp_path: Path) -> None:
 
 
 def test_two_builds_at_once_make_one_environment(tmp_path: Path) -> None:
-    image = Image("plain", (f"echo built >> {tmp_path / 'count'}; sleep 1",), (), "digest")
+    gate, count = tmp_path / "gate", tmp_path / "count"
+    os.mkfifo(gate)
+    image = Image("plain", (f"echo built >> {count}; read go < {gate}",), (), "digest")
     outputs: list[list[str]] = [[], []]
     threads = [
         threading.Thread(target=Environments(tmp_path / "all", gpus=False).ensure, args=(order(image, lines),))
         for lines in outputs
     ]
-    for thread in threads:
-        thread.start()
+    threads[0].start()
+    wait("the first one builds", count.exists)
+    threads[1].start()
+    wait("the second one waits", lambda: outputs[1])
+    with gate.open("w") as file:
+        file.write("go\n")
     for thread in threads:
         thread.join()
-    assert (tmp_path / "count").read_text() == "built\n"
-    assert sorted(outputs, key=len)[0] == ["Waiting for another build of the same environment"]
+    assert count.read_text() == "built\n"
+    assert outputs[1] == ["Waiting for another build of the same environment"]
 
 
 def test_a_build_that_was_killed_in_the_middle_is_done_again(tmp_path: Path) -> None:
@@ -184,7 +190,7 @@ def test_a_cancelled_build_ends_at_once(tmp_path: Path) -> None:
     thread.start()
     wait("the step runs", lambda: lines[-1:] and lines[-1].isdigit())
     wanted.cancellation.ask()
-    thread.join(30)
+    thread.join(60)
     assert not thread.is_alive()
     assert [error.message for error in failures] == ["the build was cancelled"]
 

@@ -27,6 +27,7 @@ from tests.control.simulation import make_plan
 
 BEGUN = datetime(2026, 8, 31, 7, 23, 40, tzinfo=UTC)
 JOBS = ("master", "worker.1")
+DEADLINE = 60.0  # seconds
 
 
 def at(second: float) -> datetime:
@@ -75,14 +76,21 @@ class Scene:
 
     def ends(self, **asked: Any) -> bool:
         """Whether a reader who follows comes to the end."""
+        return bool(self._follow(DEADLINE, asked)[-1]["type"] == "end")
 
-        async def run() -> list[dict[str, Any]]:
-            return await asyncio.wait_for(self._read("", {"follow": True, **asked}), 0.5)
-
+    def waits(self, **asked: Any) -> bool:
+        """Whether a reader who follows does not come to the end."""
         try:
-            return bool(asyncio.run(run())[-1]["type"] == "end")
+            self._follow(0.5, asked)
         except TimeoutError:
-            return False
+            return True
+        return False
+
+    def _follow(self, seconds: float, asked: dict[str, Any]) -> list[dict[str, Any]]:
+        async def run() -> list[dict[str, Any]]:
+            return await asyncio.wait_for(self._read("", {"follow": True, **asked}), seconds)
+
+        return asyncio.run(run())
 
     def read(self, cursor: str = "", **asked: Any) -> list[dict[str, Any]]:
         """All that is there, or with `follow` all that comes."""
@@ -174,7 +182,7 @@ def test_what_comes_later_is_followed_to_the_end(scene: Scene) -> None:
         for number in range(5):
             await asyncio.to_thread(scene.write, "master", (11 + number, f"late {number}"))
         await asyncio.to_thread(scene.save, State.FINISHED, 20, closed=True)
-        return await asyncio.wait_for(reading, 30)
+        return await asyncio.wait_for(reading, DEADLINE)
 
     words = shown(asyncio.run(run()))
     assert [word for word in words if "late" in word] == [f"1.master late {number}" for number in range(5)]
@@ -183,12 +191,12 @@ def test_what_comes_later_is_followed_to_the_end(scene: Scene) -> None:
 
 def test_the_end_comes_when_all_has_been_said_though_containers_are_still_there(scene: Scene) -> None:
     scene.save(State.FINISHED, 20)
-    assert not scene.ends(closed=False), "logs are still being read"
+    assert scene.waits(closed=False), "logs are still being read"
     scene.finish("master")
-    assert not scene.ends(closed=False)
+    assert scene.waits(closed=False)
     scene.finish("worker.1")
     assert scene.ends(closed=False)
-    assert not scene.ends(), "not for who waits until nothing is left"
+    assert scene.waits(), "not for who waits until nothing is left"
     scene.save(State.FINISHED, 20, closed=True)
     assert scene.ends()
 
@@ -200,6 +208,6 @@ def test_an_earlier_attempt_is_waited_for(scene: Scene) -> None:
     assert scene.stores.experiments.save(before, replace(before, jobs=jobs), at(20))
     scene.stores.logs.finish(JobKey(1, JobName("master"), 2))
     scene.finish("worker.1")
-    assert not scene.ends(closed=False)
+    assert scene.waits(closed=False)
     scene.finish("master")
     assert scene.ends(closed=False)

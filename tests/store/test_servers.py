@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.test_recovery import COUNT, COUNTER, numbers
-from tests.rig import Rig, gang, single
+from tests.rig import GO, Rig, gang, single
 from tests.stores import SCRIPTS, start_postgres
 
 
@@ -82,10 +82,12 @@ def test_the_store_of_another_home_is_refused(make_process_rig: Callable[..., Ri
 
 def test_a_locked_store_delays_and_breaks_nothing(process_rig: Rig) -> None:
     rig = process_rig
-    rig.submit(gang({"master": COUNTER, "worker.1": "exit 0", "worker.2": "exit 0"}))
+    rig.submit(gang({"master": f"{COUNTER}; {GO}", "worker.1": "exit 0", "worker.2": "exit 0"}))
     rig.wait_state("1", "RUNNING")
+    go = rig.go_file("1")
     with closing(sqlite3.connect(rig.home / "riseml.db", isolation_level=None)) as stranger:
         stranger.execute("BEGIN EXCLUSIVE")
+        go.touch()
         rig.wait_end("master")
         assert rig.experiment("1")["state"] == "RUNNING", "reading goes on, and nobody writes"
         refused = rig.post("/v1/experiments", rig.submission(single("true")))
@@ -122,10 +124,12 @@ def own_postgres() -> Iterator[Path]:
 def test_postgresql_is_restarted_in_the_middle(make_process_rig: Callable[..., Rig], own_postgres: Path) -> None:
     rig = make_process_rig("home", RISEML_STORE=start_postgres(own_postgres))
     rig.start()
-    rig.submit(gang({"master": COUNTER, "worker.1": COUNTER, "worker.2": "exit 0"}))
+    rig.submit(gang({"master": f"{COUNTER}; {GO}", "worker.1": COUNTER, "worker.2": "exit 0"}, finish_grace=60))
     rig.wait_state("1", "RUNNING")
+    go = rig.go_file("1")
     subprocess.run([SCRIPTS / "halt", "immediate", own_postgres], check=True)
     assert rig.post("/v1/experiments", rig.submission(single("true"))).status_code == 503
+    go.touch()
     rig.wait_end("master")
     assert rig.process is not None
     assert rig.process.poll() is None, "the server lives on without its store"

@@ -18,6 +18,7 @@ from riseml.store.database import Database
 from riseml.store.experiments import Experiments
 from riseml.store.schema import facts
 from tests.store.test_database import submit
+from tests.waiting import wait_for
 
 PAGE = 4096  # bytes; SQLite's default
 
@@ -136,19 +137,26 @@ def test_a_postgresql_has_one_server(postgres_store: str) -> None:
 def test_a_server_that_follows_at_once_waits_for_the_one_that_ends(postgres_store: str) -> None:
     first = Database(postgres_store, "one", patience=0.3)
     with ThreadPoolExecutor(1) as hands:
-        coming = hands.submit(Database, postgres_store, "two", 20.0)
+        coming = hands.submit(Database, postgres_store, "two", 60.0)
         threading.Timer(0.3, first.close).start()
-        coming.result(30).close()
+        coming.result(60).close()
+
+
+def end_sessions(postgres: sa.Engine, those: str) -> None:
+    """End these sessions, and wait until they have ended: the server is asked for it, and does it later."""
+    with postgres.connect() as connection:
+        connection.exec_driver_sql(f"SELECT pg_terminate_backend(pid) FROM {those}")
+        count = f"SELECT count(*) FROM {those}"
+        wait_for("they have ended", lambda: connection.exec_driver_sql(count).scalar_one() == 0, 60.0)
 
 
 def test_a_server_that_lost_its_claim_writes_nothing(postgres_store: str, postgres: sa.Engine) -> None:
     old = Database(postgres_store, "the old one", patience=0.3)
     experiments = Experiments(old)
-    with postgres.connect() as connection:
-        connection.exec_driver_sql(
-            "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database ON database = oid"
-            f" WHERE locktype = 'advisory' AND datname = '{old.url.database}'"
-        )
+    claim = (
+        f"pg_locks JOIN pg_database ON database = oid WHERE locktype = 'advisory' AND datname = '{old.url.database}'"
+    )
+    end_sessions(postgres, claim)
     new = Database(postgres_store, "the new one", patience=0.3)
     with pytest.raises(StoreError, match="is used by the new one"):
         submit(experiments)
@@ -163,10 +171,7 @@ def test_a_server_that_lost_its_claim_writes_nothing(postgres_store: str, postgr
 
 def test_a_claim_survives_the_end_of_its_session(postgres_store: str, postgres: sa.Engine) -> None:
     database = Database(postgres_store, "one", patience=0.3)
-    with postgres.connect() as connection:
-        connection.exec_driver_sql(
-            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database.url.database}'"
-        )
+    end_sessions(postgres, f"pg_stat_activity WHERE datname = '{database.url.database}'")
     assert submit(Experiments(database)).number == 1, "connections that died are replaced"
     database.confirm()
     with pytest.raises(StoreError, match="is used by one"):
