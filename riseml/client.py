@@ -30,7 +30,8 @@ _REPEATS = 3  # of a request that is harmless to repeat
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """What to read of a log. `tail`: at most so many lines of what is there; `since`: nothing older (RFC 3339).
+    """What to read of a log. `since`: nothing older (RFC 3339). `tail`: of what is there already, the last lines that
+    jobs printed, at most so many, and no change of state.
 
     `batch`: lines that stand together come as one entry, which is several times quicker for everybody.
     """

@@ -17,6 +17,8 @@ DEFAULT_IDLE_AFTER = 1800.0
 DEFAULT_LOG_LIMIT = 512 * 2**20
 MOST_LOG = 2 * 2**30
 """What a limit of logs may be at most: hosts keep a little more of a job's output, and no more."""
+MOST_TAIL = 10_000_000
+"""How many lines may be asked for at most as the tail of a log."""
 
 _POSTGRES = "postgresql+psycopg"
 _LONGEST_SOCKET = 100  # bytes; the kernel's limit for a unix socket path is 108

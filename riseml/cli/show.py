@@ -11,6 +11,7 @@ import typer
 from riseml.cli.files import JsonOption
 from riseml.cli.tools import Exit, Tools, choose, last_experiment, read_since
 from riseml.errors import RisemlError
+from riseml.settings import MOST_TAIL
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _REFRESH = 2.0  # seconds
 _ENDED = frozenset({"KILLED", "FAILED", "FINISHED"})
+_SILENT = frozenset({"CREATED", "PENDING", "STARTING"})
 
 IdArgument = Annotated[
     str | None, typer.Argument(metavar="ID", show_default=False, help="Default: the project's last experiment.")
@@ -72,7 +74,17 @@ def logs(  # noqa: PLR0913  # the command has so many options
             "-f/--no-follow", "--follow", show_default=False, help="Wait for more, until the end (the default)."
         ),
     ] = True,
-    tail: Annotated[int | None, typer.Option("--tail", min=0, metavar="N", help="Begin with the last N lines.")] = None,
+    tail: Annotated[
+        int | None,
+        typer.Option(
+            "--tail",
+            min=0,
+            max=MOST_TAIL,
+            metavar="N",
+            show_default=False,
+            help="Begin with the last N lines that jobs printed, without the changes of state among them.",
+        ),
+    ] = None,
     since: Annotated[
         str | None, typer.Option("--since", metavar="TIME", help="Begin at TIME: 10m, 2h or 2026-08-31T07:23:46Z.")
     ] = None,
@@ -90,7 +102,10 @@ def logs(  # noqa: PLR0913  # the command has so many options
     query = LogQuery(follow, tail, None if since is None else read_since(since, tools.now()))
     with tools.connect() as client:
         chosen = choose(tools, client, identity)
-        stream(tools, client, client.experiment(chosen) | {"id": chosen}, View(json=json), query)
+        found = client.experiment(chosen)
+        if tail is not None and found["state"] in _SILENT:  # and its states are not shown
+            tools.render.notes([f"{found['id']} is {found['state']}, and jobs print nothing before they run"])
+        stream(tools, client, found | {"id": chosen}, View(json=json), query)
 
 
 def monitor(

@@ -30,6 +30,7 @@ from riseml.server.plans import show_plan, show_tf_configs
 from riseml.server.pool_routes import add_pool_routes, show_hosts
 from riseml.server.submit import check_room, check_text, plan_submission, to_store
 from riseml.server.views import show_all, show_experiment, show_set, show_time
+from riseml.settings import MOST_TAIL
 from riseml.store.experiments import Detail
 
 Name = Annotated[str, Path(max_length=200, description="a canonical ID: 4, 144.1, 4.worker, paul.4.ps.1")]
@@ -37,7 +38,6 @@ Digest = Annotated[str, Path(max_length=64, description="the SHA-256 of the proj
 Submission = Annotated[wire.Submission, Body()]
 
 _LAST_LINES = 10
-_MOST_TAIL = 10_000_000
 _NO_BODY: dict[int | str, dict[str, Any]] = {code: {"model": None} for code in FAILURES}  # a HEAD is answered with none
 _TAR_BODY = {
     "requestBody": {
@@ -77,7 +77,7 @@ class _LogsAsked:
 
     follow: bool = True
     cursor: Annotated[str, Query(max_length=64_000)] = ""
-    tail: Annotated[int | None, Query(ge=0, le=_MOST_TAIL)] = None
+    tail: Annotated[int | None, Query(ge=0, le=MOST_TAIL)] = None
     since: datetime | None = None
     batch: bool = False
     closed: bool = True

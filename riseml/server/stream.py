@@ -56,7 +56,8 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What somebody wants to read. `tail`: at most so many lines of what is there already; `since`: nothing older.
+    """What somebody wants to read. `since`: nothing older. `tail`: of what is there already, the last lines that jobs
+    printed, at most so many, and no change of state.
 
     `batch`: lines that stand together may come in one entry. `closed`: the end comes once nothing of it is left;
     without, once nothing of it runs and all has been said, while its containers are still being removed.
@@ -95,8 +96,10 @@ async def stream(request: Request, stores: Stores, news: News) -> AsyncIterator[
     """NDJSON of `wire.Entry`: what is there, then what comes, then one `end` when everything has come."""
     reader = _Reader(request, stores)
     with news.subscribe(request.experiments) as bell:
-        for entry in await asyncio.to_thread(_last, reader, request.tail):
-            yield _encode(entry)
+        if request.tail is not None:
+            for entry in await asyncio.to_thread(_last, reader, request.tail):
+                yield _encode(entry)
+            yield _encode({"type": "ping", "cursor": reader.cursor()})  # who is cut off now reads on behind the tail
         while not reader.complete:
             if bell.take():
                 reader.forget()
@@ -229,12 +232,14 @@ class _Reader:
         return self._request.wanted.job is None if job is None else self._request.wanted.names(job)
 
 
-def _last(reader: _Reader, tail: int | None) -> list[wire.Entry]:
-    """What is there now, from the last `tail` lines on; nothing without a tail, for then all of it is sent."""
-    kept: deque[wire.Entry] = deque()
+def _last(reader: _Reader, tail: int) -> list[wire.LineEntry | wire.LinesEntry]:
+    """The last `tail` lines of what is there now; the reader goes on behind them."""
+    kept: deque[wire.LineEntry | wire.LinesEntry] = deque()
     lines = 0
-    while tail is not None and not reader.idle:
+    while not reader.idle:
         for entry in reader.read():
+            if entry["type"] not in ("line", "lines"):
+                continue
             kept.append(entry)
             lines += _count(entry)
             while lines > tail:
@@ -246,9 +251,9 @@ def _last(reader: _Reader, tail: int | None) -> list[wire.Entry]:
     return list(kept)
 
 
-def _count(entry: wire.Entry) -> int:
+def _count(entry: wire.LineEntry | wire.LinesEntry) -> int:
     """How many lines of output it has."""
-    return entry["text"].count("\n") if entry["type"] == "lines" else int(entry["type"] == "line")
+    return entry["text"].count("\n") if entry["type"] == "lines" else 1
 
 
 def _last_rows(text: str, count: int) -> str:

@@ -14,7 +14,7 @@ canonical.
     GET    /v1/experiments/{id}                -> Experiment
     POST   /v1/experiments/{id}/kill           -> Experiment
     GET    /v1/experiments/{id}/logs?follow=&cursor=&tail=&since=&batch=&closed=
-                                               -> NDJSON of Entry
+                                               -> NDJSON of Entry   (tail: so many lines of what is there, no states)
     GET    /v1/experiments/{id}/samples        -> Samples
     GET    /v1/experiments/{id}/tfconfig       -> TfConfigs       (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/explain        -> Explanation     (of one experiment; a set is refused)
@@ -231,7 +231,7 @@ class EndEntry(TypedDict):
 
 
 class PingEntry(TypedDict):
-    """Sent every 15 s when nothing else is, so that a dead connection is noticed."""
+    """Sent every 15 s when nothing else is, so that a dead connection is noticed, and once behind a `tail`."""
 
     type: Literal["ping"]
     cursor: str

@@ -62,6 +62,7 @@ def test_the_version(riseml: Riseml) -> None:
         ("logs 9", 3, "there is no experiment 9"),
         ("logs 4 --tail -3", 2, "--tail"),
         ("logs 4 --tail many", 2, "--tail"),
+        ("logs 4 --tail 99999999999", 2, "--tail"),
         ("logs 4 --since yesterday", 2, "--since 'yesterday' is no time"),
         ("monitor ../etc", 2, "is not an experiment ID"),
         ("kill 9", 3, "there is no experiment 9"),

@@ -107,6 +107,15 @@ def test_logs_without_an_id_are_those_of_the_project(riseml: Riseml, door: Door)
     assert "since=20" in asked
 
 
+@pytest.mark.parametrize(("words", "told"), [("logs 4 --tail 5", True), ("logs 4", False)])
+def test_a_tail_of_what_has_not_begun_says_why_there_is_none(
+    riseml: Riseml, door: Door, words: str, *, told: bool
+) -> None:
+    finish(door)
+    door.experiments["4"] |= {"state": "PENDING"}  # type: ignore[typeddict-item]  # the rest of it stays
+    assert ("4 is PENDING" in riseml(*words.split()).err) == told
+
+
 def test_the_project_s_name_may_be_written_in_any_way(riseml: Riseml, door: Door, folder: Path) -> None:
     finish(door)
     (folder / "riseml.yml").write_text('{"project": "toaster", "train": {"image": "x", "run": "true"}}')

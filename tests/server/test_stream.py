@@ -161,11 +161,23 @@ def test_from_any_cursor_on_nothing_is_lost_or_repeated(scene: Scene, *, batch: 
 
 
 @pytest.mark.parametrize("batch", [False, True])
-def test_a_tail_is_exact(scene: Scene, *, batch: bool) -> None:
+def test_a_tail_is_so_many_lines_and_no_states(scene: Scene, *, batch: bool) -> None:
+    scene.save(State.FINISHED, 20)
     whole = [word for word in shown(scene.read()) if "state" not in word]
     for tail in range(7):
-        words = [word for word in shown(scene.read(batch=batch, tail=tail)) if "state" not in word]
+        *words, ping = shown(scene.read(batch=batch, tail=tail))
         assert words == whole[max(0, len(whole) - tail) :]
+        assert "ping" in ping
+
+
+@pytest.mark.parametrize("tail", [0, 2])
+def test_behind_a_tail_everything_comes(scene: Scene, tail: int) -> None:
+    ping = scene.read(tail=tail)[-1]
+    scene.write("master", (8, "late"))
+    scene.save(State.FINISHED, 20, closed=True)
+    rest = shown(scene.read(ping["cursor"], follow=True))
+    assert rest[0] == "1.master late"
+    assert {"1.master state FINISHED", "1 state FINISHED", "1 end FINISHED"} <= set(rest)
 
 
 @pytest.mark.parametrize("batch", [False, True])
