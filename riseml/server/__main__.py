@@ -17,7 +17,7 @@ from typing import TextIO
 
 import uvicorn
 
-from riseml import __version__
+from riseml import __version__, faultpoints
 from riseml.errors import Refused, RisemlError, StoreError
 from riseml.server.app import Application, make_application
 from riseml.server.clock import now
@@ -37,6 +37,7 @@ def main() -> int:
     )
     logging.getLogger("alembic").setLevel(logging.WARNING)
     try:
+        faultpoints.armed()
         settings = read_settings(os.environ)
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         with settings.lock.open("a+") as lock:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,21 @@ def test_an_order_that_is_none(order: str) -> None:
         faultpoints.arm(order)
     assert repr(order) in error.value.message
     assert "P16" in str(error.value.hint)
+
+
+def test_a_server_with_a_bad_order_says_so_in_one_sentence(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "riseml.server"],
+        env={**os.environ, faultpoints.VARIABLE: "P99", "RISEML_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == UsageError.exit_code
+    assert done.stderr.startswith("error: RISEML_FAULT is 'P99'; it is one of P0, ")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "home").exists()
 
 
 def test_every_point_is_in_the_table() -> None:
