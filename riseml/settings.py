@@ -93,7 +93,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         home=home,
         output=_path(environ, "RISEML_OUTPUT", home / "output"),
         data=_path(environ, "RISEML_DATA", home / "data"),
-        engine=environ.get("DOCKER_HOST") or DEFAULT_ENGINE,
+        engine=_engine(environ),
         build_network=environ.get("RISEML_BUILD_NETWORK") or "default",
         lost_after=_seconds(environ, "RISEML_LOST_AFTER", DEFAULT_LOST_AFTER),
         idle_after=_seconds(environ, "RISEML_IDLE_AFTER", DEFAULT_IDLE_AFTER),
@@ -117,6 +117,16 @@ def read_size(environ: Mapping[str, str], name: str, default: int) -> int:
         raise UsageError(f"{name} is {text!r}", "give a size such as 500MB or 4GiB")
     power = "KMGT".index(found[2].upper()) + 1 if found[2] else 0
     return int(float(found[1]) * (1024 if (found[3] or "i")[0] in "iI" else 1000) ** power)
+
+
+def _engine(environ: Mapping[str, str]) -> str:
+    text = environ.get("DOCKER_HOST") or DEFAULT_ENGINE
+    if re.fullmatch(r"unix:///\S+|(tcp|https?)://[^\s/]+:\d{1,5}/?", text, re.ASCII):
+        return text
+    hint = "write unix:///var/run/docker.sock or tcp://host:2375; unset, it is the first of these"
+    if text.startswith("ssh://"):
+        hint = f"an engine behind ssh is a host of the pool: name it in pool.yml with `url: {text}`, and unset this"
+    raise UsageError(f"DOCKER_HOST is {text!r}, which is no address that riseml can reach an engine at", hint)
 
 
 def _log_limit(environ: Mapping[str, str]) -> int:

@@ -1,4 +1,4 @@
-"""The address of the store: PostgreSQL or nothing, and a password is never repeated."""
+"""Settings: the store is PostgreSQL or a file, its password is never repeated, and the engine has an address."""
 
 from __future__ import annotations
 
@@ -31,3 +31,29 @@ def test_anything_else_is_refused(text: str) -> None:
 def test_without_one_it_is_a_file(tmp_path: Path) -> None:
     settings = read_settings({"RISEML_HOME": str(tmp_path), "RISEML_STORE": ""})
     assert settings.database == f"sqlite:///{tmp_path}/riseml.db"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("foo", "unix:///var/run/docker.sock or tcp://host:2375"),
+        ("/var/run/docker.sock", "write unix:///"),
+        ("unix://docker.sock", "write unix:///"),
+        ("tcp://host", "tcp://host:2375"),
+        ("host:2375", "tcp://host:2375"),
+        ("ssh://paul@gpu1", "`url: ssh://paul@gpu1`"),
+        ("tcp://host:2375 ", "tcp://host:2375"),
+    ],
+)
+def test_an_engine_that_cannot_be_meant_is_refused(text: str, hint: str) -> None:
+    with pytest.raises(UsageError, match="DOCKER_HOST is ") as raised:
+        read_settings({"DOCKER_HOST": text})
+    assert hint in str(raised.value.hint)
+
+
+@pytest.mark.parametrize(
+    "text", ["unix:///run/user/1000/docker.sock", "tcp://host:2375", "tcp://[::1]:2376/", "http://127.0.0.1:2375"]
+)
+def test_engines(text: str) -> None:
+    assert read_settings({"DOCKER_HOST": text}).engine == text
+    assert read_settings({"DOCKER_HOST": ""}).engine == "unix:///var/run/docker.sock"
