@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -20,9 +21,10 @@ from riseml.cli.render import make_render, silence
 from riseml.cli.selftest import system_test
 from riseml.cli.tfconfig import tfconfig
 from riseml.cli.tools import Exit, Tools
-from riseml.errors import Interrupted, RisemlError, UsageError
+from riseml.errors import Interrupted, Refused, RisemlError, UsageError
 
 _DEBUG = "--debug"
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})  # what a write to a file without room ends with
 _BadUsage: type[Exception] = typer.BadParameter.__mro__[1]  # its base, whichever library typer parses with
 
 
@@ -91,25 +93,31 @@ def execute(arguments: Sequence[str], tools: Tools | None = None) -> int:
     words = [word for word in arguments if word != _DEBUG]
     if not words or words in _GROUPS:
         words.append("--help")
-    if words == ["--version"]:
-        tools.render.print(f"riseml {__version__}")
-        return 0
     try:
         return _call(words, tools)
     except Exit as left:
         return left.code
-    except RisemlError as error:
+    except BrokenPipeError:
+        silence()
+        return 0
+    except Exception as error:
         if debug:
             raise
-        tools.render.error(error)
-        return error.exit_code
-    except Exception as error:  # whatever it is: a person gets one line, not a traceback
-        if debug:
-            raise
-        what = str(error).splitlines()[0] if str(error) else "no further word"
-        message = f"riseml itself failed: {type(error).__name__}: {what}"
-        tools.render.error(RisemlError(message, f"run again with {_DEBUG}, and report what it shows"))
-        return RisemlError.exit_code
+        told = _explain(error)
+        tools.render.error(told)
+        return told.exit_code
+
+
+def _explain(error: Exception) -> RisemlError:
+    """What a person is told: one sentence, whatever it was, and no traceback."""
+    if isinstance(error, RisemlError):
+        return error
+    if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+        silence()
+        return Refused(f"the output cannot be written: {error.strerror}", "free some space; what runs goes on running")
+    what = str(error).splitlines()[0] if str(error) else "no further word"
+    message = f"riseml itself failed: {type(error).__name__}: {what}"
+    return RisemlError(message, f"run again with {_DEBUG}, and report what it shows")
 
 
 def _find_command(error: Exception, words: Sequence[str]) -> str:
@@ -130,6 +138,9 @@ def _look_around() -> Tools:
 
 
 def _call(words: Sequence[str], tools: Tools) -> int:
+    if words == ["--version"]:
+        tools.render.print(f"riseml {__version__}")
+        return 0
     try:
         code = app(args=list(words), prog_name="riseml", standalone_mode=False, obj=tools)
     except typer.Abort:

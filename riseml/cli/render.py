@@ -73,33 +73,31 @@ class Render:
 
     def say(self, *shown: str) -> None:
         """Something beside the result."""
-        for line in shown:
-            self.err.write(text.clean(line) + "\n")
-        self.err.flush()
+        self._tell(map(text.clean, shown))
         self._drawn = 0  # what was drawn stays above it
 
     def warn(self, message: str) -> None:
         """Something that the user should change."""
-        self.err.write("\n".join(lines.describe_warning(message, colour=self.err_colour)) + "\n")
-        self.err.flush()
+        self._tell(lines.describe_warning(message, colour=self.err_colour))
 
     def notes(self, notes: Iterable[str]) -> None:
         """Remarks that are no problems."""
-        for note in notes:
-            self.err.write(f"{lines.paint('note:', '1;36', colour=self.err_colour)} {text.clean(note)}\n")
-        self.err.flush()
+        self._tell(f"{lines.paint('note:', '1;36', colour=self.err_colour)} {text.clean(note)}" for note in notes)
 
     def problems(self, problems: Sequence[Problem], name: str, source: str) -> None:
         """Problems of the file `name`, each with its line."""
-        for line in lines.describe_problems(problems, name, source, colour=self.err_colour):
-            self.err.write(line + "\n")
-        self.err.flush()
+        self._tell(lines.describe_problems(problems, name, source, colour=self.err_colour))
 
     def error(self, error: RisemlError) -> None:
         """What went wrong, and what to do next."""
-        for line in lines.describe_error(error, colour=self.err_colour):
-            self.err.write(line + "\n")
-        self.err.flush()
+        self._tell(lines.describe_error(error, colour=self.err_colour))
+
+    def _tell(self, shown: Iterable[str]) -> None:
+        try:
+            self.err.write("".join(f"{line}\n" for line in shown))
+            self.err.flush()
+        except OSError:
+            self.err = io.StringIO()  # nobody can be told; that must not end what the command does
 
 
 def make_render(environ: Mapping[str, str]) -> Render:

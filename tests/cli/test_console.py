@@ -142,3 +142,31 @@ def test_a_thin_client_imports_no_part_of_the_server(door: Door, folder: Path, w
         assert not {"jsonschema", "yaml", "rich.console", "pygments"} & set(modules)
     if words in (["--help"], ["validate"]):
         assert "httpx" not in modules
+
+
+@pytest.mark.parametrize("words", ["status", "logs 4", "logs 4 --json", "train", "--version", "status -h", "-h"])
+def test_an_output_without_room_is_one_clear_sentence(door: Door, folder: Path, words: str) -> None:
+    door.experiments["4"] = make_experiment()
+    door.entries = [line("hello", 1), end()]
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [*RISEML, *words.split()],
+            cwd=folder,
+            env=_environ(door),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert result.returncode == 4
+    assert result.stderr.startswith("error: the output cannot be written: No space left on device\nhint: ")
+    assert len(result.stderr.splitlines()) == 2
+
+
+def test_what_is_said_beside_the_result_may_be_lost(door: Door, folder: Path) -> None:
+    with open("/dev/full", "w") as full:
+        command = [*RISEML, "status", "7"]
+        environ = _environ(door)
+        result = subprocess.run(command, cwd=folder, env=environ, stderr=full, check=False, timeout=60)
+    assert result.returncode == 3
