@@ -97,6 +97,11 @@ class Client:
         """What `submit` would do."""
         return cast("wire.Plan", self._exchange.ask("POST", "/plans", timeout=_SLOW_ANSWER, json=submission))
 
+    def check(self, submission: wire.Submission) -> None:
+        """Raise what `submit` would be refused with, as far as that is known without the project's files."""
+        with self._exchange.request("POST", "/experiments/check", timeout=_SLOW_ANSWER, json=submission) as response:
+            self._exchange.check(response)
+
     def submit(self, submission: wire.Submission) -> wire.Experiment:
         """Run it. With a `key` in it, a request whose answer was lost is repeated; that never makes two experiments."""
         for turn in range(_REPEATS if "key" in submission else 1):

@@ -19,6 +19,7 @@ from riseml.settings import read_size
 
 if TYPE_CHECKING:
     from riseml import wire
+    from riseml.cli.render import Render
     from riseml.client import Client
     from riseml.project import Listing
     from riseml.spec.types import Spec
@@ -83,9 +84,16 @@ def train(  # noqa: PLR0913  # the command has so many options
 
 
 def _prepare(tools: Tools, source: Source, parameters: Pairs, settings: Pairs) -> wire.Submission:
-    """What will be submitted, once the files are there; every problem of riseml.yml is shown before."""
+    """What will be submitted, once the files are there; every problem of riseml.yml is shown before.
+
+    Raises:
+        UsageError: it asks for a framework that cannot run, or passes on a variable that is not set.
+    """
+    from riseml.frameworks.registry import choose_framework
+
     spec = _read_spec(tools, source, parameters, settings)
     tools.render.notes(spec.notes)
+    choose_framework(spec.train)
     return {
         "project": spec.project,
         "file": source.name,
@@ -120,30 +128,41 @@ def _pass_through(spec: Spec, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _begin(tools: Tools, source: Source, submission: wire.Submission, *, json: bool) -> Client:
-    """Send the project's files, if the server does not have them, and name them in the submission."""
-    from riseml import project
+    """Send the project's files, if the server does not have them, and name them in the submission.
 
-    render = tools.render
+    What will be refused anyway is refused before a file is read.
+    """
     listing = _list_files(tools, source)  # what cannot be sent is told before a server is asked for anything
     client = tools.connect_to_run()
     try:
-        render.notes(filter(None, [client.server()["note"]]))
-        if not json:
-            size, count = project.format_size(listing.size), plural(listing.count, "file")
-            render.begin(f"Syncing project ({size}, {count})...")
+        tools.render.notes(filter(None, [client.server()["note"]]))
+        client.check(submission)
+        submission["snapshot"] = _sync(tools.render, client, listing, quiet=json)
+    except BaseException:
+        client.close()
+        raise
+    return client
+
+
+def _sync(render: Render, client: Client, listing: Listing, *, quiet: bool) -> str:
+    """Send the files unless they are there; the digest that names them."""
+    from riseml import project
+
+    if not quiet:
+        size, count = project.format_size(listing.size), plural(listing.count, "file")
+        render.begin(f"Syncing project ({size}, {count})...")
+    try:
         snapshot = project.take_snapshot(listing)
         there = client.has_snapshot(snapshot.digest)
         if not there:
             client.put_snapshot(snapshot.digest, project.pack(snapshot))
-        if not json:
-            render.print("done (no changes)" if there else "done")
     except BaseException:
-        if not json:
-            render.print("")
-        client.close()
+        if not quiet:
+            render.print("")  # ends the line
         raise
-    submission["snapshot"] = snapshot.digest
-    return client
+    if not quiet:
+        render.print("done (no changes)" if there else "done")
+    return snapshot.digest
 
 
 def _list_files(tools: Tools, source: Source) -> Listing:

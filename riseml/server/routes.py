@@ -28,7 +28,7 @@ from riseml.server.loop import Loop, Parts
 from riseml.server.monitor import Monitor
 from riseml.server.plans import show_plan, show_tf_configs
 from riseml.server.pool_routes import add_pool_routes, show_hosts
-from riseml.server.submit import check_room, check_text, plan_submission, to_store
+from riseml.server.submit import Planned, check_room, check_text, plan_submission, to_store
 from riseml.server.views import show_all, show_experiment, show_set, show_time
 from riseml.settings import MOST_TAIL
 from riseml.store.experiments import Detail
@@ -129,17 +129,28 @@ def _add_submit_routes(router: APIRouter, services: Services) -> None:
 
     @router.post("/experiments", status_code=201, responses=_KNOWN)
     def submit(submission: Submission, response: Response) -> wire.Experiment:
-        planned = plan_submission(submission, stores)
-        if not services.parts.pool.capacities():
-            services.loop.look(_LOOK)
-        services.loop.follow_pool(_LOOK)
-        check_room(planned, services.parts)
+        planned = _plan(submission, services)
         reach(Point.REQUEST_READ)
         details, fresh = stores.experiments.add(to_store(submission, planned, services.owner), now())
         reach(Point.REQUEST_STORED)
         services.parts.wake.set()
         response.status_code = 201 if fresh else 200
         return _show(details, None, services)
+
+    @router.post("/experiments/check", status_code=204, response_class=Response)
+    def check(submission: Submission) -> Response:
+        to_store(submission, _plan(submission, services), services.owner)
+        return Response(status_code=204)
+
+
+def _plan(submission: wire.Submission, services: Services) -> Planned:
+    """What will run; it is refused when the hosts could never hold it."""
+    planned = plan_submission(submission, services.stores)
+    if not services.parts.pool.capacities():
+        services.loop.look(_LOOK)
+    services.loop.follow_pool(_LOOK)
+    check_room(planned, services.parts)
+    return planned
 
 
 def _add_experiment_routes(router: APIRouter, services: Services) -> None:

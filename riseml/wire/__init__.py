@@ -9,6 +9,7 @@ canonical.
     HEAD   /v1/snapshots/{digest}              -> 200 | 404
     PUT    /v1/snapshots/{digest}   tar body   -> 201
     POST   /v1/experiments          Submission -> Experiment (201; 200 when `key` was used before)
+    POST   /v1/experiments/check    Submission -> 204             (or what the line above would be refused with)
     POST   /v1/plans                Submission -> Plan            (nothing is stored)
     GET    /v1/experiments?all=&project=&limit= -> Experiments    (running ones; all: ended ones too; newest last)
     GET    /v1/experiments/{id}                -> Experiment

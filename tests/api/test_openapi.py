@@ -48,6 +48,7 @@ ROUTES = [
     "PUT /v1/snapshots/{digest}",
     "POST /v1/plans",
     "POST /v1/experiments",
+    "POST /v1/experiments/check",
     "GET /v1/leftovers",
     "POST /v1/leftovers/remove",
     "GET /v1/experiments",

@@ -151,6 +151,8 @@ class Door:
             case "PUT", ["snapshots", digest]:
                 self.snapshots[digest] = body
                 return Response(status_code=201)
+            case "POST", ["experiments", "check"]:
+                return Response(status_code=204)
             case "POST", ["experiments"]:
                 self.bodies.append(json.loads(body))
                 return JSONResponse(self.experiments.setdefault("4", make_experiment()), 201)

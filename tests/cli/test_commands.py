@@ -313,6 +313,29 @@ PLAN: wire.Plan = {
 }
 
 
+def test_what_is_refused_anyway_is_refused_before_a_file_is_read(
+    riseml: Riseml, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("riseml.project.take_snapshot", None)
+    door.refuse("POST /experiments/check", "Refused", "this can never run", exit_code=4, status=403)
+    result = riseml("train")
+    assert (result.code, result.out) == (4, "")
+    assert result.err == "error: this can never run\nhint: do this\n"
+    assert (door.snapshots, door.bodies) == ({}, [])
+
+
+@pytest.mark.parametrize("train", ["framework: pytorch", "framework: tensorflow, tensorflow: {horovod: {workers: 2}}"])
+def test_a_framework_that_cannot_run_is_refused_before_a_server_is_asked(
+    riseml: Riseml, door: Door, folder: Path, train: str
+) -> None:
+    (folder / "riseml.yml").write_text(f"project: p\ntrain: {{{train}, image: x, run: y}}\n")
+    for words in (["train"], ["train", "--dry-run"]):
+        result = riseml(*words)
+        assert (result.code, result.out) == (2, "")
+        assert "cannot run the framework" in result.err
+    assert door.asked == []
+
+
 def test_a_dry_run_starts_nothing(riseml: Riseml, door: Door) -> None:
     door.answers["POST /plans"] = (200, PLAN)
     result = riseml("train", "--dry-run")
