@@ -10,7 +10,7 @@ import typer
 from riseml.cli.files import JsonOption
 from riseml.cli.text import Column, plural
 from riseml.cli.tools import Exit, Tools
-from riseml.cli.views import show_uses, warn_of_hosts
+from riseml.cli.views import show_host_state, show_uses, warn_of_hosts
 from riseml.errors import UsageError
 
 if TYPE_CHECKING:
@@ -157,4 +157,4 @@ def _heads(found: wire.Pool) -> Iterator[str]:
 
 
 def _row(host: wire.Host) -> list[str]:
-    return [host["name"], host["state"], *show_uses(host), host["swarm"] or "-", " ".join(host["jobs"]) or "-"]
+    return [host["name"], show_host_state(host), *show_uses(host), host["swarm"] or "-", " ".join(host["jobs"]) or "-"]

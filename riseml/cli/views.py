@@ -199,10 +199,15 @@ def print_system(render: Render, system: wire.System, *, long: bool = False) -> 
         render.print(*server_lines(system["server"]), "")
     rows = []
     for host in system["hosts"]:
-        row = [host["name"], host["state"], *show_uses(host)]
+        row = [host["name"], show_host_state(host), *show_uses(host)]
         rows.append([*row, host["engine"] or "-"] if long else row)
     render.table(_HOSTS_LONG if long else _HOSTS, rows)
     warn_of_hosts(render, system["hosts"])
+
+
+def show_host_state(host: wire.Host) -> str:
+    """The state of a host; that it is drained is told of a silent one, too."""
+    return "silent, drained" if host["state"] == "silent" and host["drained"] else host["state"]
 
 
 def show_uses(host: wire.Host) -> list[str]:

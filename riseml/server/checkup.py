@@ -51,7 +51,7 @@ class _Checkup:
 
     def look(self) -> Iterator[Finding]:
         """Everything: each host alone, then what they share."""
-        specs = () if self.hosts.spec is None else self.hosts.spec.hosts
+        specs = () if self.hosts.spec is None else sorted(self.hosts.spec.hosts, key=lambda spec: spec.name)
         with ThreadPoolExecutor(max(1, len(specs)), thread_name_prefix="check") as workers:
             each = list(workers.map(lambda spec: tuple(self._check_host(spec)), specs))
         for findings in each:

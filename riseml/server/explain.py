@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from riseml import wire
 from riseml.control.explain import explain
-from riseml.control.explanation import Explanation, HostFit, JobPlace, Shortage
+from riseml.control.explanation import Block, Explanation, HostFit, JobPlace, Obstacle, Phase, Shortage
 from riseml.control.observation import Observation
+from riseml.errors import RisemlError
+from riseml.executors.pool import Pool
 from riseml.model import Experiment, World
-from riseml.names import experiment_name
+from riseml.names import HostName, experiment_name
 
 Names = Mapping[int, str]
 """Canonical IDs by the ids of records."""
 
 
-def show_explanation(world: World, seen: Observation, experiment: Experiment) -> wire.Explanation:
-    """What `control.explain` says, with the IDs that people know."""
+def show_explanation(world: World, seen: Observation, experiment: Experiment, pool: Pool) -> wire.Explanation:
+    """What `control.explain` says, with the IDs that people know, and with the hosts that have never answered."""
     found = explain(world, seen, experiment)
+    unheard = sorted(pool.executors.keys() - seen.hosts.keys()) if found.phase is Phase.WAITS else []
+    if unheard:
+        found = _doubt(found, unheard)
+    troubles = pool.troubles()
+    hosts = [_add_trouble(host, seen, troubles) for host in found.hosts]
+    hosts += [_unheard(name, troubles) for name in unheard]
     names = {one.id: experiment_name(one.number, one.sub) for one in (*world.experiments, experiment)}
     return {
         "id": names[found.experiment],
@@ -29,11 +38,36 @@ def show_explanation(world: World, seen: Observation, experiment: Experiment) ->
         "blockers": [
             {"block": one.block.value, "text": one.text, "by": _name(one.by, names)} for one in found.blockers
         ],
-        "hosts": [_show_host(host, names) for host in found.hosts],
+        "hosts": [_show_host(host, names) for host in sorted(hosts, key=lambda one: one.host)],
         "jobs": [_show_job(job) for job in found.jobs],
         "network": None if found.network is None else found.network.value,
         "fabric": found.fabric,
     }
+
+
+def _doubt(found: Explanation, unheard: list[HostName]) -> Explanation:
+    """What cannot be known while hosts have never answered: one of them may hold what the others never could."""
+    summary, blockers = found.summary, []
+    for one in found.blockers:
+        if one.block is Block.NEVER:
+            text = f"it waits for {', '.join(unheard)}: no other host could ever hold it"
+            summary, one = summary.replace(one.text, text), replace(one, block=Block.NO_HOST, text=text)
+        blockers.append(one)
+    return replace(found, summary=summary, blockers=tuple(blockers))
+
+
+def _unheard(name: HostName, troubles: Mapping[HostName, RisemlError]) -> HostFit:
+    why = f": {troubles[name].message}" if name in troubles else ""
+    return HostFit(name, Obstacle.SILENT, None, f"has never answered{why}", ())
+
+
+def _add_trouble(host: HostFit, seen: Observation, troubles: Mapping[HostName, RisemlError]) -> HostFit:
+    """Why a host that answered once is silent, and that it is drained besides."""
+    if host.obstacle not in (Obstacle.SILENT, Obstacle.LOST):
+        return host
+    drained = "" if seen.hosts[host.host].taking else ", and is drained"
+    why = f": {troubles[host.host].message}" if host.host in troubles else ""
+    return replace(host, text=f"{host.text}{drained}{why}")
 
 
 def _name(ids: Iterable[int], names: Names) -> list[str]:

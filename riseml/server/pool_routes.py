@@ -47,7 +47,7 @@ def add_pool_routes(router: APIRouter, parts: Parts, loop: Loop) -> None:
         _demand_file(parts)
         found = parts.hosts.join()
         loop.look(_LOOK)
-        return {"members": [{"host": name, "membership": how.value} for name, how in found.items()]}
+        return {"members": [{"host": name, "membership": how.value} for name, how in sorted(found.items())]}
 
     @router.post("/pool/hosts/{name}/drain")
     def drain(name: Name) -> wire.Host:
@@ -76,7 +76,7 @@ def add_pool_routes(router: APIRouter, parts: Parts, loop: Loop) -> None:
 
 
 def show_hosts(parts: Parts) -> list[wire.Host]:
-    """Every host, whether it has ever answered or not."""
+    """Every host, whether it has ever answered or not, by name: the order of every list of hosts."""
     experiments = parts.experiments.load_world().experiments
     seen = parts.pool.last_seen()
     room = free_room(experiments, seen)
@@ -90,6 +90,7 @@ def show_hosts(parts: Parts) -> list[wire.Host]:
             {
                 "name": name,
                 "state": _state(host, drained=name in drained, busy=bool(jobs)),
+                "drained": name in drained,
                 "message": _trouble(parts, name),
                 "url": parts.hosts.engines[name].url if name in parts.hosts.engines else "",
                 "address": "" if host is None else host.address,

@@ -198,7 +198,8 @@ def _add_experiment_routes(router: APIRouter, services: Services) -> None:
         if services.loop.seen is None:
             services.loop.look(_LOOK)
         seen = services.loop.seen or Observation(now(), {})
-        return show_explanation(services.stores.experiments.load_world(), seen, experiment)
+        world = services.stores.experiments.load_world()
+        return show_explanation(world, seen, experiment, services.parts.pool)
 
     @router.get("/experiments/{name}/logs", response_class=StreamingResponse, responses=_NDJSON)
     def read_logs(

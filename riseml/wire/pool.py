@@ -30,7 +30,9 @@ class JobFit(TypedDict):
 
 
 class HostFit(TypedDict):
-    """A host for an experiment that waits. `obstacle` is why it is out of the question; null: the jobs say why not."""
+    """A host for an experiment that waits. `obstacle` is why it is out of the question; null: the jobs say why not.
+    `jobs` is empty for a host that has never answered.
+    """
 
     host: str
     obstacle: Literal["silent", "lost", "drained", "stale"] | None
@@ -87,13 +89,15 @@ class Host(TypedDict):
     """One host of the pool.
 
     `state`: `silent` is a host that does not answer, `draining` one that gets nothing new and still runs something,
-    `drained` one that runs nothing any more. `message` says why it is silent. `address` is where the other hosts reach
+    `drained` one that runs nothing any more. `drained` also tells that of one that is silent: somebody has taken it out
+    of use. `message` says why it is silent. `address` is where the other hosts reach
     it, `url` how the server does. `swarm` is its part in the swarm, empty without one. `jobs` are the IDs of what holds
     a place there.
     """
 
     name: str
     state: Literal["up", "silent", "draining", "drained"]
+    drained: bool
     message: str
     url: str
     address: str

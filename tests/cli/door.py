@@ -194,6 +194,8 @@ HOSTS = [
     {
         "name": "local",
         "state": "up",
+        "drained": False,
+        "message": "",
         "engine": "Docker 20.10.24",
         "cpus": 2.0,
         "mem_mib": 16384,

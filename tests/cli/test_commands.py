@@ -11,7 +11,7 @@ import pytest
 
 from riseml import __version__, wire
 from tests.cli.conftest import Riseml
-from tests.cli.door import LOST, Door, finish
+from tests.cli.door import HOSTS, LOST, Door, finish
 
 VERBS = [
     "init",
@@ -389,3 +389,11 @@ def test_no_traceback_reaches_a_person(riseml: Riseml, monkeypatch: pytest.Monke
     assert "--debug" in result.err
     with pytest.raises(ZeroDivisionError):
         riseml("validate", "--debug")
+
+
+def test_a_silent_host_that_is_drained_is_called_both(riseml: Riseml, door: Door) -> None:
+    silent = HOSTS[0] | {"state": "silent", "drained": True, "message": "no way there", "mem_mib": 0}
+    door.answers["GET /system"] = (200, {"server": door.server, "hosts": [silent]})
+    result = riseml("system", "info")
+    assert "silent, drained" in result.out
+    assert result.err == "warning: local: no way there\n"
