@@ -47,6 +47,7 @@ def init(
         typer.Option("--framework", metavar="NAME", help="Start from this framework, for instance tensorflow."),
     ] = None,
     file: FileOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Write a commented riseml.yml for this folder. Never overwrites one."""
     from riseml.spec.templates import starter
@@ -65,7 +66,10 @@ def init(
         ) from None
     except OSError as error:
         raise Refused(f"cannot write {shown}: {error.strerror}", "check the folder and its permissions") from None
-    tools.render.print(f"Wrote {shown} for project {project}. Edit it, then start with `riseml train`.")
+    if json:
+        tools.render.json({"file": shown, "project": project})
+    else:
+        tools.render.print(f"Wrote {shown} for project {project}. Edit it, then start with `riseml train`.")
 
 
 def validate(context: typer.Context, *, file: FileOption = None, json: JsonOption = False) -> None:

@@ -127,22 +127,28 @@ def _ask_owner(tools: Tools, host: str, fingerprints: list[str]) -> None:
 
 
 @pool.command("drain")
-def drain(context: typer.Context, host: HostArgument) -> None:
+def drain(context: typer.Context, host: HostArgument, *, json: JsonOption = False) -> None:
     """Give a host nothing new; what runs there runs on."""
     tools: Tools = context.obj
     with tools.connect() as client:
         found = client.drain_host(host)
+    if json:
+        tools.render.json(found)
+        return
     count = len(found["jobs"])
     left = f"{plural(count, 'job')} still {'runs' if count == 1 else 'run'} there." if count else "Nothing runs there."
     tools.render.print(f"{host} gets no new jobs. {left}", f"`riseml pool resume {host}` takes this back.")
 
 
 @pool.command("resume")
-def resume(context: typer.Context, host: HostArgument) -> None:
+def resume(context: typer.Context, host: HostArgument, *, json: JsonOption = False) -> None:
     """Let a drained host take new jobs again."""
     tools: Tools = context.obj
     with tools.connect() as client:
-        client.resume_host(host)
+        found = client.resume_host(host)
+    if json:
+        tools.render.json(found)
+        return
     tools.render.print(f"{host} takes new jobs again.")
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.client import Client
 
-_PROJECT = "riseml-system-test"
+TESTS = "riseml-system-test"
+"""The project of the tests' experiments; `status -a` leaves those that have ended out."""
+
 _IMAGE = "busybox:1.36"
 _RUN = ("echo hello from $RISEML_JOB", 'echo hello > "$OUTPUT_DIR/hello"', 'test "$(cat "$OUTPUT_DIR/hello")" = hello')
 _COLUMNS = (Column("HOST"), Column("OUTCOME"), Column("ID"), Column("FOUND", folds=True))
@@ -35,7 +37,8 @@ def system_test(
 ) -> None:
     """Run a small job on each host.
 
-    It starts, prints a line, and writes to its OUTPUT_DIR, through everything that a real one goes through.
+    It starts, prints a line, and writes to its OUTPUT_DIR, through everything that a real one goes through. It is an
+    experiment with an ID; once it has ended, `riseml status -a` does not list it.
     """
     tools: Tools = context.obj
     with tools.connect_to_run() as client:
@@ -65,9 +68,9 @@ def _begin(client: Client, name: str, host: wire.Host | None, image: str) -> str
         return RisemlError(f"it is {host['state']} and gets nothing new; `riseml pool resume {name}` changes that")
     resources = {"cpus": 0.1, "mem": "64MiB", "labels": {HOST_LABEL: name}}
     train = {"image": image, "resources": resources, "max_duration": "10m", "run": list(_RUN)}
-    config = codec.dumps({"project": _PROJECT, "train": train})
+    config = codec.dumps({"project": TESTS, "train": train})
     try:
-        submission: wire.Submission = {"project": _PROJECT, "file": "riseml.yml", "config": config}
+        submission: wire.Submission = {"project": TESTS, "file": "riseml.yml", "config": config}
         return client.submit({**submission, "key": uuid.uuid4().hex})["id"]
     except RisemlError as error:
         return RisemlError(error.message.splitlines()[-1])  # of a SpecError, the problem itself

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from riseml.cli.files import JsonOption
+from riseml.cli.selftest import TESTS
 from riseml.cli.tools import Exit, Tools, choose, last_experiment, read_since
 from riseml.errors import RisemlError
 from riseml.settings import MOST_TAIL
@@ -49,7 +50,9 @@ def status(  # noqa: PLR0913  # the command has so many options
         str | None, typer.Argument(metavar="ID", show_default=False, help="Show this experiment, set or job.")
     ] = None,
     *,
-    ended: Annotated[bool, typer.Option("-a", "--all", help="List ended experiments too.")] = False,
+    ended: Annotated[
+        bool, typer.Option("-a", "--all", help="List ended experiments too, but not those of `system test`.")
+    ] = False,
     long: Annotated[bool, typer.Option("-l", "--long", help="Show more of each.")] = False,
     json: JsonOption = False,
     watch: Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 2 s.")] = False,
@@ -131,10 +134,12 @@ def kill(
     ] = None,
     *,
     force: Annotated[bool, typer.Option("-f", "--force", help="Do not ask.")] = False,
+    json: JsonOption = False,
 ) -> None:
     """End experiments and everything that belongs to them."""
     tools: Tools = context.obj
     failed: RisemlError | None = None
+    kills: list[wire.Kill] = []
     with tools.connect() as client:
         if not identities:
             last = last_experiment(tools, client)
@@ -143,10 +148,15 @@ def kill(
             identities = [last["id"]]
         for identity in identities:
             try:
-                tools.render.print(_kill(client, choose(tools, client, identity)))
+                kills.append(_kill(client, choose(tools, client, identity)))
             except RisemlError as error:
                 tools.render.error(error)
                 failed = failed or error
+            else:
+                if not json:
+                    tools.render.print(_describe_kill(kills[-1]))
+    if json:
+        tools.render.json({"kills": kills})
     if failed is not None:
         raise Exit(failed.exit_code)
 
@@ -171,7 +181,7 @@ def _show(tools: Tools, client: Client, look: Callable[[], Look], way: Way) -> N
 def _look_at_all(tools: Tools, client: Client, *, ended: bool, long: bool) -> Look:
     from riseml.cli.views import list_lines
 
-    found = client.experiments(ended=ended)
+    found = [one for one in client.experiments(ended=ended) if one["project"] != TESTS or one["state"] not in _ENDED]
     if found:
         shown = list_lines(tools.render, found, tools.now(), long=long)
     else:
@@ -200,8 +210,15 @@ def _ask(last: wire.Experiment) -> None:
         raise Exit(0)
 
 
-def _kill(client: Client, identity: str) -> str:
+def _kill(client: Client, identity: str) -> wire.Kill:
     before = client.experiment(identity)
     if before["state"] in _ENDED:
-        return f"experiment {before['id']} has already ended: {before['state']}"
-    return f"killed experiment {client.kill(identity)['id']}"
+        return {"id": before["id"], "killed": False, "state": before["state"]}
+    after = client.kill(identity)
+    return {"id": after["id"], "killed": True, "state": after["state"]}
+
+
+def _describe_kill(one: wire.Kill) -> str:
+    if one["killed"]:
+        return f"killed experiment {one['id']}"
+    return f"experiment {one['id']} has already ended: {one['state']}"

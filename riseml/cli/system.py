@@ -9,7 +9,7 @@ import typer
 
 from riseml.cli.files import JsonOption
 from riseml.cli.text import plural
-from riseml.cli.tools import Exit, Tools
+from riseml.cli.tools import Tools
 from riseml.errors import EngineError, Unreachable, UsageError
 
 server = typer.Typer(help="Start, stop or look at your own server.")
@@ -37,7 +37,7 @@ def server_status(context: typer.Context, *, json: JsonOption = False) -> None:
 
 
 @server.command("start")
-def start_server(context: typer.Context) -> None:
+def start_server(context: typer.Context, *, json: JsonOption = False) -> None:
     """Start your server now.
 
     Any other command does it when it is needed.
@@ -46,11 +46,15 @@ def start_server(context: typer.Context) -> None:
 
     tools: Tools = context.obj
     with tools.connect() as client:
-        tools.render.print(*server_lines(client.server()))
+        found = client.server()
+    if json:
+        tools.render.json(found)
+    else:
+        tools.render.print(*server_lines(found))
 
 
 @server.command("stop")
-def stop_server(context: typer.Context) -> None:
+def stop_server(context: typer.Context, *, json: JsonOption = False) -> None:
     """Stop your server. Training goes on; the next command starts the server again."""
     from riseml.cli.local import stop
     from riseml.client import Client, read_address
@@ -61,12 +65,15 @@ def stop_server(context: typer.Context) -> None:
         if client.address.socket is None:
             raise UsageError(f"{client.address} is not your own server", "unset RISEML_SERVER to stop the one that is")
         stopped = stop(client, settings)
-    if stopped is None:
+    active = 0 if stopped is None else stopped["active"]
+    if json:
+        pid = None if stopped is None else stopped["pid"]
+        tools.render.json({"stopped": stopped is not None, "pid": pid, "active": active})
+    elif stopped is None:
         tools.render.print(f"No riseml server runs for {settings.home}.")
-        raise Exit(0)
-    active = stopped["active"]
-    goes_on = f" {plural(active, 'experiment')} {'goes' if active == 1 else 'go'} on without it." if active else ""
-    tools.render.print(f"Stopped the riseml server (process {stopped['pid']}).{goes_on}")
+    else:
+        goes_on = f" {plural(active, 'experiment')} {'goes' if active == 1 else 'go'} on without it." if active else ""
+        tools.render.print(f"Stopped the riseml server (process {stopped['pid']}).{goes_on}")
 
 
 @system.command("info")

@@ -38,6 +38,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from annotated_types import MaxLen  # bounds that pydantic checks and OpenAPI shows
 from typing_extensions import TypedDict  # the one that pydantic can read before Python 3.12
 
+from riseml.wire.done import Kill, Kills, NewFile, ServerStop
 from riseml.wire.leftovers import (
     Leftover,
     Leftovers,
@@ -74,14 +75,18 @@ __all__ = [
     "HostKeys",
     "JobFit",
     "JobPlace",
+    "Kill",
+    "Kills",
     "Leftover",
     "Leftovers",
+    "NewFile",
     "Pool",
     "PoolFinding",
     "PoolFindings",
     "PoolMember",
     "PoolMembers",
     "QueuePlace",
+    "ServerStop",
     "Shortage",
     "StateName",
 ]  # from the modules beside this one

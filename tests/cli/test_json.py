@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from types import NoneType, UnionType
@@ -12,6 +13,7 @@ from typing_extensions import is_typeddict
 
 from riseml import wire
 from tests.cli.conftest import Riseml
+from tests.cli.door import HOSTS, Door, make_experiment
 
 PAGE = (Path(__file__).parents[2] / "docs" / "json.md").read_text()
 NOT_PRINTED = {"Submission", "Failure", "FailureBody", "LinesEntry"}
@@ -56,12 +58,42 @@ def test_states_are_named_on_the_page() -> None:
     assert all(f"`{state}`" in PAGE for state in get_args(wire.StateName))
 
 
-def test_every_command_with_the_option_is_on_the_page(riseml: Riseml, capsys: pytest.CaptureFixture[str]) -> None:
-    riseml("-h")
-    verbs = re.findall(r"^  (\w+)  ", capsys.readouterr().out, re.MULTILINE)
-    for verb in [*verbs, "system info", "system clean", "server status"]:
+def test_every_command_has_the_option_and_is_on_the_page(riseml: Riseml, capsys: pytest.CaptureFixture[str]) -> None:
+    def read_help(verb: str) -> str:
         riseml(*verb.split(), "-h")
-        has_option = "--json" in capsys.readouterr().out
-        assert (re.search(rf"^\| `riseml {verb} .*--json` \|", PAGE, re.MULTILINE) is not None) == has_option or (
-            verb in ("system", "server")
-        )
+        return capsys.readouterr().out
+
+    found: list[str] = []
+    left = [""]
+    while left:
+        verb = left.pop()
+        text = read_help(verb)
+        below = re.findall(r"^  (\w+)  ", text.partition("Commands:")[2], re.MULTILINE)
+        left += [f"{verb} {name}".strip() for name in below]
+        if verb and (not below or "--json" in text):
+            found.append(verb)
+            assert "--json" in text, verb
+            assert re.search(rf"^\| `riseml {verb} .*--json` \|", PAGE, re.MULTILINE), verb
+    assert {"kill", "pool", "pool drain", "server stop", "init"} <= set(found)
+
+
+def test_commands_that_change_something_say_what(riseml: Riseml, door: Door, tmp_path: Path) -> None:
+    door.experiments |= {"4": make_experiment(), "5": make_experiment("5", state="FINISHED")}
+    killed = riseml("kill", "4", "9", "5", "--json")
+    assert json.loads(killed.out) == {
+        "kills": [
+            {"id": "4", "killed": True, "state": "RUNNING"},
+            {"id": "5", "killed": False, "state": "FINISHED"},
+        ]
+    }
+    assert killed.code == 3
+    assert "there is no experiment 9" in killed.err
+    host = HOSTS[0] | {"jobs": []}
+    for verb in ("drain", "resume"):
+        door.answers[f"POST /pool/hosts/local/{verb}"] = (200, host)
+        assert json.loads(riseml("pool", verb, "local", "--json").out) == host
+    assert json.loads(riseml("server", "start", "--json").out)["pid"] == 7
+    home = {"RISEML_HOME": str(tmp_path / "none")}
+    stopped = {"stopped": False, "pid": None, "active": 0}
+    assert json.loads(riseml("server", "stop", "--json", environ=home).out) == stopped
+    assert json.loads(riseml("init", "-f", "new.yml", "--json").out) == {"file": "new.yml", "project": "project"}

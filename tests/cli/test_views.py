@@ -24,6 +24,18 @@ def test_status_lists(riseml: Riseml, door: Door) -> None:
     assert door.asked[-1] == "GET /experiments?all=true"
 
 
+def test_ended_system_tests_are_not_listed(riseml: Riseml, door: Door) -> None:
+    tests = {"project": "riseml-system-test"}
+    door.experiments = {
+        "4": make_experiment("4", state="FINISHED", **tests),
+        "5": make_experiment("5", **tests),
+        "6": make_experiment("6", state="FAILED"),
+    }
+    assert [row.split()[0] for row in riseml("status", "-a").out.splitlines()] == ["ID", "5", "6"]
+    assert [one["id"] for one in json.loads(riseml("status", "-a", "--json").out)["experiments"]] == ["5", "6"]
+    assert "State: FINISHED" in riseml("status", "4").out
+
+
 def test_status_of_one(riseml: Riseml, door: Door) -> None:
     failed = make_job("4.worker.1", state="FAILED", reason="OUT_OF_MEMORY", exit_code=137, signal="SIGKILL")
     failed["message"] = "exit code 137 (SIGKILL), out of memory"
