@@ -124,7 +124,7 @@ def test_a_tail_of_what_has_not_begun_says_why_there_is_none(
     riseml: Riseml, door: Door, words: str, *, told: bool
 ) -> None:
     finish(door)
-    door.experiments["4"] |= {"state": "PENDING"}  # type: ignore[typeddict-item]  # the rest of it stays
+    door.experiments["4"] |= {"state": "PENDING"}
     assert ("4 is PENDING" in riseml(*words.split()).err) == told
 
 
