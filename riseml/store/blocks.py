@@ -1,7 +1,9 @@
 """The records of a log as blocks: lines of one job that stand together are one piece of bytes, however many they are.
 
 A record is one line, `<kind> <job> <attempt> <timestamp> <data>\\n`, where `kind` is 1, 2 or 3 for stdout, stderr and
-the engine, or a, b, c when the frame's own line goes on in the next frame.
+the engine, or a, b, c when the frame's own line goes on in the next frame. Of a line that is too long the beginning is
+kept: it ends, with a mark, in a record A, B or C. Each further frame of it leaves a record without data, which keeps
+its place in the engine's log: x, y, z, or X, Y, Z for the one that ends the line.
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ from riseml.model import Frame, JobKey
 from riseml.names import JobName
 
 WHOLE, PART = b"0123", b"0abc"
+CUT, REST, LAST = b"-ABC", b"-xyz", b"-XYZ"
 LONGEST_LINE = 1 << 20  # bytes; what is longer is cut, with a mark
+_LONGEST_WAIT = 2 * LONGEST_LINE  # bytes of a log behind the beginning of a line that goes on
 NOBODY = "-"  # stands for the timestamp of a record that has none
-_CUT = b" [riseml: line cut at 1 MiB]"
+_MARK = b" [riseml: line cut at 1 MiB]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +96,46 @@ class Block:
         return first, replace(self, data=self.data[size:], start=middle)
 
 
-def records(key: JobKey, frames: list[Frame]) -> bytes:
-    """Frames as records. A carriage return stays; the engine splits at newlines, so that none is left inside."""
+def records(key: JobKey, frames: list[Frame], begun: dict[int, int]) -> bytes:
+    """Frames as records. A carriage return stays; the engine splits at newlines, so that none is left inside.
+
+    `begun` holds the bytes of the lines that go on, by their streams, and is brought up to date.
+    """
     owner = f" {key.job} {key.attempt} ".encode()
     whole = [WHOLE[stream : stream + 1] + owner for stream in range(len(WHOLE))]
     pieces: list[bytes] = []
     for frame in frames:
         data = frame.data
-        if data.find(b"\n") == len(data) - 1 and data:  # nearly always
+        if data.find(b"\n") == len(data) - 1 and data and frame.stream not in begun:  # nearly always
             pieces += (whole[frame.stream], (frame.at or NOBODY).encode(), b" ", data)
             continue
-        ended = data.endswith(b"\n")
-        kind = (WHOLE if ended else PART)[frame.stream : frame.stream + 1]
-        text = (data[:-1] if ended else data).replace(b"\n", b" ")
-        pieces += (kind, owner, (frame.at or NOBODY).encode(), b" ", text, b"\n")
+        kinds, text = _continue_line(frame, begun)
+        pieces += (kinds[frame.stream : frame.stream + 1], owner, (frame.at or NOBODY).encode(), b" ", text, b"\n")
     return b"".join(pieces)
+
+
+def _continue_line(frame: Frame, begun: dict[int, int]) -> tuple[bytes, bytes]:
+    """What a frame is to a line that had begun, or goes on: the kinds of its record, and what is kept of it."""
+    ended = frame.data.endswith(b"\n")
+    text = (frame.data[:-1] if ended else frame.data).replace(b"\n", b" ")
+    before = begun.pop(frame.stream, 0)
+    if not ended:
+        begun[frame.stream] = before + len(text)
+    if before > LONGEST_LINE:
+        return (LAST if ended else REST), b""
+    if before + len(text) > LONGEST_LINE:
+        return (WHOLE if ended else CUT), text[: LONGEST_LINE - before] + _MARK
+    return (WHOLE if ended else PART), text
+
+
+def recall(kind: int, size: int, begun: dict[int, int]) -> None:
+    """What `records` noted in `begun` as it made a record with `size` bytes of data."""
+    stream = stream_of(kind)
+    before = begun.pop(stream, 0)
+    if kind in CUT or kind in REST:
+        begun[stream] = LONGEST_LINE + 1
+    elif kind not in WHOLE and kind not in LAST:
+        begun[stream] = before + size
 
 
 def parse(data: bytes, mark: Mark) -> tuple[list[Block], Mark]:
@@ -124,7 +153,10 @@ def parse(data: bytes, mark: Mark) -> tuple[list[Block], Mark]:
             found.add_run(head, data[position:stop])
         else:
             stop = data.index(b"\n", position) + 1
-            found.add_record(head, data[position + len(head) : stop - 1])
+            if kind in REST or kind in LAST:
+                found.position += stop - position
+            else:
+                found.add_record(head, data[position + len(head) : stop - 1])
         position = stop
     return found.give(mark.seen)
 
@@ -174,7 +206,7 @@ class _Found:
         part = self.parts.setdefault(owner, _Part(self.position, at))
         part.pieces.append(text)
         self.position += len(head) + len(rest) + 1
-        if kind in WHOLE:
+        if kind in WHOLE or kind in CUT:
             del self.parts[owner]
             safe = self._safe()
             seen = 1 + sum(behind > safe for behind in self._behind) if safe < self.position else 0
@@ -183,7 +215,7 @@ class _Found:
     def give(self, seen: int) -> tuple[list[Block], Mark]:
         """All that can be read on from, without the first `seen` lines."""
         safe = self._safe()
-        if self.parts and safe <= self.position - LONGEST_LINE:  # one that never ends must not hold up the others
+        if self.parts and safe <= self.position - _LONGEST_WAIT:  # one that never ends must not hold up the others
             for owner, part in self.parts.items():
                 self._add(_joined(owner, part, Mark(self.position)))
             safe = self.position
@@ -207,10 +239,10 @@ class _Found:
 def _joined(owner: tuple[bytes, int], part: _Part, end: Mark) -> Block:
     text = b"".join(part.pieces)
     if len(text) > LONGEST_LINE:
-        text = text[:LONGEST_LINE] + _CUT
+        text = text[:LONGEST_LINE] + _MARK
     return Block(JobName(owner[0].decode()), owner[1], part.at + b" " + text + b"\n", part.start, 0, end)
 
 
 def stream_of(kind: int) -> int:
     """The stream of a record's kind."""
-    return max(WHOLE.find(kind), PART.find(kind))
+    return max(kinds.find(kind) for kinds in (WHOLE, PART, CUT, REST, LAST))

@@ -14,7 +14,7 @@ from pathlib import Path
 from riseml.model import Frame, JobKey, LogCursor
 from riseml.names import JobName
 from riseml.settings import DEFAULT_LOG_LIMIT
-from riseml.store.blocks import NOBODY, WHOLE, Block, Line, Mark, parse, records, stream_of
+from riseml.store.blocks import NOBODY, Block, Line, Mark, parse, recall, records, stream_of
 from riseml.store.quota import Quota
 
 _PIECE = 1 << 18  # bytes that are read at once
@@ -47,7 +47,7 @@ class Logs:
     def finish(self, key: JobKey) -> None:
         """Nothing more will come of this job; the lines that it left unfinished end here."""
         file = self._open(key.experiment)
-        streams = sorted(file.unfinished.get((key.job, key.attempt), ()))
+        streams = sorted(file.begun.get((key.job, key.attempt), ()))
         if streams:
             file.append(key, [Frame("", stream, b"\n") for stream in streams])
         file.finished.add((key.job, key.attempt))
@@ -114,14 +114,16 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         self.cursors: dict[tuple[JobName, int], LogCursor] = {}
-        self.unfinished: dict[tuple[JobName, int], set[int]] = {}
+        self.begun: dict[tuple[JobName, int], dict[int, int]] = {}  # `blocks.records`
         self.finished: set[tuple[JobName, int]] = set()
         self._lock = threading.Lock()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._recover(path)
 
     def append(self, key: JobKey, frames: list[Frame]) -> None:
-        view = memoryview(records(key, frames))
+        owner = (key.job, key.attempt)
+        begun = dict(self.begun.get(owner, {}))  # what cannot be written comes again
+        view = memoryview(records(key, frames, begun))
         with self._lock:
             end = os.lseek(self._file, 0, os.SEEK_END)
             try:
@@ -130,7 +132,8 @@ class _File:
             except OSError:  # a full disk takes the beginning of what does not fit; the same frames come again
                 os.ftruncate(self._file, end)
                 raise
-            self._note((key.job, key.attempt), frames)
+            self.begun[owner] = begun
+            self._note(owner, frames)
 
     def close(self) -> None:
         with self._lock:
@@ -143,20 +146,15 @@ class _File:
             for record in file:
                 if record.endswith(b"\n"):
                     whole += len(record)
-                    kind, job, attempt, at, _ = record.split(b" ", 4)
+                    kind, job, attempt, at, text = record.split(b" ", 4)
+                    owner = (JobName(job.decode()), int(attempt))
+                    recall(kind[0], len(text) - 1, self.begun.setdefault(owner, {}))
                     stamp = "" if at == NOBODY.encode() else at.decode()
-                    data = b"\n" if kind in WHOLE else b""
-                    self._note((JobName(job.decode()), int(attempt)), [Frame(stamp, stream_of(kind[0]), data)])
+                    self._note(owner, [Frame(stamp, stream_of(kind[0]), b"")])
         os.ftruncate(self._file, whole)
 
     def _note(self, owner: tuple[JobName, int], frames: list[Frame]) -> None:
         """Where the job's log was read up to: its last timestamp, and how many frames carry it."""
-        open_streams = self.unfinished.setdefault(owner, set())
-        for stream, data in {frame.stream: frame.data for frame in frames}.items():  # each stream's last frame
-            if data.endswith(b"\n"):
-                open_streams.discard(stream)
-            else:
-                open_streams.add(stream)
         stamped = [frame.at for frame in reversed(frames) if frame.at]
         if not stamped:
             return

@@ -81,14 +81,59 @@ def test_unfinished_lines_of_both_streams_are_ended_with_their_job(tmp_path: Pat
     assert sorted(texts(again)) == [("worker.1", b"err goes on"), ("worker.1", b"more"), ("worker.1", b"out")]
 
 
+MARK = b" [riseml: line cut at 1 MiB]"
+
+
 def test_a_line_without_end_does_not_hold_up_the_others(tmp_path: Path) -> None:
     logs = Logs(tmp_path)
     for _ in range(100):
         logs.append(KEY, [frame(1, b"x" * 16384)])
     logs.append(OTHER, [frame(2, b"alive\n")])
+    assert texts(logs) == [("worker.1", b"x" * LONGEST_LINE + MARK), ("master", b"alive")]
+
+
+def test_a_short_line_without_end_does_not_hold_up_the_others_for_ever(tmp_path: Path) -> None:
+    logs = Logs(tmp_path)
+    logs.append(KEY, [frame(1, b"working ")])
+    for _ in range(200):
+        logs.append(OTHER, [frame(2, b"x" * 16000 + b"\n")])
     found = texts(logs)
-    assert ("master", b"alive") in found
-    assert max(len(text) for _, text in found) <= LONGEST_LINE + 100
+    assert found[0] == ("worker.1", b"working ")
+    assert len(found) == 201
+
+
+@pytest.mark.parametrize("size", [LONGEST_LINE, LONGEST_LINE + 1, 10_000_000])
+@pytest.mark.parametrize("again", [False, True], ids=["one server", "a new server at each piece"])
+def test_a_line_is_cut_once_wherever_it_is_read(tmp_path: Path, size: int, *, again: bool) -> None:
+    """The cut is in the file: readers that come at any moment see the same line, and so does a server that died."""
+    logs = Logs(tmp_path)
+    found, mark = [], Mark()
+    left = size
+    logs.append(KEY, [frame(0, b"before\n")])
+    while left:
+        part, left = min(left, 16384 * 7), left - min(left, 16384 * 7)
+        logs.append(KEY, [frame(1, b"x" * part + (b"" if left else b"\n"))])
+        logs.append(KEY, [frame(2, b"beside\n", 2)])
+        if again:
+            logs.close(4)
+            logs = Logs(tmp_path)
+        blocks, mark = logs.read(4, mark)
+        found += [line.text for block in blocks for line in block.lines()]
+    logs.append(KEY, [frame(3, b"behind\n")])
+    found += [line.text for line in read_all(logs, 4, mark)]
+    wanted = b"x" * min(size, LONGEST_LINE) + (MARK if size > LONGEST_LINE else b"")
+    assert [text for text in found if text != b"beside"] == [b"before", wanted, b"behind"]
+    assert [line.text for line in read_all(logs, 4)] == found
+    assert logs.size(4) < LONGEST_LINE + 50_000, "what is cut off is not kept"
+
+
+def test_what_ends_a_job_in_a_line_that_was_cut_adds_no_line(tmp_path: Path) -> None:
+    logs = Logs(tmp_path)
+    for _ in range(2):
+        logs.append(KEY, [frame(1, b"x" * LONGEST_LINE)])
+    logs.finish(KEY)
+    assert texts(logs) == [("worker.1", b"x" * LONGEST_LINE + MARK)]
+    assert logs.cursor(KEY) == LogCursor("2026-08-31T07:23:00.1Z", 2)
 
 
 @given(
