@@ -46,6 +46,7 @@ class Pump:
                 follower = _Follower(executor, container.key, self._logs, self._news, self._wake)
                 self._followers[container.id] = follower
                 follower.start()
+            follower.executor = executor  # another one when pool.yml has changed: the way of the last one is closed
         if not container.running:
             follower.ended.set()
         return follower.drained.is_set()
@@ -54,52 +55,74 @@ class Pump:
         """Drop the followers of containers that are no more."""
         with self._lock:
             for gone_id in [identity for identity in self._followers if identity not in present]:
-                self._followers.pop(gone_id).ended.set()
+                self._followers.pop(gone_id).drop()
 
 
 class _Follower(threading.Thread):
-    """Reads one container's log until all of it is held."""
+    """Reads one container's log until all of it is held, or until it is dropped. `executor` may change under way."""
 
     def __init__(self, executor: Executor, key: JobKey, logs: Logs, news: News, wake: Wake) -> None:
         super().__init__(name=f"log-{key.experiment}-{key.job}-{key.attempt}", daemon=True)
+        self.executor = executor
         self.ended = threading.Event()
         self.drained = threading.Event()
-        self._executor = executor
+        self._dropped = threading.Event()
         self._key = key
         self._logs = logs
         self._news = news
         self._wake = wake
 
+    def drop(self) -> None:
+        """The container is seen no more. If it comes back, with a host that had left the pool, somebody else reads on:
+        so nothing more is written from here.
+        """
+        self.ended.set()
+        self._dropped.set()
+
     def run(self) -> None:
         failures = 0
         while not self.drained.is_set():
-            final = self.ended.is_set()
-            try:
-                self._read(follow=not final)
-                failures = 0
-                if final:
-                    self._finish()
-            except EngineError as error:
-                if gone(error):
-                    self._finish()
-                log.warning("log of %s: %s", self._key, error.message)
-                failures += 1
-            except (RisemlError, OSError) as error:
-                log.warning("log of %s is read again: %s", self._key, error)
-                failures += 1
-            if not self.drained.is_set() and not final:
-                self.ended.wait(_AGAIN[min(failures, len(_AGAIN) - 1)])
+            last, final = self._dropped.is_set(), self.ended.is_set()
+            failures = 0 if self._try(final=final) else failures + 1
+            if last:
+                return
+            if failures or not final:  # once the end is known, it no longer cuts a pause short
+                (self._dropped if final else self.ended).wait(_AGAIN[min(failures, len(_AGAIN) - 1)])
 
-    def _read(self, *, follow: bool) -> None:
+    def _try(self, *, final: bool) -> bool:
+        """Read on; false when that failed. Nothing ends the thread: without it the container would never be drained."""
+        try:
+            is_gone = self._read(follow=not final)
+            if is_gone or (final and not self._dropped.is_set()):
+                self._finish()
+        except (RisemlError, OSError) as error:
+            log.warning("log of %s is read again: %s", self._key, error)
+            return False
+        except Exception:
+            log.exception("log of %s is read again", self._key)
+            return False
+        return True
+
+    def _read(self, *, follow: bool) -> bool:
+        """Store what comes; true when the container is gone, so that nothing more will come."""
         last = 0.0
-        for frames in self._executor.read_log(self._key, self._logs.cursor(self._key), follow=follow):
-            reach(Point.LOG_READ)
-            self._logs.append(self._key, frames)
-            self._news.publish_lines(self._key.experiment)
-            now = time.monotonic()
-            if follow and now < last + _OFTEN:
-                self.ended.wait(_BREATH)
-            last = now
+        try:
+            for frames in self.executor.read_log(self._key, self._logs.cursor(self._key), follow=follow):
+                if self._dropped.is_set():
+                    return False
+                reach(Point.LOG_READ)
+                self._logs.append(self._key, frames)
+                self._news.publish_lines(self._key.experiment)
+                now = time.monotonic()
+                if follow and now < last + _OFTEN:
+                    self.ended.wait(_BREATH)
+                last = now
+        except EngineError as error:
+            if not gone(error):
+                raise
+            log.warning("log of %s: %s", self._key, error.message)
+            return True
+        return False
 
     def _finish(self) -> None:
         self._logs.finish(self._key)
