@@ -27,9 +27,10 @@ def list_subnets(api: docker.APIClient, server: str, host: HostName) -> tuple[di
     for network in api.networks():
         subnets = [pool["Subnet"] for pool in (network["IPAM"].get("Config") or []) if ":" not in pool["Subnet"]]
         labels = network.get("Labels") or {}
-        if labels.get(connection.SERVER) == server:
+        experiment = labels.get(connection.EXPERIMENT, "")
+        if labels.get(connection.SERVER) == server and experiment.isdecimal():
             if labels.get(connection.HOST, host) == host:
-                mine[int(labels[connection.EXPERIMENT])] = subnets[0] if subnets else ""
+                mine[int(experiment)] = subnets[0] if subnets else ""
         else:
             foreign += subnets
     return mine, tuple(foreign)

@@ -192,8 +192,12 @@ class Loop(threading.Thread):
             try:
                 for _ in executor.changes():
                     self._parts.wake.set()
+                    if pool.executors.get(executor.name) is not executor:
+                        return
             except RisemlError as error:
                 log.info("no news from host %s: %s", executor.name, error.message)
+            except Exception:
+                log.exception("news from host %s cannot be read", executor.name)
             self._stopping.wait(_RECONNECT)
 
 
