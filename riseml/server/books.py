@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from riseml.control.actions import Action, EnsureImage, Remove, ShareImage, Signal, Start, Stop, owner_of
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import SubnetTaken
+from riseml.executors.pool import Clock
 from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, Problem
 from riseml.names import HostName
@@ -20,23 +22,39 @@ from riseml.server.wake import Wake
 
 _HANDS = 8  # actions at the same time on one host; an engine slows down with more
 _LONGEST_PAUSE = 30.0  # seconds between two attempts
+_DOUBLINGS = 10  # of the pause; enough for the longest one, however often an action fails
 
 log = logging.getLogger(__name__)
 
 Perform = Callable[[Action, Experiment | None], None]
 
 
-class Books:
-    """Hands actions out, each at most once at a time, and notes how they went."""
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """A problem with the times of the clock at which it came up, and before which the action is not tried again."""
 
-    def __init__(self, perform: Perform, wake: Wake) -> None:
+    problem: Problem
+    since: float
+    again: float
+
+
+class Books:
+    """Hands actions out, each at most once at a time, and notes how they went.
+
+    Args:
+        perform: carries an action out.
+        wake: set whenever one has ended.
+        clock: measures pauses and how long a problem has lasted; whoever sets the time of day changes neither.
+    """
+
+    def __init__(self, perform: Perform, wake: Wake, clock: Clock = time.monotonic) -> None:
         self._perform = perform
         self._wake = wake
+        self._clock = clock
         self._lock = threading.Lock()
         self._busy: set[Action] = set()
         self._asked: set[Stop] = set()
-        self._problems: dict[Action, Problem] = {}
-        self._again: dict[Action, datetime] = {}
+        self._notes: dict[Action, _Note] = {}
         self._hands: dict[HostName, ThreadPoolExecutor] = {}
 
     def busy(self) -> frozenset[Action]:
@@ -44,17 +62,22 @@ class Books:
         with self._lock:
             return frozenset(self._busy)
 
-    def problems(self) -> Mapping[Action, Problem]:
-        """The actions that went wrong the last time."""
+    def problems(self, moment: datetime) -> Mapping[Action, Problem]:
+        """The actions that went wrong the last time. `moment` is now: since when counts back from it."""
+        clock = self._clock()
         with self._lock:
-            return dict(self._problems)
+            return {
+                action: replace(note.problem, since=moment - timedelta(seconds=clock - note.since))
+                for action, note in self._notes.items()
+            }
 
     def begin(self, actions: tuple[Action, ...], experiments: Mapping[int, Experiment]) -> None:
         """Begin every action that is neither under way, nor done for good, nor waiting for its next attempt."""
-        moment = now()
+        clock = self._clock()
         for action in actions:
             with self._lock:
-                if action in self._busy or action in self._asked or moment < self._again.get(action, moment):
+                note = self._notes.get(action)
+                if action in self._busy or action in self._asked or (note is not None and clock < note.again):
                     continue
                 self._busy.add(action)
                 if isinstance(action, Stop) and action.signal is Signal.TERM:
@@ -65,9 +88,9 @@ class Books:
     def forget(self, experiments: frozenset[int]) -> None:
         """Drop the notes about experiments that are no more."""
         with self._lock:
-            for notes in (self._problems, self._again):
-                for action in [action for action in notes if owner_of(action) not in experiments]:
-                    notes.pop(action)
+            for action in [action for action in self._notes if owner_of(action) not in experiments]:
+                self._notes.pop(action)
+            self._asked = {stop for stop in self._asked if owner_of(stop) in experiments}
 
     def _hand(self, action: Action) -> ThreadPoolExecutor:
         """Builds take minutes, so that they have hands of their own."""
@@ -88,8 +111,7 @@ class Books:
         with self._lock:
             self._busy.discard(action)
             if trouble is None:
-                self._problems.pop(action, None)
-                self._again.pop(action, None)
+                self._notes.pop(action, None)
                 if isinstance(action, Remove):
                     self._asked = {stop for stop in self._asked if stop.key != action.key}
             else:
@@ -100,13 +122,13 @@ class Books:
 
     def _note(self, action: Action, trouble: RisemlError) -> None:
         log.warning("%s: %s", action, trouble.message)
-        moment = now()
+        clock = self._clock()
         permanent = isinstance(trouble, EngineError) and trouble.permanent
         message = trouble.message if trouble.hint is None else f"{trouble.message} ({trouble.hint})"
-        fresh = Problem(message, permanent, moment, 1, isinstance(trouble, SubnetTaken))
-        known = self._problems.get(action)
-        problem = fresh if known is None else replace(fresh, since=known.since, count=known.count + 1)
-        self._problems[action] = problem
-        self._again[action] = moment + timedelta(seconds=min(_LONGEST_PAUSE, 0.5 * 2**problem.count))
+        known = self._notes.get(action)
+        count = 1 if known is None else known.problem.count + 1
+        problem = Problem(message, permanent, now(), count, isinstance(trouble, SubnetTaken))
+        pause = min(_LONGEST_PAUSE, 0.5 * 2 ** min(count, _DOUBLINGS))
+        self._notes[action] = _Note(problem, clock if known is None else known.since, clock + pause)
         if isinstance(action, Stop):
             self._asked.discard(action)

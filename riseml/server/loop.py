@@ -150,7 +150,7 @@ class Loop(threading.Thread):
         parts.pump.forget(frozenset(present))
         building = {action.reference for action in busy if isinstance(action, EnsureImage)}
         hosts = {name: _with_builds(host, building) for name, host in hosts.items()}
-        return replace(parts.observe(hosts, moment), busy=busy, problems=parts.books.problems())
+        return replace(parts.observe(hosts, moment), busy=busy, problems=parts.books.problems(moment))
 
     def _with_logs(self, name: HostName, host: HostSeen) -> HostSeen:
         executor = self._parts.pool.executors[name]

@@ -1,4 +1,4 @@
-"""The pool's looks: what is wrong with one host is the trouble of that host, and silence is measured by a true clock."""
+"""The looks of a pool: what is wrong with one host is its own trouble, and silence is measured by a true clock."""
 
 from __future__ import annotations
 
