@@ -132,6 +132,7 @@ class Loop(threading.Thread):
         actions = tuple(action for action in decision.actions if owner_of(action) not in saved.refused)
         parts.books.begin(actions, known)
         parts.books.forget(frozenset(known))
+        parts.logs.keep(frozenset(known))
         if saved.refused:
             return 0.0
         if world.experiments:

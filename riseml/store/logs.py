@@ -6,6 +6,7 @@ of frames that carry it says where to read on.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Iterable, Iterator
@@ -99,6 +100,13 @@ class Logs:
             file.close()
             self._quota.close(experiment)
 
+    def keep(self, experiments: frozenset[int]) -> None:
+        """Forget all experiments but these: a host that comes back may still tell of one that was closed long ago."""
+        with self._guard:
+            others = self._files.keys() - experiments
+        for experiment in others:
+            self.close(experiment)
+
     def _open(self, experiment: int) -> _File:
         with self._guard:
             if experiment not in self._files:
@@ -117,6 +125,7 @@ class _File:
         self.begun: dict[tuple[JobName, int], dict[int, int]] = {}  # `blocks.records`
         self.finished: set[tuple[JobName, int]] = set()
         self._lock = threading.Lock()
+        self._is_closed = False
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._recover(path)
 
@@ -125,6 +134,8 @@ class _File:
         begun = dict(self.begun.get(owner, {}))  # what cannot be written comes again
         view = memoryview(records(key, frames, begun))
         with self._lock:
+            if self._is_closed:  # its number may be another file's by now; who opens the log again gets a new one
+                raise OSError(errno.EBADF, "the log was closed meanwhile")
             end = os.lseek(self._file, 0, os.SEEK_END)
             try:
                 while view:
@@ -137,6 +148,7 @@ class _File:
 
     def close(self) -> None:
         with self._lock:
+            self._is_closed = True
             os.close(self._file)
 
     def _recover(self, path: Path) -> None:

@@ -72,8 +72,7 @@ class Quota:
 
     def _load(self, experiment: int) -> dict[JobName, int]:
         if experiment not in self._counts:
-            path = self._path(experiment)
-            self._counts[experiment] = json.loads(path.read_text()) if path.exists() else {}
+            self._counts[experiment] = _read(self._path(experiment))
         return self._counts[experiment]
 
     def _save(self, experiment: int, counts: dict[JobName, int]) -> None:
@@ -83,3 +82,12 @@ class Quota:
 
     def _path(self, experiment: int) -> Path:
         return self._folder / f"{experiment}.counts"
+
+
+def _read(path: Path) -> dict[JobName, int]:
+    """The counts of a file. One that a power cut has emptied counts from the beginning; the log goes on."""
+    try:
+        found: dict[JobName, int] = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 from riseml.errors import NotFound, StoreError, TooLarge, UsageError
 from riseml.model import Owner
@@ -107,7 +108,7 @@ class Snapshots:
             await self._save(chunks, upload)
             found = await asyncio.to_thread(_rewrite, upload, tar, owner)
             with _fresh(self._folder) as listing:
-                listing.write_text(json.dumps({"files": found.files, "texts": found.texts}))
+                await asyncio.to_thread(_write_listing, listing, found)
                 os.replace(tar, target)
                 os.replace(listing, self._manifest(digest))
 
@@ -176,11 +177,22 @@ def _rewrite(path: Path, target: Path, owner: Owner) -> Manifest:
                     if member.size <= _LONGEST_TEXT and member.name.endswith(".txt"):
                         texts[member.name] = _read(source, member).decode("utf-8", "replace")
             copy.close()
-            file.flush()
-            os.fsync(file.fileno())  # what is acknowledged stays
+            _sync(file)
     except tarfile.TarError as error:
         raise UsageError(f"the upload is not a tar archive: {error}") from error
     return Manifest(files, texts)
+
+
+def _write_listing(path: Path, found: Manifest) -> None:
+    with path.open("w") as file:
+        json.dump({"files": found.files, "texts": found.texts}, file)
+        _sync(file)
+
+
+def _sync(file: IO[Any]) -> None:
+    """What is acknowledged stays: a file that a power cut has emptied would still be there under its name."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 class _Checked:

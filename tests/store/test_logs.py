@@ -215,3 +215,24 @@ def test_a_piece_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None
     assert logs.cursor(KEY).at == "2026-08-31T07:23:00.1Z"
     logs.append(KEY, [frame(2, b"b\n"), frame(3, b"c\n")])
     assert [text for _, text in texts(logs)] == [b"a", b"b", b"c"]
+
+
+def test_who_still_holds_a_log_that_was_closed_writes_into_nobody_elses_file(tmp_path: Path) -> None:
+    logs = Logs(tmp_path / "logs")
+    logs.append(KEY, [frame(1, b"one\n")])
+    held = logs._open(KEY.experiment)
+    logs.close(KEY.experiment)
+    other = tmp_path / "other"
+    with other.open("wb"), pytest.raises(OSError, match="closed meanwhile"):  # it has the number that the log had
+        held.append(KEY, [frame(2, b"two\n")])
+    assert other.read_bytes() == b""
+    logs.append(KEY, [frame(2, b"two\n")])
+    assert [line.text for line in read_all(logs, KEY.experiment)] == [b"one", b"two"]
+
+
+def test_logs_of_experiments_that_are_no_more_are_not_kept_open(tmp_path: Path) -> None:
+    logs = Logs(tmp_path)
+    for experiment in (3, 4, 5):
+        logs.append(replace(KEY, experiment=experiment), [frame(1, b"one\n")])
+    logs.keep(frozenset({4}))
+    assert set(logs._files) == {4}

@@ -76,3 +76,10 @@ def test_a_job_that_floods_ends_well(make_rig: Callable[..., Rig]) -> None:
     assert last == "1.train [riseml: train has printed more than 300,000 bytes; what follows is not kept]"
     assert lines == [f"1.train {number + 1} of a long sequence of lines" for number in range(len(lines))]
     assert (rig.home / "logs" / "1.log").stat().st_size < 1_000_000
+
+
+def test_counts_that_a_power_cut_has_emptied_stop_no_log(tmp_path: Path) -> None:
+    (tmp_path / f"{KEY.experiment}.counts").write_text("")
+    logs = Logs(tmp_path, LIMIT)
+    logs.append(KEY, [frame(1, b"one\n")])
+    assert texts(logs) == [b"one"]
