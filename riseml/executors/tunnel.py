@@ -15,7 +15,6 @@ import re
 import secrets
 import select
 import shutil
-import stat
 import subprocess
 import threading
 import time
@@ -27,6 +26,7 @@ from pathlib import Path
 
 from riseml.errors import Unreachable
 from riseml.executors.ssh import Destination, arguments, explain_end, explain_refused_socket
+from riseml.folders import make_private
 
 _READY = "riseml: the tunnel stands"
 _LONGEST_SOCKET = 100  # bytes; the kernel's limit for the path of a unix socket is 108
@@ -257,10 +257,7 @@ def _new_socket(folder: Path) -> Path:
     if len(os.fsencode(path)) > _LONGEST_SOCKET or _PLAIN_PATH.fullmatch(str(path)) is None:
         short = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
         path = Path("/tmp") / f"riseml-{os.getuid()}-{short}-tunnels" / path.name
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = path.parent.lstat()
-    if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode) or stat.S_IMODE(found.st_mode) & 0o077:
-        raise PermissionError(f"{path.parent} is not a folder of yours alone")
+    make_private(path.parent)
     for other in path.parent.glob("*.sock"):
         pid = other.stem.partition("-")[0]
         if pid.isdigit() and not _lives(int(pid)):

@@ -19,6 +19,7 @@ import uvicorn
 
 from riseml import __version__, faultpoints
 from riseml.errors import Refused, RisemlError, StoreError
+from riseml.folders import make_private
 from riseml.server.app import Application, make_application
 from riseml.server.clock import now
 from riseml.settings import Settings, read_settings
@@ -76,7 +77,7 @@ def _serve(settings: Settings) -> None:
     _raise_limits()
     stop = threading.Event()
     application = make_application(settings, stop)
-    door = _bind(settings.socket)
+    door = _bind(settings)
     log.info("riseml %s serves %s, process %d", __version__, settings.socket, os.getpid())
     code = 0
     try:
@@ -120,9 +121,15 @@ def _is_idle(application: Application, settings: Settings) -> bool:
         return False
 
 
-def _bind(path: Path) -> socket.socket:
-    """The unix socket, for this user alone from its first moment on."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+def _bind(settings: Settings) -> socket.socket:
+    """The unix socket, for this user alone from its first moment on.
+
+    Raises:
+        OSError: its folder in /tmp is somebody else's, or there can be none.
+    """
+    path = settings.socket
+    if path.parent != settings.home:
+        make_private(path.parent)
     path.unlink(missing_ok=True)
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
