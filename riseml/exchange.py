@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from riseml import errors
-from riseml.errors import RisemlError, Unreachable, UsageError
+from riseml.errors import Refused, RisemlError, Unreachable, UsageError
+from riseml.folders import is_private
 
 if TYPE_CHECKING:
     import httpx
@@ -44,13 +45,24 @@ def read_address(settings: Settings, environ: Mapping[str, str]) -> Address:
 
     Raises:
         UsageError: the variable holds no URL.
+        Refused: the folder of the own server's socket is somebody else's, and so whoever answers there.
     """
     url = environ.get(SERVER_VARIABLE, "").strip().rstrip("/")
     if not url:
-        return Address(settings.socket)
+        return Address(_own_socket(settings))
     if not url.startswith(("http://", "https://")) or url.endswith(":"):
         raise UsageError(f"{SERVER_VARIABLE} is {url!r}", "give a URL such as https://riseml.example.org:8443")
     return Address(None, url, environ.get(KEY_VARIABLE) or None)
+
+
+def _own_socket(settings: Settings) -> Path:
+    folder = settings.socket.parent
+    if folder != settings.home and folder.exists() and not is_private(folder):
+        raise Refused(
+            f"{folder}, where your server's socket would be, is not a folder of yours alone",
+            "remove it, or choose a RISEML_HOME with a shorter path",
+        )
+    return settings.socket
 
 
 class Lost(Unreachable):

@@ -1,0 +1,41 @@
+"""The server's socket: in a home whose path is too long it is below /tmp, where anybody may have been first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from riseml.errors import Refused
+from riseml.exchange import read_address
+from riseml.server.__main__ import _bind
+from riseml.settings import Settings, read_settings
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Iterator[Settings]:
+    """The settings of a home with a long path; what it has below /tmp is removed."""
+    home = tmp_path / ("h" * 100)
+    home.mkdir()
+    settings = read_settings({"RISEML_HOME": str(home)})
+    yield settings
+    settings.socket.unlink(missing_ok=True)
+    settings.socket.parent.rmdir()
+
+
+def test_a_long_home_has_its_socket_in_a_folder_of_its_user_alone(far: Settings) -> None:
+    assert read_address(far, {}).socket == far.socket
+    with _bind(far):
+        assert far.socket.parent.stat().st_mode & 0o077 == 0
+        assert far.socket.stat().st_mode & 0o077 == 0
+        assert read_address(far, {}).socket == far.socket
+
+
+def test_nobody_serves_or_asks_in_a_folder_that_others_may_enter(far: Settings) -> None:
+    far.socket.parent.mkdir()
+    far.socket.parent.chmod(0o777)
+    with pytest.raises(PermissionError, match="is not a folder of yours alone"):
+        _bind(far)
+    with pytest.raises(Refused, match="is not a folder of yours alone"):
+        read_address(far, {})
