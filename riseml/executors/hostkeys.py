@@ -5,7 +5,7 @@ whoever pins names fingerprints, and only a key that the host still shows and th
 from __future__ import annotations
 
 import base64
-import binascii
+import contextlib
 import enum
 import hashlib
 import hmac
@@ -58,11 +58,11 @@ def scan_keys(destination: Destination) -> tuple[HostKey, ...]:
 
     Raises:
         Unreachable: it shows none.
-        UsageError: it is behind another host, and cannot be asked from here.
+        UsageError: it is behind another host, and cannot be asked from here; or a file of ssh cannot be read.
     """
     place = _resolve(destination)
     command = ["ssh-keyscan", "-T", str(_PATIENCE), "-p", place["port"], place["hostname"]]
-    said = _ask(command, destination)
+    said = _ask(command, destination).stdout
     name = _entry_name(place)
     known = list(_read_pinned(destination.known_hosts, name))
     found = []
@@ -85,6 +85,7 @@ def pin_keys(destination: Destination, fingerprints: frozenset[str]) -> tuple[Ho
 
     Raises:
         Unreachable: it shows no key.
+        UsageError: known_hosts cannot be read or written.
         Conflict: it shows none with one of these fingerprints.
     """
     keys = scan_keys(destination)
@@ -106,8 +107,11 @@ def _resolve(destination: Destination) -> dict[str, str]:
     """What the user's configuration of ssh makes of the host: aliases, ports, jumps."""
     url = destination.url
     port = [] if url.port is None else ["-p", str(url.port)]
-    said = _ask(["ssh", "-G", *port, "--", url.host], destination)
-    place = dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
+    answer = _ask(["ssh", "-G", *port, "--", url.host], destination)
+    place = dict(line.split(" ", 1) for line in answer.stdout.splitlines() if " " in line)
+    if not {"hostname", "port"} <= place.keys():
+        said = (answer.stderr.strip().splitlines() or [f"exit code {answer.returncode}"])[-1]
+        raise UsageError(f"ssh cannot tell what host {destination.name} ({url}) is: {said}", f"try `ssh -G {url.host}`")
     for jump in ("proxyjump", "proxycommand"):
         if place.get(jump, "none") != "none":
             raise UsageError(
@@ -118,10 +122,16 @@ def _resolve(destination: Destination) -> dict[str, str]:
     return place
 
 
-def _ask(command: list[str], destination: Destination) -> str:
+def _ask(command: list[str], destination: Destination) -> subprocess.CompletedProcess[str]:
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=2 * _PATIENCE, check=False
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=2 * _PATIENCE,
+            check=False,
         )
     except OSError as error:
         raise Unreachable(f"{command[0]} cannot be started: {error}", "install the OpenSSH client") from error
@@ -129,7 +139,6 @@ def _ask(command: list[str], destination: Destination) -> str:
         raise Unreachable(
             f"host {destination.name} ({destination.url}) does not answer", "is it up, and does sshd listen there?"
         ) from error
-    return done.stdout
 
 
 def _entry_name(place: dict[str, str]) -> str:
@@ -161,7 +170,7 @@ def _is_hash_of(pattern: str, name: str) -> bool:
         return False
     try:
         salt, wanted = base64.b64decode(parts[2]), base64.b64decode(parts[3])
-    except binascii.Error:
+    except ValueError:  # no base 64, or not even ASCII
         return False
     return hmac.compare_digest(hmac.digest(salt, name.encode(), "sha1"), wanted)
 
@@ -169,18 +178,29 @@ def _is_hash_of(pattern: str, name: str) -> bool:
 def _is_key(text: str) -> bool:
     try:
         return len(base64.b64decode(text, validate=True)) > 0
-    except binascii.Error:
+    except ValueError:
         return False
 
 
 def _read_lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    """The file may have comments in any encoding; they stay as they are."""
+    try:
+        return path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", "make it yours and readable") from error
 
 
 def _write(path: Path, lines: list[str]) -> None:
     """All or nothing, for a tunnel may be reading it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    fresh.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    fresh.chmod(0o600)
-    os.replace(fresh, path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", errors="surrogateescape")
+        fresh.chmod(0o600)
+        os.replace(fresh, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # it may be the folder that is wrong
+            fresh.unlink()
+        raise UsageError(f"{path} cannot be written: {error.strerror}", "make its folder yours and writable") from error

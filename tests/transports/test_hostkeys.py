@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -76,6 +77,32 @@ def test_nobody_answers(destination: Destination, sshd: Sshd) -> None:
     sshd.stop()
     with pytest.raises(Unreachable, match="shows no host key"):
         scan_keys(destination)
+
+
+def test_a_configuration_that_ssh_cannot_read_is_told_in_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\necho '/home/paul/.ssh/config: terminating, 1 bad configuration options' >&2\nexit 255\n")
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    far = find_destination(HostSpec(HostName("far"), "ssh://far"), tmp_path / "home")
+    with pytest.raises(UsageError, match=r"host far .* 1 bad configuration options"):
+        scan_keys(far)
+
+
+def test_a_known_hosts_that_is_no_file_is_refused(destination: Destination, sshd: Sshd) -> None:
+    destination.known_hosts.mkdir(parents=True)
+    with pytest.raises(UsageError, match="known_hosts cannot be read"):
+        scan_keys(destination)
+
+
+def test_lines_in_any_encoding_stay_as_they_are(destination: Destination, sshd: Sshd) -> None:
+    odd = b"# J\xfcrgen's machine\n|1|\xff|AAAA ssh-ed25519 AAAA\n"
+    destination.known_hosts.parent.mkdir(exist_ok=True)
+    destination.known_hosts.write_bytes(odd)
+    pin_keys(destination, frozenset({fingerprint(sshd.host_key)}))
+    assert destination.known_hosts.read_bytes().startswith(odd)
 
 
 def test_only_ssh_has_host_keys(tmp_path: Path) -> None:
