@@ -21,6 +21,7 @@ MOST_TAIL = 10_000_000
 """How many lines may be asked for at most as the tail of a log."""
 
 _POSTGRES = "postgresql+psycopg"
+_LONGEST = 1e9  # seconds; more than thirty years, which every calendar can add to a day
 _LONGEST_SOCKET = 100  # bytes; the kernel's limit for a unix socket path is 108
 
 
@@ -168,6 +169,6 @@ def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 < value < float("inf"):
-        raise UsageError(f"{name} is {text!r}", "give a number of seconds above 0")
+    if not 0 < value <= _LONGEST:
+        raise UsageError(f"{name} is {text!r}", f"give a number of seconds above 0, and {_LONGEST:.0f} at most")
     return value

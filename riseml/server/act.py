@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import assert_never
 
 from riseml.control.actions import Action, CancelImage, EnsureImage, Prepare, Release, Remove, ShareImage, Start, Stop
-from riseml.errors import EngineError, Unreachable
+from riseml.errors import EngineError, StoreError, Unreachable
 from riseml.executors.base import BuildOrder, Cancellation, Executor, Output, Share
 from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, Frame, JobKey
@@ -16,7 +16,7 @@ from riseml.planning.launch import Place, make_launch
 from riseml.server.clock import stamp
 from riseml.server.hosts import Hosts
 from riseml.server.news import News
-from riseml.storage.outputs import pack_output, prepare_output
+from riseml.storage.outputs import pack_output, prepare_data, prepare_output
 from riseml.store.experiments import Experiments
 from riseml.store.logs import Logs
 from riseml.store.snapshots import Snapshots
@@ -108,7 +108,7 @@ class Actor:
         if isinstance(roots.output, str) and self.hosts.is_here(host):
             prepare_output(Path(roots.output), experiment, config)
             if isinstance(roots.data, str):
-                Path(roots.data).mkdir(parents=True, exist_ok=True)
+                prepare_data(Path(roots.data))
         else:
             root, others = self.hosts.storage()
             output = Output(root, pack_output(experiment, config), others)
@@ -129,7 +129,7 @@ class Actor:
 
         def emit(line: str) -> None:
             reach(Point.BUILDING)
-            self.stores.logs.append(key, [Frame(stamp(), 1, line.encode() + b"\n")])
+            self._append(key, line)
             self.news.publish_lines(experiment.id)
 
         cancellation = self.orders.setdefault(action, Cancellation())
@@ -137,6 +137,15 @@ class Actor:
             executor.ensure_image(BuildOrder(experiment.plan.image, self._code(experiment), emit, cancellation))
         finally:
             self.orders.pop(action, None)
+
+    def _append(self, key: JobKey, line: str) -> None:
+        """Add a line of a build. What is wrong with the log here must not be taken for trouble of the engine."""
+        try:
+            self.stores.logs.append(key, [Frame(stamp(), 1, line.encode() + b"\n")])
+        except OSError as error:
+            raise StoreError(
+                f"the log of the build cannot be written: {error.strerror}", "free some space in RISEML_HOME"
+            ) from error
 
     def _executor(self, host: HostName) -> Executor:
         executor = self.hosts.pool.executors.get(host)
@@ -147,4 +156,14 @@ class Actor:
         return executor
 
     def _code(self, experiment: Experiment) -> Path | None:
-        return self.stores.snapshots.path(experiment.snapshot) if experiment.snapshot else None
+        """The project's files; None without any."""
+        if not experiment.snapshot:
+            return None
+        path = self.stores.snapshots.path(experiment.snapshot)
+        if not path.exists():
+            raise EngineError(
+                f"the project's files {experiment.snapshot[:12]} are gone from the server",
+                "run `riseml train` again: it sends them",
+                permanent=True,
+            )
+        return path

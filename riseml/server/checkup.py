@@ -65,6 +65,7 @@ class _Checkup:
         try:
             with self.hosts.engines[spec.name].api() as api:
                 version, info, moment = api.version(), api.info(), now()
+                environments = api.images(filters={"label": connection.ENVIRONMENT})
         except RisemlError as error:
             yield Finding(spec.name, "connection", Outcome.FAILED, error.message)
             return
@@ -80,24 +81,21 @@ class _Checkup:
             Outcome.OK if skew < _SKEW else Outcome.NOTE,
             f"within {skew:.0f} s of this server's clock",
         )
-        yield from self._count_environments(spec)
+        size = sum(image["Size"] for image in environments) / 2**30
+        yield Finding(spec.name, "images", Outcome.OK, f"holds {len(environments)} environments ({size:.1f} GiB)")
         if spec.gpus and "nvidia" not in (info.get("Runtimes") or {}):
             yield Finding(
                 spec.name, "gpus", Outcome.FAILED, "pool.yml gives it GPUs, but its engine has no nvidia runtime"
             )
 
-    def _count_environments(self, spec: HostSpec) -> Iterator[Finding]:
-        """What need not be made or brought there any more."""
-        with self.hosts.engines[spec.name].api() as api:
-            found = api.images(filters={"label": connection.ENVIRONMENT})
-        size = sum(image["Size"] for image in found) / 2**30
-        yield Finding(spec.name, "images", Outcome.OK, f"holds {len(found)} environments ({size:.1f} GiB)")
-
     def _check_swarm(self, reached: list[HostSpec]) -> Iterator[Finding]:
         swarms: dict[HostName, str] = {}
         for spec in reached:
-            with self.hosts.engines[spec.name].api() as api:
-                swarms[spec.name] = read_facts(api.info(), spec).swarm
+            try:
+                with self.hosts.engines[spec.name].api() as api:
+                    swarms[spec.name] = read_facts(api.info(), spec).swarm
+            except RisemlError as error:
+                yield Finding(spec.name, "swarm", Outcome.FAILED, error.message)
         ids = [swarm for swarm in swarms.values() if swarm]
         most = max(ids, key=ids.count, default="")
         for name, swarm in swarms.items():

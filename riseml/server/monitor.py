@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from dataclasses import dataclass, field
 
 from riseml import wire
@@ -39,7 +40,7 @@ class Monitor:
         self._samplers: dict[JobKey, _Sampler] = {}
 
     def sample(self, experiments: list[Experiment], wanted: CanonicalId | None) -> wire.Samples:
-        """One sample a job, fresh for every job that runs. Waits for the first one of each."""
+        """One sample a job, fresh for every job that runs. Waits for the first one of each, once for all of them."""
         pairs = [
             (experiment, job)
             for experiment in experiments
@@ -51,8 +52,9 @@ class Monitor:
             for experiment, job in pairs
             if job.state is State.RUNNING
         }
+        end = time.monotonic() + _FIRST
         for sampler in samplers.values():
-            sampler.first.wait(_FIRST)
+            sampler.first.wait(max(0.0, end - time.monotonic()))
         return {"samples": [_show(e, job, samplers.get((e.id, job.name))) for e, job in pairs]}
 
     def _ask(self, experiment: Experiment, job: Job) -> _Sampler:

@@ -6,6 +6,7 @@ import io
 import os
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -70,6 +71,22 @@ def prepare_output(root: Path, experiment: Experiment, config: str) -> Path:
     return folder
 
 
+def prepare_data(root: Path) -> None:
+    """Make the data folder if it is missing.
+
+    Raises:
+        EngineError: it cannot be made (permanent).
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EngineError(
+            f"the data folder {root} cannot be made: {error.strerror or error}",
+            "make it, or choose another one in RISEML_DATA",
+            permanent=True,
+        ) from error
+
+
 def _make_folders(root: Path, folder: Path, experiment: Experiment) -> None:
     root.mkdir(parents=True, exist_ok=True)
     current = root
@@ -103,7 +120,7 @@ def _describe(experiment: Experiment, config: str) -> str:
 
     The values of variables are not in it: they may be secrets.
     """
-    document = yaml.safe_load(config)
+    document = _read(config)
     train = document.get("train")
     if isinstance(train, dict) and "env" in train:
         train["env"] = _names(train["env"])
@@ -115,6 +132,16 @@ def _describe(experiment: Experiment, config: str) -> str:
         "config": document,
     }
     return yaml.safe_dump(record, sort_keys=False, allow_unicode=True)
+
+
+def _read(config: str) -> Any:
+    """The file as a value. YAML 1.1 makes more of some texts than riseml does, and refuses a few (a day that is in no
+    calendar): then each of them stays the text that it is.
+    """
+    try:
+        return yaml.safe_load(config)
+    except (yaml.YAMLError, ValueError):
+        return yaml.load(config, Loader=yaml.BaseLoader)
 
 
 def _names(variables: object) -> list[str]:

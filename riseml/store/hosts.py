@@ -20,15 +20,19 @@ class DrainedHosts:
     def all(self) -> frozenset[HostName]:
         """Their names."""
         with self._database.read() as connection:
-            return frozenset(HostName(name) for name in connection.execute(sa.select(drained_hosts.c.name)).scalars())
+            return _names(connection)
 
     def drain(self, host: HostName, moment: datetime) -> None:
         """Give the host nothing new from now on; one that is drained already stays so."""
-        if host not in self.all():
-            with self._database.write() as connection:
+        with self._database.write() as connection:
+            if host not in _names(connection):
                 connection.execute(sa.insert(drained_hosts).values(name=host, at=moment))
 
     def resume(self, host: HostName) -> None:
         """Let the host take new jobs again."""
         with self._database.write() as connection:
             connection.execute(sa.delete(drained_hosts).where(drained_hosts.c.name == host))
+
+
+def _names(connection: sa.Connection) -> frozenset[HostName]:
+    return frozenset(HostName(name) for name in connection.execute(sa.select(drained_hosts.c.name)).scalars())

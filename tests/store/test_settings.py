@@ -1,4 +1,4 @@
-"""Settings: the store is PostgreSQL or a file, its password is never repeated, and the engine has an address."""
+"""Settings: the store is PostgreSQL or a file, its password is never repeated; engines have an address, times bounds."""
 
 from __future__ import annotations
 
@@ -57,3 +57,10 @@ def test_an_engine_that_cannot_be_meant_is_refused(text: str, hint: str) -> None
 def test_engines(text: str) -> None:
     assert read_settings({"DOCKER_HOST": text}).engine == text
     assert read_settings({"DOCKER_HOST": ""}).engine == "unix:///var/run/docker.sock"
+
+
+@pytest.mark.parametrize("name", ["RISEML_LOST_AFTER", "RISEML_IDLE_AFTER"])
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e300", "soon"])
+def test_a_time_that_no_calendar_has_is_refused(name: str, text: str) -> None:
+    with pytest.raises(UsageError, match=f"{name} is"):
+        read_settings({name: text})
