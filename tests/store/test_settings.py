@@ -1,4 +1,4 @@
-"""Settings: the store is PostgreSQL or a file, its password is never repeated; engines have an address, times bounds."""
+"""Settings: PostgreSQL or a file, a password that is never repeated; engines have an address, times bounds."""
 
 from __future__ import annotations
 
