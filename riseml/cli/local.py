@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from riseml.cli.render import Render
     from riseml.settings import Settings
 
-_DEADLINE = 15.0  # seconds that a server may take to start, or to end
+_DEADLINE = 60.0  # seconds that a server may take to start, or to end; one that has died is told of at once
 _LOOK = 0.03  # seconds between two looks at the socket
 _AGAIN = 0.3  # seconds before another server is tried
 _LAST_WORDS = 8192  # bytes of the log that are searched for why it ended
