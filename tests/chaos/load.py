@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tests.chaos.ledger import Tally, judge
 from tests.chaos.patient import PatientRig
 from tests.chaos.scenes import Scene, counting, solo
@@ -72,6 +74,6 @@ def _submit_crowd(rig: PatientRig, scene: Scene) -> Tally:
     submission = rig.submission(scene.config)
     names = [rig.post("/v1/experiments", submission).json()["id"] for _ in range(CROWD)]
     for name in names:
-        rig.persist(lambda name=name: rig.wait_closed(name))  # type: ignore[misc]
+        rig.persist(partial(rig.wait_closed, name))
     found = sum((judge(rig, scene, 1, name) for name in names), Tally())
     return found if len(set(names)) == CROWD else found + Tally(notes=("some have the same name",))
