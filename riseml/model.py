@@ -157,6 +157,20 @@ class Experiment:
     closed: bool = False
     version: int = 0
 
+    @property
+    def gang(self) -> tuple[Job, ...]:
+        """The jobs that get their places together: all but the one that makes the environment."""
+        return tuple(job for job in self.jobs if job.part is not Part.PREPARES)
+
+    @property
+    def build(self) -> Job | None:
+        """The job that makes the environment."""
+        return next((job for job in self.jobs if job.part is Part.PREPARES), None)
+
+    def key_of(self, job: Job) -> JobKey:
+        """The identity of a job's container in its current attempt."""
+        return JobKey(self.id, job.name, job.attempt)
+
 
 @dataclass(frozen=True, slots=True)
 class World:

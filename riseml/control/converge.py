@@ -11,10 +11,9 @@ from riseml.control.images import Images, starting_jobs
 from riseml.control.ledger import record_of
 from riseml.control.networks import Leftovers
 from riseml.control.observation import Observation
-from riseml.control.settle import key_of
 from riseml.model import ContainerSeen, Experiment, JobKey, World
 from riseml.names import HostName
-from riseml.states import TERMINAL, Part, State
+from riseml.states import TERMINAL, State
 
 
 def converge(world: World, seen: Observation, leftovers: Leftovers) -> Iterator[Action]:
@@ -62,14 +61,12 @@ def _converge_container(
 
 def _converge_build(experiment: Experiment, seen: Observation) -> Iterator[Action]:
     reference = experiment.plan.image.reference
-    for job in experiment.jobs:
-        if job.part is not Part.PREPARES or job.host is None:
-            continue
-        host = seen.hosts.get(job.host)
-        if host is None or host.silent_since is not None:
-            continue
-        if job.state is State.STARTING and reference in host.images:
-            yield EnsureImage(job.host, experiment.id, reference)
+    build = experiment.build
+    if build is None or build.host is None or build.state is not State.STARTING:
+        return
+    host = seen.hosts.get(build.host)
+    if host is not None and host.silent_since is None and reference in host.images:
+        yield EnsureImage(build.host, experiment.id, reference)
 
 
 def _give_up(experiments: Mapping[int, Experiment], seen: Observation) -> Iterator[Action]:
@@ -96,7 +93,7 @@ def _start_gang(experiment: Experiment, seen: Observation, images: Images, lefto
     elif networks.are_ready(experiment, jobs, seen) and not _goes_on(experiment, seen, leftovers):
         for job in jobs:
             if job.host is not None and seen.hosts[job.host].silent_since is None:
-                yield Start(job.host, key_of(experiment, job))
+                yield Start(job.host, experiment.key_of(job))
 
 
 def _goes_on(experiment: Experiment, seen: Observation, leftovers: Leftovers) -> bool:

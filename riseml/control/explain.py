@@ -15,7 +15,7 @@ from riseml.control.refusal import misfit, show_label
 from riseml.control.shortage import Namer, describe_nearest, explain_hosts
 from riseml.model import Experiment, Job, World
 from riseml.names import HostName
-from riseml.states import SENTENCES, TERMINAL, Network, Part
+from riseml.states import SENTENCES, TERMINAL, Network
 
 
 def explain(world: World, seen: Observation, experiment: Experiment) -> Explanation:
@@ -79,7 +79,7 @@ def _find_blockers(world: World, desk: Desk, experiment: Experiment, name: Namer
         limit = f"{experiment.concurrency} of the set at the same time"
         yield Blocker(Block.CONCURRENCY, f"train.concurrency: {limit} ({name.list(going)} now)", going)
         return
-    never = misfit({job.name: job.resources for job in _gang(experiment)}, seen)
+    never = misfit({job.name: job.resources for job in experiment.gang}, seen)
     if never:
         yield Blocker(Block.NEVER, f"it can never run: {'; '.join(never)}")
     elif not desk.sites:
@@ -112,7 +112,7 @@ def _find_lack(desk: Desk, experiment: Experiment, name: Namer) -> Iterator[Bloc
 
 
 def _explain_place(world: World, seen: Observation, experiment: Experiment) -> Explanation:
-    gang = [job for job in _gang(experiment) if job.host is not None]
+    gang = [job for job in experiment.gang if job.host is not None]
     sites = find_sites(seen, (), ())
     answering = {name: host for name, host in seen.hosts.items() if host.silent_since is None and host.taking}
     room = free_room(world.experiments, answering)
@@ -169,10 +169,6 @@ def _why_there(job: Job, gang: list[Job], sites: dict[HostName, Site]) -> str:
     if site is not None and site.gpus == 0 and not any(other.resources.gpus for other in gang):
         reasons.append("hosts with GPUs stay free for those who need them")
     return "; ".join(reasons)
-
-
-def _gang(experiment: Experiment) -> list[Job]:
-    return [job for job in experiment.jobs if job.part is not Part.PREPARES]
 
 
 def _has_place(experiment: Experiment) -> bool:

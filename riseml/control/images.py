@@ -33,12 +33,11 @@ def starting_jobs(experiment: Experiment, seen: Observation) -> list[Job]:
     """The jobs that have a place and no container yet, and that nobody is ending."""
     return [
         job
-        for job in experiment.jobs
+        for job in experiment.gang
         if job.state is State.STARTING
-        and job.part is not Part.PREPARES
         and job.ending is None
         and job.host is not None
-        and not _is_made(JobKey(experiment.id, job.name, job.attempt), seen.hosts.get(job.host))
+        and not _is_made(experiment.key_of(job), seen.hosts.get(job.host))
     ]
 
 
@@ -119,4 +118,4 @@ def _has(host: HostSeen | None, reference: str) -> bool:
 
 
 def _builder(experiment: Experiment) -> HostName | None:
-    return next((job.host for job in experiment.jobs if job.part is Part.PREPARES), None)
+    return None if experiment.build is None else experiment.build.host

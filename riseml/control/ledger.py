@@ -98,8 +98,7 @@ def obstacles(experiments: Mapping[int, Experiment], seen: Observation) -> dict[
     found: dict[HostName, Obstacle] = {}
     for name, host in seen.hosts.items():
         if host.silent_since is not None:
-            lost = (seen.now - host.silent_since).total_seconds() >= seen.lost_after
-            found[name] = Obstacle.LOST if lost else Obstacle.SILENT
+            found[name] = Obstacle.LOST if seen.is_lost(host) else Obstacle.SILENT
         elif not host.taking:
             found[name] = Obstacle.DRAINED
         elif name in late or any(

@@ -12,7 +12,7 @@ from riseml.control.actions import Action, Prepare, Release
 from riseml.control.observation import Observation
 from riseml.model import Experiment, HostSeen, Job
 from riseml.names import HostName
-from riseml.states import TERMINAL, Part
+from riseml.states import TERMINAL
 
 
 def is_listed(experiment: Experiment, host: HostSeen) -> bool:
@@ -57,7 +57,7 @@ class Leftovers:
         self._out_of_reach: set[int] = set()
         for name, host in sorted(seen.hosts.items()):
             if host.silent_since is not None:
-                if (seen.now - host.silent_since).total_seconds() < seen.lost_after:
+                if not seen.is_lost(host):
                     self._out_of_reach |= {*host.networks, *(key.experiment for key in host.containers)}
                     for key in host.containers:
                         self._silent.setdefault(key.experiment, set()).add(name)
@@ -95,10 +95,10 @@ def _needed(experiment: Experiment | None) -> frozenset[HostName]:
     """The hosts where a gang that has not ended needs what its jobs share."""
     if experiment is None or experiment.placed_at is None or experiment.state in TERMINAL:
         return frozenset()
-    jobs = [job for job in experiment.jobs if job.part is not Part.PREPARES]
-    if all(job.state in TERMINAL for job in jobs):
+    gang = experiment.gang
+    if all(job.state in TERMINAL for job in gang):
         return frozenset()
-    return frozenset(_hosts(experiment, jobs))
+    return frozenset(_hosts(experiment, gang))
 
 
 def _hosts(experiment: Experiment, jobs: Iterable[Job]) -> list[HostName]:

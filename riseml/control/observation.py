@@ -29,3 +29,11 @@ class Observation:
     subnets: str = "10.213.0.0/16"
     network: Network = Network.BRIDGE
     shared_output: bool = True
+
+    def is_lost(self, host: HostSeen) -> bool:
+        """True when a host has been silent for so long that nobody waits for it any more."""
+        return host.silent_since is not None and self.is_over(host.silent_since)
+
+    def is_over(self, since: datetime) -> bool:
+        """True when a host that has not been heard of since then is lost."""
+        return (self.now - since).total_seconds() >= self.lost_after

@@ -20,7 +20,7 @@ from riseml.control.reserve import Reserve
 from riseml.model import Experiment, Job, World
 from riseml.names import HostName
 from riseml.spec.types import Resources
-from riseml.states import PLACED, Network, Part, Reason, State
+from riseml.states import PLACED, Network, Reason, State
 
 _LOOPBACK = "127.0.0.1"
 _MOST_LOOKS = 2000
@@ -167,8 +167,8 @@ class Desk:
         return placed
 
     def _take(self, placed: Experiment) -> None:
-        for job in placed.jobs:
-            if job.host is None or job.part is Part.PREPARES:
+        for job in placed.gang:
+            if job.host is None:
                 continue
             free = self.room[job.host]
             self.room[job.host] = Free(
@@ -207,7 +207,7 @@ class _Link:
 
 def give_place(waiting: Experiment, hosts: tuple[HostName, ...], desk: Desk) -> Experiment | None:
     """The experiment on these hosts, in the order of its jobs; None without addresses or ports for them."""
-    gang = _gang_of(waiting)
+    gang = waiting.gang
     link = _connect(waiting, hosts, desk)
     if link is None:
         return None
@@ -254,7 +254,7 @@ def _connect(waiting: Experiment, hosts: tuple[HostName, ...], desk: Desk) -> _L
     subnet = subnet or desk.subnets().take(room_needed(network, len(hosts)))
     if subnet is None:
         return None
-    attempt = max(job.attempt for job in _gang_of(waiting))
+    attempt = max(job.attempt for job in waiting.gang)
     addresses = tuple(addresses_in(subnet, network, len(hosts), attempt))
     fabric = find_fabric(seen, hosts) if several else None
     return _Link(network, addresses, (None,) * len(hosts), subnet, fabric)
@@ -290,16 +290,16 @@ def readdress(world: World, seen: Observation) -> World:
     for index, experiment in enumerate(experiments):
         if experiment.placed_at is None or experiment.subnet is None:
             continue
-        if (experiment.id, experiment.subnet) in asked and any(job.state in PLACED for job in _gang_of(experiment)):
+        if (experiment.id, experiment.subnet) in asked and any(job.state in PLACED for job in experiment.gang):
             experiments[index] = _readdressed(experiment, tuple(experiments), seen)
         elif experiment.fabric is not None and _fabric_is_lost(experiment, seen):
-            hosts = tuple(job.host for job in _gang_of(experiment) if job.host is not None)
+            hosts = tuple(job.host for job in experiment.gang if job.host is not None)
             experiments[index] = replace(experiment, fabric=find_fabric(seen, hosts) or experiment.fabric)
     return World(tuple(experiments))
 
 
 def _readdressed(experiment: Experiment, experiments: tuple[Experiment, ...], seen: Observation) -> Experiment:
-    gang = _gang_of(experiment)
+    gang = experiment.gang
     subnet = find_subnets(experiments, seen).take(room_needed(experiment.network, len(gang)))
     if subnet is None:
         return experiment
@@ -311,20 +311,16 @@ def _readdressed(experiment: Experiment, experiments: tuple[Experiment, ...], se
 
 
 def _fabric_is_lost(experiment: Experiment, seen: Observation) -> bool:
-    if not any(job.state is State.STARTING for job in _gang_of(experiment)):
+    if not any(job.state is State.STARTING for job in experiment.gang):
         return False
     host = None if experiment.fabric is None else seen.hosts.get(experiment.fabric)
     if host is None:
         return True
-    return host.silent_since is not None and (seen.now - host.silent_since).total_seconds() >= seen.lost_after
-
-
-def _gang_of(experiment: Experiment) -> list[Job]:
-    return [job for job in experiment.jobs if job.part is not Part.PREPARES]
+    return seen.is_lost(host)
 
 
 def _needs(experiment: Experiment) -> tuple[Resources, ...]:
-    return tuple(job.resources for job in experiment.jobs if job.part is not Part.PREPARES)
+    return tuple(job.resources for job in experiment.gang)
 
 
 def _waiting(experiment: Experiment, reason: Reason) -> Experiment:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from riseml.control.actions import Action, EnsureImage, Prepare, Start
 from riseml.control.images import Images, starting_jobs
 from riseml.control.observation import Observation
-from riseml.model import ContainerSeen, Experiment, HostSeen, Job, JobKey, Problem
+from riseml.model import ContainerSeen, Experiment, HostSeen, Job, Problem
 from riseml.names import HostName
 from riseml.states import TERMINAL, Part, Reason, State
 
@@ -41,7 +41,7 @@ def choose_builder(experiment: Experiment, seen: Observation) -> Experiment:
 
     Another one takes over from a host that falls silent before it has begun, or is lost.
     """
-    build = next((job for job in experiment.jobs if job.part is Part.PREPARES), None)
+    build = experiment.build
     if build is None or build.state in TERMINAL or not _needs_builder(build, seen):
         return experiment
     answering = sorted((not host.taking, name) for name, host in seen.hosts.items() if host.silent_since is None)
@@ -57,20 +57,10 @@ def _needs_builder(build: Job, seen: Observation) -> bool:
     host = seen.hosts.get(build.host)
     if host is None:
         since = build.unseen_since
-        return build.state is State.CREATED or (since is not None and _is_over(since, seen))
+        return build.state is State.CREATED or (since is not None and seen.is_over(since))
     if host.silent_since is None:
         return False
-    return build.state is State.CREATED or _is_over(host.silent_since, seen)
-
-
-def _is_over(since: datetime, seen: Observation) -> bool:
-    """True when a host that has not been heard of since then is lost."""
-    return (seen.now - since).total_seconds() >= seen.lost_after
-
-
-def key_of(experiment: Experiment, job: Job) -> JobKey:
-    """The identity of a job's container in its current attempt."""
-    return JobKey(experiment.id, job.name, job.attempt)
+    return build.state is State.CREATED or seen.is_lost(host)
 
 
 def signal_name(exit_code: int | None) -> str | None:
@@ -132,9 +122,10 @@ def _settle_job(experiment: Experiment, job: Job, seen: Observation) -> Job:
     if job.unseen_since is not None:
         job = replace(job, unseen_since=None)
     if host.silent_since is not None:
-        lost = _is_over(host.silent_since, seen)
-        return _end(job, seen, State.FAILED, Reason.HOST_LOST, f"host {job.host} is silent") if lost else job
-    found = host.containers.get(key_of(experiment, job))
+        if not seen.is_lost(host):
+            return job
+        return _end(job, seen, State.FAILED, Reason.HOST_LOST, f"host {job.host} is silent")
+    found = host.containers.get(experiment.key_of(job))
     if found is not None and found.error and not found.started:
         return _end(job, seen, State.FAILED, Reason.START_FAILED, found.error)
     if found is None or not found.started:
@@ -156,7 +147,7 @@ def _settle_unseen(job: Job, seen: Observation) -> Job:
     """Its host is not there at all: like one that is silent, from the moment when that was first noticed."""
     if job.unseen_since is None:
         return replace(job, unseen_since=seen.now)
-    if not _is_over(job.unseen_since, seen):
+    if not seen.is_over(job.unseen_since):
         return job
     return _end(job, seen, State.FAILED, Reason.HOST_LOST, f"host {job.host} is no longer in the pool")
 
@@ -201,7 +192,7 @@ def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, seen: Obser
         return _end(job, seen, State.FAILED, Reason.VANISHED, f"it is gone from host {job.host}")
     if job.state is not State.STARTING or job.host is None:
         return job
-    start = Start(job.host, key_of(experiment, job))
+    start = Start(job.host, experiment.key_of(job))
     shared = {job.host, experiment.fabric or job.host}
     needed: list[Action] = [start, *(Prepare(host, experiment.id, experiment.subnet) for host in sorted(shared))]
     for action in needed:

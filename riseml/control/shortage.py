@@ -11,7 +11,7 @@ from riseml.control.place import Desk
 from riseml.control.refusal import show_label
 from riseml.model import Experiment, HostSeen, Job, World
 from riseml.names import HostName, experiment_name
-from riseml.states import PLACED, Part
+from riseml.states import PLACED
 
 _OBSTACLES = {
     Obstacle.SILENT: "does not answer",
@@ -46,12 +46,13 @@ def explain_hosts(world: World, desk: Desk, experiment: Experiment, name: Namer)
     room = free_room(world.experiments, seen.hosts)
     room.update(desk.room)
     holders = _holders(world)
-    gang = [job for job in experiment.jobs if job.part is not Part.PREPARES]
     found: list[HostFit] = []
     for host_name, host in sorted(seen.hosts.items()):
         obstacle = desk.obstacles.get(host_name)
         held = holders.get(host_name, {})
-        jobs = tuple(JobFit(job.name, tuple(_shortages(job, host, room[host_name], held, name))) for job in gang)
+        jobs = tuple(
+            JobFit(job.name, tuple(_shortages(job, host, room[host_name], held, name))) for job in experiment.gang
+        )
         text = "" if obstacle is None else _OBSTACLES[obstacle]
         found.append(HostFit(host_name, obstacle, host.silent_since, text, jobs))
     return tuple(found)
@@ -78,8 +79,8 @@ Holders = Mapping[int, list[Job]]
 def _holders(world: World) -> dict[HostName, dict[int, list[Job]]]:
     found: dict[HostName, dict[int, list[Job]]] = {}
     for experiment in world.experiments:
-        for job in experiment.jobs:
-            if job.host is not None and job.state in PLACED and job.part is not Part.PREPARES:
+        for job in experiment.gang:
+            if job.host is not None and job.state in PLACED:
                 found.setdefault(job.host, {}).setdefault(experiment.id, []).append(job)
     return found
 

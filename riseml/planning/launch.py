@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from riseml.frameworks.registry import find_framework
-from riseml.model import Environment, Experiment, Job, JobKey, Launch, Mount, Plan, PlannedJob
+from riseml.model import Environment, Experiment, Job, Launch, Mount, Plan, PlannedJob
 from riseml.names import JobName, experiment_name, hostname
 from riseml.planning.template import fill
 from riseml.spec.parameters import OWN
 from riseml.spec.placeholders import variable_name
 from riseml.spec.pool import Volume
-from riseml.states import Part
 
 OUTPUT = "/output"
 DATA = "/data"
-CODE = "/code"
 PORT = 2222
 _LEAST_SHM = 1024  # MiB
 
@@ -78,10 +76,9 @@ def make_launch(experiment: Experiment, job: Job, place: Place) -> Launch:
     """Everything that an executor needs to start `job`, whose experiment has a place."""
     planned = planned_job(experiment, job.name)
     name = experiment_name(experiment.number, experiment.sub)
-    peers = _peers(experiment)
     folders = folders_of(experiment, place)
     return Launch(
-        key=JobKey(experiment.id, job.name, job.attempt),
+        key=experiment.key_of(job),
         server=place.server,
         title=f"{experiment.owner.user}.{name}.{job.name}",
         hostname=hostname(job.name),
@@ -96,7 +93,7 @@ def make_launch(experiment: Experiment, job: Job, place: Place) -> Launch:
         mounts=mounts_of(experiment, place.roots),
         network=experiment.network,
         address=job.address,
-        hosts=tuple((hostname(peer.name), peer.address) for peer in peers if peer.address),
+        hosts=tuple((hostname(peer.name), peer.address) for peer in experiment.gang if peer.address),
         gpus=job.gpus,
     )
 
@@ -151,7 +148,7 @@ def shm_size(plan: Plan, planned: PlannedJob) -> int:
 def addresses(experiment: Experiment) -> dict[JobName, str]:
     """`host:port` of every job, as the others reach it; before placement as it will be on a network of its own."""
     found: dict[JobName, str] = {}
-    for job in _peers(experiment):
+    for job in experiment.gang:
         host = job.address if job.port is not None and job.address is not None else hostname(job.name)
         found[job.name] = f"{host}:{job.port or PORT}"
     return found
@@ -190,7 +187,3 @@ def _own(experiment: Experiment, job: Job, folders: Folders) -> dict[str, str]:
     if job.port is not None:
         own |= {"RISEML_HOST": job.address or "", "RISEML_PORT": str(job.port)}
     return own
-
-
-def _peers(experiment: Experiment) -> tuple[Job, ...]:
-    return tuple(job for job in experiment.jobs if job.part is not Part.PREPARES)

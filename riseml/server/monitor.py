@@ -8,13 +8,12 @@ import time
 from dataclasses import dataclass, field
 
 from riseml import wire
-from riseml.control.settle import key_of
 from riseml.errors import RisemlError
 from riseml.executors.pool import Pool
 from riseml.model import Experiment, Job, JobKey, Sample
 from riseml.names import CanonicalId, experiment_name
 from riseml.server.views import show_time
-from riseml.states import Part, State
+from riseml.states import State
 
 LEASE = 30.0  # seconds that sampling goes on after the last question
 _FIRST = 4.0  # seconds that the first question waits: the engine measures once a second, and needs two readings
@@ -44,8 +43,8 @@ class Monitor:
         pairs = [
             (experiment, job)
             for experiment in experiments
-            for job in experiment.jobs
-            if job.part is not Part.PREPARES and (wanted is None or wanted.names(job.name))
+            for job in experiment.gang
+            if wanted is None or wanted.names(job.name)
         ]
         samplers = {
             (experiment.id, job.name): self._ask(experiment, job)
@@ -58,7 +57,7 @@ class Monitor:
         return {"samples": [_show(e, job, samplers.get((e.id, job.name))) for e, job in pairs]}
 
     def _ask(self, experiment: Experiment, job: Job) -> _Sampler:
-        key = key_of(experiment, job)
+        key = experiment.key_of(job)
         with self._lock:
             sampler = self._samplers.get(key)
             if sampler is None:

@@ -53,7 +53,7 @@ def show_plan(submission: wire.Submission, planned: Planned, parts: Parts, owner
 
 def show_tf_configs(experiment: Experiment, wanted: CanonicalId) -> wire.TfConfigs:
     """What the jobs that an ID names read as TF_CONFIG."""
-    jobs = [job for job in experiment.jobs if job.part is not Part.PREPARES and wanted.names(job.name)]
+    jobs = [job for job in experiment.gang if wanted.names(job.name)]
     name = experiment_name(experiment.number, experiment.sub)
     return {"id": name, "configs": {job.name: tf_config(experiment, job) for job in jobs}}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from riseml.control import converge, decide, images, ledger, networks, place, settle, verdict
+from riseml.control import converge, decide, images, ledger, networks, observation, place, settle, verdict
 from riseml.control.actions import Action, Prepare, Release
 from riseml.control.explanation import Obstacle
 from riseml.model import Experiment, Job, JobKey
@@ -95,7 +95,7 @@ def act_on_silent_hosts(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def lose_silent_hosts_at_once(original: Callable[..., bool]) -> Callable[..., bool]:
-    return lambda since, seen: seen.now - since >= timedelta(seconds=2)
+    return lambda seen, since: seen.now - since >= timedelta(seconds=2)
 
 
 def remove_unread_logs(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -189,7 +189,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "a failed master counts as success": ((settle, "_settle_exit", believe_in_success),),
     "closed before everything is gone": ((networks.Leftovers, "have", close_at_once),),
     "silent hosts are asked": ((decide, "converge", act_on_silent_hosts),),
-    "silent is lost": ((settle, "_is_over", lose_silent_hosts_at_once),),
+    "silent is lost": ((observation.Observation, "is_over", lose_silent_hosts_at_once),),
     "logs are removed unread": ((converge, "_converge_container", remove_unread_logs),),
     "jobs start before their environment": ((images.Images, "are_ready", start_without_the_environment),),
     "jobs start before their network": ((networks, "are_ready", start_without_the_network),),
