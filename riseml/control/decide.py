@@ -66,7 +66,7 @@ def _advance(experiment: Experiment, seen: Observation, images: Images) -> Exper
     if experiment.state in TERMINAL:
         return experiment
     experiment = settle(choose_builder(_rewind(experiment, seen.now), seen), seen, images)
-    return conclude(end_jobs(judge(_date_start(experiment), seen), seen), seen)
+    return conclude(end_jobs(judge(_date_start(experiment, seen.now), seen), seen), seen)
 
 
 def _only_waits(experiment: Experiment) -> bool:
@@ -79,14 +79,18 @@ def _only_waits(experiment: Experiment) -> bool:
     )
 
 
-def _date_start(experiment: Experiment) -> Experiment:
-    """An experiment has started with the first of its jobs, however short that one lived."""
+def _date_start(experiment: Experiment, now: datetime) -> Experiment:
+    """An experiment has started with the first of its jobs, however short that one lived.
+
+    A job is dated by the clock of its host, and `max_duration` is measured by ours: a host whose clock is hours behind
+    must not end it at once, so that it starts when it got its place at the earliest, and now at the latest.
+    """
     if experiment.started_at is not None:
         return experiment
-    started = [
-        job.started_at for job in experiment.jobs if job.part is not Part.PREPARES and job.started_at is not None
-    ]
-    return replace(experiment, started_at=min(started)) if started else experiment
+    started = [job.started_at for job in experiment.gang if job.started_at is not None]
+    if not started:
+        return experiment
+    return replace(experiment, started_at=min(max(min(started), experiment.placed_at or now), now))
 
 
 def _rewind(experiment: Experiment, now: datetime) -> Experiment:
@@ -117,8 +121,7 @@ def _roll_up(experiment: Experiment) -> Experiment:
         raise ValueError(f"experiment {experiment.id} has no jobs")
     if experiment.state in TERMINAL or experiment.verdict is not None:
         return experiment
-    gang = [job for job in experiment.jobs if job.part is not Part.PREPARES]
-    build = next((job for job in experiment.jobs if job.part is Part.PREPARES), None)
+    gang, build = experiment.gang, experiment.build
     if build is not None and build.state not in TERMINAL:
         begun = build.state is not State.CREATED
         return _in(experiment, State.BUILDING, build.reason, experiment.message) if begun else experiment

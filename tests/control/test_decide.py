@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from riseml.control.actions import Start
 from riseml.control.rollup import roll_up_set
 from riseml.errors import EngineError
+from riseml.executors.memory import MemoryExecutor
 from riseml.model import Capacity, ContainerSeen, Launch
 from riseml.names import HostName
 from riseml.spec.types import Resources, Retry, RetryOn, RetryScope
@@ -182,6 +185,23 @@ def test_max_duration() -> None:
     simulation.settle(8, seconds=10)
     assert simulation.stored[1].reason is Reason.MAX_DURATION
     assert not simulation.running()
+
+
+def test_a_host_whose_clock_is_behind_does_not_end_a_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    original = MemoryExecutor.start
+
+    def start(host: MemoryExecutor, launch: Launch, code: Path | None) -> None:
+        original(host, launch, code)
+        found = host.containers[launch.key]
+        host.containers[launch.key] = replace(found, started_at=simulation.now - timedelta(hours=2))
+
+    monkeypatch.setattr(MemoryExecutor, "start", start)
+    simulation.submit(make_experiment(1, make_plan("train", max_duration=60)))
+    simulation.settle(5)
+    assert simulation.state(1) is State.RUNNING
+    simulation.settle(8, seconds=10)
+    assert simulation.stored[1].reason is Reason.MAX_DURATION
 
 
 def test_retry_is_for_the_whole_gang_and_fenced() -> None:
