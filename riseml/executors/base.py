@@ -49,6 +49,15 @@ class Cancellation:
         if unblock is not None:
             unblock()
 
+    def check(self) -> None:
+        """Go on, unless somebody has cancelled.
+
+        Raises:
+            EngineError: somebody has.
+        """
+        if self.asked:
+            raise EngineError("the build was cancelled", permanent=True)
+
 
 @dataclass(frozen=True, slots=True)
 class BuildOrder:

@@ -27,7 +27,7 @@ from uv import find_uv_bin
 from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder, Item, Kind
 from riseml.executors.processes import remove_tree
-from riseml.executors.steps import Step, check_cancelled, run_step
+from riseml.executors.steps import Step, run_step
 from riseml.model import ImageSeen
 
 _SCHEME = 1  # a new number makes every environment anew
@@ -189,7 +189,7 @@ def _locked(path: Path, order: BuildOrder) -> Iterator[int]:
                 order.emit("Waiting for another build of the same environment")
             waiting = True
             cancelled.wait(_LOOK)
-            check_cancelled(order)
+            order.cancellation.check()
         yield lock
     finally:
         os.close(lock)

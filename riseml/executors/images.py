@@ -190,8 +190,7 @@ def _post(
         lines = CancellableStream(answer.iter_lines(), answer)
         order.cancellation.attach(lines.close)
         yield from (json.loads(line) for line in lines if line)
-    if order.cancellation.asked:
-        raise EngineError("the build was cancelled", permanent=True)
+    order.cancellation.check()
 
 
 def _read_build(lines: Iterator[dict[str, Any]], order: BuildOrder) -> None:

@@ -72,8 +72,7 @@ class MemoryExecutor:
 
     def ensure_image(self, order: BuildOrder) -> None:
         self._write()
-        if order.cancellation.asked:
-            raise EngineError("the build was cancelled", permanent=True)
+        order.cancellation.check()
         self.images.add(order.image.reference)
         self._reply()
 

@@ -62,14 +62,8 @@ def run_step(step: Step, order: BuildOrder) -> int:
         finally:
             _kill_group(process)
             order.cancellation.attach(lambda: None)
-    check_cancelled(order)
+    order.cancellation.check()
     return 128 - code if code < 0 else code
-
-
-def check_cancelled(order: BuildOrder) -> None:
-    """Raise the end of a build that somebody cancelled."""
-    if order.cancellation.asked:
-        raise EngineError("the build was cancelled", permanent=True)
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

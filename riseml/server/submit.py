@@ -36,6 +36,7 @@ def plan_submission(submission: wire.Submission, stores: Stores) -> Planned:
     Raises:
         UsageError: a value holds a NUL character, which neither a process nor a store can take.
         SpecError: the file has problems.
+        Refused: the grid has too many experiments.
         NotFound: the project's files were not synced.
     """
     check_text(submission)
