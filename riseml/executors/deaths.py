@@ -14,12 +14,12 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
+from riseml.executors.moments import to_datetime
 from riseml.model import ContainerSeen
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATE = 0.5  # seconds that the event of the memory may come after that of the end
 
 
@@ -62,7 +62,7 @@ class Deaths:
                     self._starved.discard(identity)
                     self._asked.discard(told.get("name", ""))
                 case "die" if told.get("exitCode", "").isdigit() and "timeNano" in event:
-                    at = _EPOCH + timedelta(microseconds=event["timeNano"] // 1000)
+                    at = to_datetime(event["timeNano"])
                     self._ends[identity] = _End(told.get("name", ""), int(told["exitCode"]), at, time.monotonic())
 
     def take_changed(self) -> frozenset[str]:

@@ -29,6 +29,7 @@ from riseml.executors.deaths import Deaths
 from riseml.executors.facts import FactsReader
 from riseml.executors.frames import Behind, ChunkReader, FrameReader, since
 from riseml.executors.machine import list_subnets, read_gpus
+from riseml.executors.moments import to_datetime, to_nanoseconds
 from riseml.executors.outages import Outages, is_doubtful
 from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Owner, Sample
 from riseml.names import HOST_LABEL, JobName
@@ -338,7 +339,4 @@ def _key(labels: dict[str, str]) -> JobKey | None:
 
 def _time(text: str) -> datetime | None:
     """The engine's RFC 3339 time; its zero time is the year 1."""
-    if text.startswith("0001"):
-        return None
-    whole, _, fraction = text.rstrip("Z").partition(".")
-    return datetime.fromisoformat(f"{whole}.{fraction[:6].ljust(6, '0')}+00:00")
+    return None if text.startswith("0001") else to_datetime(to_nanoseconds(text))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from datetime import datetime
 
+from riseml.executors.moments import to_nanoseconds
 from riseml.model import Frame, LogCursor
 
 _HEADER = struct.Struct(">BxxxI")  # the stream, the size of what follows
@@ -105,12 +105,8 @@ class Behind:
 
 
 def since(cursor: LogCursor) -> str | None:
-    """The cursor as the engine's `since`: seconds and nine digits; None from the beginning.
-
-    `2026-08-31T07:23:46.5Z` has fewer digits than nine: the engine leaves trailing zeros out.
-    """
+    """The cursor as the engine's `since`: seconds and nine digits; None from the beginning."""
     if not cursor.at:
         return None
-    whole, _, fraction = cursor.at.rstrip("Z").partition(".")
-    seconds = int(datetime.fromisoformat(f"{whole}+00:00").timestamp())
-    return f"{seconds}.{fraction.ljust(9, '0')[:9]}"
+    seconds, rest = divmod(to_nanoseconds(cursor.at), 10**9)
+    return f"{seconds}.{rest:09d}"

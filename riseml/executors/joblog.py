@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
+from riseml.executors.moments import to_nanoseconds, to_text
 from riseml.executors.wrapper import HEADER
 from riseml.model import Frame, LogCursor
 
 _CHUNK = 1 << 20
-_BILLION = 10**9
 
 
 class LogReader:
@@ -70,18 +69,6 @@ class LogReader:
                 self._skip -= skipped
                 frames = frames[skipped:]
             yield from frames
-
-
-def to_text(nanoseconds: int) -> str:
-    """A time as the engine writes it, always with nine digits: `2026-08-31T07:23:46.000000500Z`."""
-    seconds, rest = divmod(nanoseconds, _BILLION)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
-
-
-def to_nanoseconds(text: str) -> int:
-    """The other way round."""
-    whole, _, fraction = text.rstrip("Z").partition(".")
-    return int(datetime.fromisoformat(f"{whole}+00:00").timestamp()) * _BILLION + int(fraction.ljust(9, "0")[:9])
 
 
 def _whole(data: bytes) -> int:

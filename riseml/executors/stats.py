@@ -8,24 +8,24 @@ in use leaves out the page cache that could be given back, as `docker stats` doe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from typing import Any
 
+from riseml.executors.moments import to_datetime, to_nanoseconds
 from riseml.model import Sample
 
 
 def read(rows: Iterable[dict[str, Any]]) -> Iterator[Sample]:
     """A sample for every reading after the first."""
-    previous: tuple[float, int] | None = None
+    previous: tuple[int, int] | None = None
     for row in rows:
         memory = row.get("memory_stats") or {}
         if not memory.get("usage"):
             continue  # it ended, or has not begun
-        now = _seconds(row["read"])
+        now = to_nanoseconds(row["read"])
         used = int(row["cpu_stats"]["cpu_usage"]["total_usage"])
         if previous is not None and now > previous[0]:
-            cpu = (used - previous[1]) / 1e9 / (now - previous[0]) * 100
-            yield Sample(datetime.fromtimestamp(now, UTC), max(0.0, cpu), _in_use(memory), int(memory["limit"]))
+            cpu = (used - previous[1]) / (now - previous[0]) * 100  # nanoseconds both
+            yield Sample(to_datetime(now), max(0.0, cpu), _in_use(memory), int(memory["limit"]))
         previous = (now, used)
 
 
@@ -33,8 +33,3 @@ def _in_use(memory: dict[str, Any]) -> int:
     details = memory.get("stats") or {}
     cache = details.get("total_inactive_file", details.get("inactive_file", 0))
     return max(0, int(memory["usage"]) - int(cache))
-
-
-def _seconds(text: str) -> float:
-    whole, _, fraction = text.rstrip("Z").partition(".")
-    return datetime.fromisoformat(f"{whole}+00:00").timestamp() + float(f"0.{fraction or '0'}")

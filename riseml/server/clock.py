@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
+from riseml.executors.moments import to_text
+
 
 def now() -> datetime:
     """The time of day, in UTC."""
@@ -13,5 +15,4 @@ def now() -> datetime:
 
 def stamp() -> str:
     """The time of day with nanoseconds, as the engine writes it before a log frame."""
-    seconds, rest = divmod(time.time_ns(), 1_000_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
+    return to_text(time.time_ns())

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from riseml.executors.joblog import LogReader, to_nanoseconds, to_text
+from riseml.executors.joblog import LogReader
+from riseml.executors.moments import to_nanoseconds, to_text
 from riseml.executors.wrapper import HEADER, STDERR, STDOUT, Log
 from riseml.model import Frame, LogCursor
 
