@@ -137,6 +137,8 @@ class Actor:
             executor.ensure_image(BuildOrder(experiment.plan.image, self._code(experiment), emit, cancellation))
         finally:
             self.orders.pop(action, None)
+            self.stores.logs.finish(key)  # its end is said behind its last line
+            self.news.publish(experiment.id)
 
     def _append(self, key: JobKey, line: str) -> None:
         """Add a line of a build. What is wrong with the log here must not be taken for trouble of the engine."""

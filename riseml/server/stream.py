@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from riseml import wire
@@ -20,15 +21,20 @@ from riseml.errors import UsageError
 from riseml.model import Experiment, Job, JobKey
 from riseml.names import CanonicalId, JobName, experiment_name
 from riseml.server.act import Stores
+from riseml.server.clock import now
 from riseml.server.news import News
 from riseml.server.views import exit_code_of
-from riseml.states import SENTENCES, TERMINAL, Part, State
+from riseml.states import SENTENCES, TERMINAL, Part, Reason, State
 from riseml.store.blocks import Block, Line, Mark
 from riseml.store.experiments import Event
 
 _MOST_EVENTS = 2**31  # what every store can count
 _MOST_BYTES = 2**43  # what every file system can seek
 _HEARTBEAT = 15.0  # seconds
+_PATIENCE = 5.0  # seconds without any line that the end of a job waits for its last ones
+_OLD = timedelta(minutes=1)
+_WITHOUT_LINES = frozenset({Reason.CACHED, Reason.START_FAILED, Reason.VANISHED, Reason.HOST_LOST, Reason.INTERNAL})
+"""Why a job ends that has no log, or none that anybody can still read."""
 _TO_JSON = json.JSONEncoder(ensure_ascii=False).encode
 _STREAMS: dict[int, Literal["stdout", "stderr", "engine"]] = {1: "stdout", 2: "stderr", 3: "engine"}
 
@@ -108,7 +114,7 @@ async def stream(request: Request, stores: Stores, news: News) -> AsyncIterator[
                 yield b"".join(map(_encode, entries))
             elif reader.idle and not request.follow:
                 return
-            elif reader.idle and not reader.complete and not await bell.wait(_HEARTBEAT):
+            elif reader.idle and not reader.complete and not await bell.wait(_PATIENCE if reader.holds else _HEARTBEAT):
                 reader.forget()  # whatever was missed
                 yield _encode({"type": "ping", "cursor": reader.cursor()})
     yield _encode(reader.end())
@@ -131,6 +137,13 @@ class _Reader:
         self._fresh = False
         self._experiments: list[Experiment] = []
         self._events: list[deque[Event]] = []  # those that have not been sent
+        self._ends: list[Mapping[tuple[JobName, int], int]] = []
+        self._held: dict[int, tuple[int, float]] = {}  # an event that waits, and since when, on the monotonic clock
+
+    @property
+    def holds(self) -> bool:
+        """Whether something that happened is not said yet, since lines that come before it may still come."""
+        return any(self._events)
 
     def forget(self) -> None:
         """Something may have changed beside the logs."""
@@ -146,6 +159,7 @@ class _Reader:
                 deque(experiments.read_events(identity, position.event))
                 for identity, position in zip(self._request.experiments, self._positions, strict=True)
             ]
+            self._ends = [self._stores.logs.ends(identity) for identity in self._request.experiments]
             self._fresh = True
         over = all(self._is_over(experiment) for experiment in self._experiments)
         before = list(self._positions)
@@ -153,7 +167,7 @@ class _Reader:
             entry for index, experiment in enumerate(self._experiments) for entry in self._read(index, experiment)
         ]
         self.idle = before == self._positions
-        self.complete = self.idle and over
+        self.complete = self.idle and over and not self.holds
         return entries
 
     def cursor(self) -> str:
@@ -178,20 +192,27 @@ class _Reader:
         }
 
     def _read(self, index: int, experiment: Experiment) -> Iterator[wire.Entry]:
-        """Two sources merged by time, each in its own order, so that a cursor can name what was sent of both."""
+        """Two sources merged by time, each in its own order, so that a cursor can name what was sent of both.
+
+        Clocks and pipes may disagree about which was first, a job's end or its last line: the line is.
+        """
         position = self._positions[index]
         events = self._events[index]
         found, end = self._stores.logs.read(experiment.id, position.mark)
+        exhausted = end == position.mark
         blocks = deque(found)
         while events or blocks:
-            if events and (not blocks or _moment(events[0].at) <= blocks[0].first_at):
+            due = bool(events) and self._is_due(index, experiment, events[0], exhausted=exhausted)
+            if due and (not blocks or _moment(events[0].at) <= blocks[0].first_at):
                 event = events.popleft()
                 self._positions[index] = position = replace(position, event=event.id)
                 if self._wants(event.job) and _moment(event.at) >= self._since:
                     yield _state_entry(experiment, event, self.cursor())
                 continue
+            if not blocks:
+                break
             block = blocks.popleft()
-            if events:
+            if due:
                 block, *rest = _split_at(block, _moment(events[0].at))
                 blocks.extendleft(rest)
             if self._request.wanted.names(block.job):
@@ -210,6 +231,30 @@ class _Reader:
             self._positions[index] = position.at(line.end)
             if line.at >= self._since:
                 yield _line_entry(experiment, line, self.cursor())
+
+    def _is_due(self, index: int, experiment: Experiment, event: Event, *, exhausted: bool) -> bool:
+        """Whether everything was sent that comes before it: the end of a job waits for the job's last line.
+
+        `exhausted`: there is nothing to send but events. Nobody waits for ever for a line that is lost with its host.
+        """
+        if event.job is None or event.state not in TERMINAL:
+            return True
+        end = self._ends[index].get((event.job, event.attempt))
+        if end is not None and self._positions[index].offset >= end:
+            return True
+        if experiment.closed:
+            return end is None or exhausted
+        if end is None and (event.reason in _WITHOUT_LINES or _never_ran(experiment, event) or _is_old(event)):
+            return True
+        return self._has_waited(index, event, exhausted=exhausted)
+
+    def _has_waited(self, index: int, event: Event, *, exhausted: bool) -> bool:
+        """Whether nothing has come for long enough while it waited."""
+        known, since = self._held.get(index, (0, 0.0))
+        if not exhausted or known != event.id:
+            since = time.monotonic()
+            self._held[index] = event.id, since
+        return time.monotonic() - since >= _PATIENCE
 
     def _is_over(self, experiment: Experiment) -> bool:
         """True when nothing more will come: asked before the log is read."""
@@ -230,6 +275,22 @@ class _Reader:
 
     def _wants(self, job: JobName | None) -> bool:
         return self._request.wanted.job is None if job is None else self._request.wanted.names(job)
+
+
+def _is_old(event: Event) -> bool:
+    """Whether what was printed before it has long been read, if anybody can."""
+    return now() - event.at >= _OLD
+
+
+def _never_ran(experiment: Experiment, event: Event) -> bool:
+    """Whether the attempt that ended is the last one, and had not begun."""
+    return any(
+        job.name == event.job
+        and job.attempt == event.attempt
+        and job.part is not Part.PREPARES
+        and job.started_at is None
+        for job in experiment.jobs
+    )
 
 
 def _last(reader: _Reader, tail: int) -> list[wire.LineEntry | wire.LinesEntry]:

@@ -1,15 +1,16 @@
 """Logs: one append-only file an experiment, every job's frames in the order of their arrival (`blocks`).
 
 The file is its own cursor: after a crash a torn last record is cut off, and the last timestamp of a job with the number
-of frames that carry it says where to read on.
+of frames that carry it says where to read on. A small file beside it says where the logs of jobs that are complete end.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from riseml.model import Frame, JobKey, LogCursor
@@ -51,13 +52,19 @@ class Logs:
         streams = sorted(file.begun.get((key.job, key.attempt), ()))
         if streams:
             file.append(key, [Frame("", stream, b"\n") for stream in streams])
-        file.finished.add((key.job, key.attempt))
+        file.finish((key.job, key.attempt))
 
     def is_finished(self, key: JobKey) -> bool:
-        """True when `finish` was called; false also when that is long ago, or was in another process."""
+        """True when `finish` was called; false also when that is long ago."""
         with self._guard:
             file = self._files.get(key.experiment)
-        return file is not None and (key.job, key.attempt) in file.finished
+        return file is not None and (key.job, key.attempt) in file.ends
+
+    def ends(self, experiment: int) -> Mapping[tuple[JobName, int], int]:
+        """The offsets behind the last records of the jobs and attempts whose logs are complete."""
+        with self._guard:
+            file = self._files.get(experiment)
+        return _load_ends(self._path(experiment)) if file is None else file.ends
 
     def cursor(self, key: JobKey) -> LogCursor:
         """Where to read the job's log on."""
@@ -123,7 +130,8 @@ class _File:
     def __init__(self, path: Path) -> None:
         self.cursors: dict[tuple[JobName, int], LogCursor] = {}
         self.begun: dict[tuple[JobName, int], dict[int, int]] = {}  # `blocks.records`
-        self.finished: set[tuple[JobName, int]] = set()
+        self.ends: Mapping[tuple[JobName, int], int] = _load_ends(path)  # replaced, never changed
+        self._path = path
         self._lock = threading.Lock()
         self._is_closed = False
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -134,8 +142,7 @@ class _File:
         begun = dict(self.begun.get(owner, {}))  # what cannot be written comes again
         view = memoryview(records(key, frames, begun))
         with self._lock:
-            if self._is_closed:  # its number may be another file's by now; who opens the log again gets a new one
-                raise OSError(errno.EBADF, "the log was closed meanwhile")
+            self._check()
             end = os.lseek(self._file, 0, os.SEEK_END)
             try:
                 while view:
@@ -146,10 +153,23 @@ class _File:
             self.begun[owner] = begun
             self._note(owner, frames)
 
+    def finish(self, owner: tuple[JobName, int]) -> None:
+        with self._lock:
+            self._check()
+            ends = {**self.ends, owner: os.lseek(self._file, 0, os.SEEK_END)}
+            fresh = self._path.with_suffix(".ending")
+            fresh.write_text(json.dumps([[job, attempt, end] for (job, attempt), end in ends.items()]))
+            os.replace(fresh, self._path.with_suffix(".ends"))
+            self.ends = ends
+
     def close(self) -> None:
         with self._lock:
             self._is_closed = True
             os.close(self._file)
+
+    def _check(self) -> None:
+        if self._is_closed:  # its number may be another file's by now; who opens the log again gets a new one
+            raise OSError(errno.EBADF, "the log was closed meanwhile")
 
     def _recover(self, path: Path) -> None:
         """Cut a torn record off and find every cursor again."""
@@ -164,6 +184,7 @@ class _File:
                     stamp = "" if at == NOBODY.encode() else at.decode()
                     self._note(owner, [Frame(stamp, stream_of(kind[0]), b"")])
         os.ftruncate(self._file, whole)
+        self.ends = {owner: end for owner, end in self.ends.items() if end <= whole}
 
     def _note(self, owner: tuple[JobName, int], frames: list[Frame]) -> None:
         """Where the job's log was read up to: its last timestamp, and how many frames carry it."""
@@ -176,6 +197,12 @@ class _File:
         if same == len(stamped) and known is not None and known.at == at:
             same += known.seen
         self.cursors[owner] = LogCursor(at, same)
+
+
+def _load_ends(path: Path) -> dict[tuple[JobName, int], int]:
+    beside = path.with_suffix(".ends")
+    rows = json.loads(beside.read_text()) if beside.exists() else []
+    return {(JobName(job), attempt): end for job, attempt, end in rows}
 
 
 def _load(path: Path, offset: int, limit: int) -> bytes:

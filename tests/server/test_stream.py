@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from riseml.model import Experiment, Frame, JobKey, Owner
-from riseml.names import JobName, parse_id
+from riseml.names import BUILD, JobName, parse_id
 from riseml.planning.plan import first_jobs
 from riseml.server.act import Stores
 from riseml.server.news import News
@@ -42,25 +44,26 @@ class Scene:
         self.stores = Stores(experiments, Logs(folder / "logs"), Snapshots(folder / "snapshots"))
         self.news = News()
         plan = make_plan(*JOBS)
+        self.stores.logs.finish(JobKey(1, BUILD, 1))
         experiments.add(Submitted(Owner("paul", 1, 1), "p", "", "", ((plan, first_jobs(plan)),)), BEGUN)
 
     def load(self) -> Experiment:
         return self.stores.experiments.get(1).experiment
 
-    def save(self, state: State, second: float, *, closed: bool = False) -> None:
+    def save(self, state: State, second: float, *, closed: bool = False, reason: Reason = Reason.COMPLETED) -> None:
         """Everything comes into this state."""
         before = self.load()
         jobs = tuple(
             replace(
                 job,
                 state=State.FINISHED if job.part is Part.PREPARES else state,
-                reason=Reason.COMPLETED,
+                reason=Reason.COMPLETED if job.part is Part.PREPARES else reason,
                 started_at=at(1),
                 ended_at=at(second),
             )
             for job in before.jobs
         )
-        after = replace(before, state=state, reason=Reason.COMPLETED, jobs=jobs, closed=closed)
+        after = replace(before, state=state, reason=reason, jobs=jobs, closed=closed)
         assert self.stores.experiments.save(before, after, at(second))
         self.news.publish(1)
 
@@ -223,3 +226,108 @@ def test_an_earlier_attempt_is_waited_for(scene: Scene) -> None:
     assert scene.waits(closed=False)
     scene.finish("master")
     assert scene.ends(closed=False)
+
+
+# --- the end of a job is said behind its last line ---
+
+
+@pytest.fixture
+def then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the time of the scene."""
+    monkeypatch.setattr("riseml.server.stream.now", lambda: at(20))
+
+
+ENDS = ["1.master state FINISHED", "1.worker.1 state FINISHED", "1 state FINISHED"]
+
+
+@pytest.mark.usefixtures("then")
+@pytest.mark.parametrize("batch", [False, True])
+def test_an_end_waits_until_all_lines_of_its_job_are_there(scene: Scene, *, batch: bool) -> None:
+    scene.save(State.FINISHED, 10)
+    first = scene.read(batch=batch)
+    assert not any("FINISHED" in word for word in shown(first) if "build" not in word), "lines may still come"
+    scene.write("master", (9, "last"))
+    scene.finish("master")
+    scene.write("worker.1", (11, "very last"))
+    scene.finish("worker.1")
+    rest = shown(scene.read(first[-1]["cursor"], batch=batch, follow=True, closed=False))
+    assert rest == ["1.master last", ENDS[0], "1.worker.1 very last", *ENDS[1:], "1 end FINISHED"]
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_in_a_stored_log_an_end_is_behind_the_last_line_whatever_the_clocks_say(scene: Scene, *, batch: bool) -> None:
+    scene.write("master", (12, "last"))
+    scene.finish("master")
+    scene.write("worker.1", (11, "between"), (13, "very last"))
+    scene.finish("worker.1")
+    scene.save(State.FINISHED, 10, closed=True)
+    scene.stores.logs.close(1)
+    entries = scene.read(batch=batch, follow=True)
+    words = shown(entries)
+    assert words.index("1.master last") < words.index(ENDS[0])
+    assert words[-4:] == ["1.worker.1 very last", *ENDS[1:], "1 end FINISHED"]
+    for number, entry in enumerate(entries[:-1]):
+        assert shown(scene.read(entry["cursor"], batch=batch, follow=True)) == shown(entries[number + 1 :])
+
+
+@pytest.mark.usefixtures("then")
+def test_the_end_of_a_job_whose_host_is_lost_waits_for_no_line(scene: Scene) -> None:
+    scene.save(State.FAILED, 10, reason=Reason.HOST_LOST)
+    assert shown(scene.read())[-1] == "1 state FAILED"
+
+
+def test_an_end_that_is_old_waits_for_no_line(scene: Scene) -> None:
+    scene.save(State.FINISHED, 10)
+    assert shown(scene.read())[-1] == "1 state FINISHED"
+
+
+@pytest.mark.usefixtures("then")
+def test_an_end_waits_no_longer_than_lines_may_come(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("riseml.server.stream._PATIENCE", 0.05)
+    scene.save(State.FINISHED, 10)
+
+    async def run() -> list[str]:
+        found: list[str] = []
+        with scene.news.subscribe((1,)):
+            request = Request(parse_id("1"), (1,), follow=True, positions=parse_cursor("", 1))
+            async for piece in stream(request, scene.stores, scene.news):
+                found += [word for word in shown(list(parse(piece))) if "ping" not in word]
+                if found and found[-1] == "1 state FINISHED":
+                    break
+        return found
+
+    assert asyncio.run(asyncio.wait_for(run(), 30))[-3:] == ENDS
+
+
+@pytest.mark.usefixtures("then")
+@given(st.data())
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_happens_when_no_line_is_behind_the_end_of_its_job(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Lines are late, dated late, of several jobs; the end is seen before or after them; readers come at any moment."""
+    made = Scene(tmp_path_factory.mktemp("scene"))
+    made.save(State.RUNNING, 1)
+    seconds = st.integers(2, 19)
+    todo = [*data.draw(st.permutations(["master"] * 3 + ["worker.1"] * 3)), "end", "finish"]
+    where = data.draw(st.integers(0, len(todo) - 2))
+    todo.insert(where, todo.pop(-2))  # the end is seen at any moment
+    cursor, words = "", []
+    for number, step in enumerate(todo):
+        if step == "end":
+            made.save(State.FINISHED, data.draw(seconds))
+        elif step == "finish":
+            made.finish("master", "worker.1")
+        else:
+            made.write(step, (data.draw(seconds), f"line {number}"))
+        if data.draw(st.booleans()):
+            entries = made.read(cursor, batch=data.draw(st.booleans()))
+            cursor = entries[-1]["cursor"] if entries else cursor
+            words += shown(entries)
+    words += shown(made.read(cursor, follow=True, closed=False))
+    assert sorted(words) == sorted(set(words))
+    assert sum(" line " in word for word in words) == 6
+    for job in JOBS:
+        said = [number for number, word in enumerate(words) if word.startswith(f"1.{job} ")]
+        assert words[said[-1]] == f"1.{job} state FINISHED"
+    assert words[-2:] == ["1 state FINISHED", "1 end FINISHED"]
