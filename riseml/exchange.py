@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 from riseml import errors
 from riseml.errors import Refused, RisemlError, Unreachable, UsageError
@@ -50,7 +51,7 @@ def read_address(settings: Settings, environ: Mapping[str, str]) -> Address:
     url = environ.get(SERVER_VARIABLE, "").strip().rstrip("/")
     if not url:
         return Address(_own_socket(settings))
-    if not url.startswith(("http://", "https://")) or url.endswith(":"):
+    if not _is_url(url):
         raise UsageError(f"{SERVER_VARIABLE} is {url!r}", "give a URL such as https://riseml.example.org:8443")
     return Address(None, url, environ.get(KEY_VARIABLE) or None)
 
@@ -63,6 +64,14 @@ def _own_socket(settings: Settings) -> Path:
             "remove it, or choose a RISEML_HOME with a shorter path",
         )
     return settings.socket
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and " " not in text
+    except ValueError:  # a port that is none, or half of an IPv6 address
+        return False
 
 
 class Lost(Unreachable):

@@ -24,8 +24,16 @@ if TYPE_CHECKING:
     from riseml.spec.problems import Problem
     from riseml.spec.types import Spec
 
+
+def _read_path(text: str) -> Path:
+    if not text:
+        raise typer.BadParameter("it is empty; give the path of a riseml.yml")  # a script's variable that is not set
+    return Path(text)
+
+
 FileOption = Annotated[
-    Path | None, typer.Option("-f", "--file", metavar="FILE", help="Use FILE instead of riseml.yml.")
+    Path | None,
+    typer.Option("-f", "--file", metavar="FILE", parser=_read_path, help="Use FILE instead of riseml.yml."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

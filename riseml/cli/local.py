@@ -137,8 +137,9 @@ def spawn(settings: Settings, command: Sequence[str]) -> Child:
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         log = os.open(settings.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
+        why = "it is no folder" if settings.home.exists() and not settings.home.is_dir() else error.strerror
         raise Refused(
-            f"the riseml server cannot use {settings.home}: {error.strerror}",
+            f"the riseml server cannot use {settings.home}: {why}",
             "make it writable, or name another folder in RISEML_HOME",
         ) from None
     try:
@@ -149,10 +150,17 @@ def spawn(settings: Settings, command: Sequence[str]) -> Child:
             stderr=log,
             cwd="/",
             start_new_session=True,
-            env={**os.environ, **({"RISEML_EXECUTOR": settings.executor} if settings.executor else {})},
+            env={**os.environ, **_environ(settings)},
         )
     finally:
         os.close(log)
+
+
+def _environ(settings: Settings) -> dict[str, str]:
+    """What the server is told: the folders as they are from here, for it runs in another one."""
+    folders = {"RISEML_HOME": settings.home, "RISEML_OUTPUT": settings.output, "RISEML_DATA": settings.data}
+    told = {name: str(path) for name, path in folders.items()}
+    return told | ({"RISEML_EXECUTOR": settings.executor} if settings.executor else {})
 
 
 def _start(client: Client, settings: Settings, starter: Starter) -> wire.Server:

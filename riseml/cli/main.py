@@ -147,7 +147,8 @@ def _call(words: Sequence[str], tools: Tools) -> int:
         tools.render.say("Nothing was done.")
         return Interrupted.exit_code
     except _BadUsage as error:
-        message = error.format_message()  # type: ignore[attr-defined]  # its class is found at run time
+        message: str = error.format_message()  # type: ignore[attr-defined]  # its class is found at run time
+        message = message.replace("is not a valid int range", "is no whole number")
         hint = f"`{_find_command(error, words)} -h` shows what it takes"
         raise UsageError(message[:1].lower() + message[1:].rstrip("."), hint) from None
     return code if isinstance(code, int) else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,16 @@ if TYPE_CHECKING:
 
 pool = typer.Typer(help="Show, check, join, drain and trust the hosts of the pool.")
 
-HostArgument = Annotated[str, typer.Argument(help="Name of a host in pool.yml.", metavar="HOST")]
+_NAME = re.compile(r"[^/\s]{1,100}")
+
+
+def _read_host(text: str) -> str:
+    if not _NAME.fullmatch(text) or text in (".", ".."):
+        raise typer.BadParameter(f"{text[:100]!r} is no name of a host; `riseml pool` shows the hosts")
+    return text
+
+
+HostArgument = Annotated[str, typer.Argument(help="Name of a host in pool.yml.", metavar="HOST", callback=_read_host)]
 
 _HOSTS = (
     Column("HOST", shrinks=True),

@@ -121,18 +121,19 @@ def read_since(text: str, now: datetime) -> str:
     """
     from datetime import timedelta
 
-    if found := re.fullmatch(r"(\d{1,6})\s*([smhd])", text.strip()):
-        unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
-        moment = now - timedelta(seconds=int(found[1]) * unit)
-    else:
-        try:
+    try:
+        if found := re.fullmatch(r"(\d{1,9})\s*([smhd])", text.strip(), re.ASCII):
+            unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
+            moment = now - timedelta(seconds=int(found[1]) * unit)
+        else:
             moment = datetime.fromisoformat(text.strip())
-        except ValueError:
-            raise UsageError(
-                f"--since {text!r} is no time", "give an age such as 10m or 2h, or a moment: 2026-08-31T07:23:46Z"
-            ) from None
-        moment = moment if moment.tzinfo else moment.astimezone()
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"  # without a zone it is a local time
+    except OverflowError:
+        raise UsageError(f"--since {text!r} is beyond the calendar", "leave it out to begin at the beginning") from None
+    except ValueError:
+        raise UsageError(
+            f"--since {text!r} is no time", "give an age such as 10m or 2h, or a moment: 2026-08-31T07:23:46Z"
+        ) from None
 
 
 def read_pairs(values: list[str], option: str) -> list[tuple[str, str]]:

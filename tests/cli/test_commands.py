@@ -64,6 +64,18 @@ def test_the_version(riseml: Riseml) -> None:
         ("logs 4 --tail many", 2, "--tail"),
         ("logs 4 --tail 99999999999", 2, "--tail"),
         ("logs 4 --since yesterday", 2, "--since 'yesterday' is no time"),
+        ("logs 4 --since 999999d", 2, "--since '999999d' is beyond the calendar"),
+        ("logs 4 --since 9999-12-31T23:59:59-14:00", 2, "is beyond the calendar"),
+        ("logs 4 --since ", 2, "--since '' is no time"),
+        ("status ", 2, "'' is not an experiment ID"),
+        ("status 1.train.99999999999999999999", 2, "is not an experiment ID"),
+        ("logs 4 --tail ", 2, "'' is no whole number"),
+        ("validate -f ", 2, "it is empty; give the path of a riseml.yml"),
+        ("train -f ", 2, "it is empty"),
+        ("init -f ", 2, "it is empty"),
+        ("pool drain ", 2, "'' is no name of a host"),
+        ("pool resume a/b", 2, "'a/b' is no name of a host"),
+        ("pool trust ..", 2, "'..' is no name of a host"),
         ("monitor ../etc", 2, "is not an experiment ID"),
         ("kill 9", 3, "there is no experiment 9"),
         ("kill 4;rm", 2, "is not an experiment ID"),
@@ -88,6 +100,16 @@ def test_wrong_input_is_one_clear_message(riseml: Riseml, words: str, code: int,
     assert result.err.startswith("error: ")
     assert said in result.err
     assert len(result.err.splitlines()) <= 2
+
+
+@pytest.mark.parametrize(
+    "url", ["toaster", "http://", "http://:80", "http://a b", "http://[::1", "http://host:99999", "ftp://host"]
+)
+def test_an_address_of_a_server_that_is_none(riseml: Riseml, url: str) -> None:
+    result = riseml("status", environ={"RISEML_SERVER": url})
+    assert (result.code, result.out) == (2, "")
+    assert "RISEML_SERVER is " in result.err
+    assert "https://riseml.example.org:8443" in result.err
 
 
 @pytest.mark.parametrize("verb", ["validate", "train", "logs", "monitor", "kill"])

@@ -17,7 +17,7 @@ from riseml.cli.local import Child, Order, Starter, compare_versions, connect, e
 from riseml.cli.render import Render
 from riseml.client import Address, Client
 from riseml.errors import Refused, Unreachable
-from riseml.settings import Settings
+from riseml.settings import Settings, read_settings
 from tests.cli.door import Door
 
 
@@ -186,3 +186,20 @@ def test_a_server_of_a_team_is_neither_started_nor_replaced(tmp_path: Path) -> N
     client = connect(_settings(tmp_path), {"RISEML_SERVER": "http://127.0.0.1:1"}, Render(io.StringIO(), io.StringIO()))
     with client, pytest.raises(Unreachable, match="no riseml server answers"):
         client.server()
+
+
+def test_a_server_finds_folders_that_were_named_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = read_settings({"RISEML_HOME": "my home", "RISEML_OUTPUT": "out"})
+    names = "RISEML_HOME", "RISEML_OUTPUT", "RISEML_DATA"
+    program = f"import os; print([os.environ[name] for name in {names}])"
+    assert spawn(settings, (sys.executable, "-c", program)).wait(30) == 0
+    assert settings.log.read_text().strip() == str(
+        [str(tmp_path / "my home"), str(tmp_path / "out"), str(tmp_path / "my home" / "data")]
+    )
+
+
+def test_a_home_that_is_a_file_is_said_to_be_one(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Refused, match="it is no folder"):
+        spawn(_settings(tmp_path / "file"), ())
