@@ -133,7 +133,7 @@ def _look_around() -> Tools:
     try:
         folder = Path.cwd()
     except OSError:
-        folder = Path("/")  # it was removed under our feet; what needs a project will not find one
+        folder = Path(os.environ.get("PWD") or "/proc/self/cwd")  # it was removed: nothing will be found there
     return Tools(make_render(os.environ), os.environ, folder, asks=sys.stdin is not None and sys.stdin.isatty())
 
 

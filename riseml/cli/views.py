@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.render import Render
 
-_LIST = (Column("ID"), Column("PROJECT", shrinks=True), Column("STATE"), Column("AGE"), Column("TYPE"))
+_LIST = (Column("ID"), Column("PROJECT", shrinks=True), Column("STATE"), Column("AGE"), Column("TYPE", shrinks=True))
 _LIST_LONG = (*_LIST, Column("JOBS"), Column("REASON"), Column("PARAMS", shrinks=True))
 _JOBS = (
     Column("ID"),

@@ -170,3 +170,18 @@ def test_what_is_said_beside_the_result_may_be_lost(door: Door, folder: Path) ->
         environ = _environ(door)
         result = subprocess.run(command, cwd=folder, env=environ, stderr=full, check=False, timeout=60)
     assert result.returncode == 3
+
+
+@pytest.mark.parametrize("words", ["init", "init -f other.yml", "train", "validate"])
+def test_a_folder_that_was_removed_is_not_another_one(door: Door, tmp_path: Path, words: str) -> None:
+    place = tmp_path / "gone"
+    place.mkdir()
+    program = f"import os; os.rmdir({str(place)!r}); from riseml.cli.main import run; run()"
+    command = [sys.executable, "-c", program, *words.split()]
+    environ = _environ(door, PWD=str(place))
+    result = subprocess.run(command, cwd=place, env=environ, capture_output=True, text=True, check=False, timeout=60)
+    assert result.returncode in (3, 4)
+    assert result.stderr.startswith("error: ")
+    assert not place.exists()
+    assert not Path("/riseml.yml").exists()
+    assert not Path("/other.yml").exists()
