@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import socket
 import sys
 from collections.abc import Iterator, Mapping
@@ -148,6 +150,11 @@ class Exchange:
                 with socket.socket(socket.AF_UNIX) as knock:
                     knock.settimeout(_CONNECT)
                     knock.connect(str(self.address.socket))
+            except PermissionError:
+                raise Refused(
+                    f"{self.address} is somebody else's: {os.strerror(errno.EACCES)}",
+                    "name a folder of yours in RISEML_HOME",
+                ) from None
             except OSError as error:
                 raise self._absent(error.strerror or str(error)) from None
         return _open(self.address)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from riseml import __version__
@@ -165,7 +166,7 @@ def _environ(settings: Settings) -> dict[str, str]:
 
 def _start(client: Client, settings: Settings, starter: Starter) -> wire.Server:
     begun = starter.clock()
-    before = settings.log.stat().st_size if settings.log.exists() else 0
+    before = _size(settings.log)
     child = starter.spawn(settings, starter.command)
     while starter.clock() - begun < starter.deadline:
         code = _watch(child)
@@ -178,6 +179,13 @@ def _start(client: Client, settings: Settings, starter: Starter) -> wire.Server:
         elif code is not None:
             raise Unreachable(f"the riseml server did not start: {_last_words(settings, before)}", _see(settings))
     raise Unreachable(f"the riseml server did not answer within {starter.deadline:.0f} s", _see(settings))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # whoever begins to write there tells what is wrong
+        return 0
 
 
 def _watch(child: Child) -> int | None:

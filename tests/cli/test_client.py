@@ -175,3 +175,14 @@ def test_the_key_is_sent(door: Door) -> None:
     with Client(Address(door.home / "server.sock", key="secret")) as client:
         client.server()
     assert door.headers["authorization"] == "Bearer secret"
+
+
+def test_a_server_of_somebody_else_is_refused_and_not_called_absent(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    with pytest.raises(errors.Refused, match="is somebody else's: Permission denied"):
+        client.server()
