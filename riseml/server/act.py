@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import assert_never
@@ -129,7 +131,8 @@ class Actor:
 
         def emit(line: str) -> None:
             reach(Point.BUILDING)
-            self._append(key, line)
+            with _written():
+                self.stores.logs.append(key, [Frame(stamp(), 1, line.encode() + b"\n")])
             self.news.publish_lines(experiment.id)
 
         cancellation = self.orders.setdefault(action, Cancellation())
@@ -137,17 +140,9 @@ class Actor:
             executor.ensure_image(BuildOrder(experiment.plan.image, self._code(experiment), emit, cancellation))
         finally:
             self.orders.pop(action, None)
-            self.stores.logs.finish(key)  # its end is said behind its last line
+            with _written():
+                self.stores.logs.finish(key)  # its end is said behind its last line
             self.news.publish(experiment.id)
-
-    def _append(self, key: JobKey, line: str) -> None:
-        """Add a line of a build. What is wrong with the log here must not be taken for trouble of the engine."""
-        try:
-            self.stores.logs.append(key, [Frame(stamp(), 1, line.encode() + b"\n")])
-        except OSError as error:
-            raise StoreError(
-                f"the log of the build cannot be written: {error.strerror}", "free some space in RISEML_HOME"
-            ) from error
 
     def _executor(self, host: HostName) -> Executor:
         executor = self.hosts.pool.executors.get(host)
@@ -169,3 +164,14 @@ class Actor:
                 permanent=True,
             )
         return path
+
+
+@contextmanager
+def _written() -> Iterator[None]:
+    """What is wrong with the log of a build here must not be taken for trouble of the engine."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"the log of the build cannot be written: {error.strerror}", "free some space in RISEML_HOME"
+        ) from error
