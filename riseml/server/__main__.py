@@ -77,12 +77,14 @@ def _serve(settings: Settings) -> None:
     _raise_limits()
     stop = threading.Event()
     application = make_application(settings, stop)
-    door = _bind(settings)
-    log.info("riseml %s serves %s, process %d", __version__, settings.socket, os.getpid())
     code = 0
     try:
+        door = _bind(settings)
+        log.info("riseml %s serves %s, process %d", __version__, settings.socket, os.getpid())
         application.loop.start()
-        asyncio.run(_run(application, settings, door, stop))
+        while asyncio.run(_run(application, settings, door, stop)) and not _is_idle(application, settings):
+            log.info("something came while the server was about to end: it goes on")
+            door = _bind(settings)
         log.info("the server ends; training goes on")
     except Exception:
         log.exception("the server failed; training goes on")
@@ -96,7 +98,8 @@ def _serve(settings: Settings) -> None:
     os._exit(code)  # actions under way are not waited for: the next server meets what they made
 
 
-async def _run(application: Application, settings: Settings, door: socket.socket, stop: threading.Event) -> None:
+async def _run(application: Application, settings: Settings, door: socket.socket, stop: threading.Event) -> bool:
+    """Serve until told to stop; true when it ends because nobody needs it, so that nobody may be left waiting."""
     config = uvicorn.Config(
         application.api, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=int(_FAREWELL)
     )
@@ -105,10 +108,14 @@ async def _run(application: Application, settings: Settings, door: socket.socket
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    while not (serving.done() or stop.is_set() or await asyncio.to_thread(_is_idle, application, settings)):
-        await asyncio.to_thread(stop.wait, _CHECK_IDLE)
+    idle = False
+    while not (serving.done() or stop.is_set() or idle):
+        idle = await asyncio.to_thread(_is_idle, application, settings)
+        if not idle:
+            await asyncio.to_thread(stop.wait, _CHECK_IDLE)
     server.should_exit = True
     await serving
+    return idle and not stop.is_set()
 
 
 def _is_idle(application: Application, settings: Settings) -> bool:
