@@ -18,9 +18,6 @@ from riseml.spec.load import Overrides, load
 from riseml.spec.types import Spec
 from riseml.store.experiments import Submitted
 
-MOST_EXPERIMENTS = 1000
-"""The largest grid that is accepted."""
-
 
 @dataclass(frozen=True, slots=True)
 class Planned:
@@ -36,7 +33,6 @@ def plan_submission(submission: wire.Submission, stores: Stores) -> Planned:
     Raises:
         UsageError: a value holds a NUL character, which neither a process nor a store can take.
         SpecError: the file has problems.
-        Refused: the grid has too many experiments.
         NotFound: the project's files were not synced.
     """
     check_text(submission)
@@ -44,10 +40,7 @@ def plan_submission(submission: wire.Submission, stores: Stores) -> Planned:
     spec = load(submission["config"], submission["file"], overrides)
     snapshot = submission.get("snapshot")
     manifest = stores.snapshots.manifest(snapshot) if snapshot else Manifest()
-    grid = points(spec.train)
-    if len(grid) > MOST_EXPERIMENTS:
-        raise Refused(f"the grid has {len(grid)} experiments", f"at most {MOST_EXPERIMENTS} are accepted at once")
-    return Planned(spec, tuple(make_plan(spec, point, manifest) for point in grid))
+    return Planned(spec, tuple(make_plan(spec, point, manifest) for point in points(spec.train)))
 
 
 def check_text(value: object) -> None:

@@ -16,7 +16,7 @@ from riseml.spec.settle import Settled
 from riseml.spec.types import Parameter
 
 PATH: Path = ("train", "parameters")
-MOST_EXPERIMENTS = 10_000
+MOST_EXPERIMENTS = 1_000
 
 OWN = frozenset(
     {
