@@ -18,19 +18,19 @@ _MOMENT = 0.01  # seconds
 class Bell:
     """Wakes one reader, who alone calls `take` and `wait`; anybody rings."""
 
-    def __init__(self) -> None:
+    def __init__(self, experiments: tuple[int, ...]) -> None:
         self._event = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        self._records = True
+        self._records = set(experiments)
         self._pending = False
         self._last = 0.0
 
-    def take(self) -> bool:
-        """Before every look: true when more than lines may be new since the last one."""
+    def take(self) -> frozenset[int]:
+        """Before every look: the experiments of which more than lines may be new since the last one; first all."""
         self._event.clear()
         with self._lock:
-            records, self._records = self._records, False
+            records, self._records = frozenset(self._records), set()
         return records
 
     async def wait(self, seconds: float) -> bool:
@@ -41,10 +41,13 @@ class Bell:
             return False
         return True
 
-    def ring(self, *, records: bool) -> None:
-        """There is news. A reader that is about to be woken need not be told again."""
+    def ring(self, changed: int | None) -> None:
+        """There is news; of the records of an experiment, if one is named. A reader that is about to be woken need
+        not be told again.
+        """
         with self._lock:
-            self._records = self._records or records
+            if changed is not None:
+                self._records.add(changed)
             if self._pending:
                 return
             self._pending = True
@@ -73,16 +76,16 @@ class News:
 
     def publish(self, experiment: int) -> None:
         """The records of this experiment have changed."""
-        self._ring(experiment, records=True)
+        self._ring(experiment, experiment)
 
     def publish_lines(self, experiment: int) -> None:
         """Its log has grown."""
-        self._ring(experiment, records=False)
+        self._ring(experiment, None)
 
     @contextmanager
     def subscribe(self, experiments: tuple[int, ...]) -> Iterator[Bell]:
         """A bell that rings whenever something of these experiments is new."""
-        bell = Bell()
+        bell = Bell(experiments)
         with self._lock:
             for experiment in experiments:
                 self._waiting.setdefault(experiment, set()).add(bell)
@@ -95,8 +98,8 @@ class News:
                     if not self._waiting[experiment]:
                         del self._waiting[experiment]
 
-    def _ring(self, experiment: int, *, records: bool) -> None:
+    def _ring(self, experiment: int, changed: int | None) -> None:
         with self._lock:
             bells = list(self._waiting.get(experiment, ()))
         for bell in bells:
-            bell.ring(records=records)
+            bell.ring(changed)

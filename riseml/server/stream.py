@@ -107,15 +107,14 @@ async def stream(request: Request, stores: Stores, news: News) -> AsyncIterator[
                 yield _encode(entry)
             yield _encode({"type": "ping", "cursor": reader.cursor()})  # who is cut off now reads on behind the tail
         while not reader.complete:
-            if bell.take():
-                reader.forget()
+            reader.forget(bell.take())
             entries = await asyncio.to_thread(reader.read)
             if entries:
                 yield b"".join(map(_encode, entries))
             elif reader.idle and not request.follow:
                 return
             elif reader.idle and not reader.complete and not await bell.wait(_PATIENCE if reader.holds else _HEARTBEAT):
-                reader.forget()  # whatever was missed
+                reader.forget(frozenset(request.experiments))  # whatever was missed
                 yield _encode({"type": "ping", "cursor": reader.cursor()})
     yield _encode(reader.end())
 
@@ -134,38 +133,34 @@ class _Reader:
         # without its Z, so that it is not behind the fractions of its own second
         self._since = "" if request.since is None else _moment(request.since)[:-1]
         self._positions = list(request.positions)
-        self._fresh = False
-        self._experiments: list[Experiment] = []
-        self._events: list[deque[Event]] = []  # those that have not been sent
-        self._ends: list[Mapping[tuple[JobName, int], int]] = []
+        self._stale = frozenset(request.experiments)
+        self._experiments: dict[int, Experiment] = {}  # these three by their place in the request
+        self._events: dict[int, deque[Event]] = {}  # those that have not been sent
+        self._ends: dict[int, Mapping[tuple[JobName, int], int]] = {}
         self._held: dict[int, tuple[int, float]] = {}  # an event that waits, and since when, on the monotonic clock
 
     @property
     def holds(self) -> bool:
         """Whether something that happened is not said yet, since lines that come before it may still come."""
-        return any(self._events)
+        return any(self._events.values())
 
-    def forget(self) -> None:
-        """Something may have changed beside the logs."""
-        self._fresh = False
+    def forget(self, changed: frozenset[int]) -> None:
+        """Of these experiments something may have changed beside the logs."""
+        self._stale |= changed
 
     def read(self) -> list[wire.Entry]:
         """The next entries; of each experiment in the order of their times, as far as they are there."""
-        if not self._fresh:
-            # the records come first: what closed an experiment was written before
-            experiments = self._stores.experiments
-            self._experiments = [experiments.get(identity).experiment for identity in self._request.experiments]
-            self._events = [
-                deque(experiments.read_events(identity, position.event))
-                for identity, position in zip(self._request.experiments, self._positions, strict=True)
-            ]
-            self._ends = [self._stores.logs.ends(identity) for identity in self._request.experiments]
-            self._fresh = True
-        over = all(self._is_over(experiment) for experiment in self._experiments)
+        for index, identity in enumerate(self._request.experiments):
+            if identity in self._stale:
+                # the record comes first: what closed an experiment was written before
+                self._experiments[index] = self._stores.experiments.get(identity).experiment
+                events = self._stores.experiments.read_events(identity, self._positions[index].event)
+                self._events[index] = deque(events)
+                self._ends[index] = self._stores.logs.ends(identity)
+        self._stale = frozenset()
+        over = all(self._is_over(experiment) for experiment in self._experiments.values())
         before = list(self._positions)
-        entries = [
-            entry for index, experiment in enumerate(self._experiments) for entry in self._read(index, experiment)
-        ]
+        entries = [entry for index, experiment in self._experiments.items() for entry in self._read(index, experiment)]
         self.idle = before == self._positions
         self.complete = self.idle and over and not self.holds
         return entries
@@ -178,7 +173,7 @@ class _Reader:
         """The last entry."""
         first = self._experiments[0]
         is_set = first.set_id is not None and self._request.wanted.sub is None
-        state, reason = roll_up_set(self._experiments) if is_set else (first.state, first.reason)
+        state, reason = roll_up_set(tuple(self._experiments.values())) if is_set else (first.state, first.reason)
         wanted = self._request.wanted
         return {
             "type": "end",

@@ -12,15 +12,15 @@ DEADLINE = 60.0
 def test_the_first_news_say_whether_more_than_lines_is_new() -> None:
     async def run() -> None:
         news = News()
-        with news.subscribe((1,)) as bell:
-            assert bell.take(), "the first look is at everything"
+        with news.subscribe((1, 3)) as bell:
+            assert bell.take() == {1, 3}, "the first look is at everything"
             news.publish_lines(1)
             assert await bell.wait(DEADLINE)
-            assert not bell.take()
+            assert bell.take() == set()
             news.publish(1)
             news.publish_lines(1)
             assert await bell.wait(DEADLINE)
-            assert bell.take()
+            assert bell.take() == {1}
             news.publish(2)
             assert not await bell.wait(0.05), "somebody else's"
 
