@@ -61,6 +61,13 @@ class Pool:
         found = {name: watch.seen for name, watch in self._watches.items()}
         return {name: host.capacity for name, host in found.items() if host is not None and host.silent_since is None}
 
+    def answers(self) -> bool:
+        """True when a host answers, or is only slow: it did before, and nothing is known to be wrong with it."""
+        return any(
+            watch.seen is not None and (watch.seen.silent_since is None or watch.trouble is None)
+            for watch in self._watches.values()
+        )
+
     def last_seen(self) -> dict[HostName, HostSeen]:
         """Every host that has ever answered, as it was last seen."""
         found = {name: watch.seen for name, watch in self._watches.items()}

@@ -146,7 +146,7 @@ def _add_submit_routes(router: APIRouter, services: Services) -> None:
 def _plan(submission: wire.Submission, services: Services) -> Planned:
     """What will run; it is refused when the hosts could never hold it."""
     planned = plan_submission(submission, services.stores)
-    if not services.parts.pool.capacities():
+    if not services.parts.pool.answers():
         services.loop.look(_LOOK)
     services.loop.follow_pool(_LOOK)
     check_room(planned, services.parts)

@@ -65,11 +65,11 @@ def check_room(planned: Planned, parts: Parts) -> None:
     """Refuse what no empty pool could hold.
 
     Raises:
-        Unreachable: no host has answered.
+        Unreachable: no host has answered, or none does any more; one that is only slow can wait for its jobs.
         Refused: it will never fit; with the reason for each host.
     """
     pool = parts.pool
-    if not pool.capacities():
+    if not pool.answers():
         trouble = pool.trouble()
         raise Unreachable(
             trouble.message if trouble else "no host of the pool has answered yet",

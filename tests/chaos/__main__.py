@@ -7,9 +7,10 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from rich.console import Console
@@ -65,12 +66,13 @@ def _inflict(faults: tuple[Fault, ...], folder: Path) -> Iterator[Rows]:
     found: dict[str, dict[str, Tally]] = {fault.name: {} for fault in faults}
     console = Console(stderr=True, width=WIDTH, highlight=False)
     with ThreadPoolExecutor(_HANDS) as hands:
-        jobs = {hands.submit(fault.inflict, sites[where]): (fault, where) for fault in faults for where in fault.where}
+        jobs = {hands.submit(_timed, fault, sites[where]): (fault, where) for fault in faults for where in fault.where}
         for done, job in enumerate(as_completed(jobs), start=1):
             fault, where = jobs[job]
-            tally = found[fault.name][where] = _outcome(job)
+            tally, seconds = job.result()
+            found[fault.name][where] = tally
             word = "right" if tally.clean else "WRONG"
-            told = [f"{done:3}/{len(jobs)} {word} {where:7} {fault.name}", *tally.notes]
+            told = [f"{done:3}/{len(jobs)} {word} {where:7} {seconds:4.0f} s  {fault.name}", *tally.notes]
             console.print(*told, sep="\n", soft_wrap=True, markup=False)
             yield {
                 fault.name: {where: found[fault.name][where] for where in fault.where}
@@ -79,10 +81,16 @@ def _inflict(faults: tuple[Fault, ...], folder: Path) -> Iterator[Rows]:
             }
 
 
-def _outcome(job: Future[Tally]) -> Tally:
-    """A fault that brought the test itself to an end is a wrong row, not the end of the table."""
-    error = job.exception()
-    return job.result() if error is None else Tally(notes=("".join(traceback.format_exception(error)),))
+def _timed(fault: Fault, site: Site) -> tuple[Tally, float]:
+    """What came of it, and the seconds that it took. A fault that brought the test itself to an end is a wrong row, not
+    the end of the table.
+    """
+    begun = time.monotonic()
+    try:
+        tally = fault.inflict(site)
+    except Exception:  # noqa: BLE001  # whatever it is, it is told in the table
+        tally = Tally(notes=(traceback.format_exc(),))
+    return tally, time.monotonic() - begun
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from tests.chaos.ledger import Tally, judge
 from tests.chaos.patient import PatientRig
@@ -72,8 +73,14 @@ def _crowd(site: Site) -> Tally:
 
 def _submit_crowd(rig: PatientRig, scene: Scene) -> Tally:
     submission = rig.submission(scene.config)
-    names = [rig.post("/v1/experiments", submission).json()["id"] for _ in range(CROWD)]
+    names = [_submit_one(rig, submission) for _ in range(CROWD)]
     for name in names:
         rig.persist(partial(rig.wait_closed, name))
     found = sum((judge(rig, scene, 1, name) for name in names), Tally())
     return found if len(set(names)) == CROWD else found + Tally(notes=("some have the same name",))
+
+
+def _submit_one(rig: PatientRig, submission: dict[str, Any]) -> str:
+    answer = rig.post("/v1/experiments", submission)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])

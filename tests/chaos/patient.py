@@ -87,6 +87,18 @@ class PatientRig(Rig):
                     raise
                 self.begin()
 
+    def end(self) -> None:
+        """End the server, and then remove what a failure left: not while the server removes it, too."""
+        try:
+            self.stop()
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        finally:
+            if hasattr(self, "_known_id"):
+                self.clean_up()
+            self.host.close()
+
     def died(self) -> bool:
         """True when the server was ended by SIGKILL; it is given a moment to be dead."""
         if self.process is None:

@@ -35,10 +35,7 @@ class Site:
         try:
             yield rig
         finally:
-            if rig.process is not None and hasattr(rig, "_known_id"):
-                rig.clean_up()
-            rig.stop()
-            rig.host.close()
+            rig.end()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,45 @@
+"""The hosts together: who answers, who is only slow, who is silent."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+
+from riseml.executors.memory import MemoryExecutor
+from riseml.executors.pool import Pool
+from riseml.model import Capacity, HostSeen
+from riseml.names import HostName
+
+NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
+NOTHING: frozenset[str] = frozenset()
+
+
+class SlowExecutor(MemoryExecutor):
+    """Answers once it may."""
+
+    def __init__(self, name: HostName, capacity: Capacity) -> None:
+        super().__init__(name, capacity)
+        self.may = threading.Event()
+
+    def observe(self, references: frozenset[str]) -> HostSeen:
+        assert self.may.wait(30)
+        return super().observe(references)
+
+
+def test_a_host_that_is_only_slow_still_takes_experiments() -> None:
+    host = SlowExecutor(HostName("h1"), Capacity(4, 8192))
+    pool = Pool((host,), 0.05, lambda *_: None)
+    pool.observe(NOTHING, NOW)
+    assert not pool.answers(), "it has never answered"
+    host.may.set()
+    while not pool.capacities():
+        pool.observe(NOTHING, NOW)
+    host.may.clear()
+    pool.observe(NOTHING, NOW)
+    assert pool.capacities() == {}
+    assert pool.answers()
+    host.faults.silent = True
+    host.may.set()
+    while pool.trouble() is None:
+        pool.observe(NOTHING, NOW)
+    assert not pool.answers(), "it is known that it does not"
