@@ -1,7 +1,8 @@
 """Logs are captured continuously: one follower for each container, into the store's files.
 
 A follower reads on from the file's own cursor, whatever cut it off. Only a stream that was begun after the container
-had ended, and that came to its proper end, proves that the log is complete.
+had ended, and that came to its proper end, proves that the log is complete. Of a job that has printed too much nothing
+more is read: only its end is waited for.
 """
 
 from __future__ import annotations
@@ -104,8 +105,14 @@ class _Follower(threading.Thread):
         return True
 
     def _read(self, *, follow: bool) -> bool:
-        """Store what comes; true when the container is gone, so that nothing more will come."""
+        """Store what comes; true when the container is gone, so that nothing more will come. Of a log that is full only
+        the end is waited for.
+        """
         last = 0.0
+        if self._logs.is_full(self._key):
+            if follow:
+                self.ended.wait()
+            return False
         try:
             for frames in self.executor.read_log(self._key, self._logs.cursor(self._key), follow=follow):
                 if self._dropped.is_set():
@@ -113,6 +120,8 @@ class _Follower(threading.Thread):
                 reach(Point.LOG_READ)
                 self._logs.append(self._key, frames)
                 self._news.publish_lines(self._key.experiment)
+                if self._logs.is_full(self._key):
+                    return False
                 now = time.monotonic()
                 if follow and now < last + _OFTEN:
                     self.ended.wait(_BREATH)

@@ -66,6 +66,10 @@ class Logs:
             file = self._files.get(experiment)
         return _load_ends(self._path(experiment)) if file is None else file.ends
 
+    def is_full(self, key: JobKey) -> bool:
+        """True when the job has written so much that nothing more of it is kept."""
+        return self._quota.is_spent(key)
+
     def cursor(self, key: JobKey) -> LogCursor:
         """Where to read the job's log on."""
         return self._open(key.experiment).cursors.get((key.job, key.attempt), LogCursor())

@@ -48,6 +48,13 @@ class Quota:
             if before <= self._limit and (after > self._limit or after // _STEP > before // _STEP):
                 self._save(key.experiment, counts)
 
+    def is_spent(self, key: JobKey) -> bool:
+        """True when nothing more of this job will be kept."""
+        with self._lock:
+            counts = self._counts.get(key.experiment)
+            counts = _read(self._path(key.experiment)) if counts is None else counts  # not kept: it may be closed
+            return counts.get(key.job, 0) > self._limit
+
     def close(self, experiment: int) -> None:
         """Forget an experiment whose log is complete."""
         with self._lock:
