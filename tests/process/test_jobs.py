@@ -306,6 +306,14 @@ def test_a_job_is_in_its_environment_and_sees_little_of_the_server(
     assert not any("t\n" in path.read_text() for path in bench.machine.find("train").glob("*.json"))
 
 
+def test_a_machine_without_memory_ends_jobs_first(bench: Bench) -> None:
+    job = bench.start("cat /proc/self/oom_score_adj; cat /proc/$PPID/oom_score_adj")
+    bench.wait_end(job)
+    mine, supervisors = map(int, bench.output(job).split())
+    assert mine == max(500, supervisors)
+    assert supervisors == int(Path("/proc/self/oom_score_adj").read_text())
+
+
 def test_a_removed_environment_is_told(bench: Bench) -> None:
     (bench.home / "environments").unlink()
     with pytest.raises(EngineError) as error:
