@@ -28,8 +28,14 @@ def network_name(server: str, experiment: int) -> str:
     return f"riseml-{server[:8]}-{experiment}"
 
 
-def container_request(launch: Launch) -> dict[str, Any]:
-    """The body of `POST /containers/create` (Docker Engine API 1.41)."""
+def container_request(launch: Launch, most_mem: int) -> dict[str, Any]:
+    """The body of `POST /containers/create` (Docker Engine API 1.41).
+
+    Args:
+        launch: the job.
+        most_mem: MiB that it may use at most when it has no limit of its own, so that it ends before its host does;
+            what it was promised it may use in any case.
+    """
     own = network_name(launch.server, launch.key.experiment)
     network = _HOST if launch.network is Network.HOST else own
     return {
@@ -47,7 +53,7 @@ def container_request(launch: Launch) -> dict[str, Any]:
             connection.ATTEMPT: str(launch.key.attempt),
             connection.TITLE: launch.title,
         },
-        "HostConfig": _host_config(launch, network),
+        "HostConfig": {**_host_config(launch, network), **_memory(launch, most_mem)},
         "NetworkingConfig": {"EndpointsConfig": {} if network == _HOST else {network: _endpoint(launch)}},
     }
 
@@ -90,7 +96,6 @@ def _host_config(launch: Launch, network: str) -> dict[str, Any]:
         "PidsLimit": PIDS,
         "ShmSize": launch.shm_size * _MIB,
         "CpuShares": max(2, math.ceil(launch.resources.cpus * 1024)),
-        "MemoryReservation": launch.resources.mem * _MIB,
         "RestartPolicy": {"Name": "no"},
         "AutoRemove": False,
         "OomScoreAdj": _OOM_SCORE,
@@ -102,9 +107,16 @@ def _host_config(launch: Launch, network: str) -> dict[str, Any]:
     }
     if launch.limits.cpus is not None:
         config["NanoCpus"] = int(launch.limits.cpus * 1e9)
-    if launch.limits.mem is not None:
-        config["Memory"] = config["MemorySwap"] = launch.limits.mem * _MIB
-        config["MemoryReservation"] = min(launch.resources.mem, launch.limits.mem) * _MIB
     if launch.gpus:
         config["DeviceRequests"] = [{"DeviceIDs": list(launch.gpus), "Capabilities": [["gpu"]]}]
     return config
+
+
+def _memory(launch: Launch, most_mem: int) -> dict[str, int]:
+    """Without swap: a job that is out of memory ends, and does not slow down everybody else on its host."""
+    limit = max(most_mem, launch.resources.mem) if launch.limits.mem is None else launch.limits.mem
+    return {
+        "Memory": limit * _MIB,
+        "MemorySwap": limit * _MIB,
+        "MemoryReservation": min(launch.resources.mem, limit) * _MIB,
+    }

@@ -146,7 +146,7 @@ class DockerExecutor:
         name = container_name(self._server, launch.key)
         with self.engine.api(patient=True) as api:
             try:
-                api.create_container_from_config(container_request(launch), name)
+                api.create_container_from_config(container_request(launch, self._facts.read(api).most_mem), name)
             except APIError as error:
                 if error.status_code != _CONFLICT:
                     raise

@@ -11,14 +11,19 @@ import docker
 from riseml.model import Capacity
 from riseml.spec.pool import HostSpec
 
+_KEPT = 512  # MiB of the machine's memory that no job gets: the server and the engine live in it
+_KEPT_SHARE = 20  # or one part in so many, if that is more
 _FRESH = 15.0  # seconds; a machine rarely changes, and the engine takes its time for this answer
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`swarm` identifies the swarm (empty: none), `manager` says whether this engine may make its networks."""
+    """`swarm` identifies the swarm (empty: none), `manager` says whether this engine may make its networks. `most_mem`
+    is how much memory (MiB) one job may use that has no limit of its own.
+    """
 
     capacity: Capacity
+    most_mem: int
     version: str = ""
     address: str = ""
     swarm: str = ""
@@ -49,9 +54,10 @@ def read_facts(info: dict[str, Any], host: HostSpec) -> Facts:
     cpus, mem = float(info["NCPU"]), int(info["MemTotal"]) // 2**20
     version = str(info.get("ServerVersion") or "")
     capacity = Capacity(min(cpus, host.cpus or cpus), min(mem, host.mem or mem), host.gpus)
+    most = max(1, min(capacity.mem, mem - max(_KEPT, mem // _KEPT_SHARE)))
     swarm = info.get("Swarm") or {}
     if swarm.get("LocalNodeState") != "active":
-        return Facts(capacity, version)
+        return Facts(capacity, most, version)
     managers = [manager["NodeID"] for manager in swarm.get("RemoteManagers") or []]
     address = str(swarm.get("NodeAddr") or "")
-    return Facts(capacity, version, address, min(managers, default=""), bool(swarm.get("ControlAvailable")))
+    return Facts(capacity, most, version, address, min(managers, default=""), bool(swarm.get("ControlAvailable")))
