@@ -15,12 +15,13 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.control.history import History
+from tests.control.stored import stored_history
 
 STEPS = 20
 ROUND = 500
 
 
-def run(count: int, number: int, *, shrink: bool = True) -> None:
+def run(count: int, number: int, *, shrink: bool = True, machine: type[History] = History) -> None:
     """So many histories; the same number gives the same ones.
 
     Raises:
@@ -38,12 +39,13 @@ def run(count: int, number: int, *, shrink: bool = True) -> None:
         suppress_health_check=list(HealthCheck),
     )
     # a class of its own: the seed is written on it
-    run_state_machine_as_test(seed(number)(type("History", (History,), {})), settings=few)
+    run_state_machine_as_test(seed(number)(type(machine.__name__, (machine,), {})), settings=few)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.control.histories", description=__doc__)
     parser.add_argument("--count", type=int, default=ROUND, help="how many histories")
+    parser.add_argument("--stored", type=int, default=0, help="how many more with the real store behind them")
     parser.add_argument("--minutes", type=float, help="go on for so long, round after round")
     parser.add_argument("--seed", type=int, help="of the first round")
     asked = parser.parse_args()
@@ -51,6 +53,9 @@ def main() -> int:
     first = asked.seed if asked.seed is not None else random.SystemRandom().getrandbits(32) if soak else 1
     if asked.minutes is None:
         run(asked.count, first)
+        if asked.stored:
+            with stored_history() as machine:
+                run(asked.stored, first, machine=machine)
         return 0
     end, done = time.monotonic() + 60 * asked.minutes, 0
     while time.monotonic() < end:

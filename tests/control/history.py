@@ -1,6 +1,7 @@
 """The laws over random histories: submit, kill, exits, silences, returns, hosts that leave and come back, crashes
 between save and act, actions that end late, lost replies, failed starts, images deleted, logs that are read late, jumps
-of the clock. Whatever happened, once it is over everything converges and everybody gets their turn."""
+of the clock; news that wake nobody, news that come twice, and kills in the middle of a pass. Whatever happened, once it
+is over everything converges and everybody gets their turn."""
 
 from __future__ import annotations
 
@@ -10,13 +11,14 @@ from dataclasses import replace
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from riseml.control.decide import decide
+from riseml.control.actions import Action
+from riseml.control.decide import Decision, decide
 from riseml.model import Capacity, HostSeen
 from riseml.names import HostName
 from riseml.spec.types import Resources, Retry, RetryScope
 from riseml.states import TERMINAL, Network
 from tests.control.laws import Laws, count_attempts
-from tests.control.simulation import Crash, Simulation, make_experiment, make_plan, make_pool
+from tests.control.simulation import Crash, Simulation, make_experiment, make_hosts, make_plan
 
 CPU = Resources(cpus=1, mem=64)
 GPU = Resources(cpus=1, mem=64, gpus=1)
@@ -34,6 +36,11 @@ SHAPES: tuple[dict[str, Resources], ...] = (
     {"master": GPU, "worker.1": GPU, "worker.2": GPU, "worker.3": GPU},
 )
 MOST = 5
+QUIET = 24
+"""Passes without news after which nothing more may be written or done."""
+
+HEARD = st.sampled_from([1, 1, 1, 0, 2])
+"""How often the loop is woken by a piece of news: it may be lost, and it may come twice."""
 
 
 class History(RuleBasedStateMachine):
@@ -42,6 +49,8 @@ class History(RuleBasedStateMachine):
     simulation: Simulation
     laws: Laws
 
+    make_simulation = Simulation
+
     @initialize(
         managers=st.sampled_from([1, 1, 2]),
         network=st.sampled_from([Network.OVERLAY] * 3 + [Network.HOST]),
@@ -49,13 +58,14 @@ class History(RuleBasedStateMachine):
     )
     def begin(self, managers: int, network: Network, shapes: list[int]) -> None:
         """Two of them run, or wait, before anything goes wrong."""
-        self.simulation = make_pool(
+        hosts = make_hosts(
             h1=HostSeen(Capacity(4, 8192, ("a", "b", "c")), swarm="s", manager=True, address="10.0.0.1"),
             h2=HostSeen(
                 Capacity(3, 8192, ("d",)), swarm="s", manager=managers > 1, address="10.0.0.2", labels={"disk": "fast"}
             ),
             h3=HostSeen(Capacity(3, 8192), address="10.0.0.3", labels={"disk": "fast"}),
         )
+        self.simulation = self.make_simulation(hosts)
         self.simulation.network = network
         for host in self.simulation.hosts.values():
             host.drains = False
@@ -86,12 +96,12 @@ class History(RuleBasedStateMachine):
             owner = type(experiment.owner)(user, 1000, 1000)
             self.simulation.submit(make_experiment(identity, plan, owner=owner))
 
-    @rule(pick=st.integers(0, 99))
-    def kill(self, pick: int) -> None:
+    @rule(pick=st.integers(0, 99), heard=HEARD)
+    def kill(self, pick: int, heard: int) -> None:
         going = [e.id for e in self.simulation.open.values() if e.state not in TERMINAL]
         if going:
             self._kill(going[pick % len(going)])
-        self._turn()
+        self._hear(heard)
 
     @rule(seconds=st.sampled_from([0.0, 1.0, 1.0, 5.0, 400.0]), slow=st.sampled_from([0, 0, 1, 3]))
     def turn(self, seconds: float, slow: int) -> None:
@@ -121,14 +131,25 @@ class History(RuleBasedStateMachine):
         self.simulation.finish(count)
         self._turn()
 
-    @rule(pick=st.integers(0, 99), code=st.sampled_from([0, 0, 1, 137]), read=st.booleans())
-    def job_exits(self, pick: int, code: int, read: bool) -> None:  # noqa: FBT001  # drawn, not passed
+    @rule(pick=st.integers(0, 99), code=st.sampled_from([0, 0, 1, 137]), read=st.booleans(), heard=HEARD)
+    def job_exits(self, pick: int, code: int, read: bool, heard: int) -> None:  # noqa: FBT001  # drawn, not passed
         running = self.simulation.running()
         if running:
             key = running[pick % len(running)]
             self.simulation.exit(key.experiment, key.job, code, oom=code == 137)
         if read:
             self._drain()
+        self._hear(heard)
+
+    @rule(pick=st.integers(0, 99), codes=st.permutations([0, 1, 0, 1]))
+    def all_of_a_gang_end_unheard(self, pick: int, codes: list[int]) -> None:
+        """One after the other, and all of it is seen at once: what happened first counts, not what is found first."""
+        running = self.simulation.running()
+        if running:
+            gang = self.simulation.running(running[pick % len(running)].experiment)
+            for key, code in zip(sorted(gang, reverse=bool(pick % 2)), codes, strict=False):
+                self.simulation.exit(key.experiment, key.job, code)
+                self.simulation.pass_time(1.0)
         self._turn()
 
     @rule()
@@ -136,12 +157,28 @@ class History(RuleBasedStateMachine):
         self._drain()
         self._turn()
 
-    @rule(name=st.sampled_from(NAMES))
-    def fall_silent_or_return(self, name: str) -> None:
+    @rule(name=st.sampled_from(NAMES), heard=HEARD)
+    def fall_silent_or_return(self, name: str, heard: int) -> None:
         faults = self.simulation.hosts[HostName(name)].faults
         faults.silent = not faults.silent
         self._note_dark(name)
-        self._turn()
+        self._hear(heard)
+
+    @rule()
+    def nothing_new(self) -> None:
+        """15, I15: passes without news come to rest, whatever state the hosts are in: nothing more is written, and
+        nothing is asked that was not asked before (the server's books hold back what was asked, and what failed).
+        """
+        self.simulation.slow = 0
+        self.simulation.finish()
+        asked: frozenset[Action] = frozenset()
+        for _ in range(QUIET):
+            before = self.simulation.stored.copy()
+            actions = frozenset(self._turn(0.1).actions)
+            if actions <= asked and before == self.simulation.stored:
+                return
+            asked = actions
+        raise AssertionError(f"15, I15: still at it: {actions}")
 
     @rule(name=st.sampled_from(NAMES))
     def leave_the_pool_or_return(self, name: str) -> None:
@@ -188,6 +225,22 @@ class History(RuleBasedStateMachine):
             if self.simulation.stored[key.experiment].state not in TERMINAL:
                 self._kill(key.experiment)
         self._turn()
+
+    @rule(pick=st.integers(0, 99), code=st.sampled_from([0, 1, 1]))
+    def a_kill_comes_during_a_pass(self, pick: int, code: int) -> None:
+        """What was decided without knowing of it is dropped."""
+        running = self.simulation.running()
+        key = running[pick % len(running)] if running else None
+        if key is not None:
+            self.simulation.exit(key.experiment, key.job, code)
+
+        def interfere(step: str) -> None:
+            found = None if key is None else self.simulation.open.get(key.experiment)
+            if step == "decided" and found is not None and found.state not in TERMINAL:
+                self._kill(found.id)
+
+        self.simulation.turn(interfere)
+        self.laws.check()
 
     @rule(name=st.sampled_from(NAMES), fault=st.sampled_from(["lost_replies", "bad_starts"]))
     def fault(self, name: str, fault: str) -> None:
@@ -260,9 +313,17 @@ class History(RuleBasedStateMachine):
                 simulation.exit(key.experiment, key.job, 0)
         assert not simulation.open, [(e.id, e.state, e.reason, e.message) for e in simulation.open.values()]
 
-    def _turn(self, seconds: float = 1.0) -> None:
-        self.simulation.turn(seconds=seconds)
+    def _hear(self, times: int) -> None:
+        """A piece of news wakes the loop so often; one that is lost is seen with what comes next."""
+        if not times:
+            self.simulation.pass_time(1.0)
+        for turn in range(times):
+            self._turn(0.0 if turn else 1.0)
+
+    def _turn(self, seconds: float = 1.0) -> Decision:
+        decision = self.simulation.turn(seconds=seconds)
         self.laws.check()
+        return decision
 
     def _kill(self, identity: int) -> None:
         self.simulation.kill(identity)

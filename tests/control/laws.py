@@ -9,7 +9,7 @@ from riseml.control.actions import Action, Prepare, Release, Remove, ShareImage,
 from riseml.control.decide import takes_place
 from riseml.control.observation import Observation
 from riseml.model import Experiment, HostSeen, Job, JobKey, Launch
-from riseml.names import HostName
+from riseml.names import HostName, JobName
 from riseml.spec.types import RetryScope
 from riseml.states import PLACED, TERMINAL, Network, Part, State
 from tests.control.simulation import LOST_AFTER, Simulation, Witness
@@ -38,6 +38,7 @@ class Laws(Witness):
         assert not old.closed, "closed is closed"
         assert new.jobs, "13: a roll-up of nothing"
         self._keeps_the_first_cause(old, new)
+        self._finds_the_first_cause(old, new)
         gang = gang_of(new)
         placed = [job.host is not None for job in gang]
         assert all(placed) if new.placed_at is not None else new.state in TERMINAL or not any(placed), "3, I5: whole"
@@ -133,6 +134,22 @@ class Laws(Witness):
         if before is None or after is None or before.again:
             return
         assert (before.state, before.reason, before.job) == (after.state, after.reason, after.job), "11: first cause"
+
+    def _finds_the_first_cause(self, old: Experiment, new: Experiment) -> None:
+        """Of several ends that are seen at once, the first one decides."""
+        verdict = new.verdict
+        if old.verdict is not None or verdict is None or verdict.job is None:
+            return
+        ends = {
+            job.name: job.ended_at for job in gang_of(new) if job.state is State.FAILED and job.ended_at is not None
+        }
+        own = next(job.ended_at for job in new.jobs if job.name == verdict.job)
+        if own is not None:
+            later = [name for name, at in ends.items() if at < own and self._ends_badly(new, name)]
+            assert not later, f"11: {later} ended before {verdict.job}"
+
+    def _ends_badly(self, experiment: Experiment, name: JobName) -> bool:
+        return any(job.name == name and job.part is not Part.WATCHES for job in experiment.jobs)
 
     def _job_goes_on(self, before: Job, after: Job, experiment: Experiment) -> None:
         if after.attempt == before.attempt:

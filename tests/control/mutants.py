@@ -10,8 +10,10 @@ from typing import Any
 from riseml.control import converge, decide, images, ledger, networks, observation, place, settle, verdict
 from riseml.control.actions import Action, Prepare, Release
 from riseml.control.explanation import Obstacle
-from riseml.model import Experiment, Job, JobKey
-from riseml.states import Part, State
+from riseml.model import Experiment, Job, JobKey, World
+from riseml.states import TERMINAL, Part, State, Wanted
+from riseml.store import experiments as rows
+from riseml.store.experiments import Experiments
 
 Mutate = Callable[[Callable[..., Any]], Callable[..., Any]]
 Change = tuple[Any, str, Mutate]
@@ -178,6 +180,45 @@ def share_from_anywhere(original: Callable[..., Any]) -> Callable[..., Any]:
     return mutant
 
 
+def blame_the_first_in_the_list(original: Callable[..., Any]) -> Callable[..., Any]:
+    def mutant(experiment: Experiment, seen: Any) -> Any:
+        causes = sorted(verdict._causes(experiment, seen), key=lambda cause: cause[1])
+        return causes[0][2] if causes else None
+
+    return mutant
+
+
+def begin_graces_anew(original: Callable[..., Job]) -> Callable[..., Job]:
+    def mutant(job: Job, now: Any) -> Job:
+        found = original(job, now)
+        ends = found.ending_at is not None and found.state not in TERMINAL
+        return replace(found, ending_at=now) if ends else found
+
+    return mutant
+
+
+def save_whatever_came_meanwhile(original: Callable[..., bool]) -> Callable[..., bool]:
+    def mutant(self: Any, before: Experiment, after: Experiment, now: Any) -> bool:
+        current = self.get(before.id).experiment.version
+        return original(self, replace(before, version=current), after, now)
+
+    return mutant
+
+
+def save_without_events(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda before, after, now: iter(())
+
+
+def find_kills_late(original: Callable[..., Any]) -> Callable[..., Any]:
+    def mutant(self: Any) -> Any:
+        known = self._known
+        found = original(self)
+        worlds = [known.get(one.id, one) if one.wanted is Wanted.KILL else one for one in found.experiments]
+        return World(tuple(worlds))
+
+    return mutant
+
+
 MUTANTS: dict[str, tuple[Change, ...]] = {
     "orphans are left": ((converge, "_converge_container", leave_orphans),),
     "a ps outlives its master": ((verdict, "_end_job", let_servers_run_on),),
@@ -204,4 +245,12 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "who left the pool is forgotten": ((settle, "_settle_unseen", forget_hosts_that_left),),
     "the first cause is forgotten": ((decide, "judge", forget_the_first_cause),),
     "environments come from where they are not": ((images.Images, "_source", share_from_anywhere),),
+    "what ended first is not the cause": ((verdict, "_first_cause", blame_the_first_in_the_list),),
+    "every pass begins the grace anew": ((decide, "_rewind_job", begin_graces_anew),),
+}
+
+OF_THE_STORE: dict[str, tuple[Change, ...]] = {
+    "a save overwrites what came meanwhile": ((Experiments, "save", save_whatever_came_meanwhile),),
+    "a change has no event": ((rows, "_changes", save_without_events),),
+    "what was read before is believed": ((Experiments, "load_world", find_kills_late),),
 }

@@ -19,7 +19,7 @@ from riseml.control.actions import (
     Stop,
     owner_of,
 )
-from riseml.control.decide import Decision, decide, to_save
+from riseml.control.decide import Decision, decide, takes_place, to_save
 from riseml.control.images import references
 from riseml.control.observation import Observation
 from riseml.errors import EngineError, RisemlError
@@ -83,8 +83,10 @@ class Simulation:
         return experiment
 
     def kill(self, identity: int) -> None:
-        """Write down that somebody wants it killed."""
-        self._store(replace(self.stored[identity], wanted=Wanted.KILL))
+        """Write down that somebody wants it killed, if it has not ended."""
+        found = self.stored[identity]
+        if found.ended_at is None:
+            self._store(replace(found, wanted=Wanted.KILL, version=found.version + 1))
 
     def restart(self) -> None:
         """The server died: the books are gone, the store and the hosts are not."""
@@ -111,7 +113,7 @@ class Simulation:
                 self.seen[name] = host.observe(asked)
                 self.silent_since.pop(name, None)
             except RisemlError:
-                self.silent_since.setdefault(name, self.now)
+                self.silent_since[name] = min(self.silent_since.get(name, self.now), self.now)
         hosts = {
             name: replace(host, silent_since=self.silent_since[name]) if name in self.silent_since else host
             for name, host in self.seen.items()
@@ -127,20 +129,25 @@ class Simulation:
         )
 
     def turn(self, crash: Callable[[str], None] | None = None, seconds: float = 1.0) -> Decision:
-        """One pass, `seconds` after the last one; `crash` is told of every step and may raise."""
+        """One pass, `seconds` after the last one; `crash` is told of every step and may raise.
+
+        As in the real loop, a decision on what somebody else has written meanwhile is dropped, with its actions.
+        """
         told = crash or (lambda _: None)
         self.pass_time(seconds)
         seen = self.observe()
         world = self.world()
         decision = self.decide(world, seen)
         told("decided")
+        dropped: set[int] = set()
         for old, new in to_save(world, decision.world):
-            self.witness.saves(old, new, seen)
-            if old.state is not new.state:
-                self.history[new.id].append(new.state)
-            self._store(new)
+            if (dropped and takes_place(old, new)) or not self._save(old, new, seen):
+                dropped.add(old.id)
+                continue
             told("saved")
         for action in decision.actions:
+            if owner_of(action) in dropped:
+                continue
             self.witness.acts(action, seen)
             if self.slow:
                 self.slow -= 1
@@ -208,6 +215,16 @@ class Simulation:
                 if (key.experiment, key.job) == (identity, job) and host.containers[key].running:
                     host.now = self.now
                     host.exit(key, code, oom=oom)
+
+    def _save(self, old: Experiment, new: Experiment, seen: Observation) -> bool:
+        """Write a decision down; False when `old` is out of date."""
+        if self.stored[old.id].version != old.version:
+            return False
+        self.witness.saves(old, new, seen)
+        if old.state is not new.state:
+            self.history[new.id].append(new.state)
+        self._store(replace(new, version=old.version + 1))
+        return True
 
     def _store(self, experiment: Experiment) -> None:
         self.stored[experiment.id] = experiment
@@ -286,9 +303,13 @@ def make_simulation(*capacities: Capacity) -> Simulation:
 
 
 def make_pool(**sites: HostSeen) -> Simulation:
-    """Hosts with these names, as they are seen when they are empty; gangs on several of them use an overlay."""
-    hosts = {HostName(name): MemoryExecutor(HostName(name), site.capacity, site) for name, site in sites.items()}
-    return Simulation(hosts, network=Network.OVERLAY)
+    """Hosts with these names; gangs on several of them use an overlay."""
+    return Simulation(make_hosts(**sites), network=Network.OVERLAY)
+
+
+def make_hosts(**sites: HostSeen) -> dict[HostName, MemoryExecutor]:
+    """Hosts with these names, as they are seen when they are empty."""
+    return {HostName(name): MemoryExecutor(HostName(name), site.capacity, site) for name, site in sites.items()}
 
 
 def job_of(simulation: Simulation, identity: int, name: str) -> Job:

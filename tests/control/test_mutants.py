@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.control.histories import run
-from tests.control.mutants import MUTANTS
+from tests.control.mutants import MUTANTS, OF_THE_STORE
+from tests.control.stored import stored_history
 
 MOST = 3000
 """Each of them dies within 500 histories on every seed that was tried."""
@@ -23,6 +24,14 @@ def mutant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 def test_the_laws_catch_it(mutant: str) -> None:
     with pytest.raises((AssertionError, LookupError, ExceptionGroup)):
         run(MOST, 1, shrink=False)
+
+
+@pytest.mark.parametrize("name", OF_THE_STORE)
+def test_the_laws_catch_a_store_that_breaks_its_promise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, attribute, mutate in OF_THE_STORE[name]:
+        monkeypatch.setattr(module, attribute, mutate(getattr(module, attribute)))
+    with stored_history() as machine, pytest.raises((AssertionError, LookupError, ExceptionGroup)):
+        run(MOST, 1, shrink=False, machine=machine)
 
 
 def test_there_are_enough_of_them() -> None:
