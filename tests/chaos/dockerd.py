@@ -125,10 +125,17 @@ class PrivateEngine:
 @contextmanager
 def private_engine(folder: Path, source: str, *, live_restore: bool) -> Iterator[PrivateEngine]:
     """An engine with the base image; afterwards nothing of it is left."""
+    with empty_engine(folder, live_restore=live_restore) as engine:
+        engine.load_base(source)
+        yield engine
+
+
+@contextmanager
+def empty_engine(folder: Path, *, live_restore: bool) -> Iterator[PrivateEngine]:
+    """An engine without any image; afterwards nothing of it is left."""
     engine = PrivateEngine(folder / uuid.uuid4().hex[:6], live_restore=live_restore)
     try:
         engine.start()
-        engine.load_base(source)
         yield engine
     finally:
         engine.close()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -37,12 +39,13 @@ def host_faults() -> list[Fault]:
         Fault("container paused and then killed by user", paused_and_killed),
         Fault("network removed under running jobs", _network_removed, DOCKER),
         Fault("network removed before the start", network_gone, DOCKER),
+        Fault("network removed while the gang starts", _network_halfway, DOCKER),
         Fault("image deleted between build and start", _image_gone, DOCKER),
         Fault("out of memory, each role", memory, DOCKER),
         Fault("a job that ignores SIGTERM", _deaf),
         Fault("disk of the output full, then free", _output_full),
         Fault("disk of the output full from the start", output_never),
-        Fault("disk of the store full for 4 s", store_full, DOCKER),
+        Fault("disk of the store full, then kill -9", store_full, DOCKER),
         Fault("clock set back and forth by an hour", clock),
     ]
 
@@ -143,14 +146,32 @@ def _tree(rig: PatientRig, job: str) -> list[psutil.Process]:
 
 
 def _network_removed(site: Site) -> Tally:
-    def remove(rig: PatientRig) -> None:
-        assert isinstance(rig.host, Engine), "an engine has networks"
-        for name in rig.networks():
-            for row in rig.host.rows(rig.server_id(), running=True):
-                rig.host.api.disconnect_container_from_network(row["Id"], name, force=True)
-            rig.host.api.remove_network(name)
+    return during(site, good(40), _remove_network)
 
-    return during(site, good(40), remove)
+
+def _network_halfway(site: Site) -> Tally:
+    """One job has started on it, and the next one is about to."""
+
+    def harm(rig: PatientRig) -> list[Rule]:
+        starts = itertools.count(1)
+
+        def remove() -> Effect:
+            if next(starts) == 2:
+                _remove_network(rig)
+            return Effect.PASS
+
+        return [Rule(r"POST .*/containers/[^/]+/start", Moment.BEFORE, remove, times=2)]
+
+    found = through(site, good(), harm)
+    return replace(found, injected=found.experiments)
+
+
+def _remove_network(rig: PatientRig) -> None:
+    assert isinstance(rig.host, Engine), "an engine has networks"
+    for name in rig.networks():
+        for row in rig.host.api.inspect_network(name)["Containers"]:
+            rig.host.api.disconnect_container_from_network(row, name, force=True)
+        rig.host.api.remove_network(name)
 
 
 def network_gone(site: Site) -> Tally:
@@ -231,16 +252,33 @@ def output_never(site: Site) -> Tally:
 
 
 def store_full(site: Site) -> Tally:
-    """Nothing can be written down for a while: neither rows nor logs."""
-    with _small_disk(site, 24) as disk:
-
-        def fill(_: PatientRig) -> None:
-            with _filled(disk):
-                threading.Event().wait(2 * _PAUSE)
-
-        small = Site(disk, site.engine)
-        output = site.folder / uuid.uuid4().hex
-        return during(small, good(100), fill, RISEML_OUTPUT=str(output))
+    """Nothing can be written down for a while, neither rows nor logs; then the server is killed. What was acknowledged
+    before and meanwhile is there afterwards, and ends well; what was refused was told why, and is not there.
+    """
+    with _small_disk(site, 24) as disk, Site(disk, site.engine).rig(RISEML_OUTPUT=str(site.home())) as rig:
+        rig.start()
+        scene, small = good(100), Scene(solo(counting(3)), lines={"train": 3})
+        acknowledged = {rig.submit(scene.config)["id"]: scene}
+        rig.wait("it runs", lambda: rig.state() == "RUNNING")
+        submission = rig.submission(small.config)
+        with _filled(disk):
+            threading.Event().wait(_PAUSE)
+            answers = [rig.post("/v1/experiments", submission) for _ in range(8)]
+            threading.Event().wait(_PAUSE)
+            rig.kill()
+        rig.start()
+        acknowledged |= {answer.json()["id"]: small for answer in answers if answer.status_code == 201}
+        refused = [answer.text for answer in answers if answer.status_code != 201]
+        known = {row["id"] for row in rig.get("/v1/experiments", all=True)["experiments"]}
+        for name in acknowledged:
+            rig.wait_closed(name)
+        found = sum((judge(rig, one, 0, name) for name, one in acknowledged.items()), Tally(injected=2))
+    notes = [text for text in refused if "its disk is full" not in text and "No space left" not in text]
+    if not refused:
+        notes.append("the disk was not full")
+    if known != set(acknowledged):
+        notes.append(f"{sorted(known)} are known, and {sorted(acknowledged)} were acknowledged")
+    return found + Tally(notes=tuple(notes))
 
 
 @contextmanager

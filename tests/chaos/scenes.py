@@ -98,3 +98,19 @@ def again(count: int = 20, **keys: Any) -> Scene:
     job = f'if [ "$RISEML_ATTEMPT" = 1 ]; then {counting(10_000)}; fi; {counting(count)}'
     config = trio({"master": job, "worker.1": job}, **{"retry": 1, **keys})
     return Scene(config, lines={"master": count, "worker.1": count}, attempts=2)
+
+
+GO = "go"
+"""The file in the output that jobs wait for."""
+
+
+def on_call(code: int) -> Scene:
+    """Its jobs print some lines, and end at once when they are told to; the master with this code. They are tried again
+    when nobody knows how they ended.
+    """
+    wait = f'until [ -e "$OUTPUT_DIR/{GO}" ]; do sleep 0.01; done; exit'
+    script = {"master": counting(20, "0.01", f"{wait} {code}"), "worker.1": counting(20, "0.01", f"{wait} 0")}
+    config = trio(script, retry={"max": 3, "on": ["host-lost"]})
+    if code == 0:
+        return Scene(config, lines={"master": 20, "worker.1": 20}, attempts=None)
+    return Scene(config, "FAILED", frozenset({"EXIT_CODE"}), lines={"master": 20}, attempts=None)

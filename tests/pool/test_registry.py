@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,33 +13,15 @@ from riseml.executors.connection import Engine
 from riseml.executors.docker import DockerExecutor
 from riseml.names import HostName
 from riseml.spec.pool import HostSpec
-from tests.ports import free_port
+from tests.registry import running_registry
 from tests.rig import BASE
-from tests.waiting import wait_for
-
-STARTS = 60.0  # seconds
 
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[str]:
     """The address of a registry of this test's own."""
-    port = free_port()
-    config = {
-        "version": 0.1,
-        "storage": {"filesystem": {"rootdirectory": str(tmp_path / "registry")}},
-        "http": {"addr": f"127.0.0.1:{port}"},
-    }
-    (tmp_path / "config.yml").write_text(json.dumps(config))
-    with subprocess.Popen(
-        ["/usr/bin/docker-registry", "serve", str(tmp_path / "config.yml")],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        try:
-            wait_for("the registry answers", lambda: _listens(port), STARTS)
-            yield f"127.0.0.1:{port}/lab"
-        finally:
-            process.kill()
+    with running_registry(tmp_path) as address:
+        yield address
 
 
 def test_what_one_host_publishes_another_fetches(registry: str, engine_url: str, tmp_path: Path) -> None:
@@ -69,8 +48,3 @@ def test_a_registry_that_is_not_there_is_named(engine_url: str) -> None:
     executor = DockerExecutor(HostSpec(HostName("here"), engine_url), "5e7a" * 8, Engine(engine_url), "default")
     with pytest.raises(EngineError, match=r"127\.0\.0\.1:9/lab/environment:none cannot be fetched|127\.0\.0\.1:9"):
         executor.fetch_image("riseml/environment:none", "127.0.0.1:9/lab")
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as door:
-        return door.connect_ex(("127.0.0.1", port)) == 0
