@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 EACH = 5000
-STORED = 150
+STORED = 100
 HISTORIES = ("-m", "tests.control.histories", "--count", str(EACH), "--stored", str(STORED))
 PATIENCE = 900  # seconds; it takes about a tenth of that
 
