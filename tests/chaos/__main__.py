@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -27,6 +28,7 @@ _HANDS = 6  # faults at the same time
 def main() -> int:
     """Inflict, write down, print, judge."""
     arguments = _parser().parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     chosen = tuple(fault for fault in all_faults() if _is_chosen(fault, arguments.fault))
     folder = Path(tempfile.mkdtemp(prefix="chaos-", dir="/tmp"))  # short, for the paths of sockets
     folder.chmod(0o755)
@@ -67,18 +69,21 @@ def _inflict(faults: tuple[Fault, ...], folder: Path) -> Iterator[Rows]:
     console = Console(stderr=True, width=WIDTH, highlight=False)
     with ThreadPoolExecutor(_HANDS) as hands:
         jobs = {hands.submit(_timed, fault, sites[where]): (fault, where) for fault in faults for where in fault.where}
-        for done, job in enumerate(as_completed(jobs), start=1):
-            fault, where = jobs[job]
-            tally, seconds = job.result()
-            found[fault.name][where] = tally
-            word = "right" if tally.clean else "WRONG"
-            told = [f"{done:3}/{len(jobs)} {word} {where:7} {seconds:4.0f} s  {fault.name}", *tally.notes]
-            console.print(*told, sep="\n", soft_wrap=True, markup=False)
-            yield {
-                fault.name: {where: found[fault.name][where] for where in fault.where}
-                for fault in faults
-                if len(found[fault.name]) == len(fault.where)
-            }
+        try:
+            for done, job in enumerate(as_completed(jobs), start=1):
+                fault, where = jobs[job]
+                tally, seconds = job.result()
+                found[fault.name][where] = tally
+                word = "right" if tally.clean else "WRONG"
+                told = [f"{done:3}/{len(jobs)} {word} {where:7} {seconds:4.0f} s  {fault.name}", *tally.notes]
+                console.print(*told, sep="\n", soft_wrap=True, markup=False)
+                yield {
+                    fault.name: {where: found[fault.name][where] for where in fault.where}
+                    for fault in faults
+                    if len(found[fault.name]) == len(fault.where)
+                }
+        finally:
+            hands.shutdown(wait=False, cancel_futures=True)  # who is interrupted still cleans up what is under way
 
 
 def _timed(fault: Fault, site: Site) -> tuple[Tally, float]:

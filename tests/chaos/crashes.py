@@ -57,8 +57,8 @@ def crash_faults() -> list[Fault]:
     rows = [Fault(f"kill -9 at {point.value}: {text}", _at(point)) for point, text in SENTENCES.items()]
     return [
         *rows,
-        Fault("kill -9 before and after every save", _around(Point.SAVING, Point.SAVED)),
-        Fault("kill -9 before and after every action", _around(Point.ACTING, Point.ACTED)),
+        Fault("kill -9 before and after every save", _around(ALL_SCENES, Point.SAVING, Point.SAVED)),
+        Fault("kill -9 before and after every action", _around((good, killed), Point.ACTING, Point.ACTED)),
         Fault("kill -9 with a log record half written", tear),
     ]
 
@@ -95,12 +95,14 @@ def built() -> Scene:
     return good(install=[f"echo {uuid.uuid4().hex}", "echo made"])
 
 
-def _around(*points: Point) -> Callable[[Site], Tally]:
-    """Every server dies at its first step: the one before it, the next behind it, and so on to the end."""
+def _around(scenes: tuple[Callable[[], Scene], ...], *points: Point) -> Callable[[Site], Tally]:
+    """Every server dies at its first step: the one before it, the next behind it, and so on to the end. What is done
+    to the jobs of a master that fails is what is done to those of a user who kills.
+    """
 
     def inflict(site: Site) -> Tally:
         tally = Tally()
-        for make in ALL_SCENES:
+        for make in scenes:
             tally += survive(site, make(), itertools.cycle(f"{point.value}:1" for point in points))
         return tally
 

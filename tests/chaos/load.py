@@ -5,15 +5,27 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from tests.chaos.calls import DOCKER
 from tests.chaos.ledger import Tally, judge
 from tests.chaos.patient import PatientRig
-from tests.chaos.scenes import Scene, counting, solo
+from tests.chaos.scenes import Scene, counting, good, solo, trio
 from tests.chaos.sites import Fault, Site
 
 FLOOD = 1_000_000  # lines
 LONG = 10_000_000  # bytes
 CROWD = 200  # experiments
 
+_MOST_KEPT = 3_000_000  # bytes of a log file when a job may print 1 MB
+_FORKS = """
+import os, signal
+try:
+    while os.fork():
+        pass
+except BlockingIOError:
+    open(os.environ["OUTPUT_DIR"] + "/met", "w").close()
+signal.pause()
+"""
+_MET = 'until [ -e "$OUTPUT_DIR/met" ]; do sleep 0.1; done; exit 0'
 _MARK = "[riseml: line cut at 1 MiB]"
 
 
@@ -24,6 +36,8 @@ def load_faults() -> list[Fault]:
         Fault(f"log of {FLOOD:,} lines, kill -9 in it", _cut_flood),
         Fault("one line of 10 MB", _long_line),
         Fault("binary logs", _binary),
+        Fault("a job that prints without end", _endless),
+        Fault("a fork bomb", _bomb, DOCKER),
         Fault(f"{CROWD} experiments at once", _crowd),
     ]
 
@@ -62,6 +76,33 @@ def _binary(site: Site) -> Tally:
     with site.rig() as rig:
         rig.live(scene)
         return judge(rig, scene, 1)
+
+
+def _endless(site: Site) -> Tally:
+    """What is kept of it is bounded; all that its neighbours say is kept."""
+    found, size = _beside(site, {"ps.1": "exec yes this is printed without end"})
+    return found if size < _MOST_KEPT else found + Tally(notes=(f"the log has {size:,} bytes",))
+
+
+def _bomb(site: Site) -> Tally:
+    """It meets its bound; its neighbours, the server and the host go on."""
+    found, _ = _beside(site, {"ps.1": f"exec python3 -c '{_FORKS}'", "master": counting(60, end=_MET)})
+    return found
+
+
+def _beside(site: Site, greed: dict[str, str]) -> tuple[Tally, int]:
+    """An experiment with a greedy job, and one beside it; and how large the log of the first one is."""
+    script = {"master": counting(60), "worker.1": counting(60), **greed}
+    greedy = Scene(trio(script, finish_grace=60, limits={"mem": "2GiB"}), lines={"master": 60, "worker.1": 60})
+    scenes = {"1": greedy, "2": good(60)}
+    with site.rig(RISEML_LOG_LIMIT="1MB") as rig:
+        rig.start()
+        for scene in scenes.values():
+            rig.submit(scene.config)
+        for name in scenes:
+            rig.wait_closed(name)
+        found = sum((judge(rig, scene, 0, name) for name, scene in scenes.items()), Tally(injected=1))
+        return found, (rig.home / "logs" / "1.log").stat().st_size
 
 
 def _crowd(site: Site) -> Tally:
