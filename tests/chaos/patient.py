@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import subprocess
@@ -9,13 +10,16 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+from docker.errors import ImageNotFound
 
 from riseml.faultpoints import VARIABLE
 from tests.chaos.scenes import Scene
+from tests.hosts import Engine
 from tests.rig import Rig
 
 PATIENCE = 120.0  # seconds between two pieces of news
@@ -97,6 +101,7 @@ class PatientRig(Rig):
         finally:
             if hasattr(self, "_known_id"):
                 self.clean_up()
+                self._remove_environments()
             self.host.close()
 
     def died(self) -> bool:
@@ -110,6 +115,14 @@ class PatientRig(Rig):
         self.deaths += 1
         self.on_death()
         return code == -signal.SIGKILL
+
+    def _remove_environments(self) -> None:
+        """Those that its experiments had made; no scene's are anybody else's."""
+        store = b"".join(path.read_bytes() for path in self.home.glob("riseml.db*"))
+        if isinstance(self.host, Engine):
+            for digest in set(re.findall(rb'"digest": ?"([0-9a-f]{20})', store)):
+                with suppress(ImageNotFound):
+                    self.host.api.remove_image(f"riseml/environment:{digest.decode()}", force=True)
 
     def _arm(self) -> None:
         order = next(self._orders, "")
