@@ -7,11 +7,12 @@ import subprocess
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
+from docker.errors import APIError
 
 from riseml.executors.connection import ENVIRONMENT
 from tests.chaos.calls import DOCKER, through
@@ -121,10 +122,23 @@ def paused_and_killed(site: Site) -> Tally:
 
 def _pause(rig: PatientRig, job: str) -> None:
     if isinstance(rig.host, Engine):
-        rig.host.api.pause(rig.host.find(rig.server_id(), job))
+        engine, identity = rig.host, rig.host.find(rig.server_id(), job)
+        rig.wait("it stands still", lambda: _freeze(engine, identity))
         return
     for process in _tree(rig, job):
-        process.suspend()
+        with suppress(psutil.NoSuchProcess):  # a child of the shell that ended just now
+            process.suspend()
+
+
+def _freeze(engine: Engine, identity: str) -> bool:
+    """False when the kernel did not manage to in time, which it does not on a busy machine."""
+    try:
+        engine.api.pause(identity)
+    except APIError as error:
+        if "unable to freeze" not in str(error.explanation):
+            raise
+        return False
+    return True
 
 
 def _resume(rig: PatientRig, job: str) -> None:
@@ -132,7 +146,8 @@ def _resume(rig: PatientRig, job: str) -> None:
         rig.host.api.unpause(rig.host.find(rig.server_id(), job))
         return
     for process in _tree(rig, job):
-        process.resume()
+        with suppress(psutil.NoSuchProcess):  # the first ones go on already, and end
+            process.resume()
 
 
 def _main(rig: PatientRig, job: str) -> psutil.Process:

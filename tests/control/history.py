@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from riseml.control.actions import Action
 from riseml.control.decide import Decision, decide
+from riseml.executors.memory import MemoryExecutor
 from riseml.model import Capacity, HostSeen
 from riseml.names import HostName
 from riseml.spec.types import Resources, Retry, RetryScope
@@ -49,7 +50,9 @@ class History(RuleBasedStateMachine):
     simulation: Simulation
     laws: Laws
 
-    make_simulation = Simulation
+    def make_simulation(self, hosts: dict[HostName, MemoryExecutor]) -> Simulation:
+        """What keeps the records."""
+        return Simulation(hosts)
 
     @initialize(
         managers=st.sampled_from([1, 1, 2]),

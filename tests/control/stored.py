@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
 from riseml.control.observation import Observation
+from riseml.executors.memory import MemoryExecutor
 from riseml.model import Experiment, World
+from riseml.names import HostName
 from riseml.states import State
 from riseml.store.database import Database
 from riseml.store.experiments import Experiments, Submitted
@@ -79,7 +80,7 @@ class StoredHistory(History):
 
     database: Database
 
-    def make_simulation(self, hosts: Any) -> Simulation:
+    def make_simulation(self, hosts: dict[HostName, MemoryExecutor]) -> Simulation:
         with self.database.write() as connection:
             for table in (events, jobs, experiments, sets):
                 connection.execute(table.delete())

@@ -79,9 +79,9 @@ def commands(rig: Rig, folder: Path, config: str) -> Iterator[tuple[str, str]]:
             assert done.code == 0, (words, done.err)
             yield line, done.out + done.err
     wrong = [*RISEML, "--debug", "train", "--set", "train.resources.cpus=9999"]
-    done = subprocess.run(wrong, env=rig.environ(), cwd=project, capture_output=True, text=True, check=False)
-    assert "Traceback" in done.stderr, done
-    yield "--debug", done.stdout + done.stderr
+    failed = subprocess.run(wrong, env=rig.environ(), cwd=project, capture_output=True, text=True, check=False)
+    assert "Traceback" in failed.stderr, failed
+    yield "--debug", failed.stdout + failed.stderr
 
 
 def answers(rig: Rig, config: str) -> Iterator[tuple[str, str]]:
