@@ -272,14 +272,14 @@ def store_full(site: Site) -> Tally:
     """
     with _small_disk(site, 24) as disk, Site(disk, site.engine).rig(RISEML_OUTPUT=str(site.home())) as rig:
         rig.start()
-        scene, small = good(100), Scene(solo(counting(3)), lines={"train": 3})
+        scene, small = good(60), Scene(solo(counting(3)), lines={"train": 3})
         acknowledged = {rig.submit(scene.config)["id"]: scene}
         rig.wait("it runs", lambda: rig.state() == "RUNNING")
         submission = rig.submission(small.config)
         with _filled(disk):
-            threading.Event().wait(_PAUSE)
+            threading.Event().wait(_PAUSE / 2)
             answers = [rig.post("/v1/experiments", submission) for _ in range(8)]
-            threading.Event().wait(_PAUSE)
+            threading.Event().wait(_PAUSE / 2)
             rig.kill()
         rig.start()
         acknowledged |= {answer.json()["id"]: small for answer in answers if answer.status_code == 201}
