@@ -84,7 +84,7 @@ def cut_around(_: PatientRig) -> list[Rule]:
 
 
 def _kill(site: Site) -> Tally:
-    scenes = (good(), bad(), killed(), good(install=[f"echo {uuid.uuid4().hex}"]))
+    scenes = (bad(), killed(), good(install=[f"echo {uuid.uuid4().hex}"]))  # the last one makes every call of `good`
     return sum((through(site, scene, kill_around) for scene in scenes), Tally())
 
 
