@@ -21,6 +21,11 @@ from tests.hosts import Engine, Host, Machine
 from tests.waiting import wait_for
 
 BASE = "riseml-test/base:py311"
+_MEMORY = "python3 -c 'x = bytearray(600 << 20)'"
+HOG = f"sleep 1; {_MEMORY}; sleep 2; {_MEMORY}"
+"""More memory than any test gives to a job. Twice, because containerd looks at a container's memory from a moment after
+its start on: what is killed before is told by nobody.
+"""
 DEADLINE = 60.0  # seconds; generous, for a machine that is busy with something else
 
 GO = 'until [ -e "$OUTPUT_DIR/go" ]; do sleep 0.05; done'

@@ -22,10 +22,10 @@ from tests.chaos.proxy import Effect, Moment, Rule
 from tests.chaos.scenes import Scene, again, counting, good, killed, lost, solo, trio
 from tests.chaos.sites import Fault, Site
 from tests.hosts import Engine, Machine
+from tests.rig import HOG
 
 _JOBS = ("master", "worker.1", "ps.1")
 _PAUSE = 2.0  # seconds
-_HOG = "exec python3 -c 'x = bytearray(400 << 20)'"
 
 Harm = Callable[[PatientRig], None]
 
@@ -225,7 +225,7 @@ def memory(site: Site) -> Tally:
     """The limit of one job is passed; what is told names that job and its memory."""
     found = Tally()
     for job in _JOBS:
-        script = {"master": counting(10_000), "worker.1": counting(10_000), job: f"sleep 1; {_HOG}"}
+        script = {"master": counting(10_000), "worker.1": counting(10_000), job: HOG}
         reason = "SERVICE_ENDED" if job.startswith("ps") else "OUT_OF_MEMORY"
         scene = Scene(trio(script, limits={"mem": "64MiB"}), "FAILED", frozenset({reason}))
         with site.rig() as rig:

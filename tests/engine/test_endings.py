@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.rig import GO, Rig, gang, iterate, single
+from tests.rig import GO, HOG, Rig, gang, iterate, single
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,8 @@ ENDINGS = {
 }
 
 
-# containerd looks at a container's memory from a moment after its start on: what is killed before is told by nobody.
-HOG = "python3 -c 'x = bytearray(400 << 20)'"
 OUT_OF_MEMORY = Ending(
-    {"worker.1": f"sleep 1; {HOG}; sleep 2; {HOG}"},
+    {"worker.1": HOG},
     "FAILED",
     "OUT_OF_MEMORY",
     "worker.1",

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from riseml.executors.containers import PIDS
-from tests.rig import Rig, gang, single
+from tests.rig import HOG, Rig, gang, single
 
 _MIB = 2**20
 _MOST_SERVER = 250 * _MIB  # bytes; DESIGN: an idle server stays under 150 MB
@@ -34,7 +34,6 @@ open(os.environ["OUTPUT_DIR"] + "/refused", "w").close()
 signal.pause()
 """
 AFTER = "until [ -e $OUTPUT_DIR/refused ]; do sleep 0.1; done"
-HOG = "exec python3 -c 'x = bytearray(600 << 20)'"
 FLOOD = "exec yes this job prints without end"
 COUNTER = f"i=0; while [ $i -lt {_COUNT} ]; do echo $i; i=$((i+1)); sleep 0.1; done"
 
