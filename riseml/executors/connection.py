@@ -139,8 +139,8 @@ def translate(error: APIError) -> EngineError:
     """The engine's refusal as one of ours. Codes mislead (a missing image and a full address pool are both 404), so
     that the engine's own words are always kept."""
     text = str(error.explanation or error)
-    if isinstance(error, ImageNotFound):
-        return EngineError(f"the image is not there: {text}", permanent=True)
+    if isinstance(error, ImageNotFound):  # somebody removed it: it is made or brought again, and asked for then
+        return EngineError(f"the image is not there: {text}")
     if lacks_network(error):  # somebody removed it: it is made again, and the job started then
         return EngineError(text)
     if re.search("no space left on device", text, re.IGNORECASE):

@@ -90,7 +90,7 @@ class MemoryExecutor:
     def publish_image(self, reference: str, registry: str) -> None:
         self._answer()
         if reference not in self.images:
-            raise EngineError(f"the image is not there: {reference}", permanent=True)
+            raise EngineError(f"the image is not there: {reference}")
 
     def fetch_image(self, reference: str, registry: str) -> None:
         self._write()
@@ -106,6 +106,8 @@ class MemoryExecutor:
 
     def start(self, launch: Launch, code: Path | None) -> None:
         self._write()
+        if launch.key not in self.containers and launch.image.reference not in self.images:
+            raise EngineError(f"the image is not there: {launch.image.reference}")
         self.launches.append(launch)
         found = self.containers.setdefault(launch.key, ContainerSeen(launch.key, str(launch.key), started=False))
         if self.faults.bad_starts:

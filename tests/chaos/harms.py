@@ -65,10 +65,14 @@ def during(site: Site, scene: Scene, harm: Harm, injected: int = 1, **environmen
 def _removed(site: Site) -> Tally:
     found = Tally()
     for job in _JOBS:
-        scene = lost("VANISHED", "SIGNAL", "SERVICE_ENDED")
-        found += during(site, scene, lambda rig, job=job: rig.remove(job))  # type: ignore[misc]  # mypy infers no lambda with a default
-        found += during(site, again(), lambda rig, job=job: rig.remove(job))  # type: ignore[misc]  # mypy infers no lambda with a default
+        for scene in (lost("VANISHED", "SIGNAL", "SERVICE_ENDED"), again()):
+            found += removed(site, scene, job)
     return found
+
+
+def removed(site: Site, scene: Scene, job: str) -> Tally:
+    """Somebody removes a job while it runs."""
+    return during(site, replace(scene, removed=job), lambda rig: rig.remove(job))
 
 
 def _killed(site: Site) -> Tally:

@@ -104,12 +104,12 @@ def _count(seen: dict[tuple[str, int], list[int]], found: dict[str, Any], scene:
         seen.setdefault((job, last.get(job, 1)), [])
     for (job, attempt), numbers in seen.items():
         known = set(numbers)
+        repeated += len(numbers) - len(known)
         whole = scene.lines.get(job) if attempt == last.get(job) else None
-        if whole is None and not scene.promised:
+        if whole is None and (not scene.promised or job == scene.removed):
             continue
         expected = _noted(Path(found["output"]), job, attempt, known) if whole is None else whole
         lost += len(set(range(expected)) - known)
-        repeated += len(numbers) - len(known)
     return lost, repeated
 
 

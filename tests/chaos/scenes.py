@@ -19,7 +19,8 @@ class Scene:
 
     `lines` are how many numbered lines a job of the last attempt prints before it ends by itself; every other job's
     lines must have no gap. `kill`: a user kills it as soon as it runs. `reasons` are the right ones: where the harm may
-    be seen in two ways, both. `promised` False: what an attempt printed that was cut off with its host is not counted.
+    be seen in two ways, both. `promised` False: what an attempt printed that was cut off with its host may be lost.
+    `removed`: a job that somebody removes, and with it what it has just printed.
     """
 
     config: str
@@ -29,6 +30,7 @@ class Scene:
     kill: bool = False
     attempts: int | None = 1
     promised: bool = True
+    removed: str = ""
 
 
 def counting(count: int, pause: str = "0.05", end: str = "exit 0") -> str:
@@ -112,5 +114,5 @@ def on_call(code: int) -> Scene:
     script = {"master": counting(20, "0.01", f"{wait} {code}"), "worker.1": counting(20, "0.01", f"{wait} 0")}
     config = trio(script, retry={"max": 3, "on": ["host-lost"]})
     if code == 0:
-        return Scene(config, lines={"master": 20, "worker.1": 20}, attempts=None)
-    return Scene(config, "FAILED", frozenset({"EXIT_CODE"}), lines={"master": 20}, attempts=None)
+        return Scene(config, attempts=None, promised=False)
+    return Scene(config, "FAILED", frozenset({"EXIT_CODE"}), attempts=None, promised=False)

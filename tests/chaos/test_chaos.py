@@ -50,7 +50,7 @@ def test_the_log_stream_is_cut_at_every_piece(docker_site: Site) -> None:
 
 
 def test_a_job_is_removed_behind_our_back(site: Site) -> None:
-    check(harms.during(site, again(), lambda rig: rig.remove("worker.1")))
+    check(harms.removed(site, again(), "worker.1"))
 
 
 @pytest.mark.parametrize("inflict", [harms.clock, harms.output_never])

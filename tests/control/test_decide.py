@@ -35,15 +35,6 @@ def test_a_gang_runs(simulation: Simulation) -> None:
     assert simulation.history[1] == [State.CREATED, State.BUILDING, State.STARTING, State.RUNNING]
 
 
-def test_a_cached_environment_skips_building() -> None:
-    simulation = make_simulation(Capacity(8, 8192))
-    simulation.hosts[HostName("h1")].images.add("base")
-    simulation.submit(make_experiment(1, make_plan(*GANG)))
-    simulation.settle()
-    assert simulation.history[1] == [State.CREATED, State.STARTING, State.RUNNING]
-    assert job_of(simulation, 1, "build").reason is Reason.CACHED
-
-
 def test_master_ends_well(simulation: Simulation) -> None:
     simulation.exit(1, "master", 0)
     simulation.settle(5)
