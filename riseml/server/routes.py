@@ -89,6 +89,7 @@ def make_router(services: Services) -> APIRouter:
     _add_server_routes(router, services)
     _add_submit_routes(router, services)
     _add_experiment_routes(router, services)
+    _add_look_routes(router, services)
     add_pool_routes(router, services.parts, services.loop)
     add_clean_routes(router, services.cleaner)
     return router
@@ -181,6 +182,10 @@ def _add_experiment_routes(router: APIRouter, services: Services) -> None:
         services.stores.experiments.want_kill([detail.experiment.id for detail in _find(wanted, services)])
         services.parts.wake.set()
         return _show(_find(wanted, services), wanted, services)
+
+
+def _add_look_routes(router: APIRouter, services: Services) -> None:
+    """What one experiment does: what it uses, says and waits for."""
 
     @router.get("/experiments/{name}/samples")
     def read_samples(name: Name) -> wire.Samples:
