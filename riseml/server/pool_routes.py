@@ -49,6 +49,10 @@ def add_pool_routes(router: APIRouter, parts: Parts, loop: Loop) -> None:
         loop.look(_LOOK)
         return {"members": [{"host": name, "membership": how.value} for name, how in sorted(found.items())]}
 
+    _add_host_routes(router, parts, loop)
+
+
+def _add_host_routes(router: APIRouter, parts: Parts, loop: Loop) -> None:
     @router.post("/pool/hosts/{name}/drain")
     def drain(name: Name) -> wire.Host:
         parts.drained.drain(_demand_host(parts, name), now())
