@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import docker
@@ -145,9 +146,5 @@ def _run(site: Site, cases: tuple[tuple[Scene, Harm], ...], *, live_restore: boo
     found = Tally()
     with private_engine(site.folder, site.engine, live_restore=live_restore) as engine:
         for scene, harm in cases:
-            found += during(
-                replace(site, engine=engine.url),
-                scene,
-                lambda rig, harm=harm: harm(engine, rig),  # type: ignore[misc]  # mypy infers no lambda with a default
-            )
+            found += during(replace(site, engine=engine.url), scene, partial(harm, engine))
     return found

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -84,8 +85,8 @@ def _killed(site: Site) -> Tally:
 
     found = Tally()
     for job in _JOBS:
-        found += during(site, lost("SIGNAL", "SERVICE_ENDED"), lambda rig, job=job: kill(rig, job))  # type: ignore[misc]  # mypy infers no lambda with a default
-        found += during(site, again(), lambda rig, job=job: kill(rig, job))  # type: ignore[misc]  # mypy infers no lambda with a default
+        found += during(site, lost("SIGNAL", "SERVICE_ENDED"), partial(kill, job=job))
+        found += during(site, again(), partial(kill, job=job))
     return found
 
 
@@ -98,7 +99,7 @@ def _supervisor_killed(site: Site) -> Tally:
 
     found = Tally()
     for job in _JOBS:
-        found += during(site, lost("SIGNAL", "SERVICE_ENDED"), lambda rig, job=job: kill(rig, job))  # type: ignore[misc]  # mypy infers no lambda with a default
+        found += during(site, lost("SIGNAL", "SERVICE_ENDED"), partial(kill, job=job))
     return found
 
 
@@ -345,7 +346,7 @@ def clock(site: Site) -> Tally:
             rig.environment["PYTHONPATH"] = str(Path(__file__).parents[2])
             rig.start()
             rig.submit(scene.config)
-            rig.wait("it runs", lambda rig=rig: rig.state() == "RUNNING")  # type: ignore[misc]  # mypy infers no lambda with a default
+            rig.wait_state("1", "RUNNING")
             if scene.kill:
                 rig.post("/v1/experiments/1/kill")
             turn(rig)

@@ -24,7 +24,7 @@ def _offset() -> int:
 
 clock.now = _now  # before anybody else has taken it
 
-from riseml.server.__main__ import main  # noqa: E402
+from riseml.server.__main__ import main  # noqa: E402  # whoever imports `now` from here on gets the clock of the test
 
 if __name__ == "__main__":
     sys.exit(main())
