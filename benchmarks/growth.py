@@ -19,7 +19,7 @@ from riseml.names import HostName
 from riseml.planning.grid import points
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plan
-from riseml.spec.load import load
+from riseml.spec.config.load import load
 from riseml.states import Part, Reason, State
 from riseml.store.database import Database
 from riseml.store.experiments import Experiments, Submitted

@@ -12,7 +12,7 @@ from benchmarks.common import Context, Measure, Report, at_least, at_most, media
 from riseml.control.actions import Prepare, Start
 from riseml.control.decide import decide
 from riseml.control.observation import Observation
-from riseml.control.place import place
+from riseml.control.placement.place import place
 from riseml.model import (
     Capacity,
     ContainerSeen,
@@ -29,7 +29,7 @@ from riseml.model import (
 from riseml.model import PlannedJob as Planned
 from riseml.names import HostName, JobName
 from riseml.planning.plan import first_jobs
-from riseml.spec.types import Limits, Resources
+from riseml.spec.config.types import Limits, Resources
 from riseml.states import PLACED, TERMINAL, Network, Part, State
 
 _NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)

@@ -83,7 +83,7 @@ class Lost(Unreachable):
 def make_error(body: wire.FailureBody) -> RisemlError:
     """The error that a server refused with, as it was raised there."""
     if body.get("problems"):
-        from riseml.spec.problems import Problem, Severity, SpecError
+        from riseml.spec.yaml.problems import Problem, Severity, SpecError
 
         told = [dict(problem, severity=Severity(problem["severity"])) for problem in body["problems"]]
         return SpecError([Problem(**problem) for problem in told])  # type: ignore[arg-type]  # a dict has one type of value

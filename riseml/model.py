@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from riseml.names import HostName, JobName
-from riseml.spec.pool import Volume
-from riseml.spec.types import NO_RETRY, Limits, Resources, Retry
+from riseml.spec.config.types import NO_RETRY, Limits, Resources, Retry
+from riseml.spec.pool.types import Volume
 from riseml.states import Network, Part, Reason, State, Wanted
 
 Environment = tuple[tuple[str, str], ...]

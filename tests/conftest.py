@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, settings
 
-from tests.rig import Rig
-from tests.stores import open_database, start_postgres
+from tests.support.rig import Rig
+from tests.support.stores import open_database, start_postgres
 
 _SLOW = [HealthCheck.too_slow]  # a machine that is busy with something else is no fault of a test
 settings.register_profile("same-every-time", derandomize=True, deadline=None, suppress_health_check=_SLOW)

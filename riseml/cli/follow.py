@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from riseml.cli.lines import LogText, describe_end, log_width, paint_state
+from riseml.cli.output.lines import LogText, describe_end, log_width, paint_state
 from riseml.cli.tools import Exit, Tools
 from riseml.client import LogQuery
 from riseml.errors import ExperimentFailed, Interrupted, Unreachable
@@ -86,7 +86,7 @@ def reviver(tools: Tools, client: Client) -> Callable[[int], None]:
 
 
 def _print_end(tools: Tools, client: Client, end: wire.EndEntry, view: View) -> None:
-    from riseml.cli.views import print_experiment
+    from riseml.cli.output.views import print_experiment
 
     experiment = client.persist(lambda: client.experiment(end["id"]), reviver(tools, client))
     first, *more = describe_end(end, experiment)

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from riseml import __version__
-from riseml.cli.text import plural
+from riseml.cli.output.text import plural
 from riseml.client import Client, read_address
 from riseml.errors import Refused, Unreachable
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.cli.render import Render
+    from riseml.cli.output.printer import Render
     from riseml.settings import Settings
 
 _DEADLINE = 60.0  # seconds that a server may take to start, or to end; one that has died is told of at once

@@ -14,12 +14,12 @@ import typer
 from typer.core import TyperGroup
 
 from riseml import __version__
-from riseml.cli import files, pool, show, system
-from riseml.cli import run as running
-from riseml.cli.explain import explain
-from riseml.cli.render import make_render, silence
-from riseml.cli.selftest import system_test
-from riseml.cli.tfconfig import tfconfig
+from riseml.cli.commands import files, pool, show, system
+from riseml.cli.commands import train as running
+from riseml.cli.commands.explain import explain
+from riseml.cli.commands.system_test import system_test
+from riseml.cli.commands.tfconfig import tfconfig
+from riseml.cli.output.printer import make_render, silence
 from riseml.cli.tools import Exit, Tools
 from riseml.errors import Interrupted, Refused, RisemlError, UsageError
 

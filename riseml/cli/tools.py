@@ -14,7 +14,7 @@ from riseml.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.cli.render import Render
+    from riseml.cli.output.printer import Render
     from riseml.client import Client
     from riseml.project import Project
     from riseml.settings import Settings
@@ -98,7 +98,7 @@ def _read_name(project: Project) -> str:
     config = read_config(project)
     if name := find_name(config):
         return name
-    from riseml.spec.load import Overrides, check
+    from riseml.spec.config.load import Overrides, check
 
     spec = check(config, str(project.file), Overrides()).spec
     if spec is None:

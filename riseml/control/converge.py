@@ -8,9 +8,9 @@ from datetime import timedelta
 from riseml.control import networks
 from riseml.control.actions import Action, CancelImage, EnsureImage, Remove, ShareImage, Signal, Start, Stop
 from riseml.control.images import Images, starting_jobs
-from riseml.control.ledger import record_of
 from riseml.control.networks import Leftovers
 from riseml.control.observation import Observation
+from riseml.control.placement.ledger import record_of
 from riseml.model import ContainerSeen, Experiment, JobKey, World
 from riseml.names import HostName
 from riseml.states import TERMINAL, State

@@ -11,7 +11,7 @@ from riseml.control.converge import converge
 from riseml.control.images import Images, starting_jobs
 from riseml.control.networks import Leftovers
 from riseml.control.observation import Observation
-from riseml.control.place import place, readdress
+from riseml.control.placement.place import place, readdress
 from riseml.control.settle import choose_builder, settle, with_jobs
 from riseml.control.verdict import conclude, end_jobs, grace_ends, judge
 from riseml.model import Experiment, Job, World

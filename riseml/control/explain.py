@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from riseml.control.actions import Release
 from riseml.control.explanation import Block, Blocker, Explanation, JobPlace, Phase, QueuePlace
-from riseml.control.fit import fit
-from riseml.control.ledger import Site, find_sites, free_room
 from riseml.control.observation import Observation
-from riseml.control.place import Desk, give_place
-from riseml.control.queue import make_queue, waits
-from riseml.control.refusal import misfit, show_label
-from riseml.control.shortage import Namer, describe_nearest, explain_hosts
+from riseml.control.placement.fit import fit
+from riseml.control.placement.ledger import Site, find_sites, free_room
+from riseml.control.placement.place import Desk, give_place
+from riseml.control.placement.queue import make_queue, waits
+from riseml.control.placement.refusal import misfit, show_label
+from riseml.control.placement.shortage import Namer, describe_nearest, explain_hosts
 from riseml.model import Experiment, Job, World
 from riseml.names import HostName
 from riseml.states import SENTENCES, TERMINAL, Network

@@ -10,7 +10,7 @@ from riseml.control.observation import Observation
 from riseml.control.settle import with_jobs
 from riseml.model import Experiment, Job, Verdict
 from riseml.planning.plan import next_attempt
-from riseml.spec.types import RetryOn, RetryScope
+from riseml.spec.config.types import RetryOn, RetryScope
 from riseml.states import TERMINAL, Part, Reason, State, Wanted
 
 _RETRY_ON = {

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from riseml.control.addresses import PORTS
+from riseml.control.placement.addresses import PORTS
 from riseml.model import Capacity
 
 _SLICES = 12

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from riseml.model import Environment, Plan
 from riseml.names import JobName
-from riseml.spec.types import Resources, Train
+from riseml.spec.config.types import Resources, Train
 from riseml.states import Part
 
 WORKER_GRACE = 10.0

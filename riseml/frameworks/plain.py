@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from riseml.frameworks.base import Binding, Role, in_order
 from riseml.model import Environment, Plan
 from riseml.names import JobName
-from riseml.spec.types import Train
+from riseml.spec.config.types import Train
 from riseml.states import Part
 
 

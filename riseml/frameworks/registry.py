@@ -6,7 +6,7 @@ from riseml.errors import UsageError
 from riseml.frameworks.base import Framework
 from riseml.frameworks.plain import Plain
 from riseml.frameworks.tensorflow import Tensorflow
-from riseml.spec.types import Train
+from riseml.spec.config.types import Train
 
 FRAMEWORKS: tuple[Framework, ...] = (Plain(), Tensorflow())
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from riseml.frameworks.base import EVALUATOR_GRACE, WORKER_GRACE, Binding, Role, in_order
 from riseml.model import Environment, Plan
 from riseml.names import JobName, job_name, job_type
-from riseml.spec.types import ChiefKey, Distributed, Resources, TensorFlow, Train
+from riseml.spec.config.types import ChiefKey, Distributed, Resources, TensorFlow, Train
 from riseml.states import Part
 
 MASTER = JobName("master")

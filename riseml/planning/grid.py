@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from riseml.model import Environment
-from riseml.spec.types import Train
+from riseml.spec.config.types import Train
 
 
 def points(train: Train) -> tuple[Environment, ...]:

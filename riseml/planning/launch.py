@@ -10,9 +10,9 @@ from riseml.frameworks.registry import find_framework
 from riseml.model import Environment, Experiment, Job, Launch, Mount, Plan, PlannedJob
 from riseml.names import JobName, experiment_name, hostname
 from riseml.planning.template import fill
-from riseml.spec.parameters import OWN
-from riseml.spec.placeholders import variable_name
-from riseml.spec.pool import Volume
+from riseml.spec.config.parameters import OWN
+from riseml.spec.pool.types import Volume
+from riseml.spec.yaml.placeholders import variable_name
 
 OUTPUT = "/output"
 DATA = "/data"

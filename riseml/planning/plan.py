@@ -9,7 +9,7 @@ from riseml.frameworks.registry import choose_framework
 from riseml.model import Environment, Job, Plan, PlannedJob
 from riseml.names import BUILD
 from riseml.planning.image import Manifest, plan_image
-from riseml.spec.types import Resources, Spec
+from riseml.spec.config.types import Resources, Spec
 from riseml.states import Part
 
 _BUILD_RESOURCES = Resources(cpus=0.0, mem=0, gpus=0)

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Mapping
 
 from riseml.errors import UsageError
-from riseml.spec.placeholders import find
+from riseml.spec.yaml.placeholders import find
 
 _HARMLESS = re.compile(r"[A-Za-z0-9_./:=,@%+-]*")
 _IN_DOUBLE = re.compile(r'([\\"`$])')

@@ -16,20 +16,20 @@ from riseml.errors import RisemlError
 from riseml.executors.pool import Pool
 from riseml.model import Owner
 from riseml.names import HostName
-from riseml.server.act import Actor, Stores
-from riseml.server.books import Books
-from riseml.server.clean import Cleaner
+from riseml.server.api.failures import install_handlers
+from riseml.server.api.limits import BodyLimit
+from riseml.server.api.routes import Services, make_router
 from riseml.server.clock import now
-from riseml.server.failures import install_handlers
-from riseml.server.hosts import Hosts
 from riseml.server.identity import check_server, check_store_is_there
-from riseml.server.limits import BodyLimit
-from riseml.server.loop import Loop, Parts
-from riseml.server.monitor import Monitor
-from riseml.server.news import News
-from riseml.server.pump import Pump
-from riseml.server.routes import Services, make_router
-from riseml.server.wake import Wake
+from riseml.server.pool.clean import Cleaner
+from riseml.server.pool.hosts import Hosts
+from riseml.server.pool.monitor import Monitor
+from riseml.server.reconcile.action_tracker import Books
+from riseml.server.reconcile.actor import Actor, Stores
+from riseml.server.reconcile.log_pump import Pump
+from riseml.server.reconcile.loop import Loop, Parts
+from riseml.server.reconcile.news import News
+from riseml.server.reconcile.wake import Wake
 from riseml.settings import Settings
 from riseml.store.database import Database
 from riseml.store.experiments import Experiments

@@ -14,7 +14,7 @@ from riseml.errors import EngineError
 from riseml.model import Experiment
 from riseml.names import experiment_name
 from riseml.planning.launch import Roots, output_folder
-from riseml.spec.pool import Volume
+from riseml.spec.pool.types import Volume
 
 RECORD = "riseml-configuration.yml"
 

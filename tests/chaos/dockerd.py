@@ -16,7 +16,7 @@ from pathlib import Path
 import docker
 import psutil
 
-from tests.rig import BASE
+from tests.support.rig import BASE
 
 _DEADLINE = 60.0  # seconds
 

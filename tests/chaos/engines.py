@@ -19,8 +19,8 @@ from tests.chaos.ledger import Tally
 from tests.chaos.patient import PatientRig
 from tests.chaos.scenes import GO, Scene, again, good, lost, on_call
 from tests.chaos.sites import Fault, Site
-from tests.registry import running_registry
-from tests.rig import BASE
+from tests.support.registry import running_registry
+from tests.support.rig import BASE
 
 _DOCKER = ("docker",)
 _AWAY = 2.0  # seconds

@@ -15,15 +15,15 @@ from pathlib import Path
 import psutil
 from docker.errors import APIError
 
-from riseml.executors.connection import ENVIRONMENT
+from riseml.executors.transports.engine_client import ENVIRONMENT
 from tests.chaos.calls import DOCKER, through
 from tests.chaos.ledger import Tally, judge
 from tests.chaos.patient import PatientRig
 from tests.chaos.proxy import Effect, Moment, Rule
 from tests.chaos.scenes import Scene, again, counting, good, killed, lost, solo, trio
 from tests.chaos.sites import Fault, Site
-from tests.hosts import Engine, Machine
-from tests.rig import HOG
+from tests.support.hosts import Engine, Machine
+from tests.support.rig import HOG
 
 _JOBS = ("master", "worker.1", "ps.1")
 _PAUSE = 2.0  # seconds

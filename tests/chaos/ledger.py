@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chaos.scenes import Scene
-from tests.rig import Rig
+from tests.support.rig import Rig
 
 
 @dataclass(frozen=True, slots=True)

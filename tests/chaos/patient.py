@@ -19,8 +19,8 @@ from docker.errors import ImageNotFound
 
 from riseml.faultpoints import VARIABLE
 from tests.chaos.scenes import Scene
-from tests.hosts import Engine
-from tests.rig import Rig
+from tests.support.hosts import Engine
+from tests.support.rig import Rig
 
 PATIENCE = 120.0  # seconds between two pieces of news
 _LOOK = 0.02

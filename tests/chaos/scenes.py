@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.rig import BASE
+from tests.support.rig import BASE
 
 PRELUDE = 'echo "$RISEML_JOB $RISEML_ATTEMPT" >> "$OUTPUT_DIR/starts"\n'
 """Each start of each job leaves a line in the output, so that a second start of the same attempt is seen."""

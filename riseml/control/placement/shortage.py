@@ -1,0 +1,115 @@
+"""What each host lacks for each job of a gang that waits, and who holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from riseml.control.explanation import HostFit, JobFit, Lack, Obstacle, Shortage
+from riseml.control.placement.fit import Gang
+from riseml.control.placement.ledger import SLACK, Free, free_room
+from riseml.control.placement.place import Desk
+from riseml.control.placement.refusal import show_label
+from riseml.model import Experiment, HostSeen, Job, World
+from riseml.names import HostName, experiment_name
+from riseml.states import PLACED
+
+_OBSTACLES = {
+    Obstacle.SILENT: "does not answer",
+    Obstacle.LOST: "has not answered for too long",
+    Obstacle.DRAINED: "is drained: it gets nothing new",
+    Obstacle.STALE: "is being cleared of what other attempts left there",
+}
+
+
+class Namer:
+    """The names of experiments as their user calls them; other users' with the user's name."""
+
+    def __init__(self, world: World, user: str) -> None:
+        self._experiments = {experiment.id: experiment for experiment in world.experiments}
+        self._user = user
+
+    def __call__(self, identity: int) -> str:
+        experiment = self._experiments.get(identity)
+        if experiment is None:
+            return str(identity)
+        name = experiment_name(experiment.number, experiment.sub)
+        return name if experiment.owner.user == self._user else f"{experiment.owner.user}.{name}"
+
+    def list(self, identities: Iterable[int]) -> str:
+        """Several of them."""
+        return ", ".join(map(self, identities))
+
+
+def explain_hosts(world: World, desk: Desk, experiment: Experiment, name: Namer) -> tuple[HostFit, ...]:
+    """Every host, and what it lacks for each job alone."""
+    seen = desk.look()
+    room = free_room(world.experiments, seen.hosts)
+    room.update(desk.room)
+    holders = _holders(world)
+    found: list[HostFit] = []
+    for host_name, host in sorted(seen.hosts.items()):
+        obstacle = desk.obstacles.get(host_name)
+        held = holders.get(host_name, {})
+        jobs = tuple(
+            JobFit(job.name, tuple(_shortages(job, host, room[host_name], held, name))) for job in experiment.gang
+        )
+        text = "" if obstacle is None else _OBSTACLES[obstacle]
+        found.append(HostFit(host_name, obstacle, host.silent_since, text, jobs))
+    return tuple(found)
+
+
+def describe_nearest(hosts: Iterable[HostFit], gang: Gang) -> str:
+    """What the host that lacks the least lacks: `host h1: gpus: needs 2, 1 free of 4 (held by 7, 9)`."""
+    nearest = min(hosts, key=lambda host: (host.obstacle is not None, _lacking(host), host.host))
+    found = [shortage.text for job in nearest.jobs for shortage in job.shortages]
+    if nearest.obstacle is not None:
+        return f"host {nearest.host} {nearest.text}"
+    if found:
+        return f"host {nearest.host}: {', '.join(dict.fromkeys(found))}"
+    return f"host {nearest.host} has room for each job, but not for all {gang.size} together"
+
+
+def _lacking(host: HostFit) -> int:
+    return sum(1 for job in host.jobs if job.shortages)
+
+
+Holders = Mapping[int, list[Job]]
+
+
+def _holders(world: World) -> dict[HostName, dict[int, list[Job]]]:
+    found: dict[HostName, dict[int, list[Job]]] = {}
+    for experiment in world.experiments:
+        for job in experiment.gang:
+            if job.host is not None and job.state in PLACED:
+                found.setdefault(job.host, {}).setdefault(experiment.id, []).append(job)
+    return found
+
+
+def _shortages(job: Job, host: HostSeen, free: Free, holders: Holders, name: Namer) -> Iterator[Shortage]:
+    need, labels = job.resources, dict(host.labels)
+    for label in need.labels:
+        if labels.get(label[0]) != label[1]:
+            there = f"has {show_label((label[0], labels[label[0]]))}" if label[0] in labels else "has no such label"
+            yield Shortage(Lack.LABEL, 0, 0, 0, (), f"label: needs {show_label(label)}, {there}")
+    if need.cpus > free.cpus + SLACK:
+        by = tuple(owner for owner, jobs in sorted(holders.items()) if any(one.resources.cpus for one in jobs))
+        yield _shortage(Lack.CPUS, (need.cpus, free.cpus, host.capacity.cpus), by, name)
+    if need.mem > free.mem:
+        by = tuple(owner for owner, jobs in sorted(holders.items()) if any(one.resources.mem for one in jobs))
+        yield _shortage(Lack.MEM, (need.mem, free.mem, host.capacity.mem), by, name)
+    if need.gpus > len(free.gpus):
+        by = tuple(owner for owner, jobs in sorted(holders.items()) if any(one.gpus for one in jobs))
+        yield _shortage(Lack.GPUS, (need.gpus, len(free.gpus), len(host.capacity.gpus)), by, name)
+
+
+def _shortage(lack: Lack, amounts: tuple[float, float, float], by: tuple[int, ...], name: Namer) -> Shortage:
+    needs, free, total = amounts
+    holders = f" (held by {name.list(by)})" if by else ""
+    wanted, left, whole = (_show(lack, amount) for amount in amounts)
+    return Shortage(lack, needs, free, total, by, f"{lack.value}: needs {wanted}, {left} free of {whole}{holders}")
+
+
+def _show(lack: Lack, amount: float) -> str:
+    if lack is Lack.CPUS:  # sums of fractions, shown without their last digits
+        return f"{max(0.0, round(amount, 3)):g}"
+    return f"{max(0, int(amount))} MiB" if lack is Lack.MEM else str(max(0, int(amount)))

@@ -1,0 +1,122 @@
+"""A launch as the engine wants it: a closed list of fields, nothing of a user's is passed through unseen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from riseml.executors.transports import engine_client
+from riseml.model import JobKey, Launch, Mount
+from riseml.names import hostname
+from riseml.states import Network
+
+PIDS = 4096
+_HOST = "host"  # the engine's name for the network of its machine
+_OOM_SCORE = 500  # a host that runs out of memory kills jobs, and neither the engine nor the server
+_LOG_SIZE = "4g"  # far above what the server keeps (settings.MOST_LOG): the engine begins a new file only after that
+_MIB = 2**20
+
+
+def container_name(server: str, key: JobKey) -> str:
+    """The same name for the same attempt of the same job, so that a replayed start meets its own container."""
+    return f"riseml-{server[:8]}-{key.experiment}-{hostname(key.job)}-a{key.attempt}"
+
+
+def network_name(server: str, experiment: int) -> str:
+    """The name of an experiment's network."""
+    return f"riseml-{server[:8]}-{experiment}"
+
+
+def container_request(launch: Launch, most_mem: int) -> dict[str, Any]:
+    """The body of `POST /containers/create` (Docker Engine API 1.41).
+
+    Args:
+        launch: the job.
+        most_mem: MiB that it may use at most when it has no limit of its own, so that it ends before its host does;
+            what it was promised it may use in any case.
+    """
+    own = network_name(launch.server, launch.key.experiment)
+    network = _HOST if launch.network is Network.HOST else own
+    return {
+        "Image": launch.image.reference,
+        "Entrypoint": [],
+        "Cmd": list(launch.command),
+        "Env": [f"{name}={value}" for name, value in launch.environment],
+        "WorkingDir": "/code",
+        "Hostname": launch.hostname,
+        "User": f"{launch.owner.uid}:{launch.owner.gid}",
+        "Labels": {
+            engine_client.SERVER: launch.server,
+            engine_client.EXPERIMENT: str(launch.key.experiment),
+            engine_client.JOB: launch.key.job,
+            engine_client.ATTEMPT: str(launch.key.attempt),
+            engine_client.TITLE: launch.title,
+        },
+        "HostConfig": {**_host_config(launch, network), **_memory(launch, most_mem)},
+        "NetworkingConfig": {"EndpointsConfig": {} if network == _HOST else {network: _endpoint(launch)}},
+    }
+
+
+def mounts(seen: Iterable[Mount]) -> list[dict[str, Any]]:
+    """Mounts as the engine wants them, except for those that `binds` gives."""
+    return [_volume(mount) if mount.volume is not None else _folder(mount) for mount in seen if not mount.makes]
+
+
+def binds(seen: Iterable[Mount]) -> list[str]:
+    """Those whose folder the engine makes when it is missing: only the older form of a mount does that."""
+    return [f"{mount.source}:{mount.target}:{'ro' if mount.read_only else 'rw'}" for mount in seen if mount.makes]
+
+
+def _folder(mount: Mount) -> dict[str, Any]:
+    return {"Type": "bind", "Source": mount.source, "Target": mount.target, "ReadOnly": mount.read_only}
+
+
+def _volume(mount: Mount) -> dict[str, Any]:
+    found: dict[str, Any] = {"Type": "volume", "Source": mount.source, "Target": mount.target}
+    options: dict[str, Any] = {"NoCopy": True}
+    if mount.volume is not None:
+        options["DriverConfig"] = {"Name": mount.volume.driver, "Options": dict(mount.volume.options)}
+    return {**found, "ReadOnly": mount.read_only, "VolumeOptions": options}
+
+
+def _endpoint(launch: Launch) -> dict[str, Any]:
+    endpoint: dict[str, Any] = {"Aliases": [launch.hostname]}
+    if launch.address:
+        endpoint["IPAMConfig"] = {"IPv4Address": launch.address}
+    return endpoint
+
+
+def _host_config(launch: Launch, network: str) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "Init": True,
+        "CapDrop": ["ALL"],
+        "SecurityOpt": ["no-new-privileges"],
+        "Privileged": False,
+        "PidsLimit": PIDS,
+        "ShmSize": launch.shm_size * _MIB,
+        "CpuShares": max(2, math.ceil(launch.resources.cpus * 1024)),
+        "RestartPolicy": {"Name": "no"},
+        "AutoRemove": False,
+        "OomScoreAdj": _OOM_SCORE,
+        "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
+        "LogConfig": {"Type": "json-file", "Config": {"max-size": _LOG_SIZE, "max-file": "2"}},
+        "NetworkMode": network,
+        "ExtraHosts": [] if network == _HOST else [f"{name}:{address}" for name, address in launch.hosts],
+        "Mounts": mounts(launch.mounts),
+    }
+    if launch.limits.cpus is not None:
+        config["NanoCpus"] = int(launch.limits.cpus * 1e9)
+    if launch.gpus:
+        config["DeviceRequests"] = [{"DeviceIDs": list(launch.gpus), "Capabilities": [["gpu"]]}]
+    return config
+
+
+def _memory(launch: Launch, most_mem: int) -> dict[str, int]:
+    """Without swap: a job that is out of memory ends, and does not slow down everybody else on its host."""
+    limit = max(most_mem, launch.resources.mem) if launch.limits.mem is None else launch.limits.mem
+    return {
+        "Memory": limit * _MIB,
+        "MemorySwap": limit * _MIB,
+        "MemoryReservation": min(launch.resources.mem, limit) * _MIB,
+    }

@@ -1,0 +1,112 @@
+"""The engine's log stream: eight header bytes a frame (Docker Engine API), a timestamp before each frame.
+
+A line longer than 16 KiB comes in several frames that carry the same timestamp; only its last one ends with a newline.
+The engine sends every frame as an HTTP chunk of its own, so that chunks are taken apart here, many at once.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+from riseml.executors.timestamps import to_nanoseconds
+from riseml.model import Frame, LogCursor
+
+_HEADER = struct.Struct(">BxxxI")  # the stream, the size of what follows
+_ENGINE_STREAM = 3
+_LONGEST_SIZE = 16  # hexadecimal digits
+
+
+class ChunkReader:
+    """A body in HTTP chunks, in whatever pieces it comes; the engine sends neither extensions nor trailers.
+
+    `complete` once its end has come: only that tells a body that ended from one that was cut.
+    """
+
+    def __init__(self) -> None:
+        self.complete = False
+        self._rest = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """The content of the chunks that are whole with `data`.
+
+        Raises:
+            ValueError: this is no chunked body.
+        """
+        buffer = self._rest + data if self._rest else data
+        pieces: list[bytes] = []
+        position, end = 0, len(buffer)
+        while not self.complete:
+            line = buffer.find(b"\r\n", position, position + _LONGEST_SIZE)
+            if line < 0:
+                if end - position >= _LONGEST_SIZE:
+                    raise ValueError("a chunk has no size")
+                break
+            size = int(buffer[position:line], 16)
+            stop = line + 2 + size
+            if stop + 2 > end:
+                break
+            pieces.append(buffer[line + 2 : stop])
+            position = stop + 2
+            self.complete = size == 0
+        self._rest = buffer[position:]
+        return b"".join(pieces)
+
+
+class FrameReader:
+    """Bytes in whatever pieces they come, frames out."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that are complete with `data`."""
+        buffer = self._rest + data if self._rest else data
+        frames: list[Frame] = []
+        position, end = 0, len(buffer)
+        while position + _HEADER.size <= end:
+            stream, size = _HEADER.unpack_from(buffer, position)
+            start = position + _HEADER.size
+            stop = start + size
+            if stop > end:
+                break
+            position = stop
+            blank = buffer.find(b" ", start, stop)
+            if stream == _ENGINE_STREAM or blank < 0:
+                frames.append(Frame("", stream, buffer[start:stop]))
+            else:
+                frames.append(Frame(buffer[start:blank].decode("ascii", "replace"), stream, buffer[blank + 1 : stop]))
+        self._rest = buffer[position:]
+        return frames
+
+
+class Behind:
+    """Keeps the frames behind a cursor: the engine's `since` is inclusive, so that those already held come again
+    first.
+    """
+
+    def __init__(self, cursor: LogCursor) -> None:
+        self._at = cursor.at
+        self._skip = cursor.seen
+
+    def keep(self, frames: Iterable[Frame]) -> list[Frame]:
+        """The new ones among the next frames."""
+        if not self._skip:
+            return list(frames)
+        kept: list[Frame] = []
+        for frame in frames:
+            if self._skip and frame.at == self._at:
+                self._skip -= 1
+                continue
+            if frame.at:
+                self._skip = 0
+            kept.append(frame)
+        return kept
+
+
+def since(cursor: LogCursor) -> str | None:
+    """The cursor as the engine's `since`: seconds and nine digits; None from the beginning."""
+    if not cursor.at:
+        return None
+    seconds, rest = divmod(to_nanoseconds(cursor.at), 10**9)
+    return f"{seconds}.{rest:09d}"

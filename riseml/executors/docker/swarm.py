@@ -1,0 +1,103 @@
+"""The swarm that joins the hosts of a pool: membership, TLS between its members, and networks across them.
+
+Only its networks are used, with containers of our own: a swarm places services one by one, and knows no gangs.
+"""
+
+from __future__ import annotations
+
+import enum
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from riseml.errors import Refused, UsageError
+from riseml.executors.transports.engine_client import Engine
+from riseml.names import HostName
+
+_MANAGERS = 3
+"""Three managers outlive the loss of one; two would be worse than one, for a majority of two is both."""
+
+
+class Membership(enum.Enum):
+    """What joining did to a host."""
+
+    CREATED = "created"
+    JOINED = "joined"
+    MEMBER = "member"  # it was one already
+
+
+def join(engines: Mapping[HostName, Engine], addresses: Mapping[HostName, str]) -> dict[HostName, Membership]:
+    """Make one swarm of these hosts, or add those that are not in it yet.
+
+    Args:
+        engines: the hosts, all of which have to answer.
+        addresses: where the hosts reach each other.
+
+    Raises:
+        UsageError: a host has no address.
+        Refused: the hosts are in two swarms, or in one whose managers are not among them.
+        Unreachable, EngineError: an engine does not answer, or refuses.
+    """
+    infos = {name: _swarm(engine) for name, engine in engines.items()}
+    members = [name for name, info in infos.items() if info.get("LocalNodeState") == "active"]
+    managers = [name for name in members if infos[name].get("ControlAvailable")]
+    _check(infos, members, managers)
+    found = dict.fromkeys(members, Membership.MEMBER)
+    newcomers = [name for name in engines if name not in members]
+    if not members:
+        first = newcomers.pop(0)
+        address = _ip(first, addresses)
+        with engines[first].api(patient=True) as api:
+            api.init_swarm(advertise_addr=address)
+        found[first] = Membership.CREATED
+        managers = [first]
+    with engines[managers[0]].api() as api:
+        tokens = api.inspect_swarm()["JoinTokens"]
+    wanted = _MANAGERS if len(engines) >= _MANAGERS else 1
+    for name in newcomers:
+        role = "Manager" if len(managers) < wanted else "Worker"
+        with engines[name].api(patient=True) as api:
+            api.join_swarm([_ip(managers[0], addresses)], tokens[role], advertise_addr=_ip(name, addresses))
+        managers += [name] if role == "Manager" else []
+        found[name] = Membership.JOINED
+    return found
+
+
+def _swarm(engine: Engine) -> dict[str, Any]:
+    with engine.api() as api:
+        found: dict[str, Any] = api.info().get("Swarm") or {}
+    return found
+
+
+def _check(infos: Mapping[HostName, dict[str, Any]], members: list[HostName], managers: list[HostName]) -> None:
+    known = {manager["NodeID"] for name in managers for manager in infos[name].get("RemoteManagers") or []}
+    for name in members:
+        if not managers:
+            raise Refused(
+                f"host {name} is in a swarm that no host of the pool manages",
+                f"run `docker swarm leave` on {name}, then try again",
+            )
+        theirs = {manager["NodeID"] for manager in infos[name].get("RemoteManagers") or []}
+        if not theirs & known or not _same(infos, managers):
+            raise Refused(
+                f"the hosts are in different swarms: {', '.join(members)}",
+                "run `docker swarm leave --force` on those that should change, then try again",
+            )
+
+
+def _same(infos: Mapping[HostName, dict[str, Any]], managers: list[HostName]) -> bool:
+    return len({(infos[name].get("Cluster") or {}).get("ID") for name in managers}) == 1
+
+
+def _ip(name: HostName, addresses: Mapping[HostName, str]) -> str:
+    """A host's address as a number: a swarm takes no names."""
+    address = addresses.get(name)
+    if not address:
+        raise UsageError(f"host {name} has no address that the others reach", f"add `address:` to {name} in pool.yml")
+    try:
+        return socket.gethostbyname(address)
+    except OSError as error:
+        raise UsageError(
+            f"the address {address} of host {name} cannot be resolved: {error.strerror or error}",
+            "write the IP address in pool.yml",
+        ) from error

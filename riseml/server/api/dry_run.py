@@ -1,0 +1,157 @@
+"""The dry run: the real path, stopped before anything is stored."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from riseml import wire
+from riseml.control.explain import explain
+from riseml.control.observation import Observation
+from riseml.control.placement.place import place
+from riseml.errors import RisemlError
+from riseml.executors.pool import Pool
+from riseml.model import Experiment, HostSeen, Job, Owner, PlannedJob, World
+from riseml.names import CanonicalId, HostName, experiment_name
+from riseml.planning.grid import is_set
+from riseml.planning.launch import Folders, Place, command, environment, folders_of, lines, shm_size, tf_config
+from riseml.planning.plan import first_jobs
+from riseml.server.api.submit import Planned
+from riseml.server.reconcile.loop import Parts
+from riseml.spec.config.types import Spec
+from riseml.states import Part, State
+from riseml.storage.outputs import show_output
+
+_PASSED = "\0"
+"""Stands for a value that comes from the caller, and which nobody is shown; no real one can be this."""
+
+log = logging.getLogger(__name__)
+
+
+def show_plan(submission: wire.Submission, planned: Planned, parts: Parts, owner: Owner, moment: datetime) -> wire.Plan:
+    """What would run, and where if it were submitted at this moment."""
+    image = planned.plans[0].image
+    hosts = dict(_look(image.reference, parts.pool))
+    known = not image.install or "snapshot" in submission  # without the project's files there is no digest
+    cached = all(host.images[image.reference].present for host in hosts.values()) if known and hosts else None
+    world, seen = _suppose(_make_experiments(planned, parts, owner, moment), parts, hosts, moment)
+    world = place(world, seen)
+    guests = world.experiments[-len(planned.plans) :]
+    return {
+        "project": planned.spec.project,
+        "framework": planned.plans[0].framework,
+        "image": image.reference if known else image.base,
+        "base": image.base,
+        "install": list(image.install),
+        "cached": cached,
+        "experiments": [_show(guest, _why(guest, world, seen), parts) for guest in guests],
+        "notes": list(planned.spec.notes),
+    }
+
+
+def show_tf_configs(experiment: Experiment, wanted: CanonicalId) -> wire.TfConfigs:
+    """What the jobs that an ID names read as TF_CONFIG."""
+    jobs = [job for job in experiment.gang if wanted.names(job.name)]
+    name = experiment_name(experiment.number, experiment.sub)
+    return {"id": name, "configs": {job.name: tf_config(experiment, job) for job in jobs}}
+
+
+def _look(reference: str, pool: Pool) -> Iterator[tuple[HostName, HostSeen]]:
+    """Every host that answers, with a word on the environment. One that is known to be silent is not waited for."""
+    last = pool.last_seen()
+    for name, executor in pool.executors.items():
+        if name in last and last[name].silent_since is not None:
+            continue
+        try:
+            yield name, executor.observe(frozenset({reference}))
+        except RisemlError as error:
+            log.info("host %s was not asked for %s: %s", name, reference, error.message)
+
+
+def _make_experiments(planned: Planned, parts: Parts, owner: Owner, moment: datetime) -> tuple[Experiment, ...]:
+    """The records as they would be stored next, their environment made already."""
+    train = planned.spec.train
+    last = parts.experiments.search(owner.user, ended=True, project=None, limit=1)
+    number = 1 + max((detail.experiment.number for detail in last), default=0)
+    experiments = tuple(
+        Experiment(
+            id=index,
+            owner=owner,
+            number=number,
+            project=plan.project,
+            plan=plan,
+            jobs=tuple(replace(job, state=_first_state(job)) for job in first_jobs(plan)),
+            created_at=moment,
+            environment=_environment(planned.spec),
+        )
+        for index, plan in enumerate(planned.plans, 1)
+    )
+    if not is_set(train):
+        return experiments
+    return tuple(replace(one, sub=one.id, set_id=0, concurrency=train.concurrency) for one in experiments)
+
+
+def _first_state(job: Job) -> State:
+    return State.FINISHED if job.part is Part.PREPARES else State.PENDING
+
+
+def _environment(spec: Spec) -> tuple[tuple[str, str], ...]:
+    return tuple((row.name, _PASSED if row.value is None else row.value) for row in spec.train.env)
+
+
+def _suppose(
+    guests: tuple[Experiment, ...], parts: Parts, hosts: Mapping[HostName, HostSeen], moment: datetime
+) -> tuple[World, Observation]:
+    """The world as it is with these experiments last in it."""
+    there = parts.experiments.load_world().experiments
+    last = max((one.id for one in there), default=0)
+    own_set = 1 + max((one.set_id or 0 for one in there), default=0)
+    late = (replace(one, id=last + one.id, set_id=None if one.set_id is None else own_set) for one in guests)
+    return World((*there, *late)), parts.observe(hosts, moment)
+
+
+def _why(guest: Experiment, world: World, seen: Observation) -> str | None:
+    """Why it would not start at once; None when it would."""
+    if guest.placed_at is not None:
+        return None
+    return explain(world, seen, guest).summary if seen.hosts else "no host answers"
+
+
+def _show(experiment: Experiment, waits: str | None, parts: Parts) -> wire.PlanExperiment:
+    jobs = {job.name: job for job in experiment.jobs}
+    return {
+        "id": experiment_name(experiment.number, experiment.sub),
+        "output": show_output(parts.hosts.roots, experiment),
+        "waits": waits,
+        "parameters": dict(experiment.plan.parameters),
+        "jobs": [_show_job(experiment, planned, jobs[planned.name], parts) for planned in experiment.plan.jobs],
+    }
+
+
+def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, parts: Parts) -> wire.PlanJob:
+    folders = _folders(experiment, job, parts)
+    variables = dict(environment(experiment, job, folders))
+    return {
+        "name": planned.name,
+        "part": planned.part.value,
+        "host": job.host,
+        "cpus": planned.resources.cpus,
+        "mem_mib": planned.resources.mem,
+        "gpus": planned.resources.gpus,
+        "limit_cpus": planned.limits.cpus,
+        "limit_mem_mib": planned.limits.mem,
+        "shm_mib": shm_size(experiment.plan, planned),
+        "environment": {name: value for name, value in variables.items() if value != _PASSED},
+        "passed_on": [name for name, value in variables.items() if value == _PASSED],
+        "run": list(lines(experiment, planned, folders)),
+        "command": list(command(experiment, planned, folders)),
+    }
+
+
+def _folders(experiment: Experiment, job: Job, parts: Parts) -> Folders:
+    """The folders as the job finds them; without a place, as it would on the first host."""
+    executors = parts.pool.executors
+    executor = executors[job.host] if job.host is not None else next(iter(executors.values()))
+    return folders_of(experiment, Place("", parts.hosts.roots, executor.contained))

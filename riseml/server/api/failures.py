@@ -1,0 +1,97 @@
+"""Every refusal of the HTTP door has one shape, and no answer carries a traceback."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from riseml import wire
+from riseml.errors import NotFound, RisemlError, TooLarge, UsageError
+from riseml.spec.yaml.problems import SpecError
+
+FAILURES: dict[int | str, dict[str, Any]] = {
+    400: {"model": wire.Failure, "description": "the call is wrong"},
+    403: {"model": wire.Failure, "description": "refused: not allowed, or over a limit"},
+    404: {"model": wire.Failure, "description": "there is no such thing"},
+    409: {"model": wire.Failure, "description": "it contradicts what is there"},
+    413: {"model": wire.Failure, "description": "too much was sent"},
+    422: {"model": wire.Failure, "description": "riseml.yml, or the request, has problems"},
+    502: {"model": wire.Failure, "description": "an engine refused"},
+    503: {"model": wire.Failure, "description": "the store or the hosts do not answer"},
+}
+"""How a route may refuse, as OpenAPI shows it."""
+
+_HANG_UP = {"Connection": "close"}  # the rest of what is being sent is not read
+
+log = logging.getLogger(__name__)
+
+
+def install_handlers(app: FastAPI) -> None:
+    """Turn everything that a route raises into a `wire.Failure`."""
+    app.add_exception_handler(RisemlError, _answer)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(HTTPException, _answer_http)
+    app.add_exception_handler(Exception, _answer_unexpected)
+
+
+def show_failure(error: RisemlError) -> wire.Failure:
+    """An error of the tree as its wire shape."""
+    body: wire.FailureBody = {
+        "kind": type(error).__name__,
+        "message": error.message,
+        "hint": error.hint,
+        "exit_code": error.exit_code,
+    }
+    if isinstance(error, SpecError):
+        body["problems"] = [
+            {
+                "file": problem.file,
+                "line": problem.line,
+                "column": problem.column,
+                "path": problem.path,
+                "problem": problem.problem,
+                "hint": problem.hint,
+                "severity": "error" if problem.severity.value == "error" else "warning",
+            }
+            for problem in error.problems
+        ]
+    return {"error": body}
+
+
+def _respond(error: RisemlError, status: int | None = None) -> JSONResponse:
+    status = status or error.http_status
+    return JSONResponse(show_failure(error), status_code=status, headers=_HANG_UP if status == 413 else None)
+
+
+async def _answer(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RisemlError), "registered for the error tree only"
+    return _respond(error)
+
+
+async def _answer_invalid(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError), "registered for invalid requests only"
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return _respond(UsageError(f"the request is invalid at {place}: {first['msg']}", "see /openapi.json"), 422)
+
+
+async def _answer_http(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException), "registered for HTTP errors only"
+    match error.status_code:
+        case 413:
+            return _respond(TooLarge(str(error.detail), "send less"))
+        case 404:
+            said: RisemlError = NotFound("the server has no such address", "see /openapi.json")
+        case _:
+            said = UsageError(f"the server does not take this: {error.detail}", "see /openapi.json")
+    return JSONResponse(show_failure(said), status_code=error.status_code, headers=error.headers)
+
+
+async def _answer_unexpected(request: Request, error: Exception) -> JSONResponse:
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return _respond(RisemlError("the server failed to answer", "its log tells why: server.log in RISEML_HOME"))

@@ -1,0 +1,198 @@
+"""The routes of the pool: what it is, whether it is fit, and which hosts get nothing new."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query
+
+from riseml import wire
+from riseml.control.placement.ledger import free_room
+from riseml.errors import NotFound, UsageError
+from riseml.executors.transports.hostkeys import HostKey, pin_keys, scan_keys
+from riseml.executors.transports.ssh_command import Destination, find_destination
+from riseml.model import Experiment, HostSeen
+from riseml.names import HostName, experiment_name
+from riseml.server.clock import now
+from riseml.server.pool.checkup import check_pool
+from riseml.server.pool.choose_executor import PROCESS
+from riseml.server.reconcile.loop import Loop, Parts
+from riseml.spec.pool.types import HostSpec, Volume
+from riseml.states import PLACED
+
+Name = Annotated[str, Path(max_length=100)]
+_LOOK = 10.0  # seconds that an answer waits for what the hosts say
+
+Fingerprints = Annotated[list[Annotated[str, Query(max_length=100)]], Query(min_length=1, max_length=20)]
+HostState = Literal["up", "silent", "draining", "drained"]
+
+
+def add_pool_routes(router: APIRouter, parts: Parts, loop: Loop) -> None:
+    """Everything below /pool."""
+
+    @router.get("/pool")
+    def read_pool() -> wire.Pool:
+        loop.look(_LOOK)  # an idle loop looks rarely, and a person who asks wants to know how it is now
+        return _show_pool(parts)
+
+    @router.post("/pool/check")
+    def check() -> wire.PoolFindings:
+        loop.follow_pool(_LOOK)
+        _demand_file(parts)
+        return {"findings": check_pool(parts.hosts)}
+
+    @router.post("/pool/join")
+    def join() -> wire.PoolMembers:
+        loop.follow_pool(_LOOK)
+        _demand_file(parts)
+        found = parts.hosts.join()
+        loop.look(_LOOK)
+        return {"members": [{"host": name, "membership": how.value} for name, how in sorted(found.items())]}
+
+    _add_host_routes(router, parts, loop)
+
+
+def _add_host_routes(router: APIRouter, parts: Parts, loop: Loop) -> None:
+    @router.post("/pool/hosts/{name}/drain")
+    def drain(name: Name) -> wire.Host:
+        parts.drained.drain(_demand_host(parts, name), now())
+        return _show_one(parts, name)
+
+    @router.post("/pool/hosts/{name}/resume")
+    def resume(name: Name) -> wire.Host:
+        parts.drained.resume(_demand_host(parts, name))
+        return _show_one(parts, name)
+
+    @router.get("/pool/hosts/{name}/keys")
+    def show_keys(name: Name) -> wire.HostKeys:
+        loop.follow_pool(_LOOK)
+        destination = _demand_destination(parts, name)
+        return _show_keys(destination, scan_keys(destination))
+
+    @router.post("/pool/hosts/{name}/keys")
+    def pin(name: Name, fingerprint: Fingerprints) -> wire.HostKeys:
+        loop.follow_pool(_LOOK)
+        destination = _demand_destination(parts, name)
+        keys = pin_keys(destination, frozenset(fingerprint))
+        parts.hosts.engines[HostName(name)].retry()
+        parts.wake.set()
+        return _show_keys(destination, keys)
+
+
+def show_hosts(parts: Parts) -> list[wire.Host]:
+    """Every host, whether it has ever answered or not, by name: the order of every list of hosts."""
+    experiments = parts.experiments.load_world().experiments
+    seen = parts.pool.last_seen()
+    room = free_room(experiments, seen)
+    drained = parts.drained.all()
+    shown: list[wire.Host] = []
+    for name in sorted(parts.pool.executors):
+        host, free = seen.get(name), room.get(name)
+        capacity = None if host is None else host.capacity
+        jobs = _jobs_on(experiments, name)
+        shown.append(
+            {
+                "name": name,
+                "state": _state(host, drained=name in drained, busy=bool(jobs)),
+                "drained": name in drained,
+                "message": _trouble(parts, name),
+                "url": parts.hosts.engines[name].url if name in parts.hosts.engines else "",
+                "address": "" if host is None else host.address,
+                "swarm": "" if host is None or not host.swarm else "manager" if host.manager else "member",
+                "labels": {} if host is None else dict(host.labels),
+                "jobs": jobs,
+                "engine": parts.pool.executors[name].describe() if _answers(host) else "",
+                "cpus": capacity.cpus if capacity else 0.0,
+                "mem_mib": capacity.mem if capacity else 0,
+                "gpus": len(capacity.gpus) if capacity else 0,
+                "cpus_used": round(capacity.cpus - free.cpus, 3) if capacity and free else 0.0,
+                "mem_mib_used": capacity.mem - free.mem if capacity and free else 0,
+                "gpus_used": len(capacity.gpus) - len(free.gpus) if capacity and free else 0,
+            }
+        )
+    return shown
+
+
+def _show_pool(parts: Parts) -> wire.Pool:
+    hosts, trouble = parts.hosts, parts.hosts.trouble
+    return {
+        "file": None if hosts.spec is None else str(parts.settings.pool_file),
+        "trouble": "" if trouble is None else trouble.message,
+        "network": hosts.network.value,
+        "output": _show_root(hosts.roots.output),
+        "data": _show_root(hosts.roots.data),
+        "shared_output": hosts.shared_output,
+        "hosts": show_hosts(parts),
+    }
+
+
+def _show_one(parts: Parts, name: str) -> wire.Host:
+    parts.wake.set()
+    return next(host for host in show_hosts(parts) if host["name"] == name)
+
+
+def _show_root(root: str | Volume) -> str:
+    return f"volume {root.name}" if isinstance(root, Volume) else root
+
+
+def _jobs_on(experiments: tuple[Experiment, ...], host: HostName) -> list[str]:
+    return [
+        f"{experiment_name(experiment.number, experiment.sub)}.{job.name}"
+        for experiment in experiments
+        for job in experiment.jobs
+        if job.host == host and job.state in PLACED
+    ]
+
+
+def _answers(host: HostSeen | None) -> bool:
+    return host is not None and host.silent_since is None
+
+
+def _state(host: HostSeen | None, *, drained: bool, busy: bool) -> HostState:
+    if not _answers(host):
+        return "silent"
+    if drained:
+        return "draining" if busy else "drained"
+    return "up"
+
+
+def _trouble(parts: Parts, name: HostName) -> str:
+    error = parts.pool.troubles().get(name)
+    return "" if error is None else error.message
+
+
+def _demand_file(parts: Parts) -> tuple[HostSpec, ...]:
+    hosts = parts.hosts
+    trouble = hosts.trouble
+    if hosts.spec is None and trouble is not None:
+        raise UsageError(f"there is no pool, since its file cannot be used: {trouble.message}", trouble.hint)
+    if hosts.spec is None and hosts.name == PROCESS and parts.settings.pool_file.exists():
+        raise UsageError(
+            f"{parts.settings.pool_file} is not used: this server runs jobs as processes of this machine",
+            "unset RISEML_EXECUTOR; after `riseml server stop` the next command uses the pool",
+        )
+    if hosts.spec is None:
+        raise UsageError(
+            "there is no pool: jobs run on this machine",
+            f"name your hosts in {parts.settings.pool_file}; pool.yml.example shows how",
+        )
+    return hosts.spec.hosts
+
+
+def _demand_destination(parts: Parts, name: str) -> Destination:
+    specs = {spec.name: spec for spec in _demand_file(parts)}
+    return find_destination(specs[_demand_host(parts, name)], parts.settings.home)
+
+
+def _show_keys(destination: Destination, keys: tuple[HostKey, ...]) -> wire.HostKeys:
+    shown: list[wire.HostKey] = [
+        {"kind": key.title, "fingerprint": key.fingerprint, "pinned": key.pinned.value} for key in keys
+    ]
+    return {"host": destination.name, "known_hosts": str(destination.known_hosts), "keys": shown}
+
+
+def _demand_host(parts: Parts, name: str) -> HostName:
+    if name not in parts.pool.executors:
+        known = ", ".join(sorted(parts.pool.executors))
+        raise NotFound(f"the pool has no host {name}", f"its hosts: {known}")
+    return HostName(name)

@@ -1,0 +1,122 @@
+"""A request to run something: read, planned, checked against the pool, stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from riseml import wire
+from riseml.control.placement.refusal import misfit
+from riseml.errors import Refused, Unreachable, UsageError
+from riseml.model import Environment, Owner, Plan
+from riseml.planning.grid import is_set, points
+from riseml.planning.image import Manifest
+from riseml.planning.plan import first_jobs, make_plan
+from riseml.server.clock import now
+from riseml.server.reconcile.actor import Stores
+from riseml.server.reconcile.loop import Parts
+from riseml.spec.config.load import Overrides, load
+from riseml.spec.config.types import Spec
+from riseml.store.experiments import Submitted
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A spec and its plans, one for each point of the grid."""
+
+    spec: Spec
+    plans: tuple[Plan, ...]
+
+
+def plan_submission(submission: wire.Submission, stores: Stores) -> Planned:
+    """Read and plan, without storing anything.
+
+    Raises:
+        UsageError: a value holds a NUL character, which neither a process nor a store can take.
+        SpecError: the file has problems.
+        NotFound: the project's files were not synced.
+    """
+    check_text(submission)
+    overrides = Overrides(_pairs(submission.get("parameters")), _pairs(submission.get("settings")))
+    spec = load(submission["config"], submission["file"], overrides)
+    snapshot = submission.get("snapshot")
+    manifest = stores.snapshots.manifest(snapshot) if snapshot else Manifest()
+    return Planned(spec, tuple(make_plan(spec, point, manifest) for point in points(spec.train)))
+
+
+def check_text(value: object) -> None:
+    """Refuse NUL characters, which neither a process nor PostgreSQL can take, anywhere in a request.
+
+    Raises:
+        UsageError: there is one.
+    """
+    match value:
+        case str():
+            if "\0" in value:
+                raise UsageError("the request holds a NUL character", "leave it out: no process can be given one")
+        case dict():
+            check_text(list(value))
+            check_text(list(value.values()))
+        case list() | tuple():
+            for part in value:
+                check_text(part)
+
+
+def check_room(planned: Planned, parts: Parts) -> None:
+    """Refuse what no empty pool could hold.
+
+    Raises:
+        Unreachable: no host has answered, or none does any more; one that is only slow can wait for its jobs.
+        Refused: it will never fit; with the reason for each host.
+    """
+    pool = parts.pool
+    if not pool.answers():
+        trouble = pool.trouble()
+        raise Unreachable(
+            trouble.message if trouble else "no host of the pool has answered yet",
+            trouble.hint if trouble else "try again in a few seconds",
+        )
+    if len(pool.last_seen()) < len(pool.executors):
+        return  # a host that has never answered may be the one that holds it
+    seen = parts.observe(pool.last_seen(), now())
+    reasons = misfit({job.name: job.resources for job in planned.plans[0].jobs}, seen)
+    if reasons:
+        raise Refused(
+            f"this can never run: {'; '.join(reasons)}", "lower train.resources or the number of workers, or add a host"
+        )
+
+
+def to_store(submission: wire.Submission, planned: Planned, owner: Owner) -> Submitted:
+    """What is stored of the request.
+
+    Raises:
+        UsageError: a variable that `env` passes through was not sent along.
+    """
+    train = planned.spec.train
+    return Submitted(
+        owner=owner,
+        project=planned.spec.project,
+        config=submission["config"],
+        snapshot=submission.get("snapshot") or "",
+        plans=tuple((plan, first_jobs(plan)) for plan in planned.plans),
+        environment=_environment(submission, planned.spec),
+        notes=planned.spec.notes,
+        key=submission.get("key"),
+        concurrency=train.concurrency if is_set(train) else None,
+    )
+
+
+def _environment(submission: wire.Submission, spec: Spec) -> Environment:
+    sent = submission.get("environment") or {}
+    found: list[tuple[str, str]] = []
+    for variable in spec.train.env:
+        value = sent.get(variable.name) if variable.value is None else variable.value
+        if value is None:
+            raise UsageError(
+                f"train.env passes {variable.name} through, but it is not set", f"export {variable.name}=..."
+            )
+        found.append((variable.name, value))
+    return tuple(found)
+
+
+def _pairs(rows: list[tuple[str, str]] | None) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in rows or ())

@@ -1,0 +1,177 @@
+"""Carry one action out. What goes wrong is raised; the books note it and the loop sees it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import assert_never
+
+from riseml.control.actions import Action, CancelImage, EnsureImage, Prepare, Release, Remove, ShareImage, Start, Stop
+from riseml.errors import EngineError, StoreError, Unreachable
+from riseml.executors.base import BuildOrder, Cancellation, Executor, Output, Share
+from riseml.faultpoints import Point, reach
+from riseml.model import Experiment, Frame, JobKey
+from riseml.names import BUILD, HostName
+from riseml.planning.launch import Place, make_launch
+from riseml.server.clock import stamp
+from riseml.server.pool.hosts import Hosts
+from riseml.server.reconcile.news import News
+from riseml.storage.outputs import pack_output, prepare_data, prepare_output
+from riseml.store.experiments import Experiments
+from riseml.store.logs import Logs
+from riseml.store.snapshots import Snapshots
+
+_BEFORE = {
+    EnsureImage: Point.FETCHING,
+    Start: Point.STARTING,
+    Remove: Point.REMOVING,
+    Release: Point.RELEASING,
+}
+_AFTER = {Start: Point.STARTED, Stop: Point.TERMINATED, Release: Point.RELEASED}
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Everything that survives a restart."""
+
+    experiments: Experiments
+    logs: Logs
+    snapshots: Snapshots
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """The hands of the loop."""
+
+    server: str
+    hosts: Hosts
+    stores: Stores
+    news: News
+    orders: dict[EnsureImage, Cancellation] = field(default_factory=dict)
+
+    def perform(self, action: Action, experiment: Experiment | None) -> None:
+        """Do it.
+
+        Args:
+            action: what to do.
+            experiment: the record that it belongs to; None when there is none any more.
+
+        Raises:
+            RisemlError: it did not work, or nothing is known of its effect.
+        """
+        reach(Point.ACTING)
+        if type(action) in _BEFORE:
+            reach(_BEFORE[type(action)])
+        self._do(action, experiment)
+        if type(action) in _AFTER:
+            reach(_AFTER[type(action)])
+        reach(Point.ACTED)
+
+    def _do(self, action: Action, experiment: Experiment | None) -> None:
+        executor = self._executor(action.host)
+        match action:
+            case Stop(_, key, signal):
+                executor.stop(key, signal)
+            case Remove(_, key):
+                executor.remove(key)
+            case Release(_, owner):
+                executor.release(owner)
+            case CancelImage(host, owner, reference):
+                order = self.orders.get(EnsureImage(host, owner, reference))
+                if order is not None:
+                    order.ask()
+            case ShareImage(_, _, reference, source):
+                self._share_image(executor, self._executor(source), reference)
+            case EnsureImage() | Prepare() | Start():
+                if experiment is None:
+                    raise EngineError(f"experiment {action} is not in the store", permanent=True)
+                self._advance(action, executor, experiment)
+            case _:
+                assert_never(action)
+
+    def _advance(self, action: EnsureImage | Prepare | Start, executor: Executor, experiment: Experiment) -> None:
+        match action:
+            case EnsureImage():
+                self._ensure_image(action, executor, experiment)
+            case Prepare(_, _, subnet):
+                executor.prepare(self._share(action.host, experiment, subnet))
+            case Start(_, key):
+                job = next(job for job in experiment.jobs if job.name == key.job)
+                place = Place(self.server, self.hosts.roots, executor.contained)
+                executor.start(make_launch(experiment, job, place), self._code(experiment))
+
+    def _share(self, host: HostName, experiment: Experiment, subnet: str | None) -> Share:
+        """What the jobs share on a host; the output folder is made here and now where this machine sees it."""
+        config = self.stores.experiments.get(experiment.id).config
+        roots = self.hosts.roots
+        output: Output | None = None
+        if isinstance(roots.output, str) and self.hosts.is_here(host):
+            prepare_output(Path(roots.output), experiment, config)
+            if isinstance(roots.data, str):
+                prepare_data(Path(roots.data))
+        else:
+            root, others = self.hosts.storage()
+            output = Output(root, pack_output(experiment, config), others)
+        weaves = experiment.fabric in (None, host)
+        return Share(experiment.id, subnet, experiment.network, weaves, output)
+
+    def _share_image(self, target: Executor, source: Executor, reference: str) -> None:
+        """Through the registry if the pool has one, else from engine to engine."""
+        registry = None if self.hosts.spec is None else self.hosts.spec.registry
+        if registry is None:
+            target.import_image(reference, source.export_image(reference))
+        else:
+            source.publish_image(reference, registry)
+            target.fetch_image(reference, registry)
+
+    def _ensure_image(self, action: EnsureImage, executor: Executor, experiment: Experiment) -> None:
+        key = JobKey(experiment.id, BUILD, 1)
+
+        def emit(line: str) -> None:
+            reach(Point.BUILDING)
+            with _written():
+                self.stores.logs.append(key, [Frame(stamp(), 1, line.encode() + b"\n")])
+            self.news.publish_lines(experiment.id)
+
+        cancellation = self.orders.setdefault(action, Cancellation())
+        try:
+            executor.ensure_image(BuildOrder(experiment.plan.image, self._code(experiment), emit, cancellation))
+        finally:
+            self.orders.pop(action, None)
+            with _written():
+                self.stores.logs.finish(key)  # its end is said behind its last line
+            self.news.publish(experiment.id)
+
+    def _executor(self, host: HostName) -> Executor:
+        executor = self.hosts.pool.executors.get(host)
+        if executor is None:
+            raise Unreachable(
+                f"host {host} is no longer in the pool", "put it back into pool.yml, or kill what runs there"
+            )
+        return executor
+
+    def _code(self, experiment: Experiment) -> Path | None:
+        """The project's files; None without any."""
+        if not experiment.snapshot:
+            return None
+        path = self.stores.snapshots.path(experiment.snapshot)
+        if not path.exists():
+            raise EngineError(
+                f"the project's files {experiment.snapshot[:12]} are gone from the server",
+                "run `riseml train` again: it sends them",
+                permanent=True,
+            )
+        return path
+
+
+@contextmanager
+def _written() -> Iterator[None]:
+    """What is wrong with the log of a build here must not be taken for trouble of the engine."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"the log of the build cannot be written: {error.strerror}", "free some space in RISEML_HOME"
+        ) from error

@@ -1,0 +1,262 @@
+"""The only loop: wait, load, observe, decide, save, act. Correctness never needs an event; events make it quick."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from riseml.control.actions import EnsureImage, owner_of
+from riseml.control.decide import Decision, decide, takes_place, to_save
+from riseml.control.images import references
+from riseml.control.observation import Observation
+from riseml.errors import RisemlError, StoreError
+from riseml.executors.base import Executor
+from riseml.executors.pool import Pool
+from riseml.faultpoints import Point, reach
+from riseml.model import Experiment, HostSeen, World
+from riseml.names import HostName
+from riseml.server.clock import now
+from riseml.server.pool.hosts import Hosts
+from riseml.server.reconcile.action_tracker import Books
+from riseml.server.reconcile.log_pump import Pump
+from riseml.server.reconcile.news import News
+from riseml.server.reconcile.wake import Wake
+from riseml.settings import Settings
+from riseml.states import TERMINAL, Part, Reason, State
+from riseml.store.experiments import Experiments
+from riseml.store.hosts import DrainedHosts
+from riseml.store.logs import Logs
+
+_IDLE_POLL = 30.0  # seconds between two looks at the hosts when nothing is active
+_RECONNECT = 5.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the loop works with."""
+
+    settings: Settings
+    hosts: Hosts
+    drained: DrainedHosts
+    experiments: Experiments
+    logs: Logs
+    pump: Pump
+    books: Books
+    news: News
+    wake: Wake
+
+    @property
+    def pool(self) -> Pool:
+        """The hosts by name."""
+        return self.hosts.pool
+
+    def observe(self, hosts: Mapping[HostName, HostSeen], moment: datetime) -> Observation:
+        """These hosts as an observation, with what the settings and the pool say. Drained ones are marked."""
+        drained = self.drained.all()
+        return Observation(
+            now=moment,
+            hosts={name: replace(host, taking=name not in drained) for name, host in hosts.items()},
+            lost_after=self.settings.lost_after,
+            subnets=self.settings.subnets,
+            network=self.hosts.network,
+            shared_output=self.hosts.shared_output,
+        )
+
+
+class Loop(threading.Thread):
+    """The control loop; one a server."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(name="loop", daemon=True)
+        self._parts = parts
+        self._stopping = threading.Event()
+        self._turned = threading.Condition()
+        self._turns = 0
+        self.active_at = now()
+        self.seen: Observation | None = None
+
+    def run(self) -> None:
+        self._listen_to(tuple(self._parts.pool.executors.values()))
+        pause = 0.0
+        while not self._stopping.is_set():
+            self._parts.wake.wait(pause)
+            try:
+                pause = self._turn()
+            except StoreError as error:
+                log.warning("nothing can be decided: %s (%s)", error.message, error.hint)
+                pause = self._parts.settings.poll
+            except Exception:
+                log.exception("a pass of the loop failed; the next one follows")
+                pause = self._parts.settings.poll
+            with self._turned:
+                self._turns += 1
+                self._turned.notify_all()
+
+    def look(self, seconds: float) -> None:
+        """Return once a whole pass that began after this call is over, or after `seconds`."""
+        with self._turned:
+            wanted = self._turns + 2  # one may be under way
+            self._parts.wake.set()
+            while self._turns < wanted:
+                self._parts.wake.set()
+                if not self._turned.wait(seconds / 2):
+                    return
+
+    def follow_pool(self, seconds: float) -> None:
+        """Return once pool.yml as it is now is in force, or after `seconds`."""
+        if self._parts.hosts.is_outdated():
+            self.look(seconds)
+
+    def stop(self) -> None:
+        """End the loop after the pass that is under way; jobs run on."""
+        self._stopping.set()
+        self._parts.wake.set()
+        if self.is_alive():
+            self.join(timeout=self._parts.settings.poll * 2)
+
+    def _turn(self) -> float:
+        """One pass; the seconds until the next one at the latest."""
+        parts = self._parts
+        parts.experiments.confirm()  # what another server does to the hosts must not be done by two
+        world = parts.experiments.load_world()
+        self._listen_to(parts.hosts.refresh(world))
+        seen = self.seen = self._observe(world)
+        decision = _decide(world, seen)
+        saved = self._save(world, decision.world, seen.now)
+        known = {experiment.id: experiment for experiment in decision.world.experiments}
+        actions = tuple(action for action in decision.actions if owner_of(action) not in saved.refused)
+        parts.books.begin(actions, known)
+        parts.books.forget(frozenset(known))
+        parts.logs.keep(frozenset(known))
+        if saved.refused:
+            return 0.0
+        if world.experiments:
+            self.active_at = seen.now
+        return self._pause(decision, seen, active=bool(world.experiments))
+
+    def _observe(self, world: World) -> Observation:
+        parts = self._parts
+        busy = parts.books.busy()  # before the look: what ends during it may not be in it
+        moment = now()
+        hosts = parts.pool.observe(references(world), moment)
+        present: set[str] = set()
+        for name, host in hosts.items():
+            hosts[name] = self._with_logs(name, host)
+            present |= {container.id for container in host.containers.values()}
+        parts.pump.forget(frozenset(present))
+        building = {action.reference for action in busy if isinstance(action, EnsureImage)}
+        hosts = {name: _with_builds(host, building) for name, host in hosts.items()}
+        return replace(parts.observe(hosts, moment), busy=busy, problems=parts.books.problems(moment))
+
+    def _with_logs(self, name: HostName, host: HostSeen) -> HostSeen:
+        executor = self._parts.pool.executors[name]
+        containers = {
+            key: replace(container, drained=self._parts.pump.watch(executor, container) and not container.running)
+            for key, container in host.containers.items()
+        }
+        return replace(host, containers=containers)
+
+    def _save(self, before: World, after: World, moment: datetime) -> _Saved:
+        refused: set[int] = set()
+        for old, new in to_save(before, after):
+            stale = bool(refused) and takes_place(old, new)  # its room may be another one's whose change was dropped
+            _reach_before(old, new)
+            if stale or not self._parts.experiments.save(old, new, moment):
+                refused.add(old.id)
+                continue
+            _reach_after(old, new)
+            self._parts.news.publish(new.id)
+            if new.closed:
+                self._parts.logs.close(new.id)
+        return _Saved(frozenset(refused))
+
+    def _pause(self, decision: Decision, seen: Observation, *, active: bool) -> float:
+        silent = any(host.silent_since is not None for host in seen.hosts.values())
+        longest = self._parts.settings.poll if active else _RECONNECT if silent else _IDLE_POLL
+        if decision.wake_at is None:
+            return longest
+        return min(longest, max(0.0, (decision.wake_at - now()).total_seconds()))
+
+    def _listen_to(self, executors: tuple[Executor, ...]) -> None:
+        for executor in executors:
+            threading.Thread(target=self._listen, args=(executor,), name=f"news-{executor.name}", daemon=True).start()
+
+    def _listen(self, executor: Executor) -> None:
+        """Wake the loop at news of a host, for as long as it is in the pool."""
+        pool = self._parts.pool
+        while not self._stopping.is_set() and pool.executors.get(executor.name) is executor:
+            try:
+                for _ in executor.changes():
+                    self._parts.wake.set()
+                    if pool.executors.get(executor.name) is not executor:
+                        return
+            except RisemlError as error:
+                log.info("no news from host %s: %s", executor.name, error.message)
+            except Exception:
+                log.exception("news from host %s cannot be read", executor.name)
+            self._stopping.wait(_RECONNECT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """Whose decision was out of date and is dropped."""
+
+    refused: frozenset[int]
+
+
+def _decide(world: World, seen: Observation) -> Decision:
+    """The decision; one experiment that cannot be decided on fails alone."""
+    try:
+        return decide(world, seen)
+    except Exception:
+        log.exception("an experiment cannot be decided on; each is tried alone")
+    healthy = World(tuple(experiment for experiment in world.experiments if _is_sound(experiment, seen)))
+    decision = decide(healthy, seen)
+    decided = {experiment.id: experiment for experiment in decision.world.experiments}
+    after = tuple(decided.get(experiment.id) or _poisoned(experiment, seen.now) for experiment in world.experiments)
+    return replace(decision, world=World(after))
+
+
+def _is_sound(experiment: Experiment, seen: Observation) -> bool:
+    try:
+        decide(World((experiment,)), seen)
+    except Exception:
+        log.exception("experiment %s cannot be decided on", experiment.id)
+        return False
+    return True
+
+
+def _poisoned(experiment: Experiment, moment: datetime) -> Experiment:
+    if experiment.state in TERMINAL:
+        return replace(experiment, closed=True)
+    jobs = tuple(
+        job if job.state in TERMINAL else replace(job, state=State.KILLED, reason=Reason.INTERNAL, ended_at=moment)
+        for job in experiment.jobs
+    )
+    return replace(experiment, jobs=jobs, state=State.FAILED, reason=Reason.INTERNAL, ended_at=moment)
+
+
+def _reach_before(old: Experiment, new: Experiment) -> None:
+    reach(Point.SAVING)
+    if new.state is State.RUNNING and old.state is not State.RUNNING:
+        reach(Point.RUNNING_SEEN)
+    if any(job.exit_code is not None and job.part is not Part.PREPARES for job in new.jobs) and new.jobs != old.jobs:
+        reach(Point.END_SEEN)
+
+
+def _reach_after(old: Experiment, new: Experiment) -> None:
+    reach(Point.SAVED)
+    if takes_place(old, new):
+        reach(Point.PLACED)
+    if new.verdict is not None and old.verdict is None:
+        reach(Point.VERDICT_SAVED)
+
+
+def _with_builds(host: HostSeen, building: set[str]) -> HostSeen:
+    images = {reference: replace(image, building=reference in building) for reference, image in host.images.items()}
+    return replace(host, images=images)

@@ -1,0 +1,126 @@
+"""Urls of Docker Engines: `unix:///var/run/docker.sock`, `ssh://user@host[:port][/socket]`, `tcp://host:port`."""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+from riseml.spec.yaml.problems import quoted
+from riseml.spec.yaml.scalars import BadText
+
+REMOTE_SOCKET = "/var/run/docker.sock"
+
+_HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9])?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")  # the last: IPv6
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@\\-]*")
+_SOCKET = re.compile(r"(/[A-Za-z0-9._+-]+)+")
+_SPACE = re.compile(r"[\s\0-\x1f\x7f]")
+_HINT = "write ssh://user@host, tcp://host:2376 or unix:///var/run/docker.sock"
+_LONGEST = 400
+
+
+class Scheme(enum.Enum):
+    """How an engine is reached."""
+
+    UNIX = "unix"
+    SSH = "ssh"
+    TCP = "tcp"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineUrl:
+    """A url's parts. `socket` is the path of the engine's unix socket, here (unix) or on the host (ssh)."""
+
+    scheme: Scheme
+    host: str = ""
+    port: int | None = None
+    user: str | None = None
+    socket: str = ""
+
+    def __str__(self) -> str:
+        """The one spelling of this url."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        user = "" if self.user is None else f"{self.user}@"
+        port = "" if self.port is None else f":{self.port}"
+        path = "" if self.scheme is Scheme.SSH and self.socket == REMOTE_SOCKET else self.socket
+        return f"{self.scheme.value}://{user}{host}{port}{path}"
+
+
+def read_url(text: str) -> EngineUrl:
+    """The parts of a url.
+
+    Raises:
+        BadText: it is no url of an engine.
+    """
+    if len(text) > _LONGEST or _SPACE.search(text):
+        raise BadText(f"{quoted(text)} is no url", _HINT)
+    found = re.fullmatch(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", text)
+    if found is None:
+        raise BadText(f"{quoted(text)} is no url", _hint_without_scheme(text))
+    scheme = found[1].lower()
+    if scheme == "unix":
+        return _read_unix(found[2])
+    if scheme not in ("ssh", "tcp"):
+        raise BadText(f"{scheme}:// is not how an engine is reached", _hint_other_scheme(scheme, found[2]))
+    return _read_remote(Scheme(scheme), text)
+
+
+def _hint_without_scheme(text: str) -> str:
+    if text.startswith("/"):
+        return f"write unix://{text}"
+    return f"write ssh://{text}" if re.fullmatch(r"[\w.-]+(@[\w.-]+)?", text) else _HINT
+
+
+def _hint_other_scheme(scheme: str, rest: str) -> str:
+    if scheme in ("http", "https") and re.fullmatch(r"[\w.-]+(:[0-9]+)?", rest):
+        return f"write tcp://{rest}" if ":" in rest else f"write tcp://{rest}:2376"
+    return _HINT
+
+
+def _read_unix(path: str) -> EngineUrl:
+    if not path.startswith("/") or len(path) < 2:
+        raise BadText("a unix socket is named by its whole path", f"write unix:///{path}" if path else _HINT)
+    return EngineUrl(Scheme.UNIX, socket=path)
+
+
+def _read_remote(scheme: Scheme, text: str) -> EngineUrl:
+    host, port, parts = _split(text)
+    if not host:
+        raise BadText("the url names no host", _HINT)
+    if _HOST.fullmatch(host) is None:
+        raise BadText(f"{quoted(host)} is no host name", "use letters, digits, dots and -, or an address")
+    if parts.query or parts.fragment or "?" in text or "#" in text:
+        raise BadText("nothing may follow the url's path", "leave out what begins with ? or #")
+    if parts.password is not None:
+        raise BadText("a password cannot stand in a url", "ssh uses keys: see `identity`; tcp uses `tls`")
+    if scheme is Scheme.SSH:
+        return _read_ssh(host, port, parts)
+    if parts.username is not None:
+        raise BadText("tcp:// has no user", "who we are is said by `tls`, or use ssh://")
+    if parts.path not in ("", "/"):
+        raise BadText("tcp:// has no path", f"write tcp://{parts.netloc}")
+    if port is None:
+        raise BadText("the port is missing", f"write tcp://{parts.netloc.rstrip(':')}:2376")
+    return EngineUrl(scheme, host, port)
+
+
+def _read_ssh(host: str, port: int | None, parts: SplitResult) -> EngineUrl:
+    user = parts.username
+    if user is not None and _USER.fullmatch(user) is None:
+        raise BadText(f"{quoted(user)} is no user name", "write ssh://user@host")
+    socket = parts.path if parts.path not in ("", "/") else REMOTE_SOCKET
+    if _SOCKET.fullmatch(socket) is None:  # ssh would read a colon as a separator, and % and $ as expansions
+        raise BadText(f"{quoted(socket)} is no path of a socket", "use letters, digits, / . _ + and -")
+    return EngineUrl(Scheme.SSH, host, port, user, socket)
+
+
+def _split(text: str) -> tuple[str, int | None, SplitResult]:
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise BadText("the url has no valid host and port", "a port is 1 to 65535; IPv6 goes in brackets") from error
+    if port == 0:
+        raise BadText("0 is no port", "a port is 1 to 65535")
+    return host, port, parts

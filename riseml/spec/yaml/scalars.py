@@ -1,0 +1,137 @@
+"""Texts of riseml.yml as quantities: numbers, memory, durations, booleans. Each knows how to say what is wrong."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+
+from riseml.spec.yaml.problems import quoted
+
+_NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
+_WHOLE = re.compile(r"[-+]?[0-9]+")
+_LONGEST = 40  # digits; more is a mistake, and slow to compute with
+_LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
+_MEMORY = re.compile(r"(?P<number>[0-9]+(\.[0-9]*)?|\.[0-9]+) ?(?:(?P<prefix>[KMGTkmgt])(?P<bytes>i?[Bb]|i)?)?")
+_MIB = {"k": Decimal(1) / 1024, "m": Decimal(1), "g": Decimal(1024), "t": Decimal(1024) ** 2}
+_MOST_MEMORY = 64 * 1024**2  # MiB: 64 TiB
+_BARE_MIB = 64
+_DURATION_PART = re.compile(r"(?P<number>[0-9]+(\.[0-9]*)?|\.[0-9]+) ?(?P<unit>[smhd])")
+_DURATION = re.compile(r"(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+) ?[smhd])+")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_LONGEST_DURATION = 10 * 365 * 86400
+_SEXAGESIMAL = re.compile(r"[0-9]+(:[0-9]+)+")
+_MEMORY_HINT = "write a number with a unit, such as 512M or 16GiB"
+_DURATION_HINT = "write 90, 30s, 10m, 2h or 1d"
+_BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+class BadText(Exception):
+    """A text that is not what its key wants."""
+
+    def __init__(self, problem: str, hint: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.hint = hint
+
+
+def boolean(text: str) -> bool | None:
+    """`true`, `yes`, `on` and their opposites as YAML 1.1 has them; None for any other text."""
+    return _BOOLEANS.get(text.lower()) if text in (text.lower(), text.title(), text.upper()) else None
+
+
+def number(text: str) -> int | Decimal | None:
+    """A decimal number, exactly; None for any other text (`0x10`, `1_000`, `.inf`).
+
+    Raises:
+        BadText: a number that is not clear (`012`), or beyond all use.
+    """
+    if _NUMBER.fullmatch(text) is None:
+        return None
+    if len(text) > _LONGEST:
+        raise BadText(f"the number has {len(text)} characters", f"at most {_LONGEST} are read")
+    if _LEADING_ZERO.fullmatch(text):
+        plain = text.lstrip("+-0") or "0"
+        raise BadText(f"{text} is octal for some YAML readers and decimal for others", f"write {plain}")
+    return int(text) if _WHOLE.fullmatch(text) else Decimal(text)
+
+
+def memory(text: str) -> int:
+    """Memory in MiB, rounded up. A bare number is MiB from 64 up and GiB below; units are powers of 1024.
+
+    Raises:
+        BadText: the text is no amount of memory.
+    """
+    found = _MEMORY.fullmatch(text)
+    if found is None or len(text) > _LONGEST or _is_bits(found):
+        raise BadText(*_bad_memory(text))
+    amount = Decimal(found["number"])
+    prefix = (found["prefix"] or ("m" if amount >= _BARE_MIB else "g")).lower()
+    mib = math.ceil(amount * _MIB[prefix])
+    if mib < 1:
+        raise BadText(f"{quoted(text)} is no memory at all", _MEMORY_HINT)
+    if mib > _MOST_MEMORY:
+        bare = " (a bare number is read as MiB)" if found["prefix"] is None else ""
+        raise BadText(f"{quoted(text)} is more than 64 TiB{bare}", _MEMORY_HINT)
+    return mib
+
+
+def _is_bits(found: re.Match[str]) -> bool:
+    """`Gb`: a capital prefix with a small b."""
+    return (found["prefix"] or "").isupper() and (found["bytes"] or "").endswith("b")
+
+
+def _bad_memory(text: str) -> tuple[str, str]:
+    if text.startswith("-"):
+        return f"{quoted(text)} is negative", _MEMORY_HINT
+    found = _MEMORY.fullmatch(text)
+    if found is not None and _is_bits(found):
+        unit = f"{found['prefix']}{found['bytes']}"
+        return (
+            f"{quoted(text)} has the unit {unit}, which is bits",
+            f"for memory write {found['number']}{found['prefix']}iB",
+        )
+    return f"{quoted(text)} is no amount of memory", _MEMORY_HINT
+
+
+def duration(text: str) -> float:
+    """Seconds. A bare number is seconds already.
+
+    Raises:
+        BadText: the text is no duration.
+    """
+    if len(text) > _LONGEST:
+        raise BadText(f"{quoted(text)} is no duration", _DURATION_HINT)
+    if re.fullmatch(r"[0-9]+(\.[0-9]*)?|\.[0-9]+", text):
+        seconds = Decimal(text)
+    elif _DURATION.fullmatch(text):
+        parts = _DURATION_PART.finditer(text)
+        seconds = sum((Decimal(part["number"]) * _SECONDS[part["unit"]] for part in parts), Decimal(0))
+    else:
+        raise BadText(*_bad_duration(text))
+    if seconds > _LONGEST_DURATION:
+        raise BadText(f"{quoted(text)} is more than ten years", _DURATION_HINT)
+    return float(seconds)
+
+
+def _bad_duration(text: str) -> tuple[str, str]:
+    if text.startswith("-"):
+        return f"{quoted(text)} is negative", _DURATION_HINT
+    if _SEXAGESIMAL.fullmatch(text) and text.count(":") == 1:
+        hours, _, minutes = text.partition(":")
+        return (
+            f"{quoted(text)} could be hours and minutes or minutes and seconds",
+            f"write {hours}h{minutes}m or {hours}m{minutes}s",
+        )
+    return f"{quoted(text)} is no duration", _DURATION_HINT
+
+
+def decimal_text(value: Decimal) -> str:
+    """A number as Python prints it, without rounding: `100`, `0.5`, `1e-6`."""
+    if value and value.adjusted() < -4:
+        return f"{value.normalize():e}"
+    text = format(value, "f")
+    if "." not in text:
+        return text
+    short = text.rstrip("0")
+    return f"{short}0" if short.endswith(".") else short

@@ -1,0 +1,1 @@
+"""Tests against real engines, processes, ssh servers and stores."""

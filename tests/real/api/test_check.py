@@ -1,0 +1,36 @@
+"""What would be refused, asked before the project's files are sent."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from tests.real.api.conftest import SUBMISSION
+from tests.support.rig import single
+
+BARE = {name: value for name, value in SUBMISSION.items() if name != "snapshot"}
+
+
+def test_what_would_run_is_no_trouble_and_nothing_is_stored(client: httpx.Client) -> None:
+    before = client.get("/v1/experiments", params={"all": "true"}).json()
+    answer = client.post("/v1/experiments/check", json=BARE)
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert client.get("/v1/experiments", params={"all": "true"}).json() == before
+
+
+@pytest.mark.parametrize(
+    ("config", "status", "message"),
+    [
+        (single("true", resources={"gpus": 99}), 403, "this can never run"),
+        (single("{{lr}}{{b}}", parameters={"lr": list(range(50)), "b": list(range(50))}), 422, ""),
+        (single("true", env=["API_TOKEN"]), 400, "train.env passes API_TOKEN through"),
+        ("project: p\ntrain: {framework: pytorch, image: x, run: y}\n", 400, "cannot run the framework 'pytorch'"),
+        ("project: p\ntrain: {run: y, imagee: z}\n", 422, ""),
+    ],
+    ids=["room", "grid", "env", "framework", "file"],
+)
+def test_it_is_refused_as_the_submit_would_be(client: httpx.Client, config: str, status: int, message: str) -> None:
+    answers = [client.post(f"/v1/experiments{path}", json=SUBMISSION | {"config": config}) for path in ("/check", "")]
+    assert [answer.status_code for answer in answers] == [status, status]
+    assert answers[0].json() == answers[1].json()
+    assert message in answers[0].json()["error"]["message"]

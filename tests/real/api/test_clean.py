@@ -1,0 +1,323 @@
+"""What no experiment owns is found and removed, and nothing else: on an engine, among processes, beside the store."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import docker
+import pytest
+
+from riseml.errors import UsageError
+from riseml.executors.base import Executor, Kind
+from riseml.executors.docker.executor import DockerExecutor
+from riseml.executors.memory import MemoryExecutor
+from riseml.executors.pool import Pool
+from riseml.executors.process.executor import ProcessExecutor
+from riseml.executors.transports.engine_client import ENVIRONMENT, EXPERIMENT, JOB, SERVER, Engine
+from riseml.model import Capacity, Experiment, Image, Owner
+from riseml.names import HostName
+from riseml.planning.plan import first_jobs
+from riseml.server.clock import now
+from riseml.server.pool.clean import Cleaner, Wish
+from riseml.spec.pool.types import HostSpec
+from riseml.states import State
+from riseml.store.database import Database
+from riseml.store.experiments import Experiments, Submitted
+from riseml.store.snapshots import Snapshots
+from riseml.store.usage import Usage
+from tests.support.rig import BASE, Rig, gang
+from tests.unit.cli.conftest import Riseml
+from tests.unit.cli.door import Door
+from tests.unit.control.simulation import make_plan
+
+NOW = now()
+LATER = NOW + timedelta(days=40)
+PLAIN = Wish(caches=False, idle=timedelta(days=30))
+ALL = replace(PLAIN, caches=True)
+
+
+class Place:
+    """A store with its files, and hosts."""
+
+    def __init__(self, home: Path, *executors: Executor, server: str = "") -> None:
+        self.server = server or uuid.uuid4().hex
+        self.database = Database(f"sqlite:///{home}/riseml.db")
+        self.experiments = Experiments(self.database)
+        self.snapshots = Snapshots(home / "snapshots")
+        pool = Pool(executors, 5, lambda *_: None)
+        self.cleaner = Cleaner(self.server, pool, self.snapshots, Usage(self.database))
+
+    def submit(self, *, digest: str = "", image: Image | None = None) -> Experiment:
+        plan = replace(make_plan("train"), image=image or Image(BASE))
+        owner = Owner("paul", 1000, 1000)
+        made, _ = self.experiments.add(Submitted(owner, "toaster", "", digest, ((plan, first_jobs(plan)),)), NOW)
+        return made[0].experiment
+
+    def close(self, experiment: Experiment) -> None:
+        after = replace(experiment, closed=True, state=State.FINISHED, ended_at=NOW)
+        assert self.experiments.save(experiment, after, NOW)
+
+    def names(self, wish: Wish = PLAIN, at: datetime = LATER) -> list[str]:
+        return [one.item.name for one in self.cleaner.find(wish, at).leftovers]
+
+    def clean(self, wish: Wish = PLAIN, at: datetime = LATER) -> list[str]:
+        done = self.cleaner.remove(self.cleaner.find(wish, at))
+        assert [one.problem for one in done.leftovers if not one.removed] == []
+        return [one.item.name for one in done.leftovers]
+
+
+@pytest.fixture
+def make_place(tmp_path: Path) -> Iterator[Callable[..., Place]]:
+    made: list[Place] = []
+
+    def make(*executors: Executor, server: str = "") -> Place:
+        made.append(Place(tmp_path, *executors, server=server))
+        return made[-1]
+
+    yield make
+    for place in made:
+        place.database.close()
+
+
+@pytest.fixture
+def api(engine_url: str) -> Iterator[docker.APIClient]:
+    with docker.APIClient(base_url=engine_url, version="auto", timeout=60) as client:
+        yield client
+
+
+class Litter:
+    """Things on the engine, which are removed at the end whatever happens."""
+
+    def __init__(self, api: docker.APIClient) -> None:
+        self.api = api
+        self.made: list[tuple[str, str]] = []
+
+    def container(self, server: str, experiment: int | None) -> str:
+        labels = {SERVER: server, JOB: "train"} | ({} if experiment is None else {EXPERIMENT: str(experiment)})
+        name = f"riseml-{server[:8]}-litter-{uuid.uuid4().hex[:6]}"
+        self.api.create_container(BASE, ["true"], name=name, labels=labels)
+        self.made.append(("container", name))
+        return name
+
+    def network(self, server: str, experiment: int) -> str:
+        name = f"riseml-{server[:8]}-litter-{uuid.uuid4().hex[:6]}"
+        labels = {SERVER: server, EXPERIMENT: str(experiment)}
+        ipam = docker.types.IPAMConfig(pool_configs=[docker.types.IPAMPool(subnet=self._free_subnet())])
+        self.api.create_network(name, labels=labels, ipam=ipam)
+        self.made.append(("network", name))
+        return name
+
+    def _free_subnet(self) -> str:
+        """One that no network of the engine has; another run of these tests begins somewhere else."""
+        taken = {config.get("Subnet") for row in self.api.networks() for config in row["IPAM"]["Config"] or ()}
+        subnets = [f"198.19.{third}.{fourth}/29" for third in range(128, 256) for fourth in range(0, 256, 8)]
+        begin = uuid.uuid4().int % len(subnets)
+        return next(subnet for subnet in subnets[begin:] + subnets[:begin] if subnet not in taken)
+
+    def image(self) -> Image:
+        digest = uuid.uuid4().hex * 2
+        made = Image(BASE, ("true",), (), digest)
+        holder = self.api.create_container(BASE, ["true"])["Id"]
+        self.made.append(("container", holder))
+        repository, tag = made.reference.split(":")
+        self.api.commit(holder, repository, tag, changes=[f"LABEL {ENVIRONMENT}={digest}"])
+        self.made.append(("image", made.reference))
+        return made
+
+    def left(self) -> set[str]:
+        containers = {row["Names"][0].lstrip("/") for row in self.api.containers(all=True)}
+        images = {tag for row in self.api.images() for tag in row["RepoTags"] or ()}
+        there = containers | images | {row["Name"] for row in self.api.networks()}
+        return {name for _, name in self.made} & there
+
+    def remove(self) -> None:
+        for kind, name in self.made:
+            try:
+                match kind:
+                    case "container":
+                        self.api.remove_container(name)
+                    case "network":
+                        self.api.remove_network(name)
+                    case _:
+                        self.api.remove_image(name)
+            except docker.errors.NotFound:
+                continue
+
+
+@pytest.fixture
+def litter(api: docker.APIClient) -> Iterator[Litter]:
+    made = Litter(api)
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def on_engine(make_place: Callable[..., Place], engine_url: str) -> Place:
+    server = uuid.uuid4().hex
+    executor = DockerExecutor(HostSpec(HostName("local"), engine_url), server, Engine(engine_url), "default")
+    return make_place(executor, server=server)
+
+
+def test_containers_and_networks_of_no_experiment(on_engine: Place, litter: Litter) -> None:
+    place = on_engine
+    owner = place.submit()
+    kept = {litter.container(place.server, owner.id), litter.network(place.server, owner.id)}
+    litter.container(place.server, None)
+    gone = {litter.container(place.server, 999), litter.network(place.server, 999)}
+    assert set(place.names(at=NOW)) == gone, "what has no experiment and is young may belong to what is just being done"
+    assert litter.left() > gone, "to look removes nothing"
+    place.clean()
+    assert litter.left() == kept
+    place.close(owner)
+    assert set(place.clean()) == kept
+    assert litter.left() == set()
+    assert place.clean() == []
+
+
+def test_what_another_server_left_is_touched_by_name_alone(on_engine: Place, litter: Litter) -> None:
+    place, other = on_engine, uuid.uuid4().hex
+    foreign = {litter.container(other, 1), litter.network(other, 1)}
+    found = place.cleaner.find(ALL, LATER)
+    assert not {one.item.name for one in found.leftovers} & foreign
+    assert found.others[other] == 2
+    assert set(place.clean(replace(PLAIN, foreign=other[:8]))) == foreign
+    assert litter.left() == set()
+    with pytest.raises(UsageError, match="is this server"):
+        place.names(replace(PLAIN, foreign=place.server))
+    with pytest.raises(UsageError, match="too short"):
+        place.names(replace(PLAIN, foreign="abc"))
+
+
+def test_images_that_were_not_used_for_long(on_engine: Place, litter: Litter) -> None:
+    place = on_engine
+    used, unused, somebody = litter.image(), litter.image(), litter.image()
+    place.submit(image=used)
+    place.close(place.submit(image=used))
+    place.close(place.submit(image=unused))
+    kept = {used.reference, somebody.reference}
+    assert not {unused.reference, *kept} & set(place.names(PLAIN))
+    assert not {unused.reference, *kept} & set(place.names(ALL, NOW + timedelta(days=29)))
+    assert unused.reference in place.clean(ALL)
+    assert litter.left() & {unused.reference, *kept} == kept
+
+
+def test_an_image_in_use_stays_and_says_so(on_engine: Place, litter: Litter) -> None:
+    place, image = on_engine, litter.image()
+    place.close(place.submit(image=image))
+    name = f"riseml-litter-{uuid.uuid4().hex[:6]}"
+    litter.api.create_container(image.reference, ["true"], name=name)
+    litter.made.insert(0, ("container", name))
+    (done,) = place.cleaner.remove(place.cleaner.find(ALL, LATER)).leftovers
+    assert not done.removed
+    assert "is using its referenced image" in (done.problem or "")
+
+
+def test_folders_and_environments_of_processes(make_place: Callable[..., Place], tmp_path: Path) -> None:
+    server = uuid.uuid4().hex
+    executor = ProcessExecutor(HostName("here"), server, tmp_path)
+    place = make_place(executor, server=server)
+    owner, image = place.submit(), Image("plain", ("true",), (), "d" * 64)
+    for number in (owner.id, 999):
+        (tmp_path / "processes" / str(number)).mkdir()
+    place.close(place.submit(image=image))
+    folder = executor._environments.folder(image.reference)  # its name is a digest
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").write_bytes(b"x" * 1000)
+    assert place.names() == ["processes/999"]
+    found = place.cleaner.find(ALL, LATER).leftovers
+    assert [(one.item.kind, one.item.size) for one in found] == [(Kind.FOLDER, None), (Kind.ENVIRONMENT, 1000)]
+    assert len(place.clean(ALL)) == 2
+    assert not folder.exists()
+    assert [path.name for path in (tmp_path / "processes").glob("[0-9]*")] == [str(owner.id)]
+    assert place.clean(ALL) == []
+
+
+def test_the_files_of_projects(make_place: Callable[..., Place], tmp_path: Path) -> None:
+    place = make_place()
+    used, ended, never = "a" * 64, "b" * 64, "c" * 64
+    for digest in (used, ended, never):
+        (tmp_path / "snapshots" / f"{digest}.tar").write_bytes(b"tar")
+        (tmp_path / "snapshots" / f"{digest}.json").write_text("{}")
+    place.submit(digest=used)
+    place.close(place.submit(digest=ended))
+    assert place.names(at=NOW) == [], "they may just have been sent"
+    assert place.clean() == [f"snapshots/{never[:12]}"]
+    assert place.clean(ALL) == [f"snapshots/{ended[:12]}"]
+    assert [held.digest for held in place.snapshots.held()] == [used]
+
+
+def test_a_host_that_is_silent_is_named(make_place: Callable[..., Place]) -> None:
+    executor = MemoryExecutor(HostName("away"), Capacity(1, 1))
+    executor.networks[7] = ""
+    place = make_place(executor)
+    assert place.names() == ["7"]
+    executor.faults.silent = True
+    assert place.cleaner.find(PLAIN, NOW).silent == ("away",)
+
+
+def test_nothing_of_what_runs_is_left_over(rig: Rig) -> None:
+    rig.submit(gang({}, stop_grace=1))
+    rig.wait_state("1", "RUNNING")
+    answer = rig.post("/v1/leftovers/remove?caches=true&days=0")
+    assert answer.status_code == 200, answer.text
+    ours = [one for one in answer.json()["leftovers"] if one["server"] == rig.server_id()]
+    assert ours == []
+    assert len(rig.containers(running=True)) == 4
+    rig.post("/v1/experiments/1/kill")
+    assert rig.wait_closed("1")["state"] == "KILLED"
+    found = rig.get("/v1/leftovers", caches=True, days=0)["leftovers"]
+    assert {one["kind"] for one in found} <= {"snapshot", "environment"}
+    assert "snapshot" in {one["kind"] for one in found}
+
+
+LEFT = {
+    "kind": "network",
+    "name": "riseml-12345678-9",
+    "host": "local",
+    "server": "12345678" * 4,
+    "size": None,
+    "made_at": None,
+    "why": "its experiment has ended, or was never stored",
+    "removed": False,
+    "problem": None,
+}
+FILES = LEFT | {"kind": "snapshot", "name": "snapshots/abc", "host": None, "size": 2_500_000, "why": "unused"}
+
+
+def test_the_command_shows_and_removes_nothing(riseml: Riseml, door: Door) -> None:
+    answer = {"leftovers": [LEFT, FILES], "others": {"f" * 32: 3}, "silent": ["two"]}
+    door.answers["GET /leftovers"] = (200, answer)
+    result = riseml("system", "clean")
+    assert result.code == 0
+    assert result.out == (
+        "KIND      NAME               HOST        SIZE  WHY\n"
+        "network   riseml-12345678-9  local          -  its experiment has ended, or was never stored\n"
+        "snapshot  snapshots/abc      (server)  2.5 MB  unused\n"
+    )
+    assert "2 things, 2.5 MB. Nothing was removed: add --yes to do it.\n" in result.err
+    assert "Server ffffffff has 3 things on these hosts." in result.err
+    assert "host two does not answer" in result.err
+    assert json.loads(riseml("system", "clean", "--json").out) == answer
+    assert door.asked[-1] == "GET /leftovers?caches=false&days=30&foreign="
+
+
+def test_the_command_removes(riseml: Riseml, door: Door) -> None:
+    stuck = LEFT | {"problem": "it is in use"}
+    answer = {"leftovers": [FILES | {"removed": True}, stuck], "others": {}, "silent": []}
+    door.answers["POST /leftovers/remove"] = (200, answer)
+    result = riseml("system", "clean", "--yes", "--images", "--days", "7", "--foreign", "ffffffff")
+    assert door.asked[-1] == "POST /leftovers/remove?caches=true&days=7&foreign=ffffffff"
+    assert result.code == 5
+    assert "Removed 1 thing, 2.5 MB.\n" in result.err
+    assert "1 thing could not be removed: riseml-12345678-9: it is in use" in result.err
+
+
+def test_nothing_is_left_over(riseml: Riseml, door: Door) -> None:
+    door.answers["GET /leftovers"] = (200, {"leftovers": [], "others": {}, "silent": []})
+    result = riseml("system", "clean")
+    assert (result.code, result.out, result.err) == (0, "", "Nothing is left over.\n")

@@ -1,0 +1,94 @@
+"""Whatever is asked: no answer is a 500, and each is one that the served OpenAPI describes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.real.api.conftest import SUBMISSION
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+pytestmark = pytest.mark.parametrize("url", ["postgresql"], indirect=True)  # of the stores the one that takes less
+NO_HTTP = b"Invalid HTTP request received."  # said before there is a request: to a line that is too long, for instance
+EXAMPLES = 12  # right ones, and as many wrong ones, of each route
+PLAIN = [  # there is nothing to get wrong
+    "GET /v1/server",
+    "POST /v1/server/stop",
+    "GET /v1/system",
+    "GET /v1/pool",
+    "POST /v1/pool/check",
+    "POST /v1/pool/join",
+]
+ROUTES = [
+    *PLAIN,
+    "POST /v1/pool/hosts/{name}/drain",
+    "POST /v1/pool/hosts/{name}/resume",
+    "GET /v1/pool/hosts/{name}/keys",
+    "POST /v1/pool/hosts/{name}/keys",
+    "HEAD /v1/snapshots/{digest}",
+    "PUT /v1/snapshots/{digest}",
+    "POST /v1/plans",
+    "POST /v1/experiments",
+    "POST /v1/experiments/check",
+    "GET /v1/leftovers",
+    "POST /v1/leftovers/remove",
+    "GET /v1/experiments",
+    "GET /v1/experiments/{name}",
+    "POST /v1/experiments/{name}/kill",
+    "GET /v1/experiments/{name}/samples",
+    "GET /v1/experiments/{name}/tfconfig",
+    "GET /v1/experiments/{name}/explain",
+    "GET /v1/experiments/{name}/logs",
+]
+
+
+@pytest.fixture(scope="module")
+def operations(url: str) -> dict[str, Any]:
+    """Every route that the server describes."""
+    schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
+    found = [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]  # the test counts them
+    return {operation.label: operation for operation in found}
+
+
+def test_every_route_is_asked(operations: dict[str, Any]) -> None:
+    assert sorted(operations) == sorted(ROUTES)
+
+
+@pytest.mark.parametrize(
+    ("route", "mode"),
+    [(route, mode) for route in ROUTES for mode in GenerationMode if route not in PLAIN or mode.is_positive],
+)
+def test_every_answer_is_described(operations: dict[str, Any], route: str, mode: GenerationMode) -> None:
+    with requests.Session() as session:
+
+        @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+        @given(case=operations[route].as_strategy(generation_mode=mode))
+        def ask(case: Any) -> None:
+            if route.endswith("/logs"):
+                case.query = {**(case.query or {}), "follow": "false"}  # one that waits would be followed for ever
+            if isinstance(case.body, dict) and len(str(case.body.get("config", ""))) % 2:
+                case.body = {**case.body, "config": SUBMISSION["config"]}  # beyond the first look at riseml.yml
+            response = case.call(session=session)
+            if response.content != NO_HTTP:
+                case.validate_response(response, checks=CHECKS)
+
+        ask()

@@ -1,0 +1,87 @@
+"""What a job finds inside its container: no way out, and nothing that it did not ask for."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from tests.support.hosts import Engine
+from tests.support.rig import Rig, single
+
+LOOK = r"""
+grep -E '^(CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs|Seccomp):' /proc/self/status
+echo "oom $(cat /proc/self/oom_score_adj)"
+echo "core $(ulimit -c)"
+echo "user $(id -u):$(id -g)"
+for path in /var/run/docker.sock /run/docker.sock /dev/mem /dev/kmsg /dev/sda /dev/vda /proc/kcore-; do
+  [ -e $path ] && echo "found $path"
+done
+grep -E 'docker|containerd' /proc/net/unix && echo "found a socket of the engine"
+for path in /sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/pids.max; do [ -r $path ] && echo "pids $(cat $path)"; done
+for path in /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max; do
+  [ -r $path ] && echo "memory $(cat $path)"
+done
+mount -t tmpfs none /mnt 2>/dev/null && echo "found that it may mount"
+mknod /tmp/null c 1 3 2>/dev/null && echo "found that it may make devices"
+touch /data/x 2>/dev/null && echo "found that data can be written"
+echo 1 > /proc/sys/kernel/panic 2>/dev/null && echo "found that it may write /proc/sys"
+ls /proc/1/root/etc/hostname >/dev/null
+echo looked
+sleep 600
+"""
+
+
+def inspect(rig: Rig, job: str = "train") -> dict[str, Any]:
+    """What the engine says of a job's container."""
+    assert isinstance(rig.host, Engine)
+    found: dict[str, Any] = rig.host.api.inspect_container(rig.host.find(rig.server_id(), job))
+    return found
+
+
+def test_a_job_looks_around_and_finds_no_way_out(docker_rig: Rig) -> None:
+    rig = docker_rig
+    rig.submit(single(LOOK, limits={"mem": "64MiB"}, stop_grace=1))
+    rig.wait("it has looked", lambda: "1.train looked" in rig.lines("1.train", follow=False))
+    said = [line.removeprefix("1.train ") for line in rig.lines("1.train", follow=False)]
+    facts = dict(re.split(r":?\s+", line, maxsplit=1) for line in said if re.match(r"\w+:?\s", line))
+    assert [line for line in said if "found" in line] == []
+    for capabilities in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert int(facts[capabilities], 16) == 0, capabilities
+    assert (facts["NoNewPrivs"], facts["Seccomp"]) in (("1", "2"), ("1", "0")), "2 where the engine has a profile"
+    assert (facts["pids"], facts["memory"], facts["oom"], facts["core"]) == ("4096", str(64 * 2**20), "500", "0")
+    assert facts["user"] == f"{os.getuid()}:{os.getgid()}", "whoever runs the server, and nobody more"
+    rig.post("/v1/experiments/1/kill")
+    rig.wait_closed("1")
+
+
+def test_the_engine_was_asked_for_nothing_else(docker_rig: Rig) -> None:
+    rig = docker_rig
+    rig.submit(single("exec sleep 600", stop_grace=1))
+    rig.wait_state("1", "RUNNING")
+    found = inspect(rig)
+    host = found["HostConfig"]
+    assert host["Privileged"] is False
+    assert host["CapAdd"] in (None, [])
+    assert host["CapDrop"] == ["ALL"]
+    assert host["SecurityOpt"] == ["no-new-privileges"]
+    assert host["Binds"] in (None, [])
+    assert host["Devices"] in (None, [])
+    assert host["PortBindings"] in (None, {})
+    assert host["PublishAllPorts"] is False
+    assert [host[name] for name in ("PidMode", "UTSMode", "UsernsMode", "CgroupParent", "Runtime")] == [
+        "",
+        "",
+        "",
+        "",
+        "runc",
+    ]
+    assert host["IpcMode"] in ("private", "shareable")
+    assert host["NetworkMode"] not in ("host", "default", "bridge")
+    assert host["PidsLimit"] == 4096
+    assert host["RestartPolicy"]["Name"] == "no"
+    assert host["LogConfig"] == {"Type": "json-file", "Config": {"max-file": "2", "max-size": "4g"}}
+    assert {(mount["Destination"], mount["RW"]) for mount in found["Mounts"]} == {("/output", True), ("/data", False)}
+    assert not [mount for mount in found["Mounts"] if "sock" in mount["Source"]]
+    rig.post("/v1/experiments/1/kill")
+    rig.wait_closed("1")

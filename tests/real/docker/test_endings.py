@@ -1,0 +1,202 @@
+"""Every ending of DESIGN section 5, with real containers and with real processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.support.rig import GO, HOG, Rig, gang, iterate, single
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What the jobs do, and what must come of it. `leader`: when its end is known, jobs that wait with `GO` go on."""
+
+    script: dict[str, str]
+    state: str
+    reason: str
+    cause: str | None = None
+    message: str = ""
+    jobs: dict[str, str] = field(default_factory=dict)
+    keys: dict[str, Any] = field(default_factory=dict)
+    leader: str | None = None
+
+
+TRAPPED = "trap 'exit 0' TERM; sleep 600 & wait"
+DEAF = "trap '' TERM; while :; do sleep 1; done"
+
+ENDINGS = {
+    "the master ends well: the workers have their grace, then all is stopped": Ending(
+        {"master": "exit 0"},
+        "FINISHED",
+        "COMPLETED",
+        jobs={"master": "FINISHED", "worker.1": "FINISHED", "ps.1": "FINISHED"},
+        keys={"finish_grace": 1},
+    ),
+    "all end well: the ps is stopped": Ending(
+        {"master": "exit 0", "worker.1": "exit 0", "worker.2": "exit 0"},
+        "FINISHED",
+        "COMPLETED",
+        jobs={"ps.1": "FINISHED"},
+    ),
+    "a worker fails within the grace after a good end: no failure": Ending(
+        {"master": "exit 0", "worker.1": f"{GO}; exit 3", "worker.2": "exit 0"},
+        "FINISHED",
+        "COMPLETED",
+        jobs={"worker.1": "FAILED"},
+        keys={"finish_grace": 60},
+        leader="master",
+    ),
+    "the master fails": Ending(
+        {"master": "echo last words; exit 7"},
+        "FAILED",
+        "EXIT_CODE",
+        "master",
+        "exit code 7",
+        {"master": "FAILED", "worker.1": "KILLED", "worker.2": "KILLED", "ps.1": "KILLED"},
+    ),
+    "a worker fails": Ending({"worker.2": "exit 9"}, "FAILED", "EXIT_CODE", "worker.2", "exit code 9"),
+    "a worker is killed by a signal": Ending(
+        {"worker.1": "kill -SEGV $$"}, "FAILED", "SIGNAL", "worker.1", "exit code 139 (SIGSEGV)"
+    ),
+    "a worker ends well early: nothing happens": Ending(
+        {"master": GO, "worker.1": "exit 0", "worker.2": "exit 0"},
+        "FINISHED",
+        "COMPLETED",
+        jobs={"worker.1": "FINISHED"},
+        leader="worker.1",
+    ),
+    "the ps ends before the verdict, even well": Ending({"ps.1": "exit 0"}, "FAILED", "SERVICE_ENDED", "ps.1"),
+    "the run command is not there": Ending(
+        {"master": "no-such-command"}, "FAILED", "EXIT_CODE", "master", "exit code 127 (command not found)"
+    ),
+    "jobs that hear SIGTERM end by themselves": Ending(
+        {"master": "exit 1", "worker.1": TRAPPED, "worker.2": TRAPPED, "ps.1": TRAPPED},
+        "FAILED",
+        "EXIT_CODE",
+        "master",
+        jobs={"worker.1": "KILLED"},
+    ),
+    "jobs that do not hear SIGTERM are killed after stop_grace": Ending(
+        {"master": "exit 1", "worker.1": DEAF, "ps.1": DEAF},
+        "FAILED",
+        "EXIT_CODE",
+        "master",
+        jobs={"worker.1": "KILLED", "ps.1": "KILLED"},
+        keys={"stop_grace": 1},
+    ),
+    "max_duration": Ending({}, "FAILED", "MAX_DURATION", keys={"max_duration": 2}),
+}
+
+
+OUT_OF_MEMORY = Ending(
+    {"worker.1": HOG},
+    "FAILED",
+    "OUT_OF_MEMORY",
+    "worker.1",
+    "out of memory",
+    keys={"limits": {"mem": "64MiB"}},
+)
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_ending(rig: Rig, name: str) -> None:
+    check(rig, ENDINGS[name])
+
+
+def test_out_of_memory_is_told_where_limits_hold(docker_rig: Rig) -> None:
+    check(docker_rig, OUT_OF_MEMORY)
+
+
+def check(rig: Rig, ending: Ending) -> None:
+    """Run it to its end, and compare everything that can be seen of it."""
+    rig.submit(gang(ending.script, **ending.keys))
+    if ending.leader is not None:
+        rig.wait(f"{ending.leader} has ended", lambda: state_of(rig, ending.leader) == "FINISHED")
+        rig.go_file("1").touch()
+    entries = rig.logs("1")
+    found = rig.experiment("1")
+    assert (found["state"], found["reason"], found["cause"]) == (ending.state, ending.reason, ending.cause)
+    assert ending.message in found["message"]
+    states = {job["name"]: job["state"] for job in found["jobs"]}
+    assert {job: states[job] for job in ending.jobs} == ending.jobs
+    assert found["closed"]
+    assert rig.containers() == []
+    assert rig.networks() == []
+    (end,) = iterate(entries, "end")
+    assert (end["state"], end["cause"]) == (ending.state, ending.cause)
+
+
+def state_of(rig: Rig, name: str | None) -> str:
+    """The state of one job."""
+    (found,) = [job["state"] for job in rig.experiment("1")["jobs"] if job["name"] == name]
+    return str(found)
+
+
+def test_the_end_of_one_job_is_the_end(rig: Rig) -> None:
+    rig.submit(single(["echo one", "exit 5", "echo two"]))
+    found = rig.wait_closed("1")
+    assert found["state"] == "FAILED"
+    assert found["exit_code"] == 5
+    assert rig.lines("1.train") == ["1.train one"], "a list of lines stops at the first failing one"
+
+
+def test_kill(rig: Rig) -> None:
+    rig.submit(gang({"worker.1": DEAF}, stop_grace=1))
+    rig.wait_state("1", "RUNNING")
+    assert rig.post("/v1/experiments/1/kill").status_code == 200
+    found = rig.wait_closed("1")
+    assert found["state"] == "KILLED"
+    assert {job["state"] for job in found["jobs"] if job["name"] != "build"} == {"KILLED"}
+    assert rig.containers() == []
+
+
+def test_kill_right_after_the_submit(rig: Rig) -> None:
+    rig.submit(gang({}))
+    assert rig.post("/v1/experiments/1/kill").status_code == 200
+    assert rig.wait_closed("1")["state"] == "KILLED"
+    assert rig.containers() == []
+    assert rig.networks() == []
+
+
+def test_a_job_that_somebody_removes_fails_its_experiment(rig: Rig) -> None:
+    rig.submit(gang({}, stop_grace=1))
+    rig.wait_state("1", "RUNNING")
+    rig.remove("worker.2")
+    found = rig.wait_closed("1")
+    assert (found["state"], found["cause"]) == ("FAILED", "worker.2")
+    assert found["reason"] in ("VANISHED", "SIGNAL"), "a removal kills first, which may be seen before it is gone"
+    assert rig.containers() == []
+
+
+def test_retry_runs_the_whole_gang_again_on_the_same_output(rig: Rig) -> None:
+    script = {
+        "worker.1": '[ "$RISEML_ATTEMPT" = 2 ] && exit 0; exit 1',
+        "master": 'echo $RISEML_ATTEMPT >> "$OUTPUT_DIR/a"; [ "$RISEML_ATTEMPT" = 2 ] || exec sleep 600',
+    }
+    rig.submit(gang(script, retry=1, finish_grace=1, stop_grace=1))
+    found = rig.wait_closed("1")
+    assert found["state"] == "FINISHED"
+    assert {job["attempt"] for job in found["jobs"] if job["name"] != "build"} == {2}
+    assert "2" in (rig.home / "output").rglob("a").__next__().read_text()
+
+
+def test_retry_of_a_role_starts_that_job_again_beside_the_others(rig: Rig) -> None:
+    script = {
+        "worker.1": 'echo attempt $RISEML_ATTEMPT; [ "$RISEML_ATTEMPT" = 2 ]',
+        "worker.2": "exit 0",
+        "master": 'until [ -e "$OUTPUT_DIR/again" ]; do sleep 0.1; done',
+    }
+    script["worker.1"] += ' && touch "$OUTPUT_DIR/again"'
+    rig.submit(gang(script, retry={"max": 1, "scope": "role"}, stop_grace=1))
+    found = rig.wait_closed("1")
+    assert found["state"] == "FINISHED"
+    assert {job["name"]: job["attempt"] for job in found["jobs"] if job["name"] != "build"} == {
+        "master": 1,
+        "worker.1": 2,
+        "worker.2": 1,
+        "ps.1": 1,
+    }
+    assert rig.lines("1.worker.1") == ["1.worker.1 attempt 1", "1.worker.1 attempt 2"]

@@ -1,0 +1,153 @@
+"""What `env` passes on is a secret. It has to be stored to survive a restart of the server: in one column, of a file
+that is the user's alone; the jobs have it, for that is what it is for; and it is nowhere else."""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+import subprocess
+import tarfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import docker
+
+from tests.real.api.test_dry_run import riseml
+from tests.real.e2e.console import RISEML
+from tests.support.hosts import Engine
+from tests.support.rig import Rig, single
+
+CANARY = "canary-8f3a1c-secret"
+ENVIRON = {"TOKEN": CANARY, "SAME": CANARY}
+READS = (
+    "status",
+    "status -a -l",
+    "status 1",
+    "logs 1 --no-follow",
+    "explain 1",
+    "tfconfig 1",
+    "monitor 1 --once",
+    "train --dry-run",
+    "pool",
+    "system info",
+    "validate",
+)
+
+
+def test_a_secret_is_where_the_environment_is_kept_and_nowhere_else(rig: Rig, tmp_path: Path) -> None:
+    begun = time.time()
+    config = single(
+        'test "$TOKEN" = "$SAME" && echo same; exec sleep 600',
+        install=[f"echo {rig.home} # a step of its own"],
+        env=["TOKEN", "SAME"],
+        stop_grace=1,
+    )
+    rig.submit(config, environment=ENVIRON)
+    rig.submit(single(["/no/such/command"], env=["TOKEN"]), environment=ENVIRON)
+    rig.wait("it runs", lambda: "1.train same" in rig.lines("1.train", follow=False))
+    for where, text in (*commands(rig, tmp_path, config), *answers(rig, config), *on_the_host(rig)):
+        assert CANARY not in text, where
+    reference = _image(rig)
+    rig.post("/v1/experiments/1/kill")
+    for name in ("1", "2"):
+        rig.wait_closed(name)
+        assert CANARY not in json.dumps([rig.experiment(name), rig.logs(name)])
+    found = stores(rig)
+    assert {name for name, text in found.items() if CANARY in text} == {"experiments.environment"}
+    assert any(name.endswith("riseml-configuration.yml") for name in found), "else it was not looked at"
+    for path in rig.home.glob("riseml.db*"):
+        assert path.stat().st_mode & 0o077 == 0, path
+    if isinstance(rig.host, Engine):
+        events = list(rig.host.api.events(since=int(begun), until=int(time.time()), decode=True))
+        assert rig.server_id() in str(events), "else they are somebody else's"
+        assert CANARY not in str(events)
+        _assert_image_is_clean(rig.host.api, reference)
+
+
+def commands(rig: Rig, folder: Path, config: str) -> Iterator[tuple[str, str]]:
+    """What every command that reads says, for people and for programs; and what `--debug` shows of an error."""
+    project = folder / "project"
+    project.mkdir()
+    (project / "riseml.yml").write_text(config)
+    rig.environment.update(ENVIRON)
+    for line in READS:
+        for words in (line.split(), [*line.split(), "--json"]):
+            done = riseml(rig, project, *words)
+            assert done.code == 0, (words, done.err)
+            yield line, done.out + done.err
+    wrong = [*RISEML, "--debug", "train", "--set", "train.resources.cpus=9999"]
+    failed = subprocess.run(wrong, env=rig.environ(), cwd=project, capture_output=True, text=True, check=False)
+    assert "Traceback" in failed.stderr, failed
+    yield "--debug", failed.stdout + failed.stderr
+
+
+def answers(rig: Rig, config: str) -> Iterator[tuple[str, str]]:
+    """What the server answers to every question that its own description names, and to requests that it refuses."""
+    with rig.client() as client:
+        for path, verbs in client.get("/openapi.json").json()["paths"].items():
+            if "get" in verbs and "events" not in path:
+                params = {"follow": False} if path.endswith("/logs") else {}
+                yield path, client.get(path.replace("{name}", "1"), params=params).text
+    right = rig.submission(config, environment=ENVIRON)
+    refused = (
+        {**right, "environment": {"TOKEN": [CANARY], "SAME": CANARY}},
+        {**right, "environment": {"TOKEN": f"{CANARY}\0", "SAME": CANARY}},
+        {**right, "environment": {"TOKEN": CANARY}},
+        {**right, "config": config.replace("train", "trian")},
+        {**right, "snapshot": "0" * 64},
+    )
+    for body in refused:
+        answer = rig.post("/v1/experiments", body)
+        assert answer.status_code >= 400, answer.text
+        yield "an error", answer.text
+
+
+def on_the_host(rig: Rig) -> Iterator[tuple[str, str]]:
+    """What everybody sees of the jobs: arguments and labels. Its environment is what a job has it in."""
+    yield (
+        "the list of processes",
+        subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout,
+    )
+    if isinstance(rig.host, Engine):
+        found = rig.host.api.inspect_container(rig.host.find(rig.server_id(), "train"))
+        assert CANARY in str(found["Config"]["Env"]), "else the search would find nothing anywhere"
+        yield "docker inspect", str({**found, "Config": {**found["Config"], "Env": None}})
+
+
+def stores(rig: Rig) -> dict[str, str]:
+    """Every file of the server's home, and each table of its store, as text."""
+    found: dict[str, str] = {}
+    for path in rig.home.rglob("*"):
+        if path.is_file() and path.name not in ("riseml.db", "riseml.db-wal", "riseml.db-shm"):
+            found[str(path.relative_to(rig.home))] = path.read_bytes().decode("latin-1")
+    with closing(sqlite3.connect(rig.home / "riseml.db")) as store:
+        for (table,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            cursor = store.execute(f"SELECT * FROM {table}")
+            names = [column[0] for column in cursor.description]
+            rows = cursor.fetchall()
+            for index, name in enumerate(names):
+                found[f"{table}.{name}"] = "\n".join(str(row[index]) for row in rows)
+    return found
+
+
+def _image(rig: Rig) -> str:
+    if not isinstance(rig.host, Engine):
+        return ""
+    found = rig.host.api.inspect_container(rig.host.find(rig.server_id(), "train"))
+    return str(found["Config"]["Image"])
+
+
+def _assert_image_is_clean(api: docker.APIClient, reference: str) -> None:
+    assert CANARY not in json.dumps([api.history(reference), api.inspect_image(reference)])
+    saved = io.BytesIO(b"".join(api.get_image(reference)))
+    with tarfile.open(fileobj=saved) as image:
+        small = [member for member in image if member.isfile() and member.size < 5_000_000]
+        assert len(small) > 3
+        for member in small:
+            layer = image.extractfile(member)
+            assert layer is not None
+            assert CANARY.encode() not in layer.read(), member.name
+    api.remove_image(reference)

@@ -1,0 +1,243 @@
+"""The real `riseml` command on a real engine: every call is a process of its own, and none may show a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from tests.support.hosts import Engine
+
+RISEML = (str(Path(sys.executable).with_name("riseml")),)
+OLD = "1.9.0"
+_OLD_RISEML = f"import riseml; riseml.__version__ = {OLD!r}; from riseml.cli.main import run; run()"
+_OLD_SERVER = (
+    f"import riseml, sys; riseml.__version__ = {OLD!r}; from riseml.server.__main__ import main; sys.exit(main())"
+)
+OLD_RISEML = (sys.executable, "-c", _OLD_RISEML)
+OLD_SERVER = (sys.executable, "-c", _OLD_SERVER)
+DEADLINE = 90.0  # seconds; generous, for a machine that is busy with something else
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def id(self) -> str:
+        """The experiment that it is about."""
+        found = re.search(r"^(\d+) +\| ", self.out, re.MULTILINE) or re.search(r"\bExperiment (\d+)", self.out)
+        assert found, f"no experiment in {self}"
+        return found[1]
+
+    def lines(self, job: str) -> list[str]:
+        """What a job printed: `master`, `worker.1`."""
+        return re.findall(rf"^\d+\.{re.escape(job)} +\| \[[^]]+\] (?!--> )(.*)$", self.out, re.MULTILINE)
+
+    def states(self, job: str = "") -> list[str]:
+        """The states that a job, or the experiment, came into."""
+        name = rf"\.{re.escape(job)}" if job else ""
+        return re.findall(rf"^\d+{name} +\| \[[^]]+\] --> (\w+)$", self.out, re.MULTILINE)
+
+
+class Running:
+    """A command that runs; what it prints can be waited for."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self._said: dict[str, list[str]] = {"out": [], "err": []}
+        self._news = threading.Condition()
+        assert process.stdout is not None, "a pipe was asked for"
+        assert process.stderr is not None, "a pipe was asked for"
+        self._readers = [
+            threading.Thread(target=self._read, args=(name, stream), daemon=True)
+            for name, stream in (("out", process.stdout), ("err", process.stderr))
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """Wait for this on standard output; it may have come already."""
+        with self._news:
+            self._news.wait_for(lambda: self._find(pattern) or not self._reads(), DEADLINE)
+        found = self._find(pattern)
+        assert found, f"in vain waited for {pattern!r} in {self._said}"
+        return found
+
+    def finish(self) -> Result:
+        """Wait for its end."""
+        code = self.process.wait(DEADLINE)
+        for reader in self._readers:
+            reader.join(DEADLINE)
+        return _check(Result(code, "".join(self._said["out"]), "".join(self._said["err"])))
+
+    def _find(self, pattern: str) -> re.Match[str] | None:
+        return re.search(pattern, "".join(self._said["out"]), re.MULTILINE)
+
+    def _reads(self) -> bool:
+        return self._readers[0].is_alive()
+
+    def _read(self, name: str, stream: IO[str]) -> None:
+        for line in stream:
+            with self._news:
+                self._said[name].append(line)
+                self._news.notify_all()
+        with self._news:
+            self._news.notify_all()
+
+
+class Console:
+    """The command with a home of its own. `where` is the folder that it is called in."""
+
+    def __init__(self, home: Path, engine: str, where: Path, **environment: str) -> None:
+        self.home = home
+        self.where = where
+        self.engine = Engine(engine)
+        self._environment = {"RISEML_HOME": str(home), "DOCKER_HOST": engine, **environment}
+        self._server = ""
+
+    def run(self, *words: str, where: Path | None = None, command: Sequence[str] = RISEML) -> Result:
+        """Run one command to its end."""
+        done = subprocess.run(
+            [*command, *words],
+            cwd=where or self.where,
+            env=self.environ(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=4 * DEADLINE,
+        )
+        return _check(Result(done.returncode, done.stdout, done.stderr))
+
+    @contextmanager
+    def start(self, *words: str, where: Path | None = None) -> Iterator[Running]:
+        """A command that runs while the test goes on."""
+        with subprocess.Popen(
+            [*RISEML, *words],
+            cwd=where or self.where,
+            env=self.environ(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            running = Running(process)
+            try:
+                yield running
+            finally:
+                process.kill()
+                running.finish()
+
+    def ask(self, *words: str) -> Any:
+        """What a command prints with `--json`."""
+        result = self.run(*words, "--json")
+        assert result.code == 0, result
+        return json.loads(result.out)
+
+    def end(self, identity: str) -> dict[str, Any]:
+        """Wait until nothing of an experiment is left."""
+        assert self.run("logs", identity).code == 0
+
+        def look() -> dict[str, Any] | None:
+            found: dict[str, Any] = self.ask("status", identity)
+            return found if found["closed"] else None
+
+        return self.wait(f"nothing of experiment {identity} is left", look)
+
+    def containers(self, *, running: bool = False) -> list[str]:
+        """The names of the jobs whose containers are there."""
+        return sorted(self.engine.jobs(self.server_id(), running=running))
+
+    def leftovers(self) -> list[str]:
+        """Containers and networks that stay; the last ones are removed while a command ends."""
+
+        def look() -> list[str]:
+            return [*self.containers(), *self.engine.shared(self.server_id())]
+
+        with suppress(AssertionError):
+            self.wait("nothing is left", lambda: not look())
+        return look()
+
+    def server_id(self) -> str:
+        """The id of the server, which must have run at some time."""
+        if not self._server:
+            self._server = str(self.ask("server", "status")["id"])
+        return self._server
+
+    def kill_server(self) -> None:
+        """`kill -9`."""
+        self.server_id()
+        os.kill(self.ask("server", "status")["pid"], signal.SIGKILL)
+
+    def wait(self, what: str, look: Callable[[], Found | None]) -> Found:
+        """Look until there is something."""
+        pause, end = threading.Event(), time.monotonic() + DEADLINE
+        while time.monotonic() < end:
+            found = look()
+            if found:
+                return found
+            pause.wait(0.05)
+        raise AssertionError(f"in vain waited until {what}")
+
+    def environ(self) -> dict[str, str]:
+        """The environment of its processes."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("RISEML_", "DOCKER_"))}
+        return kept | self._environment
+
+    def close(self) -> None:
+        """End the server, and remove what a failed test may have left."""
+        status = self.run("server", "status", "--json")
+        if status.code == 0:
+            self._server = json.loads(status.out)["id"]
+            self.run("server", "stop")
+        if self._server:
+            self.engine.clean_up(self._server)
+        self.engine.close()
+
+
+def _check(result: Result) -> Result:
+    for said in (result.out, result.err):
+        assert "Traceback" not in said, said
+        assert "riseml itself failed" not in said, said
+    return result
+
+
+def write(folder: Path, config: str, **files: str) -> Path:
+    """A project."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in {"riseml.yml": config, **files}.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@contextmanager
+def run_old_server(console: Console) -> Iterator[subprocess.Popen[bytes]]:
+    """A server of an older version, which answers."""
+    console.home.mkdir(parents=True, exist_ok=True)
+    with (
+        (console.home / "server.log").open("ab") as log,
+        subprocess.Popen(OLD_SERVER, env=console.environ(), stdout=log, stderr=log, cwd="/") as process,
+    ):
+        try:
+            console.wait("it answers", lambda: console.run("server", "status", command=OLD_RISEML).code == 0)
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()

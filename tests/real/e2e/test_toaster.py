@@ -1,0 +1,53 @@
+"""The example with real TensorFlow on real digits, each of its three ways to train."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.real.e2e.console import Console
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "ai-toaster"
+
+
+def find_cache() -> Path:
+    """Outside of the repository, so that the digits are fetched once."""
+    chosen = os.environ.get("RISEML_TEST_CACHE")
+    return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "riseml"
+
+
+@pytest.fixture(scope="module")
+def toaster(tmp_path_factory: pytest.TempPathFactory, engine_url: str) -> Iterator[Console]:
+    data = find_cache() / "data"
+    subprocess.run([sys.executable, EXAMPLE / "get_data.py", data / "digits"], check=True)
+    home = tmp_path_factory.mktemp("toaster") / "home"
+    console = Console(home, engine_url, EXAMPLE, RISEML_DATA=str(data), RISEML_BUILD_NETWORK="host")
+    yield console
+    console.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "job", "jobs"),
+    [
+        (["-p", "epochs=3"], "master", {"master", "worker.1", "worker.2", "ps.1"}),
+        (["-f", "async-graph.yml", "-p", "steps=600"], "master", {"master", "worker.1", "worker.2", "ps.1"}),
+        (["-f", "mirrored.yml", "-p", "epochs=2"], "worker.1", {"worker.1", "worker.2"}),
+    ],
+    ids=["riseml.yml", "async-graph.yml", "mirrored.yml"],
+)
+def test_digits_are_learned(toaster: Console, words: list[str], job: str, jobs: set[str]) -> None:
+    result = toaster.run("train", *words)
+    assert (result.code, result.err) == (0, ""), result.out
+    found = toaster.ask("status", result.id)
+    assert found["state"] == "FINISHED"
+    assert {one["name"] for one in found["jobs"]} - {"build"} == jobs
+    accuracies = dict(re.findall(r"^\d+\.(\S+) .*test accuracy: ([0-9.]+)", result.out, re.MULTILINE))
+    assert job in accuracies
+    assert min(map(float, accuracies.values())) >= 0.85
+    assert toaster.leftovers() == []

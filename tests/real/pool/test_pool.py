@@ -1,0 +1,57 @@
+"""The pool on three real engines: joined, checked, drained, and the file followed while the server runs."""
+
+from __future__ import annotations
+
+from tests.real.pool.conftest import PoolRig
+from tests.support.rig import single
+
+
+def test_joining_makes_one_swarm_and_a_second_time_changes_nothing(pool_rig: PoolRig) -> None:
+    pool_rig.post("/v1/pool/join")
+    again = pool_rig.post("/v1/pool/join").json()["members"]
+    assert [(one["host"], one["membership"]) for one in again] == [("h1", "member"), ("h2", "member"), ("h3", "member")]
+    findings = pool_rig.post("/v1/pool/check").json()["findings"]
+    assert [one for one in findings if one["outcome"] != "ok"] == []
+    assert {one["topic"] for one in findings} == {"connection", "clock", "images", "swarm", "data", "output"}
+
+
+def test_storage_that_is_not_shared_is_found_out(pool_rig: PoolRig) -> None:
+    pool_rig.write_pool(storage={"output": "/var", "data": "/no/such/folder"})
+    findings = pool_rig.post("/v1/pool/check").json()["findings"]
+    bad = [one for one in findings if one["outcome"] == "failed"]
+    assert {one["topic"] for one in bad} == {"data"}
+    assert "/no/such/folder" in bad[0]["message"]
+
+
+def test_a_file_with_problems_changes_nothing_and_is_told(pool_rig: PoolRig) -> None:
+    (pool_rig.home / "pool.yml").write_text("hosts:\n- nam: h1\n")
+    pool = pool_rig.get("/v1/pool")
+    assert 'did you mean "name"' in pool["trouble"]
+    assert [host["name"] for host in pool["hosts"]] == ["h1", "h2", "h3"]
+
+
+def test_a_drained_host_gets_nothing_new_also_after_a_restart(pool_rig: PoolRig) -> None:
+    for name in ("h1", "h2"):
+        assert pool_rig.post(f"/v1/pool/hosts/{name}/drain").json()["state"] == "drained"
+    pool_rig.kill()
+    pool_rig.start()
+    pool_rig.submit(single("sleep 600"))
+    pool_rig.wait_state("1", "RUNNING")
+    assert set(pool_rig.where().values()) == {"h3"}
+    assert pool_rig.post("/v1/pool/hosts/h3/drain").json()["state"] == "draining"
+    assert pool_rig.post("/v1/pool/hosts/h9/drain").status_code == 404
+    pool_rig.post("/v1/pool/hosts/h1/resume")
+    assert {host["name"]: host["state"] for host in pool_rig.get("/v1/pool")["hosts"]}["h1"] == "up"
+    assert pool_rig.experiment("1")["state"] == "RUNNING"
+
+
+def test_a_host_that_is_added_is_used(pool_rig: PoolRig) -> None:
+    pool_rig.write_pool("h1", hosts={"h1": {"cpus": 0.5}})
+    assert len(pool_rig.get("/v1/pool")["hosts"]) == 1
+    pool_rig.submit(single("sleep 600", resources={"cpus": 0.4, "mem": "64MiB"}))
+    pool_rig.submit(single("sleep 600", resources={"cpus": 0.4, "mem": "64MiB"}))
+    pool_rig.wait_state("1", "RUNNING")
+    pool_rig.wait_state("2", "PENDING")
+    pool_rig.write_pool("h1", "h2", hosts={"h1": {"cpus": 0.5}})
+    pool_rig.wait_state("2", "RUNNING")
+    assert set(pool_rig.where().values()) == {"h1", "h2"}

@@ -1,0 +1,130 @@
+"""An executor of processes without a server around it, and jobs for it."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+import pytest
+
+from riseml.errors import RisemlError
+from riseml.executors.base import BuildOrder, Cancellation, Share
+from riseml.executors.process.executor import ProcessExecutor
+from riseml.model import ContainerSeen, Image, JobKey, Launch, LogCursor, Owner
+from riseml.names import HostName, JobName
+from riseml.spec.config.types import Limits, Resources
+from tests.support.hosts import Machine
+from tests.support.waiting import wait_for
+
+SERVER = uuid.uuid4().hex  # another one in every run, so that two at once leave each other alone
+IMAGE = Image("plain")
+DEADLINE = 60.0
+
+Found = TypeVar("Found")
+
+
+def wait(what: str, look: Callable[[], Found | None]) -> Found:
+    """Ask until there is an answer."""
+    return wait_for(what, look, DEADLINE)
+
+
+def key(job: str = "train", experiment: int = 1, attempt: int = 1) -> JobKey:
+    """The identity of a job."""
+    return JobKey(experiment, JobName(job), attempt)
+
+
+def order(image: Image, lines: list[str] | None = None, snapshot: Path | None = None) -> BuildOrder:
+    """An order to make an environment; its output goes to `lines`."""
+    return BuildOrder(image, snapshot, ([] if lines is None else lines).append, Cancellation())
+
+
+class Bench:
+    """One executor and what a test asks of it."""
+
+    def __init__(self, home: Path, server: str = SERVER) -> None:
+        self.home = home
+        self.machine = Machine(home)
+        self.server = server
+        self.executor = ProcessExecutor(HostName("here"), server, home)
+
+    def start(self, script: str, job: str = "train", code: Path | None = None, **environment: str) -> JobKey:
+        """Start a job that runs a piece of shell."""
+        launch = self.launch(script, job, **environment)
+        self.executor.prepare(Share(launch.key.experiment))
+        self.executor.start(launch, code)
+        return launch.key
+
+    def launch(self, script: str, job: str = "train", **environment: str) -> Launch:
+        """What the server would ask for."""
+        return Launch(
+            key=key(job),
+            server=self.server,
+            title=f"ann.1.{job}",
+            hostname=job,
+            image=IMAGE,
+            command=("/bin/sh", "-ec", script),
+            environment=tuple(environment.items()),
+            resources=Resources(0.1, 64, 0),
+            limits=Limits(),
+            shm_size=64,
+            owner=Owner("ann", os.getuid(), os.getgid()),
+            snapshot="",
+        )
+
+    def look(self, job: JobKey) -> ContainerSeen | None:
+        """What the executor reports of a job."""
+        return self.executor.observe(frozenset()).containers.get(job)
+
+    def wait_end(self, job: JobKey) -> ContainerSeen:
+        """Wait until a job has ended."""
+
+        def ended() -> ContainerSeen | None:
+            found = self.look(job)
+            return found if found is not None and found.exit_code is not None else None
+
+        return wait(f"{job} has ended", ended)
+
+    def output(self, job: JobKey) -> bytes:
+        """Everything that a job has printed."""
+        batches = self.executor.read_log(job, LogCursor(), follow=False)
+        return b"".join(frame.data for batch in batches for frame in batch)
+
+    def wait_output(self, job: JobKey, text: bytes) -> bytes:
+        """Wait until a job has printed this."""
+        return wait(f"{text!r} is printed", lambda: out if text in (out := self.output(job)) else None)
+
+    def left(self) -> list[psutil.Process]:
+        """Every process of our jobs."""
+        return self.machine.processes(self.server)
+
+
+@pytest.fixture(scope="session")
+def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The environment that all tests share; it is never changed."""
+    home = tmp_path_factory.mktemp("shared")
+    Bench(home).executor.ensure_image(order(IMAGE))
+    return home / "environments"
+
+
+@pytest.fixture
+def bench(tmp_path: Path, environments: Path) -> Iterator[Bench]:
+    """An executor with a home of its own; afterwards nothing of it runs."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "environments").symlink_to(environments)
+    made = Bench(home)
+    yield made
+    for process in made.left():
+        try:
+            process.kill()
+        except psutil.NoSuchProcess as error:
+            print(error)
+
+
+def message(error: pytest.ExceptionInfo[RisemlError]) -> str:
+    """What a person is told."""
+    return f"{error.value.message} ({error.value.hint})"

@@ -1,0 +1,115 @@
+"""The log of a job: written by its supervisor, read behind any cursor."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from riseml.executors.process.log_reader import LogReader
+from riseml.executors.process.supervisor import HEADER, STDERR, STDOUT, Log
+from riseml.executors.timestamps import to_nanoseconds, to_text
+from riseml.model import Frame, LogCursor
+
+PIECES = [b"one\ntwo\n", b"a half", b" line\n", b"\r\n", b"\n\n\n", b"x" * 70_000, b"y\n" * 3, b"\xff\x00 end"]
+
+
+def write(path: Path, pieces: list[bytes]) -> None:
+    """A log with these pieces, two of them at each point in time."""
+    path.write_bytes(
+        b"".join(
+            HEADER.pack(10**18 + number // 2, STDERR if number % 3 == 0 else STDOUT, len(piece)) + piece
+            for number, piece in enumerate(pieces)
+        )
+    )
+
+
+def read(path: Path, cursor: LogCursor = LogCursor()) -> list[Frame]:  # noqa: B008  # frozen
+    """Everything behind a cursor."""
+    reader = LogReader(path, cursor)
+    frames: list[Frame] = []
+    while batch := reader.read():
+        frames += batch
+    return frames
+
+
+def cursor_after(frames: list[Frame]) -> LogCursor:
+    """What a store that holds these frames would ask with."""
+    at = frames[-1].at
+    return LogCursor(at, sum(frame.at == at for frame in frames))
+
+
+def test_nothing_is_lost_or_repeated_behind_any_cursor(tmp_path: Path) -> None:
+    write(tmp_path / "log", PIECES)
+    frames = read(tmp_path / "log")
+    assert b"".join(frame.data for frame in frames) == b"".join(PIECES)
+    assert all(b"\n" not in frame.data[:-1] for frame in frames)
+    for count in range(1, len(frames) + 1):
+        assert read(tmp_path / "log", cursor_after(frames[:count])) == frames[count:]
+
+
+def test_a_record_that_is_not_whole_is_left_for_the_next_time(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    write(path, PIECES)
+    data = path.read_bytes()
+    reader = LogReader(path, LogCursor())
+    path.write_bytes(b"")
+    found: list[Frame] = []
+    for size in [*range(0, 200), *range(200, len(data), 997), len(data)]:
+        path.write_bytes(data[:size])
+        found += reader.read()
+    assert b"".join(frame.data for frame in found) == b"".join(PIECES)
+
+
+def test_records_longer_than_what_is_read_at_once(tmp_path: Path) -> None:
+    pieces = [b"a" * 700_000 + b"\n", b"b" * 3_000_000 + b"\n", b"c\n"]
+    write(tmp_path / "log", pieces)
+    assert [len(frame.data) for frame in read(tmp_path / "log")] == [700_001, 3_000_001, 2]
+
+
+def test_a_log_that_is_not_there_yet(tmp_path: Path) -> None:
+    reader = LogReader(tmp_path / "log", LogCursor())
+    assert reader.read() == []
+    write(tmp_path / "log", [b"x\n"])
+    assert [frame.data for frame in reader.read()] == [b"x\n"]
+
+
+@pytest.mark.parametrize("moment", [0, 1, 999_999_999, 10**18 + 5, 1_788_161_026_123_456_789])
+def test_times(moment: int) -> None:
+    assert to_nanoseconds(to_text(moment)) == moment
+    assert len(to_text(moment)) == len("2026-08-31T07:23:46.000000500Z")
+
+
+def test_a_time_with_fewer_digits() -> None:
+    assert to_nanoseconds("2026-08-31T07:23:46.5Z") == to_nanoseconds("2026-08-31T07:23:46.500000000Z")
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """No file may grow beyond `size`."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_costs_output_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    log = Log(str(path))
+    log.write(STDOUT, b"before\n")
+    with full_disk(path.stat().st_size + 20):
+        log.write(STDOUT, b"lost" * 100)
+        log.write(STDOUT, b"lost" * 100)
+    log.write(STDOUT, b"after\n")
+    frames = read(path)
+    assert [frame.data for frame in frames] == [
+        b"before\n",
+        b"[riseml: 800 bytes of output are lost, the disk was full]\n",
+        b"after\n",
+    ]
+    assert [frame.stream for frame in frames] == [1, 3, 1]

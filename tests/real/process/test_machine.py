@@ -1,0 +1,219 @@
+"""What this machine gives, which executor is used, and whole experiments without Docker."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from riseml.control.placement.addresses import PORTS
+from riseml.errors import UsageError
+from riseml.executors import machine
+from riseml.model import Experiment, Image, Job, Owner, Plan, World
+from riseml.names import LOCAL_HOST, THIS_MACHINE, HostName, JobName
+from riseml.server.pool import choose_executor
+from riseml.settings import Settings, read_settings
+from riseml.spec.config.types import Resources
+from riseml.states import Part
+from tests.support.hosts import Machine, kill
+from tests.support.rig import Rig, gang, iterate, single
+
+NVIDIA = """#!/bin/sh
+case "$1" in
+--query-gpu=index) printf '0\\n1\\n' ;;
+*) printf '0, 30, 1024, 8192\\n1, 50, 2048, 8192\\n' ;;
+esac
+"""
+
+
+@pytest.fixture
+def gpus(tmp_path: Path) -> str:
+    """A PATH on which nvidia-smi knows two GPUs."""
+    program = tmp_path / "bin" / "nvidia-smi"
+    program.parent.mkdir()
+    program.write_text(NVIDIA)
+    program.chmod(0o755)
+    return f"{program.parent}:{os.environ['PATH']}"
+
+
+def test_gpus_are_those_of_nvidia_smi(monkeypatch: pytest.MonkeyPatch, gpus: str) -> None:
+    monkeypatch.setenv("PATH", gpus)
+    assert machine.list_gpus() == ("0", "1")
+    assert machine.read_gpus(["1"]) == (50.0, 2048 << 20, 8192 << 20)
+    assert machine.read_gpus(["0", "1"]) == (40.0, 3072 << 20, 16384 << 20)
+    assert machine.read_gpus([]) is None
+
+
+def test_a_job_gets_its_gpus_and_no_others(tmp_path: Path, gpus: str) -> None:
+    show = 'echo "[$CUDA_VISIBLE_DEVICES]"'
+    with Rig(tmp_path / "home", None, PATH=gpus) as rig:
+        rig.submit(single(show, resources={"cpus": 0.1, "mem": "64MiB", "gpus": 2}))
+        rig.submit(single(show))
+        assert rig.lines("1.train") == ["1.train [0,1]"]
+        assert rig.lines("2.train") == ["2.train []"]
+        rig.wait_closed("2")
+
+
+def first_port(server: str) -> int:
+    """What the first job of a server would get."""
+    return min(frozenset(PORTS) - machine.busy_ports(server))
+
+
+def test_ports_in_use_are_busy() -> None:
+    server = f"server {os.getpid()}"  # two runs at once try others
+    free = first_port(server)
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", free))
+        door.listen()
+        assert free in machine.busy_ports(server)
+    with socket.socket(socket.AF_INET6) as door:
+        door.bind(("::1", free))
+        door.listen()
+        assert free in machine.busy_ports(server)
+
+
+def test_servers_begin_in_different_parts_of_the_range() -> None:
+    assert len({first_port(f"server {number}") for number in range(50)}) > 5
+
+
+def test_two_experiments_at_once_never_share_a_port(process_rig: Rig) -> None:
+    rig = process_rig
+    for _ in range(2):
+        rig.submit(
+            gang({job: 'echo "$TF_CONFIG"; exec sleep 600' for job in ("master", "worker.1", "worker.2", "ps.1")})
+        )
+    used: list[set[str]] = []
+    for name in ("1", "2"):
+        rig.wait_state(name, "RUNNING")
+        (text,) = rig.wait("TF_CONFIG is printed", partial(rig.lines, f"{name}.master", follow=False))
+        cluster = json.loads(text.partition(" ")[2])["cluster"]
+        used.append({address for addresses in cluster.values() for address in addresses})
+    assert len(used[0]) == len(used[1]) == 4
+    assert used[0].isdisjoint(used[1])
+    for name in ("1", "2"):
+        rig.post(f"/v1/experiments/{name}/kill")
+    for name in ("1", "2"):
+        rig.wait_closed(name)
+
+
+def test_a_full_machine_makes_experiments_wait(process_rig: Rig) -> None:
+    rig = process_rig
+    (host,) = rig.get("/v1/system")["hosts"]
+    rig.submit(single("sleep 600", resources={"cpus": host["cpus"], "mem": "64MiB"}))
+    rig.wait_state("1", "RUNNING")
+    rig.submit(single("true", resources={"cpus": 1, "mem": "64MiB"}))
+    found = rig.wait("it waits for room", lambda: e if (e := rig.experiment("2"))["reason"] == "NEXT" else None)
+    assert found["state"] == "PENDING"
+    rig.post("/v1/experiments/1/kill")
+    assert rig.wait_closed("2")["state"] == "FINISHED"
+
+
+def test_a_killed_supervisor_fails_its_experiment(process_rig: Rig) -> None:
+    rig, host = process_rig, process_rig.host
+    assert isinstance(host, Machine), "a rig without Docker"
+    rig.submit(gang({"worker.1": "(setsid sleep 600 &); exec sleep 600"}, stop_grace=1))
+    rig.wait_state("1", "RUNNING")
+    kill(int(str(host.state("worker.1")["pid"])))
+    found = rig.wait_closed("1")
+    assert (found["state"], found["reason"], found["cause"]) == ("FAILED", "SIGNAL", "worker.1")
+    assert "137 (SIGKILL)" in found["message"]
+    assert host.processes(rig.server_id()) == []
+
+
+def test_a_restart_of_the_machine_is_told_and_retried(process_rig: Rig) -> None:
+    rig, host = process_rig, process_rig.host
+    assert isinstance(host, Machine), "a rig without Docker"
+    rig.submit(single('[ "$RISEML_ATTEMPT" = 2 ] || exec sleep 600', retry={"max": 1, "on": ["host-lost"]}))
+    rig.wait_state("1", "RUNNING")
+    rig.kill()
+    supervisor = host.supervisor(host.find("train"))
+    assert supervisor is not None
+    supervisor.kill()
+    path = host.find("train") / "state.json"
+    path.write_text(json.dumps({**host.state("train"), "boot": "the one before"}))
+    rig.start()
+    found = rig.wait_closed("1")
+    assert found["state"] == "FINISHED"
+    assert {job["attempt"] for job in found["jobs"]} == {1, 2}
+    (entry,) = [entry for entry in iterate(rig.logs("1"), "state") if entry["reason"] == "RETRY"]
+    assert entry["message"] == "the machine was restarted while it ran"
+
+
+def test_placeholders_and_variables_name_real_folders(process_rig: Rig) -> None:
+    rig = process_rig
+    (rig.home / "data").mkdir()
+    (rig.home / "data" / "digits").write_text("1 2 3")
+    rig.submit(single('cat {{data_dir}}/digits "$DATA_DIR/digits" > {{output_dir}}/copy; echo $HOME'))
+    found = rig.wait_closed("1")
+    assert Path(found["output"], "copy").read_text() == "1 2 31 2 3"
+    assert rig.lines("1.train") == [f"1.train {Path.home()}"]
+
+
+def test_editing_while_training_changes_nothing(process_rig: Rig) -> None:
+    """Whatever a job does to its copy, another attempt and another experiment see what was submitted."""
+    rig = process_rig
+    config = single(["cat note.txt; echo edited > note.txt", '[ "$RISEML_ATTEMPT" = 2 ]'], retry=1)
+    for name in ("1", "2"):
+        rig.submit(config, {"note.txt": "first\n"})
+        rig.wait_closed(name)
+        assert rig.lines(f"{name}.train") == [f"{name}.train first"] * 2
+
+
+def experiment_on(host: HostName) -> World:
+    """An experiment that has a place there."""
+    job = Job(JobName("train"), Part.DECIDES, Resources(1, 1, 0), host=host)
+    plan = Plan("p", Image("plain"), (), "plain")
+    return World((Experiment(1, Owner("ann", 1, 1), 1, "p", plan, (job,), datetime(2026, 1, 1, tzinfo=UTC)),))
+
+
+NOTHING = World(())
+
+
+@pytest.mark.parametrize(
+    ("executor", "world", "chosen"),
+    [
+        ("docker", NOTHING, "docker"),
+        ("process", NOTHING, "process"),
+        (None, NOTHING, "process"),
+        (None, experiment_on(LOCAL_HOST), "docker"),
+        (None, experiment_on(THIS_MACHINE), "process"),
+        ("docker", experiment_on(THIS_MACHINE), "docker"),
+    ],
+)
+def test_the_executor_without_an_engine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, executor: str | None, world: World, chosen: str
+) -> None:
+    nowhere = f"unix://{tmp_path}/none.sock"
+    monkeypatch.setattr(choose_executor, "DEFAULT_ENGINE", nowhere)
+    settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data", engine=nowhere, executor=executor)
+    found = choose_executor.choose_executor(settings, "server", world)
+    assert found.name == chosen
+    assert bool(found.note) == (executor is None and world == NOTHING)
+    named = replace(settings, engine=f"{nowhere}2")
+    assert (
+        executor is not None or world != NOTHING or choose_executor.choose_executor(named, "s", world).name == "docker"
+    )
+
+
+def test_the_executor_with_an_engine(engine_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(choose_executor, "DEFAULT_ENGINE", engine_url)
+    settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data", engine=engine_url)
+    assert choose_executor.choose_executor(settings, "server", NOTHING).name == "docker"
+
+
+def test_an_executor_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="RISEML_EXECUTOR is 'podman'"):
+        read_settings({"RISEML_HOME": str(tmp_path), "RISEML_EXECUTOR": "podman"})
+
+
+def test_the_server_tells_its_executor(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig("home")
+    rig.start()
+    assert rig.get("/v1/server")["executor"] == ("docker" if rig.host.contained else "process")

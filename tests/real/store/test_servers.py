@@ -1,0 +1,143 @@
+"""Whole servers and their store: one server a home, and jobs that go on while the store is locked or away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.real.docker.test_recovery import COUNT, COUNTER, numbers
+from tests.support.rig import GO, Rig, gang, single
+from tests.support.stores import SCRIPTS, start_postgres
+
+
+def second_server(rig: Rig) -> subprocess.CompletedProcess[str]:
+    """What another server with the rig's environment says before it ends."""
+    command = [sys.executable, "-m", "riseml.server"]
+    return subprocess.run(command, env=rig.environ(), capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.fixture
+def make_process_rig(tmp_path: Path) -> Iterator[Callable[..., Rig]]:
+    """Servers without Docker, each with a home of its own."""
+    made: list[Rig] = []
+
+    def make(name: str, **environment: str) -> Rig:
+        made.append(Rig(tmp_path / name, None, **environment))
+        return made[-1]
+
+    yield make
+    for rig in made:
+        rig.clean_up()
+        rig.__exit__()
+
+
+def test_a_second_server_of_a_home_is_refused(process_rig: Rig) -> None:
+    rig = process_rig
+    assert rig.process is not None
+    done = second_server(rig)
+    assert done.returncode == 4
+    assert done.stderr == (
+        f"error: process {rig.process.pid} is the server of {rig.home} already; "
+        "`riseml server stop` ends it; another RISEML_HOME has a server of its own\n"
+    )
+    assert rig.get("/v1/server")["pid"] == rig.process.pid
+
+
+def test_a_home_whose_store_is_gone_does_not_begin_anew(process_rig: Rig) -> None:
+    rig = process_rig
+    rig.submit(single("true"))
+    rig.wait_closed("1")
+    rig.stop()
+    kept = (rig.home / "riseml.db").read_bytes()
+    for damage in (partial(os.truncate, rig.home / "riseml.db", 0), (rig.home / "riseml.db").unlink):
+        damage()
+        done = second_server(rig)
+        assert done.returncode == 5
+        assert f"error: the store {rig.home}/riseml.db is gone or empty, and this home had one; restore" in done.stderr
+    (rig.home / "riseml.db").write_bytes(kept)
+    rig.start()
+    assert rig.experiment("1")["state"] == "FINISHED"
+
+
+def test_the_store_of_another_home_is_refused(make_process_rig: Callable[..., Rig]) -> None:
+    one, other = make_process_rig("one"), make_process_rig("other")
+    for rig in (one, other):
+        rig.start()
+        rig.stop()
+    shutil.copy(one.home / "riseml.db", other.home / "riseml.db")
+    done = second_server(other)
+    assert done.returncode == 5
+    assert f"the store is that of server {one.server_id()[:8]}" in done.stderr
+
+
+def test_a_locked_store_delays_and_breaks_nothing(process_rig: Rig) -> None:
+    rig = process_rig
+    rig.submit(gang({"master": f"{COUNTER}; {GO}", "worker.1": "exit 0", "worker.2": "exit 0"}))
+    rig.wait_state("1", "RUNNING")
+    go = rig.go_file("1")
+    with closing(sqlite3.connect(rig.home / "riseml.db", isolation_level=None)) as stranger:
+        stranger.execute("BEGIN EXCLUSIVE")
+        go.touch()
+        rig.wait_end("master")
+        assert rig.experiment("1")["state"] == "RUNNING", "reading goes on, and nobody writes"
+        refused = rig.post("/v1/experiments", rig.submission(single("true")))
+        stranger.execute("ROLLBACK")
+    assert refused.status_code == 503, refused.text
+    error = refused.json()["error"]
+    assert error["kind"] == "StoreError"
+    assert "riseml.db is locked by another process" in error["message"]
+    assert rig.wait_closed("1")["state"] == "FINISHED"
+    assert numbers(rig.lines("1"), "1.master") == list(range(COUNT))
+    assert rig.submit(single("true"))["id"] == "2", "what was refused was not accepted"
+    rig.wait_closed("2")
+
+
+def test_two_homes_on_one_database(make_process_rig: Callable[..., Rig], postgres_store: str) -> None:
+    one = make_process_rig("one", RISEML_STORE=postgres_store)
+    other = make_process_rig("other", RISEML_STORE=postgres_store)
+    one.start()
+    assert one.process is not None
+    done = second_server(other)
+    assert done.returncode == 5
+    assert f"is used by process {one.process.pid} on " in done.stderr
+    assert f"with the home {one.home}; a database has one server" in done.stderr
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[Path]:
+    """The folder of a PostgreSQL that a test may harm."""
+    folder = Path(tempfile.mkdtemp(prefix="riseml-pg-"))
+    yield folder
+    subprocess.run([SCRIPTS / "down", folder], check=True)
+
+
+def test_postgresql_is_restarted_in_the_middle(make_process_rig: Callable[..., Rig], own_postgres: Path) -> None:
+    rig = make_process_rig("home", RISEML_STORE=start_postgres(own_postgres))
+    rig.start()
+    rig.submit(gang({"master": f"{COUNTER}; {GO}", "worker.1": COUNTER, "worker.2": "exit 0"}, finish_grace=60))
+    rig.wait_state("1", "RUNNING")
+    go = rig.go_file("1")
+    subprocess.run([SCRIPTS / "halt", "immediate", own_postgres], check=True)
+    assert rig.post("/v1/experiments", rig.submission(single("true"))).status_code == 503
+    go.touch()
+    rig.wait_end("master")
+    assert rig.process is not None
+    assert rig.process.poll() is None, "the server lives on without its store"
+    start_postgres(own_postgres)
+    found = rig.wait_closed("1")
+    assert (found["state"], {job["attempt"] for job in found["jobs"]}) == ("FINISHED", {1})
+    lines = rig.lines("1")
+    assert numbers(lines, "1.master") == numbers(lines, "1.worker.1") == list(range(COUNT))
+    assert rig.submit(single("true"))["id"] == "2"
+    rig.wait_closed("2")
+    assert "Traceback" not in (rig.home / "server.log").read_text()

@@ -1,0 +1,163 @@
+"""Engines behind a tunnel, behind TLS and behind a relay."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import docker
+import pytest
+
+from riseml.errors import Unreachable
+from riseml.executors.docker.containers import container_name
+from riseml.executors.docker.executor import DockerExecutor
+from riseml.executors.transports.engine_client import Engine
+from riseml.executors.transports.routes import Keepalive, Patience
+from riseml.executors.transports.tunnel import Timing
+from riseml.model import JobKey
+from riseml.names import HostName, JobName
+from riseml.spec.pool.types import HostSpec, Tls
+from tests.real.transports.authority import Authority
+from tests.real.transports.servers import FarNetwork, Sshd, TlsEngine
+from tests.real.transports.shell import pack_shell
+
+BASE = "riseml-test/base:py311"
+CALM = Patience(quick=30.0, slow=60.0, ssh=Timing(connect=30, login=30, delay=0.05, longest=0.2))
+"""For a machine that is busy with something else; it begins again at once."""
+HASTE = replace(
+    CALM,
+    tcp=Keepalive(idle=1, interval=1, count=2, unconfirmed=3),
+    ssh=replace(CALM.ssh, alive=1, count=3),
+)
+"""For tests that wait until connections count as dead."""
+
+Connect = Callable[..., Engine]
+
+
+@pytest.fixture
+def connect(tmp_path: Path) -> Iterator[Connect]:
+    """Engines of pool hosts, closed afterwards."""
+    made: list[Engine] = []
+
+    def make(url: str, patience: Patience = CALM, **fields: object) -> Engine:
+        spec = HostSpec(HostName("far"), url, **fields)  # type: ignore[arg-type]  # the fields, by name
+        made.append(Engine.of(spec, tmp_path / "home", patience))
+        return made[-1]
+
+    yield make
+    for engine in made:
+        engine.close()
+
+
+@pytest.fixture
+def sshd(tmp_path: Path) -> Iterator[Sshd]:
+    """An sshd in front of this machine's engine."""
+    folder = tmp_path / "sshd"
+    folder.mkdir()
+    server = Sshd(folder)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def far(sshd: Sshd, engine_url: str, connect: Connect) -> Engine:
+    """The engine of this machine over ssh."""
+    return connect(ssh_url(sshd, engine_url), identity=str(sshd.identity), known_hosts=str(sshd.known_hosts))
+
+
+def ssh_url(sshd: Sshd, engine_url: str, port: int | None = None) -> str:
+    """The url of the engine behind an sshd, or behind a relay in front of it."""
+    return f"ssh://{getpass.getuser()}@127.0.0.1:{port or sshd.port}{engine_url.removeprefix('unix://')}"
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Who signs the engine's certificate, and ours."""
+    return Authority(tmp_path_factory.mktemp("authority"), "authority")
+
+
+@pytest.fixture(scope="session")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Another authority, which nobody here trusts."""
+    return Authority(tmp_path_factory.mktemp("stranger"), "stranger")
+
+
+@pytest.fixture(scope="session")
+def tls(authority: Authority) -> Tls:
+    """Our files."""
+    pair = authority.sign("client")
+    return Tls(authority.ca, pair.cert, pair.key)
+
+
+@pytest.fixture(scope="session")
+def tls_engine(authority: Authority) -> Iterator[TlsEngine]:
+    """A Docker Engine with --tlsverify, for 127.0.0.1 only."""
+    if os.geteuid() != 0:
+        pytest.skip("a Docker Engine of our own needs root")
+    engine = TlsEngine(authority.ca, authority.sign("engine", ("127.0.0.1",)))
+    try:
+        engine.wait()
+        with docker.APIClient(base_url=engine.url, version="auto") as api:
+            api.import_image_from_data(pack_shell(), *TlsEngine.image.split(":"))
+        yield engine
+    finally:
+        engine.stop()
+
+
+@pytest.fixture
+def far_network() -> Iterator[FarNetwork]:
+    """A network that can fall silent."""
+    if os.geteuid() != 0:
+        pytest.skip("a network of our own needs root")
+    network = FarNetwork()
+    yield network
+    network.close()
+
+
+class Talker:
+    """A container that is a job of a host, made behind the back of the way that is tested."""
+
+    def __init__(self, api: docker.APIClient, image: str, script: str) -> None:
+        self.key = JobKey(1, JobName("train"), 1)
+        self._server = secrets.token_hex(8)
+        self._api = api
+        self._name = container_name(self._server, self.key)
+        config = api.create_host_config(network_mode="none")
+        api.create_container(image, ["/bin/sh", "-c", script], name=self._name, host_config=config)
+        api.start(self._name)
+
+    def executor(self, engine: Engine) -> DockerExecutor:
+        """The host of the job, reached by this way."""
+        return DockerExecutor(HostSpec(HostName("far"), engine.url), self._server, engine, "default")
+
+    def remove(self) -> None:
+        """Remove the container."""
+        self._api.remove_container(self._name, force=True)
+
+
+@pytest.fixture
+def talk() -> Iterator[Callable[[str, str, str], Talker]]:
+    """Containers that run a line of shell on an engine (url), with an image; removed afterwards."""
+    made: list[tuple[docker.APIClient, Talker]] = []
+
+    def make(url: str, image: str, script: str) -> Talker:
+        api = docker.APIClient(base_url=url, version="auto")
+        made.append((api, Talker(api, image, script)))
+        return made[-1][1]
+
+    yield make
+    for api, talker in made:
+        talker.remove()
+        api.close()
+
+
+def refusal(engine: Engine) -> Unreachable:
+    """Why an engine cannot be reached."""
+    with pytest.raises(Unreachable) as raised:
+        engine.version()
+    return raised.value

@@ -1,0 +1,62 @@
+"""A server whose pool is a host behind ssh: the whole way, also over a `kill -9` of the server and of its tunnel."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.real.transports.conftest import ssh_url
+from tests.real.transports.servers import Sshd, find_tunnels, wait
+from tests.support.rig import Rig, single
+
+
+def test_a_key_is_pinned_by_a_command(sshd: Sshd, engine_url: str, tmp_path: Path) -> None:
+    rig = Rig(tmp_path / "home", engine_url)
+    host = {"name": "far", "url": ssh_url(sshd, engine_url), "identity": str(sshd.identity)}
+    (rig.home / "pool.yml").write_text(json.dumps({"hosts": [host]}))
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "riseml.cli", "pool", *words]
+        return subprocess.run(command, env=rig.environ(), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+    with rig:
+        silent = call()
+        assert "`riseml pool trust far`" not in silent.stdout
+        assert "its host key is not pinned" in silent.stderr
+        refused = call("trust", "far")
+        assert refused.returncode == 2
+        assert "nobody is here to compare the fingerprints of far" in refused.stderr
+        (key,) = json.loads(call("trust", "far", "--json").stdout)["keys"]
+        assert key["pinned"] == "no"
+        wrong = call("trust", "far", "--fingerprint", "SHA256:abc")
+        assert (wrong.returncode, "has no key with the fingerprint" in wrong.stderr) == (4, True)
+        pinned = call("trust", "far", "--fingerprint", key["fingerprint"])
+        assert pinned.returncode == 0
+        assert f"Pinned in {rig.home}/known_hosts." in pinned.stdout
+        assert "Pinned in" in call("trust", "far").stdout
+        rig.wait("the host answers", lambda: rig.get("/v1/pool")["hosts"][0]["state"] == "up")
+
+
+def test_an_experiment_on_a_host_behind_ssh(sshd: Sshd, engine_url: str, tmp_path: Path) -> None:
+    rig = Rig(tmp_path / "home", engine_url)
+    (rig.home / "known_hosts").write_bytes(sshd.known_hosts.read_bytes())
+    host = {"name": "far", "url": ssh_url(sshd, engine_url), "identity": str(sshd.identity), "address": "192.0.2.1"}
+    (rig.home / "pool.yml").write_text(json.dumps({"hosts": [host]}))
+    with rig:
+        rig.submit(single("echo begun; sleep 5; echo done"))
+        rig.wait("it has begun", lambda: "1.train begun" in rig.lines("1", follow=False))
+        (tunnel,) = find_tunnels(rig.server_pid())
+        rig.kill()
+        wait("the tunnel is gone, too", lambda: not tunnel.is_running())
+        rig.start()
+        (tunnel,) = rig.wait("there is a new tunnel", lambda: find_tunnels(rig.server_pid()))
+        tunnel.kill()
+        found = rig.wait_closed("1")
+        assert (found["state"], found["reason"]) == ("FINISHED", "COMPLETED")
+        assert rig.lines("1.train") == ["1.train begun", "1.train done"]
+        assert rig.containers() == []
+        (rig.home / "pool.yml").unlink()
+        rig.wait("the pool is this machine again", lambda: rig.get("/v1/pool")["file"] is None)
+        wait("nobody needs a tunnel", lambda: not find_tunnels(rig.server_pid()))

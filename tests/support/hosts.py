@@ -1,0 +1,169 @@
+"""What a test sees and does on the host itself, behind the server's back: on a Docker Engine, or on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Protocol, TypedDict
+
+import docker
+import psutil
+
+from riseml.executors.process import supervisor
+from riseml.executors.process.job_folders import MARKER
+from riseml.executors.transports.engine_client import JOB, SERVER
+
+ENDS = 60  # seconds
+
+
+class Row(TypedDict):
+    """What we read of a line in an engine's list of containers."""
+
+    Id: str
+    Labels: dict[str, str]
+
+
+class Host(Protocol):
+    """The host of one rig. `server` is the id of its server."""
+
+    name: str
+    contained: bool
+    environment: dict[str, str]
+
+    def jobs(self, server: str, *, running: bool = False) -> list[str]:
+        """The names of the jobs that are there; with `running`, of those that run."""
+
+    def shared(self, server: str) -> list[str]:
+        """What the jobs of each experiment share: networks, or folders."""
+
+    def remove(self, server: str, job: str) -> None:
+        """Remove a job."""
+
+    def wait_end(self, server: str, job: str) -> None:
+        """Wait until a job has ended."""
+
+    def clean_up(self, server: str) -> None:
+        """Remove what a failed test may have left."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+class Engine:
+    """A Docker Engine."""
+
+    name = "local"
+    contained = True
+
+    def __init__(self, url: str) -> None:
+        self.environment = {"DOCKER_HOST": url, "RISEML_EXECUTOR": "docker"}
+        self.api = docker.APIClient(base_url=url, version="auto", timeout=ENDS)
+
+    def jobs(self, server: str, *, running: bool = False) -> list[str]:
+        return [row["Labels"][JOB] for row in self.rows(server, running=running)]
+
+    def shared(self, server: str) -> list[str]:
+        return [row["Name"] for row in self.api.networks(filters={"label": f"{SERVER}={server}"})]
+
+    def remove(self, server: str, job: str) -> None:
+        self.api.remove_container(self.find(server, job), force=True)
+
+    def wait_end(self, server: str, job: str) -> None:
+        self.api.wait(self.find(server, job), timeout=ENDS)
+
+    def clean_up(self, server: str) -> None:
+        for row in self.rows(server):
+            self.api.remove_container(row["Id"], force=True, v=True)
+        for name in self.shared(server):
+            self.api.remove_network(name)
+
+    def close(self) -> None:
+        self.api.close()
+
+    def rows(self, server: str, *, running: bool = False) -> list[Row]:
+        """The engine's list."""
+        found: list[Row] = self.api.containers(all=not running, filters={"label": f"{SERVER}={server}"})
+        return found
+
+    def find(self, server: str, job: str) -> str:
+        """The id of a job's container."""
+        (found,) = [row["Id"] for row in self.rows(server) if row["Labels"][JOB] == job]
+        return found
+
+
+class Machine:
+    """This machine, whose jobs are processes below the server's home."""
+
+    name = "this-machine"
+    contained = False
+
+    def __init__(self, home: Path) -> None:
+        self.environment = {"RISEML_EXECUTOR": "process"}
+        self.root = home / "processes"
+
+    def jobs(self, server: str, *, running: bool = False) -> list[str]:
+        folders = [path for path in self.root.glob("[0-9]*/*-a*") if not running or self.supervisor(path) is not None]
+        return [path.name.rpartition("-a")[0] for path in folders] + [
+            f"process {process.pid}" for process in self.processes(server) if not running and not folders
+        ]
+
+    def shared(self, server: str) -> list[str]:
+        return [path.name for path in self.root.glob("[0-9]*")]
+
+    def remove(self, server: str, job: str) -> None:
+        path = self.find(job)
+        supervisor = self.supervisor(path)
+        path.rename(self.root / ".trash" / "by-somebody")
+        if supervisor is not None:
+            supervisor.kill()
+            supervisor.wait(ENDS)
+
+    def wait_end(self, server: str, job: str) -> None:
+        supervisor = self.supervisor(self.find(job))
+        if supervisor is not None:
+            supervisor.wait(ENDS)
+
+    def clean_up(self, server: str) -> None:
+        for process in self.processes(server):
+            process.kill()
+
+    def close(self) -> None:
+        pass
+
+    def find(self, job: str) -> Path:
+        """The folder of a job."""
+        (found,) = self.root.glob(f"[0-9]*/{job}-a*")
+        return found
+
+    def state(self, job: str) -> dict[str, object]:
+        """What its supervisor wrote last."""
+        found: dict[str, object] = json.loads((self.find(job) / "state.json").read_text())
+        return found
+
+    def supervisor(self, folder: Path) -> psutil.Process | None:
+        """The supervisor of a job while it runs."""
+        try:
+            found = json.loads((folder / "state.json").read_text())
+            process = psutil.Process(found["pid"])
+            return process if process.status() != psutil.STATUS_ZOMBIE and "exit_code" not in found else None
+        except (FileNotFoundError, psutil.NoSuchProcess):
+            return None
+
+    def processes(self, server: str) -> list[psutil.Process]:
+        """Every process of the server's jobs, found by its environment; supervisors, which end last, are left out."""
+        found: list[psutil.Process] = []
+        for process in psutil.process_iter():
+            try:
+                ours = process.environ().get(MARKER, "").startswith(f"{server}/")
+                if ours and supervisor.__file__ not in process.cmdline():
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+
+def kill(process: int) -> None:
+    """`kill -9`."""
+    os.kill(process, signal.SIGKILL)

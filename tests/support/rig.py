@@ -1,0 +1,239 @@
+"""A real server in a process of its own, spoken to over its socket, on a real engine or on this machine without one."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from tests.support.hosts import Engine, Host, Machine
+from tests.support.waiting import wait_for
+
+BASE = "riseml-test/base:py311"
+_MEMORY = "python3 -c 'x = bytearray(600 << 20)'"
+HOG = f"sleep 1; {_MEMORY}; sleep 2; {_MEMORY}"
+"""More memory than any test gives to a job. Twice, because containerd looks at a container's memory from a moment after
+its start on: what is killed before is told by nobody.
+"""
+DEADLINE = 60.0  # seconds; generous, for a machine that is busy with something else
+
+GO = 'until [ -e "$OUTPUT_DIR/go" ]; do sleep 0.05; done'
+"""Shell of a job that waits until the test lets it go on, see `Rig.go_file`."""
+
+Found = TypeVar("Found")
+
+
+class Rig:
+    """One server, its home and its host: a Docker Engine, or without one the processes of this machine."""
+
+    def __init__(self, home: Path, engine: str | None, **environment: str) -> None:
+        self.home = home
+        self.engine = engine
+        self.environment = environment
+        self.command: tuple[str, ...] = ("-m", "riseml.server")
+        self.process: subprocess.Popen[bytes] | None = None
+        self.host: Host = Machine(home) if engine is None else Engine(engine)
+        home.mkdir(parents=True, exist_ok=True)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self.host.close()
+
+    def environ(self) -> dict[str, str]:
+        """The environment of this rig's processes."""
+        return {**os.environ, "RISEML_HOME": str(self.home), **self.host.environment, **self.environment}
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        with (self.home / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, *self.command], env=self.environ(), stdout=log, stderr=log, cwd="/"
+            )
+        self.wait("the server answers", self._answers)
+
+    def server_pid(self) -> int:
+        """The process of the server that was started last."""
+        assert self.process is not None, "the server was started"
+        return self.process.pid
+
+    def kill(self) -> None:
+        """`kill -9` of the server."""
+        assert self.process is not None, "the server runs"
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        """End the server in good order."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(timeout=DEADLINE)
+
+    def client(self) -> httpx.Client:
+        """An HTTP client for the server's socket."""
+        transport = httpx.HTTPTransport(uds=str(self.home / "server.sock"))
+        return httpx.Client(transport=transport, base_url="http://riseml", timeout=DEADLINE)
+
+    def get(self, path: str, **params: Any) -> Any:
+        """The JSON of a successful answer."""
+        with self.client() as client:
+            answer = client.get(path, params=params)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def post(self, path: str, body: Any = None) -> httpx.Response:
+        """An answer, whatever it says."""
+        with self.client() as client:
+            return client.post(path, json=body)
+
+    def submit(self, config: str, files: Mapping[str, str] | None = None, **fields: Any) -> dict[str, Any]:
+        """Submit a project and return the experiment."""
+        answer = self.post("/v1/experiments", self.submission(config, files, **fields))
+        assert answer.status_code == 201, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def submission(self, config: str, files: Mapping[str, str] | None = None, **fields: Any) -> dict[str, Any]:
+        """A request for this file, its project's files synced."""
+        archive = pack({"riseml.yml": config, **(files or {})})
+        digest = hashlib.sha256(archive).hexdigest()
+        with self.client() as client:
+            assert client.put(f"/v1/snapshots/{digest}", content=archive).status_code == 201
+        return {"project": "toaster", "file": "riseml.yml", "config": config, "snapshot": digest, **fields}
+
+    def experiment(self, name: str) -> dict[str, Any]:
+        """One experiment as the server shows it."""
+        found: dict[str, Any] = self.get(f"/v1/experiments/{name}")
+        return found
+
+    def go_file(self, name: str) -> Path:
+        """The file for which the jobs of an experiment wait with `GO`; it has begun."""
+        return Path(self.experiment(name)["output"], "go")
+
+    def wait_state(self, name: str, *states: str) -> dict[str, Any]:
+        """Wait until the experiment is in one of these states."""
+
+        def look() -> dict[str, Any] | None:
+            found = self.experiment(name)
+            return found if found["state"] in states else None
+
+        return self.wait(f"experiment {name} is {' or '.join(states)}", look)
+
+    def wait_closed(self, name: str) -> dict[str, Any]:
+        """Wait until the experiment has ended and nothing of it is left."""
+
+        def look() -> dict[str, Any] | None:
+            found = self.experiment(name)
+            return found if found["closed"] else None
+
+        return self.wait(f"experiment {name} is closed", look)
+
+    def logs(self, name: str, **params: Any) -> list[dict[str, Any]]:
+        """The entries of an experiment's log, followed to its end."""
+        with self.client() as client, client.stream("GET", f"/v1/experiments/{name}/logs", params=params) as answer:
+            return [json.loads(line) for line in answer.iter_lines()]
+
+    def lines(self, name: str, **params: Any) -> list[str]:
+        """The lines of an experiment's log as `job text`."""
+        entries = self.logs(name, **params)
+        return [f"{entry['id']} {entry['text']}" for entry in entries if entry["type"] == "line"]
+
+    def containers(self, *, running: bool = False) -> list[str]:
+        """The jobs that this server has on its host."""
+        return self.host.jobs(self.server_id(), running=running)
+
+    def networks(self) -> list[str]:
+        """What the jobs of this server's experiments share on the host."""
+        return self.host.shared(self.server_id())
+
+    def remove(self, job: str) -> None:
+        """Remove a job behind the server's back."""
+        self.host.remove(self.server_id(), job)
+
+    def wait_end(self, job: str) -> None:
+        """Wait until a job has ended, whether a server runs or not."""
+        self.host.wait_end(self.server_id(), job)
+
+    def wait(self, what: str, look: Callable[[], Found | None]) -> Found:
+        """Ask until there is an answer.
+
+        Raises:
+            AssertionError: there is none in time; with the server's last words.
+        """
+        return wait_for(what, look, DEADLINE, self.last_words)
+
+    def last_words(self) -> str:
+        """The end of the server's log."""
+        return "\n".join((self.home / "server.log").read_text().splitlines()[-30:])
+
+    def clean_up(self) -> None:
+        """Remove what a failed test may have left on the host; only what is this server's."""
+        if self.process is not None:
+            self.host.clean_up(self.server_id())
+
+    def server_id(self) -> str:
+        """The id of the server, known once it has answered."""
+        if not hasattr(self, "_known_id"):
+            self._known_id: str = self.get("/v1/server")["id"]
+        return self._known_id
+
+    def _answers(self) -> bool:
+        assert self.process is not None, "the server was started"
+        assert self.process.poll() is None, f"the server ended:\n{self.last_words()}"
+        with socket.socket(socket.AF_UNIX) as door:
+            if door.connect_ex(str(self.home / "server.sock")) != 0:
+                return False
+        self._known_id = self.get("/v1/server")["id"]
+        return True
+
+
+def pack(files: Mapping[str, str]) -> bytes:
+    """A tar of these files."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text.encode())
+            entry.mode = 0o755 if text.startswith("#!") else 0o644
+            tar.addfile(entry, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+def gang(script: Mapping[str, str], **keys: Any) -> str:
+    """A riseml.yml of a master, two workers and a ps, each running its own lines of shell; sleeping without any."""
+    cases = "\n".join(f"{job}) {text} ;;" for job, text in script.items())
+    run = f'case "$RISEML_JOB" in\n{cases}\n*) exec sleep 600 ;;\nesac\n'
+    train: dict[str, Any] = {
+        "framework": "tensorflow",
+        "image": BASE,
+        "tensorflow": {"version": "2.21.0", "distributed": {"worker": 3, "ps": 1}},
+        "resources": {"cpus": 0.1, "mem": "64MiB"},
+        "run": run,
+        **keys,
+    }
+    return json.dumps({"project": "toaster", "train": train})
+
+
+def single(run: str | list[str], **keys: Any) -> str:
+    """A riseml.yml of one job."""
+    train = {"image": BASE, "resources": {"cpus": 0.1, "mem": "64MiB"}, "run": run, **keys}
+    return json.dumps({"project": "toaster", "train": train})
+
+
+def iterate(entries: list[dict[str, Any]], kind: str) -> Iterator[dict[str, Any]]:
+    """The entries of one type."""
+    return (entry for entry in entries if entry["type"] == kind)

@@ -1,0 +1,214 @@
+"""Every verb, in process, against the door."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from riseml import __version__
+from tests.unit.cli.conftest import Riseml
+from tests.unit.cli.door import HOSTS, Door
+
+VERBS = [
+    "init",
+    "validate",
+    "train",
+    "status",
+    "logs",
+    "monitor",
+    "kill",
+    "server",
+    "system",
+    "server stop",
+    "system info",
+]
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_every_verb_has_help(riseml: Riseml, capsys: pytest.CaptureFixture[str], verb: str, option: str) -> None:
+    assert riseml(*verb.split(), option).code == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"Usage: {' '.join(['riseml', *verb.split()])} ")
+    assert "─" not in shown
+
+
+def test_nothing_at_all_shows_the_help(riseml: Riseml, capsys: pytest.CaptureFixture[str]) -> None:
+    assert riseml().code == 0
+    assert "Exit codes: 0 done" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("group", ["server", "system"])
+def test_a_group_alone_shows_its_help(riseml: Riseml, capsys: pytest.CaptureFixture[str], group: str) -> None:
+    assert riseml(group).code == 0
+    assert capsys.readouterr().out.startswith(f"Usage: riseml {group} ")
+
+
+def test_the_version(riseml: Riseml) -> None:
+    assert riseml("--version").out == f"riseml {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("stats", 2, "no such command"),
+        ("status --nope", 2, "no such option"),
+        ("status 4x", 2, "'4x' is not an experiment ID"),
+        ("status 9", 3, "there is no experiment 9"),
+        ("logs 9", 3, "there is no experiment 9"),
+        ("logs 4 --tail -3", 2, "--tail"),
+        ("logs 4 --tail many", 2, "--tail"),
+        ("logs 4 --tail 99999999999", 2, "--tail"),
+        ("logs 4 --since yesterday", 2, "--since 'yesterday' is no time"),
+        ("logs 4 --since 999999d", 2, "--since '999999d' is beyond the calendar"),
+        ("logs 4 --since 9999-12-31T23:59:59-14:00", 2, "is beyond the calendar"),
+        ("logs 4 --since ", 2, "--since '' is no time"),
+        ("status ", 2, "'' is not an experiment ID"),
+        ("status 1.train.99999999999999999999", 2, "is not an experiment ID"),
+        ("logs 4 --tail ", 2, "'' is no whole number"),
+        ("validate -f ", 2, "it is empty; give the path of a riseml.yml"),
+        ("train -f ", 2, "it is empty"),
+        ("init -f ", 2, "it is empty"),
+        ("pool drain ", 2, "'' is no name of a host"),
+        ("pool resume a/b", 2, "'a/b' is no name of a host"),
+        ("pool trust ..", 2, "'..' is no name of a host"),
+        ("monitor ../etc", 2, "is not an experiment ID"),
+        ("kill 9", 3, "there is no experiment 9"),
+        ("kill 4;rm", 2, "is not an experiment ID"),
+        ("train -p lr", 2, "-p 'lr' is no pair"),
+        ("train -p", 2, "`riseml train -h`"),
+        ("monitor --gpu=3", 2, "`riseml monitor -h`"),
+        ("server stop now", 2, "`riseml server stop -h`"),
+        ("train --set =1", 2, "--set '=1' is no pair"),
+        ("train -f gone.yml", 3, "there is no file gone.yml"),
+        ("validate -f gone.yml", 3, "there is no file gone.yml"),
+        ("system clean --foreign zz", 2, "--foreign 'zz' is no server"),
+        ("validate -f /dev/null", 3, "/dev/null is no regular file"),
+        ("validate -f /proc", 3, "there is no riseml.yml in /proc"),
+        ("train extra", 2, "unexpected extra argument"),
+        ("init", 4, "riseml.yml is already there"),
+        ("server fly", 2, "no such command"),
+    ],
+)
+def test_wrong_input_is_one_clear_message(riseml: Riseml, words: str, code: int, said: str) -> None:
+    result = riseml(*words.split(" "))
+    assert (result.code, result.out) == (code, "")
+    assert result.err.startswith("error: ")
+    assert said in result.err
+    assert len(result.err.splitlines()) <= 2
+
+
+@pytest.mark.parametrize(
+    "url", ["toaster", "http://", "http://:80", "http://a b", "http://[::1", "http://host:99999", "ftp://host"]
+)
+def test_an_address_of_a_server_that_is_none(riseml: Riseml, url: str) -> None:
+    result = riseml("status", environ={"RISEML_SERVER": url})
+    assert (result.code, result.out) == (2, "")
+    assert "RISEML_SERVER is " in result.err
+    assert "https://riseml.example.org:8443" in result.err
+
+
+@pytest.mark.parametrize("verb", ["validate", "train", "logs", "monitor", "kill"])
+def test_outside_of_a_project_the_next_step_is_named(riseml: Riseml, tmp_path: Path, verb: str) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    result = riseml(verb, where=empty)
+    assert (result.code, result.out) == (3, "")
+    assert f"there is no riseml.yml in {empty}" in result.err
+    assert "hint: " in result.err
+
+
+# --- init, validate ---
+
+
+def test_init_writes_a_file_that_is_valid(riseml: Riseml, tmp_path: Path) -> None:
+    place = tmp_path / "My toaster!"
+    place.mkdir()
+    result = riseml("init", where=place)
+    assert (result.code, result.err) == (0, "")
+    assert result.out == "Wrote riseml.yml for project My-toaster. Edit it, then start with `riseml train`.\n"
+    assert riseml("validate", where=place).code == 0
+
+
+def test_validate_says_that_train_would_refuse_a_framework(riseml: Riseml, tmp_path: Path) -> None:
+    (tmp_path / "riseml.yml").write_text("project: p\ntrain: {framework: pytorch, image: x, run: y}\n")
+    result = riseml("validate", where=tmp_path)
+    assert result.code == 0
+    assert "cannot run the framework 'pytorch'" in result.err
+
+
+def test_validate_says_what_it_found(riseml: Riseml) -> None:
+    result = riseml("validate")
+    assert result.code == 0
+    assert result.out.startswith("riseml.yml is valid: project ai-toaster, 1 job (train)")
+    assert json.loads(riseml("validate", "--json").out) == []
+
+
+def test_validate_shows_every_problem_with_its_line(riseml: Riseml, folder: Path) -> None:
+    (folder / "riseml.yml").write_text("project: a\ntrain:\n  image: x\n  rum: python x.py\n  concurrency: many\n")
+    result = riseml("validate")
+    assert (result.code, result.out) == (2, "")
+    assert "    4 |   rum: python x.py\n      |   ^\n" in result.err
+    assert "riseml.yml:5:" in result.err
+    shapes = riseml("validate", "--json")
+    assert shapes.code == 2
+    assert {"file", "line", "column", "path", "problem", "hint", "severity"} == set(json.loads(shapes.out)[0])
+
+
+def test_validate_needs_no_server(riseml: Riseml, door: Door) -> None:
+    riseml("validate")
+    assert door.asked == []
+
+
+# --- train ---
+
+
+def test_the_server_is_shown(riseml: Riseml) -> None:
+    assert f"Server: riseml {__version__}, process 7" in riseml("server", "status").out
+    assert json.loads(riseml("server", "status", "--json").out)["pid"] == 7
+
+
+def test_no_server_is_told_and_none_is_started(riseml: Riseml, tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    result = riseml("server", "status", environ={"RISEML_HOME": home})
+    assert result.code == 5
+    assert "no riseml server runs" in result.err
+    assert riseml("server", "stop", environ={"RISEML_HOME": home}).out == f"No riseml server runs for {home}.\n"
+    assert not (tmp_path / "home").exists()
+
+
+def test_the_system_is_shown(riseml: Riseml) -> None:
+    short, long = riseml("system", "info").out, riseml("system", "info", "-l").out
+    assert short.splitlines()[1].split() == ["local", "up", "0.5/2", "1.0/16.0", "GiB", "0/0"]
+    assert "Docker 20.10.24" in long
+    assert json.loads(riseml("system", "info", "--json").out)["hosts"][0]["name"] == "local"
+
+
+def test_a_team_server_that_does_not_answer_is_named(riseml: Riseml) -> None:
+    result = riseml("status", environ={"RISEML_SERVER": "http://127.0.0.1:1"})
+    assert result.code == 5
+    assert "http://127.0.0.1:1" in result.err
+    assert "RISEML_SERVER" in result.err
+
+
+def test_no_traceback_reaches_a_person(riseml: Riseml, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> object:
+        raise ZeroDivisionError("oops\nmore")
+
+    monkeypatch.setattr("riseml.project.find_project", fail)
+    monkeypatch.setattr("riseml.cli.commands.files.find_project", fail)
+    result = riseml("validate")
+    assert (result.code, result.err.splitlines()[0]) == (1, "error: riseml itself failed: ZeroDivisionError: oops")
+    assert "--debug" in result.err
+    with pytest.raises(ZeroDivisionError):
+        riseml("validate", "--debug")
+
+
+def test_a_silent_host_that_is_drained_is_called_both(riseml: Riseml, door: Door) -> None:
+    silent = HOSTS[0] | {"state": "silent", "drained": True, "message": "no way there", "mem_mib": 0}
+    door.answers["GET /system"] = (200, {"server": door.server, "hosts": [silent]})
+    result = riseml("system", "info")
+    assert "silent, drained" in result.out
+    assert result.err == "warning: local: no way there\n"

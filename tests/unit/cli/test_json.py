@@ -1,0 +1,99 @@
+"""docs/json.md against the shapes themselves: nothing may be missing there, nothing may be wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from typing_extensions import is_typeddict
+
+from riseml import wire
+from tests.unit.cli.conftest import Riseml
+from tests.unit.cli.door import HOSTS, Door, make_experiment
+
+PAGE = (Path(__file__).parents[3] / "docs" / "json.md").read_text()
+NOT_PRINTED = {"Submission", "Failure", "FailureBody", "LinesEntry"}
+SHAPES = {name: shape for name, shape in vars(wire).items() if is_typeddict(shape) and name not in NOT_PRINTED}
+SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+
+
+def _read_page() -> dict[str, dict[str, str]]:
+    """The keys of each shape with their types, as the page says."""
+    sections = re.split(r"^##+ (.*)$", PAGE, flags=re.MULTILINE)[1:]
+    rows = re.compile(r"^\| `(\w+)` \| (.*?) \| .*\|$", re.MULTILINE)
+    return {title: dict(rows.findall(text)) for title, text in zip(sections[::2], sections[1::2], strict=True)}
+
+
+def _say(hint: Any) -> str:
+    """A type as the page writes it."""
+    if hint == wire.StateName:
+        return "state"
+    if get_origin(hint) is Literal:
+        return " or ".join(", ".join(f"`{value}`" for value in get_args(hint)).rsplit(", ", 1))
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join(_say(part) for part in get_args(hint))
+    if get_origin(hint) is list:
+        return f"list of {_say(get_args(hint)[0])}"
+    if get_origin(hint) is dict:
+        value = get_args(hint)[1]
+        return "object" if value is Any else f"object of {_say(value)}"
+    return SIMPLE.get(hint) or str(hint.__name__)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_page_says_what_is_printed(name: str) -> None:
+    hints = get_type_hints(SHAPES[name])
+    assert _read_page().get(name) == {key: _say(hint) for key, hint in hints.items()}
+
+
+def test_the_page_invents_no_shape() -> None:
+    assert {title for title, rows in _read_page().items() if rows} == set(SHAPES)
+
+
+def test_states_are_named_on_the_page() -> None:
+    assert all(f"`{state}`" in PAGE for state in get_args(wire.StateName))
+
+
+def test_every_command_has_the_option_and_is_on_the_page(riseml: Riseml, capsys: pytest.CaptureFixture[str]) -> None:
+    def read_help(verb: str) -> str:
+        riseml(*verb.split(), "-h")
+        return capsys.readouterr().out
+
+    found: list[str] = []
+    left = [""]
+    while left:
+        verb = left.pop()
+        text = read_help(verb)
+        below = re.findall(r"^  (\w+)  ", text.partition("Commands:")[2], re.MULTILINE)
+        left += [f"{verb} {name}".strip() for name in below]
+        if verb and (not below or "--json" in text):
+            found.append(verb)
+            assert "--json" in text, verb
+            assert re.search(rf"^\| `riseml {verb} .*--json` \|", PAGE, re.MULTILINE), verb
+    assert {"kill", "pool", "pool drain", "server stop", "init"} <= set(found)
+
+
+def test_commands_that_change_something_say_what(riseml: Riseml, door: Door, tmp_path: Path) -> None:
+    door.experiments |= {"4": make_experiment(), "5": make_experiment("5", state="FINISHED")}
+    killed = riseml("kill", "4", "9", "5", "--json")
+    assert json.loads(killed.out) == {
+        "kills": [
+            {"id": "4", "killed": True, "state": "RUNNING"},
+            {"id": "5", "killed": False, "state": "FINISHED"},
+        ]
+    }
+    assert killed.code == 3
+    assert "there is no experiment 9" in killed.err
+    host = HOSTS[0] | {"jobs": []}
+    for verb in ("drain", "resume"):
+        door.answers[f"POST /pool/hosts/local/{verb}"] = (200, host)
+        assert json.loads(riseml("pool", verb, "local", "--json").out) == host
+    assert json.loads(riseml("server", "start", "--json").out)["pid"] == 7
+    home = {"RISEML_HOME": str(tmp_path / "none")}
+    stopped = {"stopped": False, "pid": None, "active": 0}
+    assert json.loads(riseml("server", "stop", "--json", environ=home).out) == stopped
+    assert json.loads(riseml("init", "-f", "new.yml", "--json").out) == {"file": "new.yml", "project": "project"}

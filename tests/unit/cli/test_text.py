@@ -1,0 +1,249 @@
+"""Foreign text, ages, tables and log lines."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from riseml import wire
+from riseml.cli.output.lines import LogText, describe_end, describe_error, describe_problems, log_width
+from riseml.cli.output.text import Column, clean, show_age, show_seconds, table
+from riseml.errors import UsageError
+from riseml.spec.yaml.problems import Problem, Severity
+from tests.unit.cli.door import end, line, make_experiment, make_job, state
+
+NOW = datetime(2026, 8, 31, 7, 24, 46, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain é 日本 🙂\t.", "plain é 日本 🙂\t."),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b[2J\x1b[Hgone", "gone"),
+        ("\x1b]0;title\x07text", "text"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]52;c;ZXZpbA==", ""),
+        ("\x9b31mred", "red"),
+        ("\x1bPq...\x1b\\a\x1bc\x1b(Bb", "ab"),
+        ("10%\r50%\r100%", "100%"),
+        ("done\r", "done"),
+        ("50%\r\x1b[K", "50%"),
+        ("\r\r", ""),
+        ("a\x07b\x00c\x7f", "a\\x07b\\x00c\\x7f"),
+        ("a\nb", "a\\x0ab"),
+        ("user\u202etxt.exe", "user\\u202etxt.exe"),
+        ("a\u2028b", "a\\u2028b"),
+        ("\ud800", "\\ud800"),
+        ("[bold]no markup[/bold]", "[bold]no markup[/bold]"),
+    ],
+)
+def test_foreign_text_cannot_rewrite_the_terminal(text: str, shown: str) -> None:
+    assert clean(text) == shown
+
+
+def test_colours_are_kept_where_they_are_wanted_and_end_with_the_line() -> None:
+    assert clean("\x1b[1;31mred\x1b[5A", colours=True) == "\x1b[1;31mred\x1b[0m"
+    assert clean("plain\x07", colours=True) == "plain\\x07"
+
+
+@given(st.text(alphabet=st.characters() | st.sampled_from("\x1b[]mHJ;0\r\n\x07\x9b\\P")))
+def test_nothing_but_colours_comes_through(text: str) -> None:
+    assert clean(text).replace("\t", "").isprintable() or not re.search(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]", clean(text))
+    left = re.sub(r"\x1b\[[0-9;:]*m", "", clean(text, colours=True))
+    assert not re.search(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e]", left)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "0 seconds"),
+        (1.9, "1 second"),
+        (119, "119 seconds"),
+        (120, "2 minutes"),
+        (7200, "2 hours"),
+        (2e5, "2 days"),
+    ],
+)
+def test_lengths_of_time(seconds: float, text: str) -> None:
+    assert show_seconds(seconds) == text
+
+
+def test_ages() -> None:
+    assert show_age("2026-08-31T07:23:46Z", NOW) == "60 seconds"
+    assert show_age("2026-08-31T07:23:46.123456Z", NOW) == "59 seconds"
+    assert show_age(None, NOW) == "-"
+
+
+WIDE = (Column("ID"), Column("PROJECT", shrinks=True), Column("MEM-Used / Total", right=True))
+
+
+def test_a_table_is_plain_and_as_wide_as_it_is() -> None:
+    assert table(WIDE, [["4.worker.1", "p" * 60, "1.0 / 2.0"]]) == [
+        "ID          PROJECT                                                       MEM-Used / Total",
+        f"4.worker.1  {'p' * 60}         1.0 / 2.0",
+    ]
+
+
+def test_a_table_that_is_too_wide_keeps_its_ids() -> None:
+    shown = table(WIDE, [["144.12.worker.10", "p" * 60, "1.0 / 2.0"]], width=40)
+    assert max(map(len, shown)) <= 40
+    assert shown[0].rstrip().endswith("MEM-Used")
+    assert shown[1].split() == ["ID", "PROJECT", "/", "Total"]
+    assert shown[2].startswith("144.12.worker.10 ppppp")
+    assert "…" in shown[2]
+
+
+def test_a_column_that_folds_loses_no_word() -> None:
+    columns = (Column("HOST"), Column("FOUND", folds=True))
+    words = "no way to this host: its name is not known here"
+    shown = table(columns, [["gpu1", words], ["gpu2", "ok"]], width=30)
+    assert max(map(len, shown)) <= 30
+    assert " ".join(" ".join(shown[1:-1]).split()) == f"gpu1 {words}"
+    assert shown[-1] == "gpu2 ok"
+    assert table(columns, [["gpu1", words]]) == ["HOST  FOUND", f"gpu1  {words}"]
+
+
+def test_a_table_without_rows_has_its_titles() -> None:
+    assert table(WIDE, []) == ["ID  PROJECT  MEM-Used / Total"]
+    assert table(WIDE, [], width=5)
+
+
+def _log(*entries: wire.StateEntry | wire.LineEntry, colour: bool = False) -> list[str]:
+    text = LogText(colour)
+    return [shown for entry in entries for shown in text.lines(entry)]
+
+
+def test_the_log_looks_as_it_always_did() -> None:
+    assert _log(
+        state("BUILDING", job="4", reason="SUBMITTED"),
+        state("STARTING", job="4.build", reason="PREPARE", sentence="Preparing environment"),
+        line("Building your image", job="4.build"),
+        state("FINISHED", job="4.build", reason="COMPLETED", sentence="Completed", exit_code=0),
+        line("step 1", job="4.worker.1"),
+    ) == [
+        "4             | [2026-08-31T07:23:46Z] --> BUILDING",
+        "4.build       | [2026-08-31T07:23:46Z] --> STARTING",
+        "4.build       |                        Reason: PREPARE",
+        "4.build       |                        Message: Preparing environment",
+        "4.build       | [2026-08-31T07:23:46Z] Building your image",
+        "4.build       | [2026-08-31T07:23:46Z] --> FINISHED",
+        "4.build       |                        Reason: COMPLETED",
+        "4.build       |                        Exit Code: 0",
+        "4.worker.1    | [2026-08-31T07:23:46Z] step 1",
+    ]
+
+
+def test_a_state_that_says_all_is_one_line() -> None:
+    for reason in ("SUBMITTED", "RUNNING", "PLACED", "WAITING_FOR_IMAGE"):
+        assert len(_log(state("PENDING", reason=reason))) == 1
+    assert len(_log(state("PENDING", reason="PLACED", message="one\ntwo"))) == 3
+
+
+def test_the_forged_prefix_of_a_job_stays_in_its_line() -> None:
+    shown = _log(line("x\n4.master | [now] forged\r4.ps.1 | forged too"))
+    assert len(shown) == 1
+    assert shown[0].startswith("4.master      | [2026-08-31T07:23:46Z] ")
+
+
+def test_each_job_keeps_its_colour() -> None:
+    shown = _log(line("a", job="4.ps.1"), line("b", job="4.master"), line("c", job="4.ps.1"), colour=True)
+    colours = [re.findall(r"^\x1b\[\d+m", one) for one in shown]
+    assert all(colours)
+    assert colours[0] == colours[2] != colours[1]
+
+
+def test_the_width_is_fixed_unless_an_id_is_longer() -> None:
+    assert log_width(make_experiment()) == 13
+    member = make_experiment("144.12", jobs=[make_job("144.12.worker.10")])
+    assert log_width(make_experiment("144", jobs=[], experiments=[member])) == 16
+
+
+@pytest.mark.parametrize(
+    ("entry", "first"),
+    [
+        (end(), "Experiment 4 FINISHED after 2 minutes"),
+        (
+            end("FAILED", exit_code=3, cause="worker.1", message="exit code 3"),
+            "Experiment 4 FAILED after 2 minutes: 4.worker.1: exit code 3",
+        ),
+        (
+            end("FAILED", exit_code=7, cause="build", message="step 2 failed\nmore"),
+            "Experiment 4 FAILED after 2 minutes: 4.build: step 2 failed: exit code 7",
+        ),
+        (
+            end("KILLED", exit_code=None, message="Killed by a user"),
+            "Experiment 4 KILLED after 2 minutes: Killed by a user",
+        ),
+    ],
+)
+def test_the_last_line_tells_how_it_ended(entry: wire.EndEntry, first: str) -> None:
+    experiment = make_experiment(ended_at="2026-08-31T07:25:46Z")
+    assert describe_end(entry, experiment) == [first, "Output: /output/paul/ai-toaster/4"]
+
+
+def test_the_last_lines_are_told_before_the_output() -> None:
+    experiment = make_experiment(cause="master", last_lines=["a", "50%\r100%"])
+    assert describe_end(end("FAILED", exit_code=3, cause="master"), experiment)[1:] == [
+        "Last lines of 4.master:",
+        "  a",
+        "  100%",
+        "Output: /output/paul/ai-toaster/4",
+    ]
+
+
+def test_a_problem_shows_its_line_and_a_caret() -> None:
+    source = "project: a\ntrain:\n  rum: x\n"
+    problem = Problem("riseml.yml", 3, 3, "train.rum", "unknown key", "did you mean `run`?")
+    assert list(describe_problems([problem], "riseml.yml", source)) == [
+        "riseml.yml:3:3: error: train.rum: unknown key",
+        "    3 |   rum: x",
+        "      |   ^",
+        "  hint: did you mean `run`?",
+    ]
+
+
+@pytest.mark.parametrize(("line_number", "column"), [(0, 1), (9, 1), (1, 500), (1, 1), (2, 3000)])
+def test_any_place_can_be_shown(line_number: int, column: int) -> None:
+    problem = Problem("f", line_number, column, "", "what", "", Severity.WARNING)
+    shown = list(describe_problems([problem], "f", "a\tb\x1b[31m\n" + "x" * 4000))
+    assert all(len(one) < 100 for one in shown)
+    assert "\x1b" not in "".join(shown)
+
+
+def test_a_problem_of_an_option_has_no_line() -> None:
+    problem = Problem("-p lr=x", 1, 1, "train.parameters.lr", "no number", "")
+    assert list(describe_problems([problem], "riseml.yml", "project: a")) == [
+        "-p lr=x: error: train.parameters.lr: no number"
+    ]
+
+
+def test_an_error_is_one_line_and_its_hint() -> None:
+    assert describe_error(UsageError("what\nand more", "do\x1b[2J this")) == [
+        "error: what",
+        "  and more",
+        "hint: do this",
+    ]
+
+
+def test_lines_that_come_together_look_as_they_would_alone() -> None:
+    said = ["plain", "", "a \x1b[31mred\x1b[0m one", "50 %\r100 %", "\u2028", "\u202e", "é", "two  blanks "]
+    moments = [f"2026-08-31T07:23:{number:02d}.5Z" for number in range(len(said))]
+    for colour in (False, True):
+        for texts in (said, ["plain", "words"]):
+            alone: list[wire.LineEntry] = [
+                {"type": "line", "cursor": "", "id": "4.master", "time": at, "stream": "stdout", "text": text}
+                for at, text in zip(moments, texts, strict=False)
+            ]
+            body = "".join(f"{entry['time']} {entry['text']}\n" for entry in alone)
+            batch: wire.LinesEntry = {"type": "lines", "cursor": "", "id": "4.master", "stream": "stdout", "text": body}
+            text = LogText(colour)
+            assert LogText(colour).lines(batch) == [shown for entry in alone for shown in text.lines(entry)]
+
+
+def test_whatever_has_to_be_cleaned_is_not_printable() -> None:
+    assert all(clean(chr(code)) == chr(code) for code in range(0x110000) if chr(code).isprintable())

@@ -1,0 +1,346 @@
+"""The laws over random histories: submit, kill, exits, silences, returns, hosts that leave and come back, crashes
+between save and act, actions that end late, lost replies, failed starts, images deleted, logs that are read late, jumps
+of the clock; news that wake nobody, news that come twice, and kills in the middle of a pass. Whatever happened, once it
+is over everything converges and everybody gets their turn."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from riseml.control.actions import Action
+from riseml.control.decide import Decision, decide
+from riseml.executors.memory import MemoryExecutor
+from riseml.model import Capacity, HostSeen
+from riseml.names import HostName
+from riseml.spec.config.types import Resources, Retry, RetryScope
+from riseml.states import TERMINAL, Network
+from tests.unit.control.laws import Laws, count_attempts
+from tests.unit.control.simulation import Crash, Simulation, make_experiment, make_hosts, make_plan
+
+CPU = Resources(cpus=1, mem=64)
+GPU = Resources(cpus=1, mem=64, gpus=1)
+NAMES = ("h1", "h2", "h3")
+SHAPES: tuple[dict[str, Resources], ...] = (
+    {"train": CPU},
+    {"train": GPU},
+    {"train": GPU},
+    {"train": Resources(cpus=1, mem=64, labels=(("disk", "fast"),))},
+    {"master": GPU, "ps.1": Resources(cpus=1, mem=64, labels=(("disk", "fast"),))},
+    {"master": CPU, "ps.1": CPU},
+    {"master": CPU, "worker.1": CPU, "worker.2": CPU, "ps.1": CPU},
+    {"master": GPU, "worker.1": GPU, "ps.1": CPU},
+    {"master": Resources(cpus=2, mem=64), "worker.1": Resources(cpus=2, mem=64), "ps.1": CPU},
+    {"master": GPU, "worker.1": GPU, "worker.2": GPU, "worker.3": GPU},
+)
+MOST = 5
+QUIET = 24
+"""Passes without news after which nothing more may be written or done."""
+
+HEARD = st.sampled_from([1, 1, 1, 0, 2])
+"""How often the loop is woken by a piece of news: it may be lost, and it may come twice."""
+
+
+class History(RuleBasedStateMachine):
+    """One store, three hosts of which two are in a swarm, and everything that can go wrong with them."""
+
+    simulation: Simulation
+    laws: Laws
+
+    def make_simulation(self, hosts: dict[HostName, MemoryExecutor]) -> Simulation:
+        """What keeps the records."""
+        return Simulation(hosts)
+
+    @initialize(
+        managers=st.sampled_from([1, 1, 2]),
+        network=st.sampled_from([Network.OVERLAY] * 3 + [Network.HOST]),
+        shapes=st.lists(st.integers(0, len(SHAPES) - 1), min_size=2, max_size=2),
+    )
+    def begin(self, managers: int, network: Network, shapes: list[int]) -> None:
+        """Two of them run, or wait, before anything goes wrong."""
+        hosts = make_hosts(
+            h1=HostSeen(Capacity(4, 8192, ("a", "b", "c")), swarm="s", manager=True, address="10.0.0.1"),
+            h2=HostSeen(
+                Capacity(3, 8192, ("d",)), swarm="s", manager=managers > 1, address="10.0.0.2", labels={"disk": "fast"}
+            ),
+            h3=HostSeen(Capacity(3, 8192), address="10.0.0.3", labels={"disk": "fast"}),
+        )
+        self.simulation = self.make_simulation(hosts)
+        self.simulation.network = network
+        for host in self.simulation.hosts.values():
+            host.drains = False
+        self.laws = Laws(self.simulation)
+        self.simulation.witness = self.laws
+        for shape, role in zip(shapes, (False, True), strict=True):
+            self._submit(shape, 1, "paul", role=role)
+        for _ in range(4):
+            self._turn()
+
+    @rule(
+        shape=st.integers(0, len(SHAPES) - 1),
+        retries=st.sampled_from([0, 1, 2]),
+        role=st.booleans(),
+        user=st.sampled_from(["paul", "anna"]),
+    )
+    def submit(self, shape: int, retries: int, role: bool, user: str) -> None:  # noqa: FBT001  # drawn, not passed
+        self._submit(shape, retries, user, role=role)
+        self._turn()
+
+    def _submit(self, shape: int, retries: int, user: str, *, role: bool) -> None:
+        identity = len(self.simulation.stored) + 1
+        if identity <= MOST:
+            needs = SHAPES[shape]
+            retry = Retry(max=retries, scope=RetryScope.ROLE if role else RetryScope.EXPERIMENT)
+            plan = make_plan(*needs, resources=needs, retry=retry, stop_grace=3, priority=identity == 4)
+            experiment = make_experiment(identity, plan)
+            owner = type(experiment.owner)(user, 1000, 1000)
+            self.simulation.submit(make_experiment(identity, plan, owner=owner))
+
+    @rule(pick=st.integers(0, 99), heard=HEARD)
+    def kill(self, pick: int, heard: int) -> None:
+        going = [e.id for e in self.simulation.open.values() if e.state not in TERMINAL]
+        if going:
+            self._kill(going[pick % len(going)])
+        self._hear(heard)
+
+    @rule(seconds=st.sampled_from([0.0, 1.0, 1.0, 5.0, 400.0]), slow=st.sampled_from([0, 0, 1, 3]))
+    def turn(self, seconds: float, slow: int) -> None:
+        self.simulation.slow = slow
+        self._turn(seconds)
+
+    @rule(steps=st.integers(0, 8), seconds=st.sampled_from([0.0, 1.0, 400.0]), late=st.booleans())
+    def crash(self, steps: int, seconds: float, late: bool) -> None:  # noqa: FBT001  # drawn, not passed
+        """The server dies after some steps of a pass; what was under way still happens, or does not."""
+        left = steps
+
+        def die(_: str) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Crash
+
+        with suppress(Crash):  # without one the pass was shorter than `steps`
+            self.simulation.turn(die, seconds)
+        if late:
+            self.simulation.finish()
+        self.simulation.restart()
+        self.laws.check()
+
+    @rule(count=st.integers(1, 4))
+    def what_is_under_way_ends(self, count: int) -> None:
+        self.simulation.finish(count)
+        self._turn()
+
+    @rule(pick=st.integers(0, 99), code=st.sampled_from([0, 0, 1, 137]), read=st.booleans(), heard=HEARD)
+    def job_exits(self, pick: int, code: int, read: bool, heard: int) -> None:  # noqa: FBT001  # drawn, not passed
+        running = self.simulation.running()
+        if running:
+            key = running[pick % len(running)]
+            self.simulation.exit(key.experiment, key.job, code, oom=code == 137)
+        if read:
+            self._drain()
+        self._hear(heard)
+
+    @rule(pick=st.integers(0, 99), codes=st.permutations([0, 1, 0, 1]))
+    def all_of_a_gang_end_unheard(self, pick: int, codes: list[int]) -> None:
+        """One after the other, and all of it is seen at once: what happened first counts, not what is found first."""
+        running = self.simulation.running()
+        if running:
+            gang = self.simulation.running(running[pick % len(running)].experiment)
+            for key, code in zip(sorted(gang, reverse=bool(pick % 2)), codes, strict=False):
+                self.simulation.exit(key.experiment, key.job, code)
+                self.simulation.pass_time(1.0)
+        self._turn()
+
+    @rule()
+    def logs_are_read(self) -> None:
+        self._drain()
+        self._turn()
+
+    @rule(name=st.sampled_from(NAMES), heard=HEARD)
+    def fall_silent_or_return(self, name: str, heard: int) -> None:
+        faults = self.simulation.hosts[HostName(name)].faults
+        faults.silent = not faults.silent
+        self._note_dark(name)
+        self._hear(heard)
+
+    @rule()
+    def nothing_new(self) -> None:
+        """15, I15: passes without news come to rest, whatever state the hosts are in: nothing more is written, and
+        nothing is asked that was not asked before (the server's books hold back what was asked, and what failed).
+        """
+        self.simulation.slow = 0
+        self.simulation.finish()
+        asked: frozenset[Action] = frozenset()
+        for _ in range(QUIET):
+            before = self.simulation.stored.copy()
+            actions = frozenset(self._turn(0.1).actions)
+            if actions <= asked and before == self.simulation.stored:
+                return
+            asked = actions
+        raise AssertionError(f"15, I15: still at it: {actions}")
+
+    @rule(name=st.sampled_from(NAMES))
+    def leave_the_pool_or_return(self, name: str) -> None:
+        self.simulation.absent ^= {HostName(name)}
+        self._note_dark(name)
+        self._turn()
+
+    @rule(
+        name=st.sampled_from(NAMES),
+        leave=st.booleans(),
+        turns=st.sampled_from([2, 3, 5]),
+        slow=st.sampled_from([0, 1, 3]),
+    )
+    def a_host_sleeps_through_the_end(self, name: str, leave: bool, turns: int, slow: int) -> None:  # noqa: FBT001
+        """Everything on a host that is not there is given up; the host comes back with all of it."""
+        fresh = name not in self.laws.dark_since
+        for away in (True, False):
+            if leave:
+                (self.simulation.absent.add if away else self.simulation.absent.discard)(HostName(name))
+            else:
+                self.simulation.hosts[HostName(name)].faults.silent = away
+            self._note_dark(name)
+            self.simulation.slow = 0 if away else slow
+            for _ in range(turns if away else 4):
+                self._turn(400.0 if away else 1.0)
+            if away and fresh:
+                self.laws.check_lost(HostName(name))
+
+    @rule(name=st.sampled_from(NAMES))
+    def drain_or_resume(self, name: str) -> None:
+        host = self.simulation.hosts[HostName(name)]
+        host.site = replace(host.site, taking=not host.site.taking)
+        self._turn()
+
+    @rule(pick=st.integers(0, 99), code=st.sampled_from([0, 1, 1]), slow=st.sampled_from([0, 3, 5]))
+    def an_end_meets_a_kill(self, pick: int, code: int, slow: int) -> None:
+        """Somebody kills what is about to end well, or to be tried again."""
+        running = self.simulation.running()
+        self.simulation.slow = slow
+        if running:
+            key = running[pick % len(running)]
+            self.simulation.exit(key.experiment, key.job, code)
+            self._turn()
+            if self.simulation.stored[key.experiment].state not in TERMINAL:
+                self._kill(key.experiment)
+        self._turn()
+
+    @rule(pick=st.integers(0, 99), code=st.sampled_from([0, 1, 1]))
+    def a_kill_comes_during_a_pass(self, pick: int, code: int) -> None:
+        """What was decided without knowing of it is dropped."""
+        running = self.simulation.running()
+        key = running[pick % len(running)] if running else None
+        if key is not None:
+            self.simulation.exit(key.experiment, key.job, code)
+
+        def interfere(step: str) -> None:
+            found = None if key is None else self.simulation.open.get(key.experiment)
+            if step == "decided" and found is not None and found.state not in TERMINAL:
+                self._kill(found.id)
+
+        self.simulation.turn(interfere)
+        self.laws.check()
+
+    @rule(name=st.sampled_from(NAMES), fault=st.sampled_from(["lost_replies", "bad_starts"]))
+    def fault(self, name: str, fault: str) -> None:
+        faults = self.simulation.hosts[HostName(name)].faults
+        setattr(faults, fault, getattr(faults, fault) + 1)
+        self._turn()
+
+    @rule(name=st.sampled_from(NAMES))
+    def hear_or_not(self, name: str) -> None:
+        faults = self.simulation.hosts[HostName(name)].faults
+        faults.ignores_term = not faults.ignores_term
+        self._turn()
+
+    @rule(pick=st.integers(0, 99), name=st.sampled_from(NAMES))
+    def somebody_removes(self, pick: int, name: str) -> None:
+        containers = self.simulation.hosts[HostName(name)].containers
+        if containers:
+            del containers[sorted(containers)[pick % len(containers)]]
+        self._turn()
+
+    @rule(names=st.sampled_from([("h1",), ("h2",), NAMES]))
+    def somebody_deletes_the_image(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            self.simulation.hosts[HostName(name)].images.clear()
+        self._turn()
+
+    @rule(seconds=st.sampled_from([-3600.0, -5.0]))
+    def the_clock_is_set_back(self, seconds: float) -> None:
+        self._turn(seconds)
+
+    def teardown(self) -> None:
+        """Heal everything, then everything ends, and everybody had their turn."""
+        if not hasattr(self, "simulation"):
+            return
+        self._heal()
+        self._everybody_gets_a_turn()
+        simulation = self.simulation
+        for identity, experiment in simulation.stored.items():
+            assert experiment.state in TERMINAL, f"12, I1: {experiment}"
+            assert experiment.closed, f"6: {experiment}"
+            assert not simulation.containers(identity), "6, 8, I3, I6"
+        assert not any(host.networks for host in simulation.hosts.values()), "I13"
+        writes = [host.writes for host in simulation.hosts.values()]
+        assert simulation.turn().actions == (), "15, I15"
+        assert writes == [host.writes for host in simulation.hosts.values()]
+
+    def _heal(self) -> None:
+        simulation = self.simulation
+        simulation.absent.clear()
+        self.laws.dark_since.clear()
+        for host in simulation.hosts.values():
+            host.faults = type(host.faults)()
+            host.drains = True
+            host.site = replace(host.site, taking=True)
+        simulation.slow = 0
+        simulation.finish()
+
+    def _everybody_gets_a_turn(self) -> None:
+        """7: nothing that fits waits for ever; every run ends, and then the next one has its turn."""
+        simulation = self.simulation
+        for _ in range(4 * MOST):
+            self._drain()
+            for _ in range(3):
+                self._turn(4.0)
+            if not simulation.open:
+                return
+            observation, world = simulation.observe(), simulation.world()
+            assert decide(world, observation) == decide(world, observation), "1: pure"
+            for key in simulation.running():
+                simulation.exit(key.experiment, key.job, 0)
+        assert not simulation.open, [(e.id, e.state, e.reason, e.message) for e in simulation.open.values()]
+
+    def _hear(self, times: int) -> None:
+        """A piece of news wakes the loop so often; one that is lost is seen with what comes next."""
+        if not times:
+            self.simulation.pass_time(1.0)
+        for turn in range(times):
+            self._turn(0.0 if turn else 1.0)
+
+    def _turn(self, seconds: float = 1.0) -> Decision:
+        decision = self.simulation.turn(seconds=seconds)
+        self.laws.check()
+        return decision
+
+    def _kill(self, identity: int) -> None:
+        self.simulation.kill(identity)
+        self.laws.killed.setdefault(identity, count_attempts(self.simulation, identity))
+
+    def _drain(self) -> None:
+        for host in self.simulation.hosts.values():
+            if not host.faults.silent:
+                for key in host.containers:
+                    host.drain(key)
+
+    def _note_dark(self, name: str) -> None:
+        host = self.simulation.hosts[HostName(name)]
+        if host.faults.silent or host.name in self.simulation.absent:
+            self.laws.dark_since.setdefault(host.name, self.simulation.elapsed)
+        else:
+            self.laws.dark_since.pop(host.name, None)

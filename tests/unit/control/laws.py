@@ -1,0 +1,252 @@
+"""The laws of DESIGN section 4 and the invariants I1 to I15 of the loop, as a witness of everything that is saved and
+done, and as checks of what is there after every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from riseml.control.actions import Action, Prepare, Release, Remove, ShareImage, Start
+from riseml.control.decide import takes_place
+from riseml.control.observation import Observation
+from riseml.model import Experiment, HostSeen, Job, JobKey, Launch
+from riseml.names import HostName, JobName
+from riseml.spec.config.types import RetryScope
+from riseml.states import PLACED, TERMINAL, Network, Part, State
+from tests.unit.control.simulation import LOST_AFTER, Simulation, Witness
+
+
+def gang_of(experiment: Experiment) -> list[Job]:
+    """Every job but the build."""
+    return [job for job in experiment.jobs if job.part is not Part.PREPARES]
+
+
+@dataclass
+class Laws(Witness):
+    """Objects to whatever breaks a law.
+
+    `dark_since`: when each host that cannot be reached fell silent or left, in seconds that really passed. `killed`:
+    the attempt that was under way when somebody asked for the end. `given_up`: what ended with its host.
+    """
+
+    simulation: Simulation
+    dark_since: dict[HostName, float] = field(default_factory=dict)
+    killed: dict[int, int] = field(default_factory=dict)
+    given_up: set[JobKey] = field(default_factory=set)
+
+    def saves(self, old: Experiment, new: Experiment, seen: Observation) -> None:
+        assert old.state not in TERMINAL or new.state is old.state, "2: terminal stays terminal"
+        assert not old.closed, "closed is closed"
+        assert new.jobs, "13: a roll-up of nothing"
+        self._keeps_the_first_cause(old, new)
+        self._finds_the_first_cause(old, new)
+        gang = gang_of(new)
+        placed = [job.host is not None for job in gang]
+        assert all(placed) if new.placed_at is not None else new.state in TERMINAL or not any(placed), "3, I5: whole"
+        if new.state is State.FINISHED:
+            assert all(job.state in TERMINAL for job in new.jobs), "8: nothing of it goes on"
+            deciders = [job for job in gang if job.part is Part.DECIDES]
+            assert deciders, "13"
+            assert all(job.exit_code == 0 for job in deciders), "I9: success was seen"
+        if new.closed:
+            self._is_over(new.id, seen)
+        if takes_place(old, new):
+            self._place_is_allowed(new, seen)
+        for before, after in zip(old.jobs, new.jobs, strict=True):
+            self._job_goes_on(before, after, new)
+
+    def acts(self, action: Action, seen: Observation) -> None:
+        host = seen.hosts.get(action.host)
+        assert host is not None, "nothing is asked of a host that is not there"
+        assert host.silent_since is None, "4: no action on a silent host"
+        match action:
+            case ShareImage(_, _, reference, source):
+                assert seen.hosts[source].silent_since is None, "4"
+                assert seen.hosts[source].images[reference].present, "it comes from where it is"
+                assert source != action.host
+            case Start(_, key):
+                self._start_is_allowed(key, host, seen)
+            case Remove(_, key):
+                found = host.containers[key]
+                unread = found.started and not found.running and not found.drained
+                assert not unread or key.experiment not in self.simulation.open, "10: its last words were not read"
+            case Prepare(name, identity):
+                fabric = self.simulation.stored[identity].fabric
+                if fabric not in (None, name):
+                    assert identity in seen.hosts[fabric].networks, "the fabric first"
+            case Release(name, identity):
+                self._release_is_allowed(name, identity, seen)
+
+    def check(self) -> None:
+        """What must hold after every step."""
+        keys = [key for host in self.simulation.hosts.values() for key in host.containers]
+        assert len(keys) == len(set(keys)), "5, I2: one container an attempt"
+        held: dict[HostName, list[Job]] = {}
+        subnets: list[str] = []
+        for experiment in self.simulation.open.values():
+            if experiment.placed_at is None or experiment.state in TERMINAL:
+                continue
+            if experiment.subnet:
+                subnets.append(experiment.subnet)
+            for job in gang_of(experiment):
+                if job.host is not None and job.state in PLACED:
+                    held.setdefault(job.host, []).append(job)
+        assert len(subnets) == len(set(subnets)), "no subnet twice"
+        for name, host in self.simulation.hosts.items():
+            self._host_is_not_overfull(host.capacity.cpus, host.capacity.gpus, held.get(name, []))
+            launches = {launch.key: launch for launch in host.launches}
+            running = [launches[key] for key, found in host.containers.items() if found.running]
+            assert sum(launch.resources.cpus for launch in running) <= host.capacity.cpus, "I5: more runs than fits"
+            self._no_gpu_twice(running)
+        for identity, attempt in self.killed.items():
+            jobs = self.simulation.stored[identity].jobs
+            assert max(job.attempt for job in jobs) == attempt, "I10: stop wins"
+
+    def check_lost(self, name: HostName) -> None:
+        """What must hold once a host has been away for much longer than it may."""
+        for experiment in self.simulation.open.values():
+            for job in experiment.jobs:
+                assert job.host != name or job.state in TERMINAL or self._nobody_else(name), "I1: its host is lost"
+
+    def _nobody_else(self, name: HostName) -> bool:
+        return set(self.simulation.hosts) - {name} <= set(self.dark_since)
+
+    def _is_over(self, identity: int, seen: Observation) -> None:
+        for host in seen.hosts.values():
+            if host.silent_since is None:
+                assert identity not in host.networks, "closed with a network left"
+                assert not any(key.experiment == identity for key in host.containers), "closed with a container left"
+
+    def _host_is_not_overfull(self, cpus: float, gpus: tuple[str, ...], jobs: list[Job]) -> None:
+        assert sum(job.resources.cpus for job in jobs) <= cpus, "I12: the ledger"
+        devices = [gpu for job in jobs for gpu in job.gpus]
+        assert len(devices) == len(set(devices)), "no device twice"
+        assert set(devices) <= set(gpus), "only devices that are there"
+        assert all(len(job.gpus) == job.resources.gpus for job in jobs)
+        ports = [job.port for job in jobs if job.port is not None]
+        assert len(ports) == len(set(ports)), "no port twice on a host"
+
+    def _no_gpu_twice(self, running: list[Launch]) -> None:
+        devices = [gpu for launch in running for gpu in launch.gpus]
+        assert len(devices) == len(set(devices)), "no device is used by two containers"
+
+    def _keeps_the_first_cause(self, old: Experiment, new: Experiment) -> None:
+        before, after = old.verdict, new.verdict
+        if before is None or after is None or before.again:
+            return
+        assert (before.state, before.reason, before.job) == (after.state, after.reason, after.job), "11: first cause"
+
+    def _finds_the_first_cause(self, old: Experiment, new: Experiment) -> None:
+        """Of several ends that are seen at once, the first one decides."""
+        verdict = new.verdict
+        if old.verdict is not None or verdict is None or verdict.job is None:
+            return
+        ends = {
+            job.name: job.ended_at for job in gang_of(new) if job.state is State.FAILED and job.ended_at is not None
+        }
+        own = next(job.ended_at for job in new.jobs if job.name == verdict.job)
+        if own is not None:
+            later = [name for name, at in ends.items() if at < own and self._ends_badly(new, name)]
+            assert not later, f"11: {later} ended before {verdict.job}"
+
+    def _ends_badly(self, experiment: Experiment, name: JobName) -> bool:
+        return any(job.name == name and job.part is not Part.WATCHES for job in experiment.jobs)
+
+    def _job_goes_on(self, before: Job, after: Job, experiment: Experiment) -> None:
+        if after.attempt == before.attempt:
+            assert before.state not in TERMINAL or before == after, "I8: what has ended is not changed"
+            if after.state in TERMINAL and before.host in self.dark_since and before.part is not Part.PREPARES:
+                self._was_lost(before, experiment)
+        else:
+            if before.host in self.dark_since:
+                self._was_lost(before, experiment)
+            assert after.attempt == before.attempt + 1
+            assert experiment.id not in self.killed, "I10"
+
+    def _was_lost(self, job: Job, experiment: Experiment) -> None:
+        """The fence of what nobody saw end."""
+        if job.host is not None and job.state not in TERMINAL:
+            gone = self.simulation.elapsed - self.dark_since[job.host]
+            assert gone >= LOST_AFTER, "14: silent is not lost"
+            self.given_up.add(JobKey(experiment.id, job.name, job.attempt))
+
+    def _place_is_allowed(self, new: Experiment, seen: Observation) -> None:
+        gang = gang_of(new)
+        hosts = {job.host: seen.hosts[job.host] for job in gang if job.host is not None}
+        for name, host in hosts.items():
+            assert host.silent_since is None, "not on a silent host"
+            assert host.taking, "not on one that takes nothing"
+            for key, found in host.containers.items():
+                assert not found.running or self._is_recorded(key, name), "what is left there is removed first"
+        for job in gang:
+            if job.host is not None:
+                assert all(hosts[job.host].labels.get(n) == v for n, v in job.resources.labels), "labels"
+        addresses = [(job.address, job.port) for job in gang]
+        assert len(addresses) == len(set(addresses)), "every job has an address of its own"
+        if len(hosts) == 1:
+            assert new.network is not Network.OVERLAY
+            assert new.fabric is None
+        elif seen.network is Network.OVERLAY:
+            assert new.network is Network.OVERLAY
+            swarms = {host.swarm for host in hosts.values()}
+            assert len(swarms) == 1, "one swarm"
+            assert "" not in swarms
+            assert new.fabric is not None
+            assert seen.hosts[new.fabric].manager
+        else:
+            assert new.network is Network.HOST
+
+    def _is_recorded(self, key: JobKey, name: HostName) -> bool:
+        experiment = self.simulation.open.get(key.experiment)
+        return experiment is not None and any(
+            (job.name, job.attempt, job.host) == (key.job, key.attempt, name) and job.state not in TERMINAL
+            for job in experiment.jobs
+        )
+
+    def _start_is_allowed(self, key: JobKey, host: HostSeen, seen: Observation) -> None:
+        experiment = self.simulation.stored[key.experiment]
+        gang = gang_of(experiment)
+        assert key.experiment in host.networks, "what its jobs share is there"
+        alone = experiment.plan.retry.scope is RetryScope.ROLE
+        for name, other in self.simulation.hosts.items():
+            for older, found in other.containers.items():
+                if older.experiment != key.experiment or not found.running or older.attempt >= key.attempt:
+                    continue
+                if not alone or older.job == key.job:
+                    lost = name in self.dark_since and older in self.given_up
+                    assert lost, "14, I7: the last attempt was seen dead, or its host was lost"
+        attempts = {job.attempt for job in gang}
+        begun = any(
+            other.experiment == key.experiment and other.attempt in attempts
+            for one in seen.hosts.values()
+            for other in one.containers
+        )
+        if begun or len(attempts) > 1:
+            return
+        for job in gang:
+            if job.host is None or job.state is not State.STARTING:
+                continue
+            image = seen.hosts[job.host].images.get(experiment.plan.image.reference)
+            assert image is not None, "the environment first, everywhere"
+            assert image.present, "the environment first, everywhere"
+            assert key.experiment in seen.hosts[job.host].networks, "the network first, everywhere"
+        if experiment.fabric is not None:
+            assert key.experiment in seen.hosts[experiment.fabric].networks, "the fabric first"
+
+    def _release_is_allowed(self, name: HostName, identity: int, seen: Observation) -> None:
+        assert not any(key.experiment == identity for key in seen.hosts[name].containers), "it is still used"
+        experiment = self.simulation.open.get(identity)
+        if experiment is None:
+            return
+        if (seen.hosts[name].networks[identity] or None) != experiment.subnet:
+            return  # what an earlier attempt left
+        assert not any(job.host == name and job.state in PLACED for job in gang_of(experiment)), "it is still needed"
+        if experiment.fabric == name:
+            others = [host for other, host in seen.hosts.items() if other != name and host.silent_since is None]
+            for other in others:
+                assert identity not in other.networks, "the fabric last"
+                assert not any(key.experiment == identity for key in other.containers), "the fabric last"
+
+
+def count_attempts(simulation: Simulation, identity: int) -> int:
+    """The latest attempt of an experiment."""
+    return max(job.attempt for job in simulation.stored[identity].jobs)

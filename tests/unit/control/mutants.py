@@ -1,0 +1,257 @@
+"""Loops that break one of their rules each: what is replaced, and by what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from riseml.control import converge, decide, images, networks, observation, settle, verdict
+from riseml.control.actions import Action, Prepare, Release
+from riseml.control.explanation import Obstacle
+from riseml.control.placement import ledger, place
+from riseml.model import Experiment, Job, JobKey, World
+from riseml.states import TERMINAL, Part, State, Wanted
+from riseml.store import experiments as rows
+from riseml.store.experiments import Experiments
+
+Mutate = Callable[[Callable[..., Any]], Callable[..., Any]]
+Change = tuple[Any, str, Mutate]
+
+
+def leave_orphans(original: Callable[..., Iterator[Action]]) -> Callable[..., Iterator[Action]]:
+    def mutant(name: Any, key: JobKey, found: Any, experiment: Experiment | None, seen: Any) -> Iterator[Action]:
+        return iter(()) if experiment is None else original(name, key, found, experiment, seen)
+
+    return mutant
+
+
+def let_servers_run_on(original: Callable[..., Job]) -> Callable[..., Job]:
+    def mutant(experiment: Experiment, job: Job, decided: Any, seen: Any) -> Job:
+        return job if job.part is Part.SERVES else original(experiment, job, decided, seen)
+
+    return mutant
+
+
+def give_up_on_starts_quietly(original: Callable[..., Job]) -> Callable[..., Job]:
+    def mutant(job: Job, seen: Any, state: State, *rest: Any) -> Job:
+        return job if state is State.FAILED and job.state is State.STARTING else original(job, seen, state, *rest)
+
+    return mutant
+
+
+def forget_what_is_starting(original: Callable[..., Any]) -> Callable[..., Any]:
+    def mutant(capacity: Any, jobs: Any) -> Any:
+        return original(capacity, [job for job in jobs if job.state is State.RUNNING])
+
+    return mutant
+
+
+def forget_devices(original: Callable[..., Any]) -> Callable[..., Any]:
+    def mutant(capacity: Any, jobs: Any) -> Any:
+        held = list(jobs)
+        free = original(capacity, held)
+        count = sum(len(job.gpus) for job in held)
+        return replace(free, gpus=capacity.gpus[: len(capacity.gpus) - count])
+
+    return mutant
+
+
+def place_what_fits(original: Callable[..., Any]) -> Callable[..., Any]:
+    def mutant(waiting: Experiment, *rest: Any) -> Experiment | None:
+        found: Experiment | None = original(waiting, *rest)
+        if found is None or len(found.jobs) < 3:
+            return found
+        last = replace(found.jobs[-1], host=None, state=State.CREATED)
+        return replace(found, jobs=(*found.jobs[:-1], last))
+
+    return mutant
+
+
+def retry_after_a_kill(original: Callable[..., Experiment]) -> Callable[..., Experiment]:
+    def mutant(experiment: Experiment, seen: Any) -> Experiment:
+        going = experiment.verdict is not None and experiment.verdict.again
+        return experiment if going else original(experiment, seen)
+
+    return mutant
+
+
+def believe_in_success(original: Callable[..., Job]) -> Callable[..., Job]:
+    def mutant(job: Job, *rest: Any) -> Job:
+        found = original(job, *rest)
+        return replace(found, state=State.FINISHED) if found.part is Part.DECIDES else found
+
+    return mutant
+
+
+def close_at_once(original: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda *_: False
+
+
+def act_on_silent_hosts(original: Callable[..., Any]) -> Callable[..., Any]:
+    def mutant(world: Any, seen: Any, leftovers: Any) -> Any:
+        hosts = {name: replace(host, silent_since=None) for name, host in seen.hosts.items()}
+        return original(world, replace(seen, hosts=hosts), leftovers)
+
+    return mutant
+
+
+def lose_silent_hosts_at_once(original: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda seen, since: seen.now - since >= timedelta(seconds=2)
+
+
+def remove_unread_logs(original: Callable[..., Any]) -> Callable[..., Any]:
+    def mutant(name: Any, key: Any, found: Any, experiment: Any, seen: Any) -> Any:
+        return original(name, key, replace(found, drained=not found.running), experiment, seen)
+
+    return mutant
+
+
+def start_without_the_environment(original: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda *_: True
+
+
+def start_without_the_network(original: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda *_: True
+
+
+def prepare_everywhere_at_once(original: Callable[..., Any]) -> Callable[..., Any]:
+    def mutant(experiment: Experiment, jobs: Any, seen: Any) -> Any:
+        return (
+            Prepare(job.host, experiment.id, experiment.subnet)
+            for job in jobs
+            if job.host in seen.hosts
+            and seen.hosts[job.host].silent_since is None
+            and experiment.id not in seen.hosts[job.host].networks
+        )
+
+    return mutant
+
+
+def release_the_fabric_first(original: Callable[..., Any]) -> Callable[..., Any]:
+    def mutant(self: Any, experiments: Any) -> Any:
+        forgotten = {identity: replace(one, fabric=None) for identity, one in experiments.items()}
+        return original(self, forgotten)
+
+    return mutant
+
+
+def never_release(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, experiments: (a for a in original(self, experiments) if not isinstance(a, Release))
+
+
+def use_drained_hosts(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *rest: {name: why for name, why in original(*rest).items() if why is not Obstacle.DRAINED}
+
+
+def start_beside_what_is_left(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *rest: {name: why for name, why in original(*rest).items() if why is not Obstacle.STALE}
+
+
+def pass_over_labels(original: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda *_: True
+
+
+def spread_over_any_hosts(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *_: "any"
+
+
+def start_beside_the_last_attempt(original: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda *_: False
+
+
+def forget_hosts_that_left(original: Callable[..., Job]) -> Callable[..., Job]:
+    return lambda job, seen: job
+
+
+def forget_the_first_cause(original: Callable[..., Experiment]) -> Callable[..., Experiment]:
+    def mutant(experiment: Experiment, seen: Any) -> Experiment:
+        if experiment.verdict is not None and experiment.verdict.state is State.FINISHED:
+            experiment = replace(experiment, verdict=None)
+        return original(experiment, seen)
+
+    return mutant
+
+
+def share_from_anywhere(original: Callable[..., Any]) -> Callable[..., Any]:
+    def mutant(self: Any, experiment: Experiment, host: Any) -> Any:
+        return next((name for name in self._seen.hosts if name != host), None)
+
+    return mutant
+
+
+def blame_the_first_in_the_list(original: Callable[..., Any]) -> Callable[..., Any]:
+    def mutant(experiment: Experiment, seen: Any) -> Any:
+        causes = sorted(verdict._causes(experiment, seen), key=lambda cause: cause[1])
+        return causes[0][2] if causes else None
+
+    return mutant
+
+
+def begin_graces_anew(original: Callable[..., Job]) -> Callable[..., Job]:
+    def mutant(job: Job, now: Any) -> Job:
+        found = original(job, now)
+        ends = found.ending_at is not None and found.state not in TERMINAL
+        return replace(found, ending_at=now) if ends else found
+
+    return mutant
+
+
+def save_whatever_came_meanwhile(original: Callable[..., bool]) -> Callable[..., bool]:
+    def mutant(self: Any, before: Experiment, after: Experiment, now: Any) -> bool:
+        current = self.get(before.id).experiment.version
+        return original(self, replace(before, version=current), after, now)
+
+    return mutant
+
+
+def save_without_events(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda before, after, now: iter(())
+
+
+def find_kills_late(original: Callable[..., Any]) -> Callable[..., Any]:
+    def mutant(self: Any) -> Any:
+        known = self._known
+        found = original(self)
+        worlds = [known.get(one.id, one) if one.wanted is Wanted.KILL else one for one in found.experiments]
+        return World(tuple(worlds))
+
+    return mutant
+
+
+MUTANTS: dict[str, tuple[Change, ...]] = {
+    "orphans are left": ((converge, "_converge_container", leave_orphans),),
+    "a ps outlives its master": ((verdict, "_end_job", let_servers_run_on),),
+    "a failed start is not noticed": ((settle, "_end", give_up_on_starts_quietly),),
+    "room is given twice": ((place, "left_of", forget_what_is_starting),),
+    "a device is given twice": ((place, "left_of", forget_devices),),
+    "a gang is placed in part": ((place, "give_place", place_what_fits),),
+    "a kill does not end retrying": ((decide, "judge", retry_after_a_kill),),
+    "a failed master counts as success": ((settle, "_settle_exit", believe_in_success),),
+    "closed before everything is gone": ((networks.Leftovers, "have", close_at_once),),
+    "silent hosts are asked": ((decide, "converge", act_on_silent_hosts),),
+    "silent is lost": ((observation.Observation, "is_over", lose_silent_hosts_at_once),),
+    "logs are removed unread": ((converge, "_converge_container", remove_unread_logs),),
+    "jobs start before their environment": ((images.Images, "are_ready", start_without_the_environment),),
+    "jobs start before their network": ((networks, "are_ready", start_without_the_network),),
+    "the fabric is not prepared first": ((networks, "missing", prepare_everywhere_at_once),),
+    "the fabric is released first": ((networks.Leftovers, "releases", release_the_fabric_first),),
+    "networks are never released": ((networks.Leftovers, "releases", never_release),),
+    "drained hosts are used": ((place, "obstacles", use_drained_hosts),),
+    "what is left on a host is not removed first": ((place, "obstacles", start_beside_what_is_left),),
+    "labels are passed over": ((ledger.Site, "suits", pass_over_labels),),
+    "hosts need no swarm": ((ledger, "_link", spread_over_any_hosts),),
+    "an attempt starts beside the last one": ((converge, "_goes_on", start_beside_the_last_attempt),),
+    "who left the pool is forgotten": ((settle, "_settle_unseen", forget_hosts_that_left),),
+    "the first cause is forgotten": ((decide, "judge", forget_the_first_cause),),
+    "environments come from where they are not": ((images.Images, "_source", share_from_anywhere),),
+    "what ended first is not the cause": ((verdict, "_first_cause", blame_the_first_in_the_list),),
+    "every pass begins the grace anew": ((decide, "_rewind_job", begin_graces_anew),),
+}
+
+OF_THE_STORE: dict[str, tuple[Change, ...]] = {
+    "a save overwrites what came meanwhile": ((Experiments, "save", save_whatever_came_meanwhile),),
+    "a change has no event": ((rows, "_changes", save_without_events),),
+    "what was read before is believed": ((Experiments, "load_world", find_kills_late),),
+}

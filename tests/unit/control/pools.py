@@ -1,0 +1,52 @@
+"""Pools and experiments for tests of placement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from riseml.control.observation import Observation
+from riseml.control.placement.place import place
+from riseml.model import Capacity, Experiment, HostSeen, Job, World
+from riseml.names import HostName
+from riseml.spec.config.types import Resources
+from riseml.states import Network, Part, State
+from tests.unit.control.simulation import START, make_experiment, make_plan
+
+H1, H2, H3 = HostName("h1"), HostName("h2"), HostName("h3")
+ONE = Resources(cpus=1, mem=64)
+GPU = Resources(cpus=1, mem=64, gpus=1)
+GANG = {"master": ONE, "worker.1": ONE, "worker.2": ONE, "ps.1": ONE}
+
+
+def site(cpus: float, *gpus: str, **fields: object) -> HostSeen:
+    """A host of the swarm."""
+    usual = HostSeen(Capacity(cpus, 8192, gpus), swarm="s", manager=True)
+    return replace(usual, **fields)  # type: ignore[arg-type]  # the fields, by name
+
+
+def ready(identity: int, needs: Mapping[str, Resources], **fields: object) -> Experiment:
+    """An experiment whose environment is there."""
+    experiment = make_experiment(identity, make_plan(*needs, resources=needs), **fields)
+    jobs = (replace(job, state=State.FINISHED) if job.part is Part.PREPARES else job for job in experiment.jobs)
+    return replace(experiment, jobs=tuple(jobs))
+
+
+def place_all(seen: Observation, *experiments: Experiment) -> dict[int, Experiment]:
+    """What one call makes of them."""
+    return {experiment.id: experiment for experiment in place(World(experiments), seen).experiments}
+
+
+def look(network: Network = Network.OVERLAY, /, **hosts: HostSeen) -> Observation:
+    """These hosts, as a pass sees them."""
+    return Observation(START, {HostName(name): host for name, host in hosts.items()}, network=network)
+
+
+def gang_of(experiment: Experiment) -> dict[str, Job]:
+    """Its jobs by name, without the build."""
+    return {job.name: job for job in experiment.jobs if job.part is not Part.PREPARES}
+
+
+def hosts_of(experiment: Experiment) -> dict[str, str | None]:
+    """Where each job is."""
+    return {name: job.host for name, job in gang_of(experiment).items()}

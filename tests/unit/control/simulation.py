@@ -1,0 +1,317 @@
+"""The loop in small: load, observe, decide, save, act against hosts in memory, with the time in the test's hands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import assert_never
+
+from riseml.control.actions import (
+    Action,
+    CancelImage,
+    EnsureImage,
+    Prepare,
+    Release,
+    Remove,
+    ShareImage,
+    Start,
+    Stop,
+    owner_of,
+)
+from riseml.control.decide import Decision, decide, takes_place, to_save
+from riseml.control.images import references
+from riseml.control.observation import Observation
+from riseml.errors import EngineError, RisemlError
+from riseml.executors.base import BuildOrder, Cancellation, Share, SubnetTaken
+from riseml.executors.memory import MemoryExecutor
+from riseml.model import Capacity, Experiment, HostSeen, Image, Job, JobKey, Owner, Plan, PlannedJob, Problem, World
+from riseml.names import HostName, JobName
+from riseml.planning.launch import Place, Roots, make_launch
+from riseml.planning.plan import first_jobs
+from riseml.spec.config.types import Limits, Resources, Retry
+from riseml.states import Network, Part, State, Wanted
+
+START = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
+PLACE = Place("5e7a" * 8, Roots("/home/paul/output", "/home/paul/data"))
+LOST_AFTER = 300.0
+
+
+class Crash(BaseException):
+    """The server dies here."""
+
+
+class Witness:
+    """Is told of everything that is saved and done, and may object."""
+
+    def saves(self, old: Experiment, new: Experiment, seen: Observation) -> None:
+        """Before a change is written down."""
+
+    def acts(self, action: Action, seen: Observation) -> None:
+        """Before an action is carried out."""
+
+
+@dataclass
+class Simulation:
+    """A store, a clock and some hosts.
+
+    `absent` are hosts that are not in the pool at the moment. `slow`: how many of the next actions are under way until
+    `finish`. `elapsed` are the seconds that really passed, whatever was done to the clock.
+    """
+
+    hosts: dict[HostName, MemoryExecutor]
+    now: datetime = START
+    elapsed: float = 0.0
+    stored: dict[int, Experiment] = field(default_factory=dict)
+    open: dict[int, Experiment] = field(default_factory=dict)
+    history: dict[int, list[State]] = field(default_factory=dict)
+    problems: dict[Action, Problem] = field(default_factory=dict)
+    silent_since: dict[HostName, datetime] = field(default_factory=dict)
+    seen: dict[HostName, HostSeen] = field(default_factory=dict)
+    absent: set[HostName] = field(default_factory=set)
+    busy: list[tuple[Action, Experiment | None]] = field(default_factory=list)
+    slow: int = 0
+    network: Network = Network.BRIDGE
+    shared_output: bool = True
+    witness: Witness = field(default_factory=Witness)
+    decide: Callable[[World, Observation], Decision] = decide
+
+    def submit(self, experiment: Experiment) -> Experiment:
+        """Accept an experiment."""
+        self._store(experiment)
+        self.history[experiment.id] = [experiment.state]
+        return experiment
+
+    def kill(self, identity: int) -> None:
+        """Write down that somebody wants it killed, if it has not ended."""
+        found = self.stored[identity]
+        if found.ended_at is None:
+            self._store(replace(found, wanted=Wanted.KILL, version=found.version + 1))
+
+    def restart(self) -> None:
+        """The server died: the books are gone, the store and the hosts are not."""
+        self.problems.clear()
+        self.seen.clear()
+        self.silent_since.clear()
+        self.busy.clear()
+        self.slow = 0
+
+    def world(self) -> World:
+        """What the store says."""
+        return World(tuple(self.open.values()))
+
+    def observe(self) -> Observation:
+        """What a pass would see."""
+        asked = references(self.world())
+        for name, host in self.hosts.items():
+            if name in self.absent:
+                self.seen.pop(name, None)
+                self.silent_since.pop(name, None)
+                continue
+            host.now = self.now
+            try:
+                self.seen[name] = host.observe(asked)
+                self.silent_since.pop(name, None)
+            except RisemlError:
+                self.silent_since[name] = min(self.silent_since.get(name, self.now), self.now)
+        hosts = {
+            name: replace(host, silent_since=self.silent_since[name]) if name in self.silent_since else host
+            for name, host in self.seen.items()
+        }
+        return Observation(
+            self.now,
+            hosts,
+            busy=frozenset(action for action, _ in self.busy),
+            problems=dict(self.problems),
+            lost_after=LOST_AFTER,
+            network=self.network,
+            shared_output=self.shared_output,
+        )
+
+    def turn(self, crash: Callable[[str], None] | None = None, seconds: float = 1.0) -> Decision:
+        """One pass, `seconds` after the last one; `crash` is told of every step and may raise.
+
+        As in the real loop, a decision on what somebody else has written meanwhile is dropped, with its actions.
+        """
+        told = crash or (lambda _: None)
+        self.pass_time(seconds)
+        seen = self.observe()
+        world = self.world()
+        decision = self.decide(world, seen)
+        told("decided")
+        dropped: set[int] = set()
+        for old, new in to_save(world, decision.world):
+            if (dropped and takes_place(old, new)) or not self._save(old, new, seen):
+                dropped.add(old.id)
+                continue
+            told("saved")
+        for action in decision.actions:
+            if owner_of(action) in dropped:
+                continue
+            self.witness.acts(action, seen)
+            if self.slow:
+                self.slow -= 1
+                self.busy.append((action, self.stored.get(owner_of(action))))
+            else:
+                self.act(action, self.stored.get(owner_of(action)))
+            told("acted")
+        return decision
+
+    def state(self, identity: int) -> State:
+        """What the store says of an experiment."""
+        return self.stored[identity].state
+
+    def settle(self, turns: int = 12, seconds: float = 1.0) -> None:
+        """Many passes."""
+        for _ in range(turns):
+            self.turn(seconds=seconds)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time go by, or set the clock back."""
+        self.now += timedelta(seconds=seconds)
+        self.elapsed += max(0.0, seconds)
+
+    def finish(self, count: int | None = None) -> None:
+        """So many of the actions under way end, the oldest first; all without a number."""
+        ending = self.busy[:count]
+        del self.busy[: len(ending)]
+        for action, experiment in ending:
+            self.act(action, experiment)
+
+    def act(self, action: Action, experiment: Experiment | None) -> None:
+        """Carry an action out with the record as it was when it began, and note what went wrong."""
+        try:
+            if action.host not in self.absent:
+                self._perform(action, self.hosts[action.host], experiment)
+            self.problems.pop(action, None)
+        except RisemlError as error:
+            permanent = isinstance(error, EngineError) and error.permanent
+            known = self.problems.get(action)
+            since, count = (known.since, known.count + 1) if known else (self.now, 1)
+            self.problems[action] = Problem(error.message, permanent, since, count, isinstance(error, SubnetTaken))
+
+    def containers(self, identity: int) -> dict[JobName, list[JobKey]]:
+        """Every container of an experiment, on all hosts."""
+        found: dict[JobName, list[JobKey]] = {}
+        for host in self.hosts.values():
+            for key in host.containers:
+                if key.experiment == identity:
+                    found.setdefault(key.job, []).append(key)
+        return found
+
+    def running(self, identity: int | None = None) -> list[JobKey]:
+        """What runs, on all hosts."""
+        return [
+            key
+            for host in self.hosts.values()
+            for key, container in host.containers.items()
+            if container.running and identity in (None, key.experiment)
+        ]
+
+    def exit(self, identity: int, job: str, code: int, *, oom: bool = False) -> None:
+        """One job ends by itself."""
+        for host in self.hosts.values():
+            for key in list(host.containers):
+                if (key.experiment, key.job) == (identity, job) and host.containers[key].running:
+                    host.now = self.now
+                    host.exit(key, code, oom=oom)
+
+    def _save(self, old: Experiment, new: Experiment, seen: Observation) -> bool:
+        """Write a decision down; False when `old` is out of date."""
+        if self.stored[old.id].version != old.version:
+            return False
+        self.witness.saves(old, new, seen)
+        if old.state is not new.state:
+            self.history[new.id].append(new.state)
+        self._store(replace(new, version=old.version + 1))
+        return True
+
+    def _store(self, experiment: Experiment) -> None:
+        self.stored[experiment.id] = experiment
+        if experiment.closed:
+            self.open.pop(experiment.id, None)
+        else:
+            self.open[experiment.id] = experiment
+
+    def _perform(self, action: Action, host: MemoryExecutor, experiment: Experiment | None) -> None:
+        match action:
+            case EnsureImage():
+                assert experiment is not None, "only a stored experiment asks for an environment"
+                host.ensure_image(BuildOrder(experiment.plan.image, None, print, Cancellation()))
+            case ShareImage(_, _, reference, source):
+                host.import_image(reference, self.hosts[source].export_image(reference))
+            case CancelImage():
+                return
+            case Prepare(_, identity, subnet):
+                host.prepare(Share(identity, subnet))
+            case Start(_, key):
+                assert experiment is not None, "only a stored experiment starts jobs"
+                job = next(job for job in experiment.jobs if job.name == key.job)
+                host.start(make_launch(experiment, job, PLACE), None)
+            case Stop(_, key, signal):
+                host.stop(key, signal)
+            case Remove(_, key):
+                host.remove(key)
+            case Release(_, identity):
+                host.release(identity)
+            case _:
+                assert_never(action)
+
+
+PARTS = {"master": Part.DECIDES, "train": Part.DECIDES, "ps": Part.SERVES, "tensorboard": Part.WATCHES}
+GRACES = {"worker": 10.0, "evaluator": 600.0}
+
+
+def make_plan(
+    *jobs: str, resources: Mapping[str, Resources] | None = None, retry: Retry | None = None, **options: float
+) -> Plan:
+    """A plan with these jobs; their parts go by their names."""
+    planned = tuple(
+        PlannedJob(
+            name=JobName(name),
+            part=PARTS.get(name.partition(".")[0], Part.HELPS),
+            resources=(resources or {}).get(name, Resources(cpus=0.1, mem=64)),
+            limits=Limits(),
+            run=("true",),
+            grace=GRACES.get(name.partition(".")[0], 0.0),
+        )
+        for name in jobs
+    )
+    return Plan(
+        project="toaster",
+        image=Image("base"),
+        jobs=planned,
+        framework="tensorflow",
+        options=(("chief", "chief"), ("version", "2.21.0")),
+        retry=retry or Retry(),
+        max_duration=options.get("max_duration"),
+        stop_grace=options.get("stop_grace", 10.0),
+        priority=int(options.get("priority", 0)),
+    )
+
+
+def make_experiment(identity: int, plan: Plan, **fields: object) -> Experiment:
+    """A new record of this plan."""
+    experiment = Experiment(identity, Owner("paul", 1000, 1000), identity, plan.project, plan, first_jobs(plan), START)
+    return replace(experiment, **fields)  # type: ignore[arg-type]  # the fields of the record, by name
+
+
+def make_simulation(*capacities: Capacity) -> Simulation:
+    """Hosts h1, h2, ... of these sizes."""
+    hosts = {HostName(f"h{n}"): MemoryExecutor(HostName(f"h{n}"), c) for n, c in enumerate(capacities, start=1)}
+    return Simulation(hosts)
+
+
+def make_pool(**sites: HostSeen) -> Simulation:
+    """Hosts with these names; gangs on several of them use an overlay."""
+    return Simulation(make_hosts(**sites), network=Network.OVERLAY)
+
+
+def make_hosts(**sites: HostSeen) -> dict[HostName, MemoryExecutor]:
+    """Hosts with these names, as they are seen when they are empty."""
+    return {HostName(name): MemoryExecutor(HostName(name), site.capacity, site) for name, site in sites.items()}
+
+
+def job_of(simulation: Simulation, identity: int, name: str) -> Job:
+    """One job's record."""
+    return next(job for job in simulation.stored[identity].jobs if job.name == name)

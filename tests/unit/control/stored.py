@@ -1,0 +1,107 @@
+"""The same histories with the real store behind the loop: everything that is known goes through its tables, every
+change is an event in the same transaction, and what was decided on an old version is refused by the store itself."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from riseml.control.observation import Observation
+from riseml.executors.memory import MemoryExecutor
+from riseml.model import Experiment, World
+from riseml.names import HostName
+from riseml.states import State
+from riseml.store.database import Database
+from riseml.store.experiments import Experiments, Submitted
+from riseml.store.schema import events, experiments, jobs, sets
+from tests.unit.control.history import History
+from tests.unit.control.simulation import START, Simulation
+
+
+@dataclass
+class StoredSimulation(Simulation):
+    """Keeps its records in a store. What the laws look at are copies, held against the tables before every pass."""
+
+    rows: Experiments | None = None
+    database: Database | None = None
+
+    def submit(self, experiment: Experiment) -> Experiment:
+        plans = ((experiment.plan, experiment.jobs),)
+        (detail,), _ = self._rows.add(Submitted(experiment.owner, experiment.project, "", "", plans), START)
+        assert detail.experiment.id == experiment.id, "one after the other"
+        return super().submit(detail.experiment)
+
+    def kill(self, identity: int) -> None:
+        super().kill(identity)
+        self._rows.want_kill([identity])
+
+    def restart(self) -> None:
+        super().restart()
+        assert self.database is not None
+        self.rows = Experiments(self.database)
+
+    def world(self) -> World:
+        world = self._rows.load_world()
+        assert world.experiments == tuple(self.open.values()), "what was saved is what is read"
+        return world
+
+    def check_events(self) -> None:
+        """I8: the events of each experiment are its states, in their order, each of them once."""
+        for identity, states in self.history.items():
+            told = [event.state for event in self._rows.read_events(identity, 0) if event.job is None]
+            changes = [state for state, before in zip(told, (None, *told), strict=False) if state is not before]
+            assert changes == states, "I8"
+
+    @property
+    def _rows(self) -> Experiments:
+        assert self.rows is not None, "it has a store"
+        return self.rows
+
+    def _save(self, old: Experiment, new: Experiment, seen: Observation) -> bool:
+        known = self.stored[old.id].version == old.version
+        if known:
+            self.witness.saves(old, new, seen)
+        saved = self._rows.save(old, new, self.now)
+        assert saved == known, "the store takes what was decided on its newest version, and nothing else"
+        if saved:
+            if old.state is not new.state:
+                self.history[new.id].append(new.state)
+            self._store(replace(new, version=old.version + 1))
+        return saved
+
+
+class StoredHistory(History):
+    """Every history begins with empty tables."""
+
+    database: Database
+
+    def make_simulation(self, hosts: dict[HostName, MemoryExecutor]) -> Simulation:
+        with self.database.write() as connection:
+            for table in (events, jobs, experiments, sets):
+                connection.execute(table.delete())
+        return StoredSimulation(hosts, database=self.database, rows=Experiments(self.database))
+
+    def teardown(self) -> None:
+        super().teardown()
+        if hasattr(self, "simulation"):
+            assert isinstance(self.simulation, StoredSimulation)
+            self.simulation.check_events()
+            assert all(states[0] is State.CREATED for states in self.simulation.history.values())
+
+
+@contextmanager
+def stored_history() -> Iterator[type[StoredHistory]]:
+    """Histories with a store of their own, which need not survive a power cut."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = Database(f"sqlite:///{Path(folder)}/riseml.db")
+        sa.event.listen(database.engine, "connect", lambda one, _: one.execute("PRAGMA synchronous=OFF"))
+        database.engine.dispose()
+        try:
+            yield type("StoredHistory", (StoredHistory,), {"database": database})
+        finally:
+            database.close()

@@ -1,0 +1,376 @@
+"""Every ending of DESIGN section 5, as histories against hosts in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from riseml.control.actions import Start
+from riseml.control.rollup import roll_up_set
+from riseml.errors import EngineError
+from riseml.executors.memory import MemoryExecutor
+from riseml.model import Capacity, ContainerSeen, Launch
+from riseml.names import HostName
+from riseml.spec.config.types import Resources, Retry, RetryOn, RetryScope
+from riseml.states import Reason, State
+from tests.unit.control.simulation import Simulation, job_of, make_experiment, make_plan, make_simulation
+
+GANG = ("master", "worker.1", "worker.2", "ps.1")
+
+
+@pytest.fixture
+def simulation() -> Simulation:
+    found = make_simulation(Capacity(8, 8192))
+    found.submit(make_experiment(1, make_plan(*GANG)))
+    found.settle()
+    return found
+
+
+def test_a_gang_runs(simulation: Simulation) -> None:
+    assert simulation.state(1) is State.RUNNING
+    assert len(simulation.running(1)) == len(GANG)
+    assert simulation.history[1] == [State.CREATED, State.BUILDING, State.STARTING, State.RUNNING]
+
+
+def test_master_ends_well(simulation: Simulation) -> None:
+    simulation.exit(1, "master", 0)
+    simulation.settle(5)
+    assert simulation.state(1) is State.RUNNING, "the workers have their grace"
+    assert {key.job for key in simulation.running(1)} == {"worker.1", "worker.2", "ps.1"}
+    simulation.settle(12)
+    assert simulation.state(1) is State.FINISHED
+    assert simulation.stored[1].closed
+    assert not simulation.containers(1)
+    assert not simulation.hosts[HostName("h1")].networks
+
+
+def test_the_servers_stop_as_soon_as_no_helper_runs(simulation: Simulation) -> None:
+    for job in ("master", "worker.1", "worker.2"):
+        simulation.exit(1, job, 0)
+    simulation.settle(4)
+    assert simulation.state(1) is State.FINISHED
+    assert job_of(simulation, 1, "ps.1").state is State.FINISHED
+
+
+@pytest.mark.parametrize("code", [1, 7, 137])
+@pytest.mark.parametrize("job", ["master", "worker.1"])
+def test_a_failure_ends_everything(simulation: Simulation, job: str, code: int) -> None:
+    simulation.exit(1, job, code)
+    simulation.settle(4)
+    experiment = simulation.stored[1]
+    assert experiment.state is State.FAILED
+    assert experiment.verdict is not None
+    assert experiment.verdict.job == job
+    assert f"exit code {code}" in experiment.message
+    assert not simulation.running()
+    assert job_of(simulation, 1, "ps.1").reason is Reason.CASCADE
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_server_that_ends_early_fails_the_experiment(simulation: Simulation, code: int) -> None:
+    simulation.exit(1, "ps.1", code)
+    simulation.settle(4)
+    assert simulation.state(1) is State.FAILED
+    assert simulation.stored[1].reason is Reason.SERVICE_ENDED
+
+
+def test_the_first_cause_is_kept_apart_from_its_cascade(simulation: Simulation) -> None:
+    simulation.exit(1, "worker.2", 3)
+    simulation.turn()
+    simulation.exit(1, "master", 1)
+    simulation.settle(4)
+    assert simulation.stored[1].verdict is not None
+    assert simulation.stored[1].verdict.job == "worker.2"
+
+
+def test_out_of_memory_is_named(simulation: Simulation) -> None:
+    simulation.exit(1, "worker.1", 137, oom=True)
+    simulation.settle(4)
+    assert simulation.stored[1].reason is Reason.OUT_OF_MEMORY
+    assert simulation.stored[1].message == "exit code 137 (SIGKILL), out of memory"
+
+
+def test_a_helper_that_ends_well_changes_nothing(simulation: Simulation) -> None:
+    simulation.exit(1, "worker.1", 0)
+    simulation.settle(4)
+    assert simulation.state(1) is State.RUNNING
+    assert len(simulation.running(1)) == 3
+
+
+def test_kill_ends_everything(simulation: Simulation) -> None:
+    simulation.kill(1)
+    simulation.settle(4)
+    assert simulation.state(1) is State.KILLED
+    assert not simulation.containers(1)
+
+
+def test_a_job_that_ignores_sigterm_is_killed_after_its_grace(simulation: Simulation) -> None:
+    simulation.hosts[HostName("h1")].faults.ignores_term = True
+    simulation.kill(1)
+    simulation.settle(9)
+    assert simulation.state(1) is State.RUNNING, "it is not over while something runs"
+    simulation.settle(5)
+    assert simulation.state(1) is State.KILLED
+    assert job_of(simulation, 1, "master").exit_code == 137
+
+
+def test_kill_before_anything_started() -> None:
+    simulation = make_simulation()
+    simulation.submit(make_experiment(1, make_plan("train")))
+    simulation.kill(1)
+    simulation.settle(2)
+    assert simulation.state(1) is State.KILLED
+    assert simulation.stored[1].closed
+
+
+def test_a_start_that_fails_ends_the_gang() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    simulation.hosts[HostName("h1")].faults.bad_starts = 1
+    simulation.submit(make_experiment(1, make_plan(*GANG)))
+    simulation.settle()
+    assert simulation.state(1) is State.FAILED
+    assert simulation.stored[1].reason is Reason.START_FAILED
+    assert not simulation.containers(1)
+
+
+def test_a_container_that_somebody_removed_fails_its_experiment(simulation: Simulation) -> None:
+    host = simulation.hosts[HostName("h1")]
+    del host.containers[next(key for key in host.containers if key.job == "worker.1")]
+    simulation.settle(4)
+    assert simulation.stored[1].reason is Reason.VANISHED
+    assert not simulation.running()
+
+
+def test_silent_is_not_lost(simulation: Simulation) -> None:
+    host = simulation.hosts[HostName("h1")]
+    host.faults.silent = True
+    writes = host.writes
+    simulation.settle(10, seconds=20)
+    assert simulation.state(1) is State.RUNNING
+    assert host.writes == writes, "no action on a silent host"
+    host.faults.silent = False
+    simulation.settle(2)
+    assert simulation.state(1) is State.RUNNING
+
+
+def test_a_host_that_stays_silent_is_lost_and_cleaned_when_it_returns(simulation: Simulation) -> None:
+    host = simulation.hosts[HostName("h1")]
+    host.faults.silent = True
+    simulation.settle(20, seconds=20)
+    assert simulation.state(1) is State.FAILED
+    assert simulation.stored[1].reason is Reason.HOST_LOST
+    host.faults.silent = False
+    simulation.settle(3)
+    assert not simulation.containers(1)
+    assert not host.networks
+
+
+def test_max_duration() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    simulation.submit(make_experiment(1, make_plan("train", max_duration=60)))
+    simulation.settle(5)
+    assert simulation.state(1) is State.RUNNING
+    simulation.settle(8, seconds=10)
+    assert simulation.stored[1].reason is Reason.MAX_DURATION
+    assert not simulation.running()
+
+
+def test_a_host_whose_clock_is_behind_does_not_end_a_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    original = MemoryExecutor.start
+
+    def start(host: MemoryExecutor, launch: Launch, code: Path | None) -> None:
+        original(host, launch, code)
+        found = host.containers[launch.key]
+        host.containers[launch.key] = replace(found, started_at=simulation.now - timedelta(hours=2))
+
+    monkeypatch.setattr(MemoryExecutor, "start", start)
+    simulation.submit(make_experiment(1, make_plan("train", max_duration=60)))
+    simulation.settle(5)
+    assert simulation.state(1) is State.RUNNING
+    simulation.settle(8, seconds=10)
+    assert simulation.stored[1].reason is Reason.MAX_DURATION
+
+
+def test_retry_is_for_the_whole_gang_and_fenced() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    simulation.submit(make_experiment(1, make_plan(*GANG, retry=Retry(max=1))))
+    simulation.settle()
+    simulation.exit(1, "worker.1", 1)
+    simulation.settle(8)
+    assert {key.attempt for key in simulation.running(1)} == {2}
+    assert simulation.state(1) is State.RUNNING
+    simulation.exit(1, "worker.1", 1)
+    simulation.settle(8)
+    assert simulation.state(1) is State.FAILED
+
+
+def test_the_last_words_of_an_earlier_attempt_are_read_before_it_is_removed() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    simulation.submit(make_experiment(1, make_plan("train", retry=Retry(max=1))))
+    simulation.settle()
+    simulation.exit(1, "train", 1)
+    host = simulation.hosts[HostName("h1")]
+    ((key, found),) = host.containers.items()
+    host.containers[key] = replace(found, drained=False)
+    simulation.settle(8)
+    assert {key.attempt for key in host.containers} == {1, 2}
+    host.containers[key] = found
+    simulation.settle(2)
+    assert {key.attempt for key in host.containers} == {2}
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_container_that_is_made_but_cannot_be_started_ends_its_job(
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch, *, killed: bool
+) -> None:
+    host = simulation.hosts[HostName("h1")]
+
+    def start(launch: Launch, code: object) -> None:
+        host.containers.setdefault(launch.key, ContainerSeen(launch.key, "id", started=False))
+        raise EngineError("no space left on device")
+
+    monkeypatch.setattr(host, "start", start)
+    simulation.submit(make_experiment(2, make_plan("train")))
+    simulation.settle(20)
+    assert simulation.state(2) is State.STARTING
+    if killed:
+        simulation.kill(2)
+    simulation.settle(5 if killed else 400)
+    assert simulation.state(2) is (State.KILLED if killed else State.FAILED)
+    simulation.settle(5)
+    assert simulation.stored[2].closed
+
+
+def test_retry_of_a_role_leaves_the_others_alone() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    retry = Retry(max=1, scope=RetryScope.ROLE)
+    simulation.submit(make_experiment(1, make_plan(*GANG, retry=retry)))
+    simulation.settle()
+    place = job_of(simulation, 1, "worker.1").address
+    simulation.exit(1, "worker.1", 1)
+    simulation.settle(6)
+    attempts = {str(key.job): key.attempt for key in simulation.running(1)}
+    assert attempts == {"master": 1, "worker.1": 2, "worker.2": 1, "ps.1": 1}
+    assert job_of(simulation, 1, "worker.1").address == place
+    simulation.exit(1, "worker.1", 1)
+    simulation.settle(6)
+    assert simulation.state(1) is State.FAILED
+    assert simulation.stored[1].verdict is not None
+    assert simulation.stored[1].verdict.job == "worker.1"
+    assert not simulation.containers(1)
+
+
+def test_out_of_memory_is_not_retried_by_default() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    simulation.submit(make_experiment(1, make_plan("train", retry=Retry(max=3))))
+    simulation.settle()
+    simulation.exit(1, "train", 137, oom=True)
+    simulation.settle(4)
+    assert simulation.state(1) is State.FAILED
+    simulation.submit(make_experiment(2, make_plan("train", retry=Retry(3, frozenset({RetryOn.OUT_OF_MEMORY})))))
+    simulation.settle()
+    simulation.exit(2, "train", 137, oom=True)
+    simulation.settle(4)
+    assert simulation.state(2) is State.RUNNING
+
+
+def test_a_kill_ends_retrying() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    simulation.hosts[HostName("h1")].faults.ignores_term = True
+    simulation.submit(make_experiment(1, make_plan("master", "worker.1", retry=Retry(max=9))))
+    simulation.settle()
+    simulation.exit(1, "worker.1", 1)
+    simulation.turn()
+    simulation.kill(1)
+    simulation.settle(15)
+    assert simulation.state(1) is State.KILLED
+
+
+def test_a_taken_subnet_is_replaced() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    simulation.hosts[HostName("h1")].faults.taken_subnets.add("10.213.0.0/26")
+    simulation.submit(make_experiment(1, make_plan(*GANG)))
+    simulation.settle()
+    assert simulation.state(1) is State.RUNNING
+    assert simulation.stored[1].subnet == "10.213.0.64/26"
+    assert job_of(simulation, 1, "master").address == "10.213.0.66"
+
+
+def test_a_gang_is_placed_whole_or_not_at_all() -> None:
+    simulation = make_simulation(Capacity(3, 8192), Capacity(3, 8192))
+    need = {name: Resources(cpus=2, mem=64) for name in GANG}
+    simulation.submit(make_experiment(1, make_plan(*GANG, resources=need)))
+    simulation.settle(5)
+    assert simulation.state(1) is State.PENDING
+    assert simulation.stored[1].reason is Reason.NO_ROOM
+    assert not simulation.containers(1)
+
+
+def test_two_gangs_that_each_need_most_of_the_pool_run_one_after_the_other() -> None:
+    simulation = make_simulation(Capacity(10, 8192))
+    need = {name: Resources(cpus=3, mem=64) for name in ("master", "worker.1")}
+    for identity in (1, 2):
+        simulation.submit(make_experiment(identity, make_plan("master", "worker.1", resources=need)))
+    simulation.settle()
+    assert simulation.state(1) is State.RUNNING
+    assert simulation.state(2) is State.PENDING
+    for job in ("master", "worker.1"):
+        simulation.exit(1, job, 0)
+    simulation.settle()
+    assert simulation.stored[1].closed
+    assert simulation.state(2) is State.RUNNING
+
+
+def test_a_set_keeps_its_concurrency() -> None:
+    simulation = make_simulation(Capacity(10, 8192))
+    for identity in (1, 2, 3):
+        member = make_experiment(identity, make_plan("train"), number=7, sub=identity, set_id=1, concurrency=2)
+        simulation.submit(member)
+    simulation.settle()
+    assert len(simulation.running()) == 2
+    assert simulation.stored[3].reason is Reason.CONCURRENCY
+    simulation.exit(1, "train", 1)
+    simulation.settle()
+    assert simulation.state(3) is State.RUNNING
+    assert roll_up_set(list(simulation.stored.values()))[0] is State.RUNNING
+
+
+def test_a_roll_up_of_nothing_is_an_error() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        roll_up_set([])
+
+
+def test_an_orphan_is_removed(simulation: Simulation) -> None:
+    other = make_simulation(Capacity(8, 8192))
+    other.hosts = simulation.hosts
+    other.settle(3)
+    assert not simulation.running()
+
+
+def test_a_pass_without_news_does_nothing(simulation: Simulation) -> None:
+    before = dict(simulation.stored)
+    decision = simulation.turn()
+    assert decision.actions == ()
+    assert simulation.stored == before
+
+
+def test_a_lost_reply_is_looked_at_again() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    host = simulation.hosts[HostName("h1")]
+    simulation.submit(make_experiment(1, make_plan(*GANG)))
+    simulation.turn()
+    host.faults.lost_replies = 3
+    simulation.settle()
+    assert simulation.state(1) is State.RUNNING
+    assert len(simulation.running(1)) == len(GANG)
+    starts = [launch.key for launch in host.launches]
+    assert len(starts) == len(set(starts)), "no job is started twice"
+
+
+def test_an_action_is_its_own_key(simulation: Simulation) -> None:
+    key = simulation.running(1)[0]
+    assert Start(HostName("h1"), key) == Start(HostName("h1"), key)

@@ -1,0 +1,38 @@
+"""The laws have teeth: a loop that breaks one of its rules is caught by the random histories, on any seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.control.histories import run
+from tests.unit.control.mutants import MUTANTS, OF_THE_STORE
+from tests.unit.control.stored import stored_history
+
+MOST = 3000
+"""Each of them dies within 500 histories on every seed that was tried."""
+
+
+@pytest.fixture(params=MUTANTS)
+def mutant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    for module, name, mutate in MUTANTS[request.param]:
+        monkeypatch.setattr(module, name, mutate(getattr(module, name)))
+    yield request.param
+
+
+def test_the_laws_catch_it(mutant: str) -> None:
+    with pytest.raises((AssertionError, LookupError, ExceptionGroup)):
+        run(MOST, 1, shrink=False)
+
+
+@pytest.mark.parametrize("name", OF_THE_STORE)
+def test_the_laws_catch_a_store_that_breaks_its_promise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, attribute, mutate in OF_THE_STORE[name]:
+        monkeypatch.setattr(module, attribute, mutate(getattr(module, attribute)))
+    with stored_history() as machine, pytest.raises((AssertionError, LookupError, ExceptionGroup)):
+        run(MOST, 1, shrink=False, machine=machine)
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(MUTANTS) >= 16

@@ -1,0 +1,197 @@
+"""Gangs over several hosts from their start to their end: environments, networks, drained, silent and lost hosts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from riseml.control.actions import Prepare, Release, ShareImage, Start
+from riseml.model import Problem
+from riseml.spec.config.types import Resources, Retry
+from riseml.states import Part, Reason, State
+from tests.unit.control.pools import GANG, H1, H2, ready, site
+from tests.unit.control.simulation import Simulation, job_of, make_experiment, make_plan, make_pool
+
+
+@pytest.fixture
+def spread() -> Simulation:
+    """A gang over two hosts of a swarm, about to start."""
+    simulation = make_pool(h1=site(3), h2=site(3, manager=False))
+    plan = make_plan(*GANG, resources=GANG, retry=Retry(max=1))
+    simulation.submit(make_experiment(1, plan))
+    return simulation
+
+
+def test_nothing_starts_before_every_host_has_the_environment_and_the_network(spread: Simulation) -> None:
+    spread.turn()
+    decision = spread.turn()
+    experiment = spread.stored[1]
+    assert (experiment.state, experiment.fabric) == (State.STARTING, "h1")
+    assert decision.actions == (Prepare(H1, 1, experiment.subnet), ShareImage(H2, 1, "base", H1))
+    decision = spread.turn()
+    assert decision.actions == (Prepare(H2, 1, experiment.subnet),)
+    decision = spread.turn()
+    assert [type(action) for action in decision.actions] == [Start] * 4
+    spread.turn()
+    assert spread.state(1) is State.RUNNING
+
+
+def test_a_gang_waits_for_its_environment_and_says_so(spread: Simulation) -> None:
+    spread.turn()
+    spread.turn()
+    spread.hosts[H2].images.clear()
+    spread.slow = 9
+    spread.settle(3)
+    assert spread.stored[1].reason is Reason.WAITING_FOR_IMAGE
+    assert {job.reason for job in spread.stored[1].jobs if job.part is not Part.PREPARES} == {Reason.WAITING_FOR_IMAGE}
+    spread.finish()
+    spread.slow = 0
+    spread.settle(4)
+    assert spread.state(1) is State.RUNNING
+
+
+def test_an_environment_that_nobody_has_any_more_is_made_again_and_shared() -> None:
+    simulation = make_pool(h1=site(3), h2=site(3))
+    simulation.submit(make_experiment(1, make_plan(*GANG, resources=GANG)))
+    simulation.turn()
+    simulation.turn()
+    for host in simulation.hosts.values():
+        host.images.clear()
+    simulation.settle(6)
+    assert simulation.state(1) is State.RUNNING
+    assert all(host.images == {"base"} for host in simulation.hosts.values())
+
+
+def test_a_host_that_cannot_take_the_environment_ends_the_gang(spread: Simulation) -> None:
+    spread.turn()
+    spread.turn()
+    spread.hosts[H2].images.clear()
+    share = ShareImage(H2, 1, "base", H1)
+    spread.slow = 9
+    spread.turn()
+    spread.busy.clear()
+    spread.problems[share] = Problem("no space left on device", permanent=True, since=spread.now)
+    spread.settle(3)
+    assert (spread.stored[1].state, spread.stored[1].reason) == (State.FAILED, Reason.START_FAILED)
+    assert spread.stored[1].message == "no space left on device"
+
+
+def test_the_network_is_released_at_the_fabric_last(spread: Simulation) -> None:
+    spread.settle(6)
+    assert spread.state(1) is State.RUNNING
+    spread.kill(1)
+    released: list[str] = []
+    for _ in range(8):
+        released += [action.host for action in spread.turn().actions if isinstance(action, Release)]
+    assert released == ["h2", "h1"]
+    assert spread.stored[1].closed
+
+
+def test_a_silent_fabric_delays_and_breaks_nothing(spread: Simulation) -> None:
+    spread.turn()
+    spread.hosts[H1].faults.silent = True
+    spread.settle(5)
+    assert not spread.running()
+    spread.hosts[H1].faults.silent = False
+    spread.settle(6)
+    assert spread.state(1) is State.RUNNING
+
+
+def test_another_manager_makes_the_network_when_the_fabric_is_lost_before_it_could() -> None:
+    simulation = make_pool(
+        h1=site(0.1, taking=False), h2=site(3, manager=False), h3=site(3, manager=False), h4=site(0.1, taking=False)
+    )
+    simulation.submit(make_experiment(1, make_plan(*GANG, resources=GANG)))
+    simulation.turn()
+    simulation.hosts[H1].faults.silent = True
+    simulation.turn()
+    assert simulation.stored[1].placed_at is not None
+    simulation.settle(5)
+    assert simulation.stored[1].fabric == "h4"
+    simulation.settle(5)
+    assert simulation.state(1) is State.RUNNING
+
+
+def test_a_lost_host_is_left_and_cleaned_before_anything_new_starts_there() -> None:
+    simulation = make_pool(h1=site(4), h2=site(4))
+    plan = make_plan(*GANG, resources=GANG, retry=Retry(max=1))
+    simulation.submit(make_experiment(1, plan))
+    simulation.settle(6)
+    assert {job.host for job in simulation.stored[1].jobs if job.part is not Part.PREPARES} == {"h1"}
+    simulation.hosts[H1].faults.silent = True
+    simulation.settle(12, seconds=60)
+    assert {key.attempt for key in simulation.running(1)} == {1, 2}
+    assert all(key.attempt == 2 for key in simulation.hosts[H2].containers)
+    assert simulation.state(1) is State.RUNNING
+    simulation.submit(make_experiment(2, make_plan("train", resources={"train": Resources(4, 64)})))
+    simulation.hosts[H1].faults.silent = False
+    simulation.turn()
+    assert simulation.stored[2].placed_at is None, "h1 is cleaned first"
+    simulation.settle(6)
+    assert {key.experiment for key in simulation.hosts[H1].containers} == {2}
+
+
+def test_a_host_that_leaves_the_pool_is_lost_after_the_same_time(spread: Simulation) -> None:
+    spread.settle(6)
+    spread.absent.add(H2)
+    spread.turn()
+    left = job_of(spread, 1, "ps.1" if job_of(spread, 1, "ps.1").host == H2 else "worker.2")
+    assert left.unseen_since == spread.now
+    spread.settle(2, seconds=100)
+    assert spread.state(1) is State.RUNNING
+    spread.absent.clear()
+    spread.turn()
+    assert all(job.unseen_since is None for job in spread.stored[1].jobs)
+    spread.absent.add(H2)
+    spread.settle(6, seconds=100)
+    assert job_of(spread, 1, left.name).attempt == 2
+    assert spread.state(1) is State.PENDING, "the rest of the pool is too small"
+
+
+def test_a_killed_experiment_on_a_host_that_never_returns_ends(spread: Simulation) -> None:
+    spread.settle(6)
+    spread.absent.add(H2)
+    spread.kill(1)
+    spread.settle(6, seconds=100)
+    assert spread.state(1) is State.KILLED
+    assert spread.stored[1].closed
+
+
+def test_another_host_builds_when_the_builder_is_lost() -> None:
+    simulation = make_pool(h1=site(4), h2=site(4))
+    simulation.submit(make_experiment(1, make_plan("train")))
+    simulation.slow = 1
+    simulation.turn()
+    assert job_of(simulation, 1, "build").host == "h1"
+    simulation.hosts[H1].faults.silent = True
+    simulation.settle(2)
+    assert job_of(simulation, 1, "build").host == "h1"
+    simulation.settle(6, seconds=100)
+    simulation.finish()
+    simulation.settle(5)
+    assert simulation.state(1) is State.RUNNING
+    assert job_of(simulation, 1, "train").host == "h2"
+
+
+def test_an_image_that_was_not_asked_for_yet_is_looked_for_at_once() -> None:
+    simulation = make_pool(h1=site(4))
+    simulation.submit(replace(ready(1, GANG), state=State.PENDING, reason=Reason.NO_ROOM))
+    decision = simulation.turn()
+    assert decision.wake_at == simulation.now
+    simulation.settle(4)
+    assert simulation.state(1) is State.RUNNING
+
+
+def test_a_drained_host_gets_nothing_new_and_keeps_what_runs() -> None:
+    simulation = make_pool(h1=site(8))
+    simulation.submit(make_experiment(1, make_plan(*GANG)))
+    simulation.settle(5)
+    simulation.hosts[H1].site = site(8, taking=False)
+    simulation.submit(make_experiment(2, make_plan("train")))
+    simulation.settle(10, seconds=100)
+    assert simulation.state(1) is State.RUNNING
+    assert simulation.state(2) is State.PENDING
+    simulation.hosts[H1].site = site(8)
+    simulation.settle(3)
+    assert simulation.state(2) is State.RUNNING

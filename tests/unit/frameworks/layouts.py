@@ -1,0 +1,76 @@
+"""The layouts of a TensorFlow cluster, from riseml.yml to what each job is told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from riseml.model import Experiment, Job, Owner
+from riseml.planning.grid import points
+from riseml.planning.image import Manifest
+from riseml.planning.launch import lines, planned_job, tf_config
+from riseml.planning.plan import first_jobs, make_plan
+from riseml.spec.config.load import Overrides, load
+from riseml.spec.config.types import Spec
+from riseml.spec.yaml.placeholders import BUILT_IN
+from riseml.states import Part
+
+START = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
+VERSIONS = ("1.2.1-gpu", "1.12.0", "2.21.0")
+LAYOUTS = {
+    "master, workers and ps": "{worker: 3, ps: 2}",
+    "master and ps": "{worker: 1, ps: 1}",
+    "master and workers": "{worker: 2}",
+    "with an evaluator": "{worker: 2, ps: 1, evaluator: true}",
+    "master and evaluator": "{worker: 1, evaluator: true}",
+    "chief: worker": "{worker: 3, chief: worker}",
+    "chief: worker with ps and evaluator": "{worker: 2, ps: 1, evaluator: true, chief: worker}",
+    "chief: master": "{worker: 2, ps: 1, chief: master}",
+    "chief: chief": "{worker: 2, ps: 1, chief: chief}",
+    "one worker": "{worker: 1}",
+    "single": "false",
+}
+FLAGS = tuple(sorted(BUILT_IN - {"data_dir", "output_dir"}))
+
+
+def make_spec(version: str, layout: str) -> Spec:
+    """The spec of one layout; `run` prints every built-in placeholder, one a line."""
+    run = json.dumps([f"echo {{{{{flag}}}}}" for flag in FLAGS])
+    text = f"""
+project: toaster
+train:
+  framework: tensorflow
+  tensorflow: {{version: "{version}", tensorboard: true, distributed: {LAYOUTS[layout]}}}
+  resources: {{cpus: 1, mem: 1GiB}}
+  run: {run}
+"""
+    return load(text, "riseml.yml", Overrides())
+
+
+def make_experiment(spec: Spec) -> Experiment:
+    """Its record before it has a place."""
+    plan = make_plan(spec, points(spec.train)[0], Manifest())
+    return Experiment(4, Owner("paul", 1000, 1000), 4, plan.project, plan, first_jobs(plan), START)
+
+
+def on_loopback(experiment: Experiment) -> Experiment:
+    """The same, placed where all jobs share one address and each has a port of its own."""
+    jobs = tuple(replace(job, address="127.0.0.1", port=20000 + at) for at, job in enumerate(experiment.jobs))
+    return replace(experiment, jobs=jobs)
+
+
+def gang(experiment: Experiment) -> list[Job]:
+    """Its jobs without the build."""
+    return [job for job in experiment.jobs if job.part is not Part.PREPARES]
+
+
+def configs(experiment: Experiment) -> dict[str, dict[str, object] | None]:
+    """The TF_CONFIG of every job."""
+    return {job.name: tf_config(experiment, job) for job in gang(experiment)}
+
+
+def flags(experiment: Experiment, job: Job) -> dict[str, str]:
+    """What the placeholders of one job were replaced by; only of jobs that run the user's lines."""
+    shown = lines(experiment, planned_job(experiment, job.name))
+    return {flag: line.removeprefix("echo ").strip("'") for flag, line in zip(FLAGS, shown, strict=True)}

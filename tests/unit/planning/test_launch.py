@@ -1,0 +1,208 @@
+"""What one job is started with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from riseml.frameworks.registry import FRAMEWORKS
+from riseml.model import Experiment, Image, Job, Launch, Mount
+from riseml.names import HostName, JobName
+from riseml.planning.launch import (
+    INSIDE,
+    Place,
+    Roots,
+    addresses,
+    command,
+    environment,
+    is_reserved,
+    make_launch,
+    output_folder,
+    planned_job,
+)
+from riseml.planning.plan import next_attempt
+from riseml.spec.config.parameters import OWN, RESERVED
+from riseml.spec.config.types import Limits, Resources
+from riseml.spec.yaml.placeholders import variable_name
+from riseml.states import State
+from tests.unit.control.simulation import make_experiment, make_plan
+
+HOST = Place("5e7a", Roots("/home/paul/output", "/home/paul/data", "/home/paul"))
+BARE = replace(HOST, contained=False)
+OUTPUT, DATA = "/home/paul/output/paul/toaster/4", "/home/paul/data"
+DEFAULTS = {"PYTHONUNBUFFERED": "1", "HOME": "/tmp", "USER": "paul", "LOGNAME": "paul"}
+
+
+def make(*jobs: str, **fields: object) -> Experiment:
+    return make_experiment(4, make_plan(*jobs), **fields)
+
+
+def job_of(experiment: Experiment, name: str) -> Job:
+    return next(job for job in experiment.jobs if job.name == name)
+
+
+def launch(experiment: Experiment, name: str, place: Place = HOST) -> Launch:
+    return make_launch(experiment, job_of(experiment, name), place)
+
+
+def with_run(experiment: Experiment, *run: str) -> Experiment:
+    jobs = tuple(replace(job, run=run) for job in experiment.plan.jobs)
+    return replace(experiment, plan=replace(experiment.plan, jobs=jobs))
+
+
+def with_parameters(experiment: Experiment, **parameters: str) -> Experiment:
+    return replace(experiment, plan=replace(experiment.plan, parameters=tuple(parameters.items())))
+
+
+def test_the_environment_of_a_job_alone() -> None:
+    experiment = with_parameters(make("train"), lr="1e-6")
+    assert dict(environment(experiment, job_of(experiment, "train"))) == {
+        **DEFAULTS,
+        "LR": "1e-6",
+        "OUTPUT_DIR": "/output",
+        "DATA_DIR": "/data",
+        "PROJECT_NAME": "toaster",
+        "EXPERIMENT_ID": "4",
+        "RISEML_JOB": "train",
+        "RISEML_ATTEMPT": "1",
+        "WORKER_INDEX": "0",
+        "TOTAL_WORKERS": "1",
+        "TINI_KILL_PROCESS_GROUP": "1",
+    }
+
+
+def test_a_job_without_a_container_sees_the_host() -> None:
+    experiment = make("master", "ps.1")
+    jobs = tuple(replace(job, address="127.0.0.1", port=20000 + at) for at, job in enumerate(experiment.jobs))
+    found = dict(launch(replace(experiment, jobs=jobs), "ps.1", BARE).environment)
+    assert (found["OUTPUT_DIR"], found["DATA_DIR"]) == (OUTPUT, DATA)
+    assert (found["HOME"], found["RISEML_HOST"], found["RISEML_PORT"]) == ("/home/paul", "127.0.0.1", "20002")
+
+
+@pytest.mark.parametrize("name", sorted(OWN | {"RISEML_HOST", "RISEML_PORT", "RISEML_ANYTHING"}))
+@pytest.mark.parametrize("job", ["train", "master", "ps.1"])
+def test_env_cannot_set_what_riseml_sets(job: str, name: str) -> None:
+    """Nor what it leaves unset: a job alone that found a TF_CONFIG would wait for the others."""
+    plain = make("train") if job == "train" else make("master", "ps.1")
+    tried = replace(plain, environment=((name, "mine"), ("KEPT", "mine")))
+    wanted = {**dict(environment(plain, job_of(plain, job))), "KEPT": "mine"}
+    assert dict(environment(tried, job_of(tried, job))) == wanted
+
+
+@pytest.mark.parametrize("name", ["HOME", "PYTHONUNBUFFERED", "PATH", "CUDA_VISIBLE_DEVICES", "TF_CPP_MIN_LOG_LEVEL"])
+def test_env_replaces_defaults(name: str) -> None:
+    experiment = make("train", environment=((name, "mine"),))
+    assert dict(environment(experiment, job_of(experiment, "train")))[name] == "mine"
+
+
+def test_a_parameter_wins_over_env() -> None:
+    """`{{lr}}` and `$LR` never differ, and every point of a grid is what it says."""
+    experiment = with_run(with_parameters(make("train", environment=(("LR", "9"),)), lr="0.1"), "train {{lr}} $LR")
+    assert dict(environment(experiment, job_of(experiment, "train")))["LR"] == "0.1"
+    assert command(experiment, planned_job(experiment, JobName("train")))[-1] == "train 0.1 $LR"
+
+
+def test_everything_that_riseml_sets_is_reserved() -> None:
+    """The spec knows the same names: it warns of them, and takes none as a parameter."""
+    experiment = make("master", "worker.1", "ps.1", "evaluator")
+    jobs = tuple(replace(job, address="127.0.0.1", port=20000) for job in experiment.jobs)
+    for framework in FRAMEWORKS:
+        one = replace(experiment, jobs=jobs, plan=replace(experiment.plan, framework=framework.name))
+        found = {name for job in one.jobs[1:] for name, _ in environment(one, job)}
+        assert all(is_reserved(name) for name in found - set(DEFAULTS))
+    assert {name for name in RESERVED if is_reserved(name)} == OWN
+    assert set(DEFAULTS) <= RESERVED
+
+
+@pytest.mark.parametrize(
+    ("parameter", "variable"),
+    [("lr", "LR"), ("learning-rate", "LEARNING_RATE"), ("num_layers", "NUM_LAYERS"), ("Beta-2", "BETA_2")],
+)
+def test_names_of_variables(parameter: str, variable: str) -> None:
+    experiment = with_parameters(make("train"), **{parameter: "1"})
+    assert variable_name(parameter) == variable
+    assert dict(environment(experiment, job_of(experiment, "train")))[variable] == "1"
+
+
+def test_placeholders_of_folders() -> None:
+    experiment = with_run(make("train"), "a {{ output_dir }} {{data_dir}}")
+    assert launch(experiment, "train").command[-1] == "a /output /data"
+    assert launch(experiment, "train", BARE).command[-1] == f"a {OUTPUT} {DATA}"
+
+
+def test_every_job_has_its_own_command() -> None:
+    experiment = with_run(make("master", "worker.1", "ps.1"), "go {{job_name}} {{task_index}} '{{ps_hosts}}'")
+    found = [launch(experiment, name).command for name in ("master", "worker.1", "ps.1")]
+    assert found == [
+        ("/bin/sh", "-ec", "go worker 0 'ps-1:2222'"),
+        ("/bin/sh", "-ec", "go worker 1 'ps-1:2222'"),
+        ("/bin/sh", "-ec", "go ps 0 'ps-1:2222'"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mem", "written", "shm"), [(64, None, 1024), (2048, None, 1024), (16384, None, 8192), (64, 128, 128)]
+)
+def test_shared_memory(mem: int, written: int | None, shm: int) -> None:
+    experiment = make_experiment(4, make_plan("train", resources={"train": Resources(1, mem)}))
+    assert launch(replace(experiment, plan=replace(experiment.plan, shm_size=written)), "train").shm_size == shm
+
+
+@pytest.mark.parametrize(("sub", "folder"), [(None, "paul/toaster/4"), (2, "paul/toaster/4/2")])
+def test_output_folders_are_laid_out_as_they_were(sub: int | None, folder: str) -> None:
+    assert str(output_folder(make("train", sub=sub))) == folder
+
+
+def test_output_folders_of_two_experiments_differ() -> None:
+    one = make("train")
+    others = [replace(one, number=5), replace(one, sub=1), replace(one, sub=2), replace(one, project="other")]
+    others.append(replace(one, owner=replace(one.owner, user="eve")))
+    assert len({output_folder(each) for each in (one, *others)}) == 6
+
+
+def test_a_whole_launch() -> None:
+    experiment = make("master", "worker.1", sub=2, snapshot="c0de")
+    addressed = (replace(job, address=f"10.213.0.{at}") for at, job in enumerate(experiment.jobs, 1))
+    jobs = tuple(replace(job, gpus=("GPU-1",)) for job in addressed)
+    found = launch(replace(experiment, jobs=jobs), "worker.1")
+    assert found == Launch(
+        key=found.key,
+        server="5e7a",
+        title="paul.4.2.worker.1",
+        hostname="worker-1",
+        image=Image("base"),
+        command=("/bin/sh", "-ec", "true"),
+        environment=environment(replace(experiment, jobs=jobs), jobs[2], INSIDE),
+        resources=Resources(0.1, 64),
+        limits=Limits(),
+        shm_size=1024,
+        owner=experiment.owner,
+        snapshot="c0de",
+        mounts=(Mount(f"{OUTPUT}/2", "/output"), Mount(DATA, "/data", read_only=True)),
+        address="10.213.0.3",
+        hosts=(("master", "10.213.0.2"), ("worker-1", "10.213.0.3")),
+        gpus=("GPU-1",),
+    )
+    assert (found.key.experiment, found.key.job, found.key.attempt) == (4, "worker.1", 1)
+
+
+def test_addresses_are_names_on_a_network_of_ones_own() -> None:
+    experiment = make("master", "worker.1")
+    placed = replace(experiment, jobs=tuple(replace(job, address="10.213.0.2") for job in experiment.jobs))
+    assert addresses(placed) == addresses(experiment) == {"master": "master:2222", "worker.1": "worker-1:2222"}
+
+
+def test_another_attempt_is_told_so() -> None:
+    experiment = make("train")
+    jobs = next_attempt(tuple(replace(job, state=State.FAILED, host=HostName("h1")) for job in experiment.jobs))
+    again = replace(experiment, jobs=jobs)
+    found = dict(environment(again, job_of(again, "train")))
+    assert (found["RISEML_ATTEMPT"], found["OUTPUT_DIR"]) == ("2", "/output")
+    assert launch(again, "train").key.attempt == 2
+    assert job_of(again, "train").host is None
+
+
+def test_a_job_that_is_not_planned() -> None:
+    with pytest.raises(LookupError, match=r"experiment 4 has no job worker\.9"):
+        planned_job(make("train"), JobName("worker.9"))

@@ -1,0 +1,109 @@
+"""One action: what is wrong on the server's own disk is said as that, and not taken for trouble of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+
+from riseml.control.actions import Action, EnsureImage, Prepare, Start
+from riseml.errors import EngineError, RisemlError, StoreError
+from riseml.executors.base import BuildOrder
+from riseml.executors.memory import MemoryExecutor
+from riseml.executors.pool import Pool
+from riseml.model import Capacity, Frame, JobKey, Owner
+from riseml.names import HostName, JobName
+from riseml.planning.plan import first_jobs
+from riseml.server.pool.hosts import Hosts
+from riseml.server.reconcile.actor import Actor, Stores
+from riseml.server.reconcile.news import News
+from riseml.settings import Settings
+from riseml.states import State
+from riseml.storage.outputs import RECORD
+from riseml.store.database import Database
+from riseml.store.experiments import Experiments, Submitted
+from riseml.store.logs import Logs
+from riseml.store.snapshots import Snapshots
+from tests.unit.control.simulation import make_plan
+
+HOST = HostName("h1")
+MASTER = JobKey(1, JobName("master"), 1)
+CONFIG = "project: toaster\ntrain:\n  run: 'true'\n  cpus: 2\n"
+
+
+class Talking(MemoryExecutor):
+    """A host whose builds print a line."""
+
+    def ensure_image(self, order: BuildOrder) -> None:
+        order.emit("Step 1")
+        super().ensure_image(order)
+
+
+class FullLogs(Logs):
+    """Logs on a disk that is full."""
+
+    def append(self, key: JobKey, frames: Iterable[Frame]) -> None:
+        raise OSError(28, "No space left on device")
+
+
+class Scene:
+    """One experiment on one host, without a server."""
+
+    def __init__(self, folder: Path, config: str = CONFIG, snapshot: str = "", logs: type[Logs] = Logs) -> None:
+        self.settings = Settings(folder, folder / "output", folder / "data")
+        experiments = Experiments(Database(f"sqlite:///{folder}/riseml.db"))
+        stores = Stores(experiments, logs(folder / "logs"), Snapshots(folder / "snapshots"))
+        plan = make_plan("master")
+        jobs = tuple(replace(job, state=State.STARTING, host=HOST) for job in first_jobs(plan))
+        submitted = Submitted(Owner("paul", 0, 0), "toaster", config, snapshot, ((plan, jobs),))
+        ((self.detail,), _) = experiments.add(submitted, datetime(2026, 8, 31, tzinfo=UTC))
+        pool = Pool((Talking(HOST, Capacity(4.0, 4096)),), 2.0, lambda *_: None)
+        self.actor = Actor("5e17e4", Hosts(self.settings, "5e17e4", pool), stores, News())
+
+    def perform(self, action: Action) -> None:
+        self.actor.perform(action, self.detail.experiment)
+
+    def refusal(self, action: Action) -> RisemlError:
+        with pytest.raises(RisemlError) as raised:
+            self.perform(action)
+        return raised.value
+
+
+def test_a_project_whose_files_are_gone_never_starts(tmp_path: Path) -> None:
+    error = Scene(tmp_path, snapshot="ab" * 32).refusal(Start(HOST, MASTER))
+    assert isinstance(error, EngineError)
+    assert error.permanent
+    assert "the project's files abababababab are gone" in error.message
+
+
+def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "data").touch()
+    error = Scene(tmp_path).refusal(Prepare(HOST, 1, None))
+    assert isinstance(error, EngineError)
+    assert error.permanent
+    assert str(tmp_path / "data") in error.message
+
+
+def test_a_build_log_that_cannot_be_written_is_trouble_of_the_store(tmp_path: Path) -> None:
+    error = Scene(tmp_path, logs=FullLogs).refusal(EnsureImage(HOST, 1, "base"))
+    assert isinstance(error, StoreError)
+    assert "No space left on device" in error.message
+
+
+@pytest.mark.parametrize("value", ["2026-13-45", "=", "0b_"])
+def test_what_yaml_alone_would_refuse_is_written_down_as_it_stands(tmp_path: Path, value: str) -> None:
+    scene = Scene(tmp_path, f"{CONFIG}  parameters:\n    day: {value}\n")
+    scene.perform(Prepare(HOST, 1, None))
+    record = yaml.safe_load((tmp_path / "output" / "paul" / "toaster" / "1" / RECORD).read_text())
+    assert record["config"]["train"]["parameters"] == {"day": value}
+
+
+def test_numbers_of_the_configuration_stay_numbers(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.perform(Prepare(HOST, 1, None))
+    record = yaml.safe_load((tmp_path / "output" / "paul" / "toaster" / "1" / RECORD).read_text())
+    assert record["config"]["train"]["cpus"] == 2

@@ -1,0 +1,85 @@
+"""The books: pauses and lasting problems by a clock that nobody sets, and no note about what is no more."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+from riseml.control.actions import Action, Release, Signal, Stop
+from riseml.errors import EngineError
+from riseml.model import Experiment, JobKey
+from riseml.names import HostName, JobName
+from riseml.server.reconcile.action_tracker import Books
+from riseml.server.reconcile.wake import Wake
+
+NOW = datetime(2026, 8, 31, 7, 23, 40, tzinfo=UTC)
+DEADLINE = 60.0  # seconds
+HOST = HostName("h1")
+RELEASE = Release(HOST, 4)
+
+
+class Scene:
+    """Books whose actions all fail while `trouble` is there, and a clock that the test turns."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.trouble: EngineError | None = EngineError("it is in use")
+        self.performed: list[Action] = []
+        self._ended = threading.Semaphore(0)
+        wake = Wake()
+        wake.set = self._ended.release  # type: ignore[method-assign]  # the test hears of every end
+        self.books = Books(self._perform, wake, lambda: self.seconds)
+
+    def _perform(self, action: Action, experiment: Experiment | None) -> None:
+        self.performed.append(action)
+        if self.trouble is not None:
+            raise self.trouble
+
+    def begin(self, action: Action) -> None:
+        """Begin it, and wait for its end."""
+        before = len(self.performed)
+        self.books.begin((action,), {})
+        if self.books.busy() or len(self.performed) > before:
+            assert self._ended.acquire(timeout=DEADLINE)
+
+
+def test_an_action_that_failed_is_tried_again_after_its_pause() -> None:
+    scene = Scene()
+    scene.begin(RELEASE)
+    scene.seconds = 0.9
+    scene.begin(RELEASE)
+    assert len(scene.performed) == 1
+    scene.seconds = 1.1
+    scene.begin(RELEASE)
+    assert len(scene.performed) == 2
+
+
+def test_a_problem_lasts_as_long_as_the_clock_says_whatever_the_time_of_day() -> None:
+    scene = Scene()
+    scene.begin(RELEASE)
+    scene.seconds = 40.0
+    scene.begin(RELEASE)
+    problem = scene.books.problems(NOW)[RELEASE]
+    assert (problem.since, problem.count) == (NOW - timedelta(seconds=40), 2)
+
+
+def test_an_action_that_fails_for_days_is_still_tried_in_its_time() -> None:
+    scene = Scene()
+    for count in range(1200):
+        scene.seconds = 31.0 * count
+        scene.begin(RELEASE)
+    assert scene.books.problems(NOW)[RELEASE].count == 1200
+    scene.begin(RELEASE)
+    assert len(scene.performed) == 1200, "its pause is not over"
+
+
+def test_nothing_is_remembered_of_experiments_that_are_no_more() -> None:
+    scene = Scene()
+    stop = Stop(HOST, JobKey(4, JobName("master"), 1), Signal.TERM)
+    scene.begin(RELEASE)
+    scene.trouble = None
+    scene.begin(stop)
+    scene.books.forget(frozenset())
+    assert scene.books.problems(NOW) == {}
+    scene.begin(stop)
+    assert scene.performed.count(stop) == 2, "a job that is asked to end once is asked again when nobody knows of it"

@@ -1,0 +1,113 @@
+"""Followers of logs: nothing ends them before all is held, nothing makes them busy, and only one of them writes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from riseml.errors import Unreachable
+from riseml.executors.memory import MemoryExecutor
+from riseml.model import Capacity, ContainerSeen, Frame, JobKey, LogCursor
+from riseml.names import HostName, JobName
+from riseml.server.reconcile.log_pump import Pump
+from riseml.server.reconcile.news import News
+from riseml.server.reconcile.wake import Wake
+from riseml.store.logs import Logs, read_all
+from tests.support.waiting import wait_for
+
+KEY = JobKey(4, JobName("master"), 1)
+DEADLINE = 60.0  # seconds
+FRAME = Frame("2026-08-31T07:23:40.1Z", 1, b"one\n")
+
+
+class Host(MemoryExecutor):
+    """A host whose log says what the test says; `reads` counts the attempts at it."""
+
+    def __init__(self) -> None:
+        super().__init__(HostName("h1"), Capacity(1.0, 1024))
+        self.troubles: list[Exception] = []
+        self.always: Exception | None = None
+        self.frames: list[Frame] = [FRAME]
+        self.reads = 0
+        self.goes_on = threading.Event()
+
+    def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
+        self.reads += 1
+        if self.always is not None:
+            raise self.always
+        if self.troubles:
+            raise self.troubles.pop(0)
+        if follow:
+            self.goes_on.wait(DEADLINE)
+        if not cursor.at:
+            yield self.frames
+
+
+class Scene:
+    """A pump whose logs are in a folder of the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.logs = Logs(folder)
+        self.pump = Pump(self.logs, News(), Wake())
+        self.host = Host()
+
+    def is_drained(self, host: Host, *, running: bool = False) -> bool:
+        code = None if running else 0
+        return self.pump.watch(host, ContainerSeen(KEY, "c1", started=True, exit_code=code))
+
+    def lines(self) -> list[bytes]:
+        return [line.text for line in read_all(self.logs, KEY.experiment)]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "trouble", [Unreachable("away"), OSError(28, "full"), ValueError("what is this"), KeyError("x")]
+)
+def test_whatever_goes_wrong_is_tried_again(scene: Scene, trouble: Exception) -> None:
+    scene.host.troubles = [trouble]
+    wait_for("the log is drained", lambda: scene.is_drained(scene.host), DEADLINE)
+    assert scene.lines() == [b"one"]
+
+
+def test_a_log_that_cannot_be_read_at_its_end_keeps_nobody_busy(scene: Scene) -> None:
+    scene.host.always = Unreachable("away")
+    begun = time.monotonic()
+    assert not scene.is_drained(scene.host)
+    wait_for("it was tried three times", lambda: scene.host.reads > 2, DEADLINE)
+    assert time.monotonic() - begun > 1.0, "attempts come ever more rarely"
+    scene.pump.forget(frozenset())
+    wait_for("the follower has ended", lambda: not followers(), DEADLINE)
+
+
+def test_a_follower_goes_on_with_the_executor_that_its_host_has_now(scene: Scene) -> None:
+    scene.host.always = Unreachable("it was closed")
+    assert not scene.is_drained(scene.host, running=True)
+    wait_for("it was tried", lambda: scene.host.reads, DEADLINE)
+    now = Host()
+    now.goes_on.set()  # the follower may take it up before it knows of the end
+    wait_for("the log is drained", lambda: scene.is_drained(now), DEADLINE)
+    assert scene.lines() == [b"one"]
+
+
+def test_a_host_that_left_the_pool_and_is_back_is_written_down_by_one_follower(scene: Scene) -> None:
+    assert not scene.is_drained(scene.host, running=True)
+    wait_for("the log is followed", lambda: scene.host.reads, DEADLINE)
+    scene.pump.forget(frozenset())
+    back = Host()
+    back.goes_on.set()
+    wait_for("the log is drained", lambda: scene.is_drained(back), DEADLINE)
+    scene.host.goes_on.set()
+    wait_for("the first one has ended", lambda: not followers(), DEADLINE)
+    assert scene.lines() == [b"one"]
+
+
+def followers() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("log-4-")]

@@ -1,0 +1,51 @@
+"""Followers of logs: what is not kept is not read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from riseml.executors.memory import MemoryExecutor
+from riseml.model import Capacity, ContainerSeen, Frame, JobKey, LogCursor
+from riseml.names import HostName, JobName
+from riseml.server.clock import now
+from riseml.server.reconcile.log_pump import Pump
+from riseml.server.reconcile.news import News
+from riseml.server.reconcile.wake import Wake
+from riseml.store.logs import Logs, read_all
+from tests.support.waiting import wait_for
+
+KEY = JobKey(1, JobName("train"), 1)
+LIMIT = 1000  # bytes
+
+
+class EndlessExecutor(MemoryExecutor):
+    """Its one job prints without end."""
+
+    def __init__(self) -> None:
+        super().__init__(HostName("h1"), Capacity(4, 8192))
+        self.reads = 0
+        self.left = threading.Event()
+
+    def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
+        self.reads += 1
+        try:
+            while True:
+                yield [Frame("2026-08-31T07:23:46.000000001Z", 1, b"on and on\n")]
+        finally:
+            self.left.set()
+
+
+def test_a_job_that_has_printed_too_much_is_read_no_further(tmp_path: Path) -> None:
+    executor, logs = EndlessExecutor(), Logs(tmp_path, LIMIT)
+    pump = Pump(logs, News(), Wake())
+    running = ContainerSeen(KEY, "id", started=True, started_at=now())
+    assert not pump.watch(executor, running)
+    assert executor.left.wait(30), "its log is still read"
+    assert not pump.watch(executor, running), "it has not ended"
+    ended = replace(running, exit_code=0, finished_at=now())
+    wait_for("nothing more is expected of it", lambda: pump.watch(executor, ended), 30)
+    assert executor.reads == 1
+    assert len(list(read_all(logs, 1))) == LIMIT // 10 + 2, "what is kept, the line that was too much, and the mark"

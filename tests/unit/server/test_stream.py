@@ -1,0 +1,333 @@
+"""The merged stream: in the order of time, whole from any cursor on, the same together as line by line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from riseml.model import Experiment, Frame, JobKey, Owner
+from riseml.names import BUILD, JobName, parse_id
+from riseml.planning.plan import first_jobs
+from riseml.server.api.log_stream import Request, parse_cursor, stream
+from riseml.server.reconcile.actor import Stores
+from riseml.server.reconcile.news import News
+from riseml.states import Part, Reason, State
+from riseml.store.database import Database
+from riseml.store.experiments import Experiments, Submitted
+from riseml.store.logs import Logs
+from riseml.store.snapshots import Snapshots
+from tests.unit.control.simulation import make_plan
+
+BEGUN = datetime(2026, 8, 31, 7, 23, 40, tzinfo=UTC)
+JOBS = ("master", "worker.1")
+DEADLINE = 60.0  # seconds
+
+
+def at(second: float) -> datetime:
+    return BEGUN + timedelta(seconds=second)
+
+
+class Scene:
+    """An experiment with a log, without a server."""
+
+    def __init__(self, folder: Path) -> None:
+        experiments = Experiments(Database(f"sqlite:///{folder}/riseml.db"))
+        self.stores = Stores(experiments, Logs(folder / "logs"), Snapshots(folder / "snapshots"))
+        self.news = News()
+        plan = make_plan(*JOBS)
+        self.stores.logs.finish(JobKey(1, BUILD, 1))
+        experiments.add(Submitted(Owner("paul", 1, 1), "p", "", "", ((plan, first_jobs(plan)),)), BEGUN)
+
+    def load(self) -> Experiment:
+        return self.stores.experiments.get(1).experiment
+
+    def save(self, state: State, second: float, *, closed: bool = False, reason: Reason = Reason.COMPLETED) -> None:
+        """Everything comes into this state."""
+        before = self.load()
+        jobs = tuple(
+            replace(
+                job,
+                state=State.FINISHED if job.part is Part.PREPARES else state,
+                reason=Reason.COMPLETED if job.part is Part.PREPARES else reason,
+                started_at=at(1),
+                ended_at=at(second),
+            )
+            for job in before.jobs
+        )
+        after = replace(before, state=state, reason=reason, jobs=jobs, closed=closed)
+        assert self.stores.experiments.save(before, after, at(second))
+        self.news.publish(1)
+
+    def write(self, job: str, *lines: tuple[float, str]) -> None:
+        frames = [Frame(f"{at(second):%Y-%m-%dT%H:%M:%S.%f}000Z", 1, f"{text}\n".encode()) for second, text in lines]
+        self.stores.logs.append(JobKey(1, JobName(job), 1), frames)
+        self.news.publish_lines(1)
+
+    def finish(self, *jobs: str) -> None:
+        for job in jobs:
+            self.stores.logs.finish(JobKey(1, JobName(job), 1))
+        self.news.publish(1)
+
+    def ends(self, **asked: Any) -> bool:
+        """Whether a reader who follows comes to the end."""
+        return bool(self._follow(DEADLINE, asked)[-1]["type"] == "end")
+
+    def waits(self, **asked: Any) -> bool:
+        """Whether a reader who follows does not come to the end."""
+        try:
+            self._follow(0.5, asked)
+        except TimeoutError:
+            return True
+        return False
+
+    def _follow(self, seconds: float, asked: dict[str, Any]) -> list[dict[str, Any]]:
+        async def run() -> list[dict[str, Any]]:
+            return await asyncio.wait_for(self._read("", {"follow": True, **asked}), seconds)
+
+        return asyncio.run(run())
+
+    def read(self, cursor: str = "", **asked: Any) -> list[dict[str, Any]]:
+        """All that is there, or with `follow` all that comes."""
+        return asyncio.run(self._read(cursor, asked))
+
+    async def _read(self, cursor: str, asked: dict[str, Any]) -> list[dict[str, Any]]:
+        positions = parse_cursor(cursor, 1)
+        wanted = parse_id(asked.pop("name", "1"))
+        request = Request(wanted, (1,), asked.pop("follow", False), positions, **asked)
+        return [entry async for piece in stream(request, self.stores, self.news) for entry in parse(piece)]
+
+
+def parse(piece: bytes) -> Iterator[dict[str, Any]]:
+    return (json.loads(line) for line in piece.splitlines())
+
+
+def shown(entries: list[dict[str, Any]]) -> list[str]:
+    """Each entry, and each line of a batch, as a word."""
+    found = []
+    for entry in entries:
+        if entry["type"] == "lines":
+            found += [f"{entry['id']} {row.partition(' ')[2]}" for row in entry["text"].removesuffix("\n").split("\n")]
+        elif entry["type"] == "line":
+            found.append(f"{entry['id']} {entry['text']}")
+        else:
+            found.append(f"{entry.get('id')} {entry['type']} {entry.get('state')}")
+    return found
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    made = Scene(tmp_path)
+    made.write("master", (2, "one"), (3, "two"), (6, "three"))
+    made.write("worker.1", (4, "four"), (7, "a \u2028 b\r"))
+    made.save(State.RUNNING, 5)
+    return made
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_lines_and_states_come_in_the_order_of_their_times(scene: Scene, *, batch: bool) -> None:
+    words = shown(scene.read(batch=batch))
+    assert words.index("1.master two") < words.index("1 state RUNNING") < words.index("1.master three")
+    assert [word for word in words if "state" not in word] == [
+        "1.master one",
+        "1.master two",
+        "1.master three",
+        "1.worker.1 four",
+        "1.worker.1 a \u2028 b\r",
+    ]
+
+
+def test_together_and_alone_say_the_same(scene: Scene) -> None:
+    alone, together = scene.read(), scene.read(batch=True)
+    assert shown(alone) == shown(together)
+    assert len(together) < len(alone)
+    assert together[-1]["cursor"] == alone[-1]["cursor"]
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_from_any_cursor_on_nothing_is_lost_or_repeated(scene: Scene, *, batch: bool) -> None:
+    scene.stores.logs.append(JobKey(1, JobName("master"), 1), [Frame("2026-08-31T07:23:48Z", 1, b"a long ")])
+    scene.write("worker.1", (9, "between"))
+    scene.write("master", (8, "line"), (10, "end"))
+    entries = scene.read(batch=batch)
+    assert shown(entries)[-3:] == ["1.worker.1 between", "1.master a long line", "1.master end"]
+    for number, entry in enumerate(entries):
+        assert shown(scene.read(entry["cursor"], batch=batch)) == shown(entries[number + 1 :])
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_tail_is_so_many_lines_and_no_states(scene: Scene, *, batch: bool) -> None:
+    scene.save(State.FINISHED, 20)
+    whole = [word for word in shown(scene.read()) if "state" not in word]
+    for tail in range(7):
+        *words, ping = shown(scene.read(batch=batch, tail=tail))
+        assert words == whole[max(0, len(whole) - tail) :]
+        assert "ping" in ping
+
+
+@pytest.mark.parametrize("tail", [0, 2])
+def test_behind_a_tail_everything_comes(scene: Scene, tail: int) -> None:
+    ping = scene.read(tail=tail)[-1]
+    scene.write("master", (8, "late"))
+    scene.save(State.FINISHED, 20, closed=True)
+    rest = shown(scene.read(ping["cursor"], follow=True))
+    assert rest[0] == "1.master late"
+    assert {"1.master state FINISHED", "1 state FINISHED", "1 end FINISHED"} <= set(rest)
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_one_job_and_a_time(scene: Scene, *, batch: bool) -> None:
+    assert shown(scene.read(name="1.worker", batch=batch))[-1] == "1.worker.1 a \u2028 b\r"
+    assert not any("master" in word for word in shown(scene.read(name="1.worker", batch=batch)))
+    words = [word for word in shown(scene.read(since=at(4), batch=batch)) if "state" not in word]
+    assert words == ["1.master three", "1.worker.1 four", "1.worker.1 a \u2028 b\r"]
+
+
+def test_what_comes_later_is_followed_to_the_end(scene: Scene) -> None:
+    async def run() -> list[dict[str, Any]]:
+        reading = asyncio.create_task(scene._read("", {"follow": True, "batch": True}))
+        for number in range(5):
+            await asyncio.to_thread(scene.write, "master", (11 + number, f"late {number}"))
+        await asyncio.to_thread(scene.save, State.FINISHED, 20, closed=True)
+        return await asyncio.wait_for(reading, DEADLINE)
+
+    words = shown(asyncio.run(run()))
+    assert [word for word in words if "late" in word] == [f"1.master late {number}" for number in range(5)]
+    assert words[-1] == "1 end FINISHED"
+
+
+def test_the_end_comes_when_all_has_been_said_though_containers_are_still_there(scene: Scene) -> None:
+    scene.save(State.FINISHED, 20)
+    assert scene.waits(closed=False), "logs are still being read"
+    scene.finish("master")
+    assert scene.waits(closed=False)
+    scene.finish("worker.1")
+    assert scene.ends(closed=False)
+    assert scene.waits(), "not for who waits until nothing is left"
+    scene.save(State.FINISHED, 20, closed=True)
+    assert scene.ends()
+
+
+def test_an_earlier_attempt_is_waited_for(scene: Scene) -> None:
+    scene.save(State.FINISHED, 20)
+    before = scene.load()
+    jobs = tuple(replace(job, attempt=2) if job.name == "master" else job for job in before.jobs)
+    assert scene.stores.experiments.save(before, replace(before, jobs=jobs), at(20))
+    scene.stores.logs.finish(JobKey(1, JobName("master"), 2))
+    scene.finish("worker.1")
+    assert scene.waits(closed=False)
+    scene.finish("master")
+    assert scene.ends(closed=False)
+
+
+# --- the end of a job is said behind its last line ---
+
+
+@pytest.fixture
+def then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the time of the scene."""
+    monkeypatch.setattr("riseml.server.api.log_stream.now", lambda: at(20))
+
+
+ENDS = ["1.master state FINISHED", "1.worker.1 state FINISHED", "1 state FINISHED"]
+
+
+@pytest.mark.usefixtures("then")
+@pytest.mark.parametrize("batch", [False, True])
+def test_an_end_waits_until_all_lines_of_its_job_are_there(scene: Scene, *, batch: bool) -> None:
+    scene.save(State.FINISHED, 10)
+    first = scene.read(batch=batch)
+    assert not any("FINISHED" in word for word in shown(first) if "build" not in word), "lines may still come"
+    scene.write("master", (9, "last"))
+    scene.finish("master")
+    scene.write("worker.1", (11, "very last"))
+    scene.finish("worker.1")
+    rest = shown(scene.read(first[-1]["cursor"], batch=batch, follow=True, closed=False))
+    assert rest == ["1.master last", ENDS[0], "1.worker.1 very last", *ENDS[1:], "1 end FINISHED"]
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_in_a_stored_log_an_end_is_behind_the_last_line_whatever_the_clocks_say(scene: Scene, *, batch: bool) -> None:
+    scene.write("master", (12, "last"))
+    scene.finish("master")
+    scene.write("worker.1", (11, "between"), (13, "very last"))
+    scene.finish("worker.1")
+    scene.save(State.FINISHED, 10, closed=True)
+    scene.stores.logs.close(1)
+    entries = scene.read(batch=batch, follow=True)
+    words = shown(entries)
+    assert words.index("1.master last") < words.index(ENDS[0])
+    assert words[-4:] == ["1.worker.1 very last", *ENDS[1:], "1 end FINISHED"]
+    for number, entry in enumerate(entries[:-1]):
+        assert shown(scene.read(entry["cursor"], batch=batch, follow=True)) == shown(entries[number + 1 :])
+
+
+@pytest.mark.usefixtures("then")
+def test_the_end_of_a_job_whose_host_is_lost_waits_for_no_line(scene: Scene) -> None:
+    scene.save(State.FAILED, 10, reason=Reason.HOST_LOST)
+    assert shown(scene.read())[-1] == "1 state FAILED"
+
+
+def test_an_end_that_is_old_waits_for_no_line(scene: Scene) -> None:
+    scene.save(State.FINISHED, 10)
+    assert shown(scene.read())[-1] == "1 state FINISHED"
+
+
+@pytest.mark.usefixtures("then")
+def test_an_end_waits_no_longer_than_lines_may_come(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("riseml.server.api.log_stream._PATIENCE", 0.05)
+    scene.save(State.FINISHED, 10)
+
+    async def run() -> list[str]:
+        found: list[str] = []
+        with scene.news.subscribe((1,)):
+            request = Request(parse_id("1"), (1,), follow=True, positions=parse_cursor("", 1))
+            async for piece in stream(request, scene.stores, scene.news):
+                found += [word for word in shown(list(parse(piece))) if "ping" not in word]
+                if found and found[-1] == "1 state FINISHED":
+                    break
+        return found
+
+    assert asyncio.run(asyncio.wait_for(run(), 30))[-3:] == ENDS
+
+
+@pytest.mark.usefixtures("then")
+@given(st.data())
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_happens_when_no_line_is_behind_the_end_of_its_job(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Lines are late, dated late, of several jobs; the end is seen before or after them; readers come at any moment."""
+    made = Scene(tmp_path_factory.mktemp("scene"))
+    made.save(State.RUNNING, 1)
+    seconds = st.integers(2, 19)
+    todo = [*data.draw(st.permutations(["master"] * 3 + ["worker.1"] * 3)), "end", "finish"]
+    where = data.draw(st.integers(0, len(todo) - 2))
+    todo.insert(where, todo.pop(-2))  # the end is seen at any moment
+    cursor, words = "", []
+    for number, step in enumerate(todo):
+        if step == "end":
+            made.save(State.FINISHED, data.draw(seconds))
+        elif step == "finish":
+            made.finish("master", "worker.1")
+        else:
+            made.write(step, (data.draw(seconds), f"line {number}"))
+        if data.draw(st.booleans()):
+            entries = made.read(cursor, batch=data.draw(st.booleans()))
+            cursor = entries[-1]["cursor"] if entries else cursor
+            words += shown(entries)
+    words += shown(made.read(cursor, follow=True, closed=False))
+    assert sorted(words) == sorted(set(words))
+    assert sum(" line " in word for word in words) == 6
+    for job in JOBS:
+        said = [number for number, word in enumerate(words) if word.startswith(f"1.{job} ")]
+        assert words[said[-1]] == f"1.{job} state FINISHED"
+    assert words[-2:] == ["1 state FINISHED", "1 end FINISHED"]

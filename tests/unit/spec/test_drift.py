@@ -1,0 +1,191 @@
+"""The schema is the contract: dataclasses, reference, example file, first files and sentences agree with it."""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from riseml.errors import UsageError
+from riseml.spec.config import types
+from riseml.spec.config.load import check, load
+from riseml.spec.config.templates import starter
+from riseml.spec.schema.contract import CONFIG
+from riseml.spec.schema.reference import reference
+from riseml.spec.schema.sentences import flow
+from riseml.spec.yaml.document import Mapping, Node, parse
+from riseml.spec.yaml.problems import Path as Keys
+from riseml.spec.yaml.scalars import BadText, duration, memory
+
+ROOT = Path(__file__).parents[3]
+KEYS = dict(CONFIG.walk())
+
+
+def test_the_schema_is_a_schema() -> None:
+    Draft202012Validator.check_schema(CONFIG.schema)
+    assert CONFIG.schema["$schema"].endswith("2020-12/schema")
+
+
+@pytest.mark.parametrize("path", KEYS, ids=lambda path: ".".join(path))
+def test_every_key_explains_itself(path: Keys) -> None:
+    schema = KEYS[path]
+    assert {"title", "description", "examples", "type"} <= set(schema)
+    assert schema["description"].endswith(".")
+    validator = Draft202012Validator({**schema, "$defs": CONFIG.schema["$defs"]})
+    for example in [*schema["examples"], *([schema["default"]] if "default" in schema else [])]:
+        assert validator.is_valid(example), example
+
+
+def test_no_map_takes_unknown_keys() -> None:
+    for path, schema in CONFIG.walk():
+        if "properties" in schema:
+            assert schema["additionalProperties"] is False, path
+
+
+@pytest.mark.parametrize(
+    ("path", "cls", "other"),
+    [
+        ((), types.Spec, {"notes"}),
+        (("train",), types.Train, set()),
+        (("train", "resources"), types.Resources, set()),
+        (("train", "limits"), types.Limits, set()),
+        (("train", "retry"), types.Retry, set()),
+        (("train", "tensorflow"), types.TensorFlow, set()),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_sections_have_the_fields_of_their_dataclass(path: Keys, cls: Any, other: set[str]) -> None:
+    assert set(CONFIG.at(path)["properties"]) == {field.name for field in fields(cls)} - other
+
+
+def test_roles_of_a_cluster_have_their_resources() -> None:
+    roles = {field.name.removesuffix("_resources") for field in fields(types.Distributed) if "_resources" in field.name}
+    assert set(CONFIG.at(("train", "tensorflow", "distributed"))["properties"]) == roles | {"chief"}
+
+
+@pytest.mark.parametrize(
+    ("path", "members"),
+    [
+        (("train", "tensorflow", "distributed", "chief"), types.ChiefKey),
+        (("train", "retry", "scope"), types.RetryScope),
+        (("train", "retry", "on", 0), types.RetryOn),
+    ],
+)
+def test_choices_are_those_of_the_enum(path: Keys, members: type[enum.Enum]) -> None:
+    assert set(CONFIG.at(path)["enum"]) == {member.value for member in members}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("train", "resources", "cpus"), types.DEFAULT_CPUS),
+        (("train", "resources", "gpus"), types.Resources().gpus),
+        (("train", "tensorflow", "version"), types.DEFAULT_TENSORFLOW),
+        (("train", "tensorflow", "tensorboard"), types.TensorFlow().tensorboard),
+        (("train", "concurrency"), types.Train(()).concurrency),
+        (("train", "priority"), types.Train(()).priority),
+        (("train", "retry"), types.Retry().max),
+        (("train", "retry", "scope"), types.Retry().scope.value),
+    ],
+)
+def test_defaults_are_those_of_the_dataclass(path: Keys, value: object) -> None:
+    assert CONFIG.at(path)["default"] == value
+
+
+def test_defaults_with_units_are_those_of_the_dataclass() -> None:
+    assert memory(CONFIG.at(("train", "resources", "mem"))["default"]) == types.DEFAULT_MEM
+    assert duration(CONFIG.at(("train", "stop_grace"))["default"]) == types.Train(()).stop_grace
+    assert {types.RetryOn(kind) for kind in CONFIG.at(("train", "retry", "on"))["default"]} == types.Retry().on
+
+
+@pytest.mark.parametrize(("form", "reader"), [("mem", memory), ("duration", duration)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1",
+        ".5",
+        "1.",
+        "1.5",
+        "1G",
+        "1 GiB",
+        "1Gi",
+        "1Gb",
+        "1gb",
+        "1GB",
+        "1x",
+        "-1",
+        "",
+        "1s",
+        "1 m",
+        "1h30m",
+        "1hm",
+        "s",
+    ],
+)
+def test_patterns_accept_what_the_readers_accept(form: str, reader: Any, text: str) -> None:
+    """An editor knows the pattern only. What it cannot know (`Gb` is bits) the reader refuses."""
+    matches = re.search(CONFIG.schema["$defs"][form]["pattern"], text) is not None
+    try:
+        reader(text)
+    except BadText:
+        assert not matches or text == "1Gb"
+    else:
+        assert matches
+
+
+def test_the_reference_is_generated() -> None:
+    page = (ROOT / "docs" / "riseml-yml.md").read_text(encoding="utf-8")
+    assert page == reference(), "run `python -m riseml.spec.schema.reference > docs/riseml-yml.md`"
+    assert all(f"`{'.'.join(map(str, path))}`" in page for path in KEYS)
+
+
+@pytest.mark.parametrize("path", KEYS, ids=lambda path: ".".join(path))
+def test_examples_of_the_reference_are_yaml_of_the_same_value(path: Keys) -> None:
+    for example in KEYS[path]["examples"]:
+        root = parse(f"{path[-1]}: {flow(example)}\n", "example").root
+        assert isinstance(root, Mapping)
+        assert _plain(root.entries[0].value) == _texts(example)
+
+
+def test_the_example_file_is_right_and_shows_every_key() -> None:
+    text = (ROOT / "riseml.yml.example").read_text(encoding="utf-8")
+    assert check(text).problems == ()
+    commented = set(re.findall(r"(?m)^[ #-]*([a-z_]+):[^#\n]*#", text))
+    assert {str(path[-1]) for path in KEYS} - commented == set()
+
+
+@pytest.mark.parametrize("framework", [None, "tensorflow", "pytorch"])
+@pytest.mark.parametrize("name", ["ai-toaster", "my project", "ärger", "null", "123", "..", "a" * 300, "-x-"])
+def test_first_files_are_right(framework: str | None, name: str) -> None:
+    text = starter(name, framework)
+    assert check(text).problems == ()
+    assert load(text).train.framework == framework
+    uncommented = re.sub(r"(?m)^( *)# (?=  |tensorboard|distributed|install)", r"\1", text)
+    assert check(uncommented).problems == ()
+    assert check(uncommented).spec != check(text).spec
+
+
+def test_every_framework_has_a_first_file() -> None:
+    for framework in CONFIG.at(("train", "framework"))["enum"]:
+        assert f"framework: {framework}" in starter("x", framework)
+    with pytest.raises(UsageError, match=r"no first riseml\.yml for the framework 'caffe'"):
+        starter("x", "caffe")
+
+
+def _plain(node: Node) -> Any:
+    if isinstance(node, Mapping):
+        return {entry.key.text: _plain(entry.value) for entry in node.entries}
+    return [_plain(item) for item in node.items] if hasattr(node, "items") else node.text
+
+
+def _texts(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _texts(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_texts(one) for one in value]
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,251 @@
+"""Whatever is in a file: a spec, or problems with places; never a traceback, never a key that nobody looked at."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from riseml.spec.config.load import Checked, Overrides, check, load
+from riseml.spec.schema.contract import CONFIG
+from riseml.spec.yaml.document import MAX_BYTES, MAX_NODES, Mapping, Node, Scalar, parse
+from riseml.spec.yaml.problems import Path, Severity
+from tests.unit.spec.examples import DISTRIBUTED, EXAMPLES
+
+FILES = [*EXAMPLES.values(), DISTRIBUTED]
+_WORDS = "null yes 012 1e999 .inf -1 22:22 <<: {{ }} \\U00110000 deploy: project: train: ---".split()  # noqa: SIM905
+PIECES = st.sampled_from([*"\t\n :-#'\"{}[]&*!|>%@`,\\0_~?\ufeff\x85\u2028é", "\n  ", ": ", "16 Gb", *_WORDS])
+NO_CLOCK = settings(deadline=None)  # a busy machine is no finding
+
+
+def _sane(content: str | bytes, checked: Checked) -> None:
+    """What holds for every answer."""
+    errors = [problem for problem in checked.problems if problem.severity is Severity.ERROR]
+    assert (checked.spec is None) == bool(errors)
+    lines = (content if isinstance(content, str) else content.decode("utf-8", "replace")).splitlines()
+    for problem in checked.problems:
+        assert problem.problem
+        assert 1 <= problem.line <= len(lines) + 1
+        assert problem.column >= 1
+        assert str(problem)
+    assert list(checked.problems) == sorted(checked.problems, key=lambda one: (one.line, one.column))
+
+
+@NO_CLOCK
+@given(st.text() | st.binary())
+def test_any_text(content: str | bytes) -> None:
+    _sane(content, check(content))
+
+
+@NO_CLOCK
+@given(st.lists(PIECES | st.sampled_from([*CONFIG.homes, *"ab"]), max_size=30).map("".join))
+def test_any_text_of_yaml_pieces(content: str) -> None:
+    _sane(content, check(content))
+
+
+@st.composite
+def _mutated(draw: st.DrawFn) -> str:
+    text = draw(st.sampled_from(FILES))
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = min(len(text), start + draw(st.integers(0, 8)))
+        text = text[:start] + draw(PIECES | st.just("") | st.just(text[start:end] * 2)) + text[end:]
+    return text
+
+
+@settings(deadline=None, max_examples=500)
+@given(_mutated())
+def test_mutations_of_right_files(content: str) -> None:
+    _sane(content, check(content))
+
+
+@NO_CLOCK
+@given(st.sampled_from(FILES), st.data())
+def test_lines_that_are_moved_or_lost(text: str, data: st.DataObject) -> None:
+    lines = text.splitlines(keepends=True)
+    index = data.draw(st.integers(0, len(lines) - 1))
+    line = lines.pop(index)
+    if data.draw(st.booleans()):
+        lines.insert(data.draw(st.integers(0, len(lines))), " " * data.draw(st.integers(0, 3)) + line)
+    content = "".join(lines)
+    _sane(content, check(content))
+
+
+def _value(node: Node) -> Any:
+    """Nodes as JSON, with every scalar as YAML would write it."""
+    if isinstance(node, Mapping):
+        return {entry.key.text: _value(entry.value) for entry in node.entries}
+    if isinstance(node, Scalar):
+        return node.text if not node.plain else _Plain(node.text)
+    return [_value(item) for item in node.items]
+
+
+class _Plain(str):
+    """A text that is written without quotes."""
+
+    __slots__ = ()
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)}: {_write(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_write, value)) + "]"
+    return value if isinstance(value, _Plain) and value.replace(".", "").isalnum() else json.dumps(value)
+
+
+def _closed(value: Any, path: Path = ()) -> Iterator[Path]:
+    """Every map of a file that takes known keys only."""
+    if isinstance(value, dict):
+        if CONFIG.at(path).get("additionalProperties") is False:
+            yield path
+        for key, one in value.items():
+            yield from _closed(one, (*path, key))
+
+
+def _json(text: str) -> Any:
+    root = parse(text, "example").root
+    assert root is not None
+    return _value(root)
+
+
+PLACES = [(name, path) for name, text in EXAMPLES.items() for path in _closed(_json(text))]
+
+
+@pytest.mark.parametrize(("name", "path"), PLACES, ids=[f"{name}-{'.'.join(map(str, path))}" for name, path in PLACES])
+@given(
+    key=st.text(min_size=1, max_size=12)
+    | st.sampled_from([*CONFIG.homes, "gpu", "memory", "worker_count", "on ", "Run"])
+)
+@settings(deadline=None, max_examples=20)
+def test_an_unknown_key_is_never_overlooked(name: str, path: Path, key: str) -> None:
+    value = inner = _json(EXAMPLES[name])
+    for part in path:
+        inner = inner[part]
+    if key in CONFIG.at(path)["properties"]:
+        return
+    inner[key] = "1"
+    checked = check(_write(value))
+    _sane(_write(value), checked)
+    assert checked.spec is None
+
+
+@st.composite
+def _resources(draw: st.DrawFn) -> dict[str, Any]:
+    found = {
+        "cpus": st.sampled_from([0.2, 1, 2.5, 64]),
+        "mem": st.sampled_from(["512M", "16GiB", 4, 16384, "2 GB"]),
+        "gpus": st.integers(0, 16),
+    }
+    keys = draw(st.sets(st.sampled_from(sorted(found)), min_size=1))
+    return {key: draw(found[key]) for key in sorted(keys)}
+
+
+@st.composite
+def _right(draw: st.DrawFn) -> dict[str, Any]:
+    """A right file as a value."""
+    names = draw(st.lists(st.from_regex(r"\A[a-z]{1,3}-[0-9]{1,3}\Z"), max_size=3, unique=True))
+    words = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FFF), max_size=8)
+    train: dict[str, Any] = {"framework": "tensorflow", "run": " ".join(["t", *(f"{{{{{name}}}}}" for name in names)])}
+    if names:
+        train["parameters"] = {
+            name: draw(words | st.lists(words, min_size=1, max_size=3, unique=True)) for name in names
+        }
+    if draw(st.booleans()):
+        train["resources"] = draw(_resources())
+    if draw(st.booleans()):
+        count = draw(st.integers(1, 9))
+        worker: Any = {"count": count, "resources": draw(_resources())} if draw(st.booleans()) else count
+        train["tensorflow"] = {"distributed": {"worker": worker, "ps": draw(st.integers(0, 9))}}
+    if draw(st.booleans()):
+        train["retry"] = draw(st.integers(0, 9) | st.fixed_dictionaries({"max": st.integers(0, 9)}))
+    return {"project": draw(st.from_regex(r"\A[A-Za-z0-9_][A-Za-z0-9_-]{0,20}\Z")), "train": train}
+
+
+@NO_CLOCK
+@given(_right())
+def test_right_files_are_read_as_they_are_meant(value: dict[str, Any]) -> None:
+    spec = load(json.dumps(value))
+    train = value["train"]
+    assert spec.project == value["project"]
+    wanted = {
+        name: tuple(one) if isinstance(one, list) else (one,) for name, one in train.get("parameters", {}).items()
+    }
+    assert {parameter.name: parameter.values for parameter in spec.train.parameters} == wanted
+    assert spec.train.resources.gpus == train.get("resources", {}).get("gpus", 0)
+    if "tensorflow" in train:
+        assert spec.train.tensorflow is not None
+        cluster = spec.train.tensorflow.distributed
+        worker = train["tensorflow"]["distributed"]["worker"]
+        assert cluster is not None
+        assert cluster.workers == (worker["count"] if isinstance(worker, dict) else worker)
+        assert cluster.ps == train["tensorflow"]["distributed"]["ps"]
+    retry = train.get("retry", 0)
+    assert spec.train.retry.max == (retry["max"] if isinstance(retry, dict) else retry)
+
+
+@NO_CLOCK
+@given(st.lists(st.tuples(st.text(max_size=30), st.text(max_size=30)), max_size=3), st.booleans())
+def test_any_override(pairs: list[tuple[str, str]], as_settings: bool) -> None:  # noqa: FBT001 - drawn by hypothesis
+    given_pairs = tuple(pairs)
+    overrides = Overrides(settings=given_pairs) if as_settings else Overrides(parameters=given_pairs)
+    checked = check(EXAMPLES["the smallest"], overrides=overrides)
+    errors = [problem for problem in checked.problems if problem.severity is Severity.ERROR]
+    assert (checked.spec is None) == bool(errors)
+
+
+LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 40)
+)
+ATTACKS = {
+    "billion laughs": LAUGHS,
+    "ten megabytes": "a: b\n" * 2_000_000,
+    "deep lists": "[" * 100_000,
+    "deep maps": "{a: " * 100_000,
+    "deep dashes": "- " * 100_000,
+    "deep question marks": "? " * 100_000,
+    "deep aliases": "a0: &a0 [[[[x]]]]\n" + "".join(f"a{n}: &a{n} [[[*a{n - 1}]]]\n" for n in range(1, 3000)),
+    "many values": "- x\n" * (MAX_NODES + 1),
+    "cycle": "project: &a {b: [*a]}\n",
+    "long number": "project: x\ntrain: {image: a, run: b, concurrency: " + "9" * 100_000 + "}\n",
+    "long exponent": "project: x\ntrain: {image: a, run: b, resources: {cpus: 1e99999999999}}\n",
+    "long range": "train: {image: a, run: a, parameters: {p: {range: {min: 0, max: 1e300, step: 1e-300}}}}\n",
+    "yaml version": "%YAML 1." + "9" * 5000 + "\n--- a\n",
+    "escape": 'project: "\\UFFFFFFFF"\n',
+    "surrogate itself": "project: \ud800\n",
+    "surrogate": 'project: "\\ud800"\n',
+    "many unclear numbers": "project: x\ntrain: {image: a, run: b, env: [" + "012: 3, " * 3000 + "]}\n",
+}
+
+
+@pytest.mark.parametrize("content", ATTACKS.values(), ids=ATTACKS)
+def test_attacks_are_refused_cheaply(content: str) -> None:
+    check("project: x\n")  # imports and the schema are no part of it
+    tracemalloc.start()
+    try:
+        checked = check(content)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert checked.spec is None
+    assert peak < 24 * 2**20
+    _sane(content[:MAX_BYTES], checked)
+
+
+def test_numbers_without_end_are_no_number() -> None:
+    for text in ("9" * 5000, "1e" + "9" * 30, "-" + "0" * 50, "." + "1" * 50):
+        found = check(f"project: x\ntrain: {{image: a, run: b, priority: {text}, resources: {{cpus: {text}}}}}\n")
+        assert {problem.path for problem in found.problems} == {"train.priority", "train.resources.cpus"}
+
+
+def test_hostile_but_legal_commands_take_one_pass() -> None:
+    """Quadratic patterns would be felt here: every one of these is some 300 KB."""
+    head = "project: x\ntrain:\n  image: a\n  run: >\n    a\n"
+    for body in ("\n" * 200_000 + "      b\n", "    " + "{{ " * 100_000 + "\n", "    {{a}} \\\n" * 20_000):
+        checked = check(head + body)
+        _sane(head + body, checked)

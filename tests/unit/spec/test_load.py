@@ -1,0 +1,290 @@
+"""What a right file means: values, units, defaults, and what the command line puts in their place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from riseml.spec.config.load import Overrides, check, load
+from riseml.spec.config.types import (
+    ChiefKey,
+    Distributed,
+    EnvVariable,
+    Horovod,
+    Parameter,
+    Resources,
+    Retry,
+    RetryOn,
+    RetryScope,
+    TensorFlow,
+    Train,
+)
+from riseml.spec.yaml.scalars import BadText, duration, memory
+from tests.unit.spec.examples import DISTRIBUTED, EXAMPLES
+
+ROOT = Path(__file__).parents[3]
+HEAD = "project: x\ntrain:\n  image: a\n"
+
+
+def _train(name: str) -> Train:
+    return load(EXAMPLES[name]).train
+
+
+def _parameter(text: str) -> tuple[str, ...]:
+    return load(f"{HEAD}  run: t {{{{p}}}}\n  parameters: {{p: {text}}}\n").train.parameters[0].values
+
+
+def _tensorflow(text: str) -> TensorFlow:
+    found = load(f"project: x\ntrain:\n  framework: tensorflow\n  run: a\n  tensorflow: {text}\n").train.tensorflow
+    assert found is not None
+    return found
+
+
+def _cluster(text: str) -> Distributed:
+    found = _tensorflow(f"{{distributed: {text}}}").distributed
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)
+def test_every_form_is_read_without_a_remark(text: str) -> None:
+    assert check(text).problems == ()
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "examples").rglob("*.yml")), ids=lambda file: file.name)
+def test_our_own_examples_are_right(file: Path) -> None:
+    assert check(file.read_bytes(), file.name).problems == ()
+
+
+def test_the_seed_runs_as_one_command() -> None:
+    spec = load(DISTRIBUTED, overrides=Overrides((("num-layers", "4"), ("learning-rate", "0.01"))))
+    assert spec.project == "ai-toaster"
+    assert spec.train.run == (
+        "python train_model.py --num-layers {{ num-layers }} --learning-rate {{ learning-rate }}"
+        " --training-data /data/my-project",
+    )
+    everywhere = Resources(2.0, 16384, 4)
+    cluster = Distributed(3, 2, ChiefKey.MASTER, everywhere, everywhere, Resources(2.0, 16384, 0))
+    assert spec.train.tensorflow == TensorFlow("1.2.1-gpu", distributed=cluster)
+    assert spec.train.parameters == (Parameter("num-layers", ("4",)), Parameter("learning-rate", ("0.01",)))
+
+
+def test_the_seed_without_its_parameters_is_told_where_they_are_missing() -> None:
+    found = check(DISTRIBUTED).problems
+    assert [(one.line, one.column, one.problem) for one in found] == [
+        (19, 40, 'there is no parameter "num-layers"'),
+        (20, 43, 'there is no parameter "learning-rate"'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("  run: |\n    a\n    b\n", "a\nb"),
+        ("  run: |\n    a \\\n      --b\n", "a \\\n  --b"),
+        ("  run: >-\n    a \\\n    --b\n", "a  --b"),
+        ("  run: >-\n    a\n\n      --b\n", "a\n\n  --b"),
+        ("  run: >-\n    for i in 1; do\n      echo $i\n    done\n", "for i in 1; do\n  echo $i\ndone"),
+        ("  run: python a \\\n    --b c\\ d\n", "python a  --b c\\ d"),
+        ("  run: 'a \\ b'\n", "a \\ b"),
+    ],
+    ids=["literal", "literal with backslash", "folded with backslash", "blank line", "shell block", "plain", "quoted"],
+)
+def test_lines_of_a_command_stay_together(lines: str, expected: str) -> None:
+    assert load(HEAD + lines).train.run == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"),
+    [
+        *(("16GiB", 16384), ("512M", 512), ("16G", 16384), ("4096MB", 4096), ("16 GB", 16384), ("16g", 16384)),
+        *(("16384", 16384), ("64", 64), ("63", 64512), ("4", 4096), (".5", 512), ("1.5GiB", 1536), ("2T", 2097152)),
+        *(("1000k", 1), ("512Mi", 512), ("0.5", 512)),
+    ],
+)
+def test_memory(text: str, mib: int) -> None:
+    assert memory(text) == mib
+    assert load(f"{HEAD}  run: b\n  resources: {{mem: {text}}}\n").train.resources.mem == mib
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "-1", "0", "16Gb", "16 Gb", "16Mib", "1e3", "1,5G", "16 G iB", "\u0661G", "9" * 50]
+)
+def test_what_is_no_memory(text: str) -> None:
+    with pytest.raises(BadText):
+        memory(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [*(("90", 90), ("30s", 30), ("10m", 600), ("2h", 7200), ("1d", 86400), ("1h30m", 5400), ("1.5h", 5400), ("0", 0))],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert duration(text) == seconds
+    assert load(f"{HEAD}  run: b\n  stop_grace: {text}\n").train.stop_grace == seconds
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "1w", "22:22", "1H", "s", "11y", "4000d", "1 m s"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(BadText):
+        duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("0.1", ("0.1",)),
+        ("[1e-6, 1.10, 012, yes, 22:22, null, ~]", ("1e-6", "1.10", "012", "yes", "22:22", "null", "~")),
+        ('["", "a b", \'$x; rm\']', ("", "a b", "$x; rm")),
+        ("{range: {min: 2, max: 6, step: 1}}", ("2", "3", "4", "5", "6")),
+        ("{range: {min: 0.1, max: 0.5, step: .1}}", ("0.1", "0.2", "0.3", "0.4", "0.5")),
+        ("{range: {min: 1e-6, max: 3e-6, step: 1e-6}}", ("1e-6", "2e-6", "3e-6")),
+        ("{range: {min: -1, max: 1, step: 0.5}}", ("-1.0", "-0.5", "0.0", "0.5", "1.0")),
+        ("{range: {min: 1, max: 1, step: 1}}", ("1",)),
+        ("{range: {min: 100, max: 1e3, step: 450}}", ("100", "550", "1000")),
+    ],
+)
+def test_values_of_a_parameter(text: str, values: tuple[str, ...]) -> None:
+    assert _parameter(text) == values
+
+
+def test_a_version_stays_as_written() -> None:
+    assert _tensorflow("{version: 1.10}") == TensorFlow("1.10")
+    assert _tensorflow("{version: 2}").version == "2"
+
+
+def test_defaults_are_noted() -> None:
+    spec = load(EXAMPLES["the smallest"])
+    assert spec.train == Train(run=("python t.py",), image="python:3.11")
+    assert spec.notes == (
+        "train.resources.cpus is not set: each job is sure to get 1 core",
+        "train.resources.mem is not set: each job is sure to get 1024 MiB of memory",
+    )
+    assert load(EXAMPLES["framework without its section"]).notes[2:] == (
+        "train.tensorflow.version is not set: it is 2.21.0",
+    )
+    assert load(EXAMPLES["image with install"]).notes == ()
+
+
+def test_resources_of_roles_come_from_train_key_by_key() -> None:
+    found = _train("all roles").tensorflow
+    assert found is not None
+    assert found.tensorboard
+    assert found.distributed == Distributed(
+        workers=3,
+        ps=2,
+        chief=ChiefKey.CHIEF,
+        master_resources=Resources(2.0, 8192, 1),
+        worker_resources=Resources(2.0, 4096, 2),
+        ps_resources=Resources(2.0, 16384, 0),
+        evaluator_resources=Resources(1.0, 4096, 1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "chief"),
+    [
+        ("{distributed: {worker: 2}}", ChiefKey.CHIEF),
+        ("{version: 2.21.0-gpu, distributed: {worker: 2}}", ChiefKey.CHIEF),
+        ("{version: latest, distributed: {worker: 2}}", ChiefKey.CHIEF),
+        ("{version: 1.15, distributed: {worker: 2}}", ChiefKey.MASTER),
+        ("{version: 0.12.1, distributed: {worker: 2}}", ChiefKey.MASTER),
+        ("{version: 1.15, distributed: {worker: 2, chief: chief}}", ChiefKey.CHIEF),
+        ("{distributed: {worker: 2, chief: worker}}", ChiefKey.WORKER),
+    ],
+)
+def test_the_key_of_the_first_worker_follows_the_version(section: str, chief: ChiefKey) -> None:
+    found = _tensorflow(section).distributed
+    assert found is not None
+    assert found.chief is chief
+
+
+def test_an_official_image_tells_the_version() -> None:
+    text = "project: x\ntrain: {framework: tensorflow, image: 'tensorflow/tensorflow:1.5.0', run: a, tensorflow: "
+    found = load(text + "{distributed: {worker: 2}}}\n").train.tensorflow
+    assert found is not None
+    assert (found.version, found.distributed and found.distributed.chief) == ("1.5.0", ChiefKey.MASTER)
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("{ps: 2}", (1, 2)),
+        ("{worker: 3}", (3, 0)),
+        ("{worker: {count: 3}, ps: {resources: {gpus: 0}}}", (3, 1)),
+        ("{worker: 2, ps: {count: 0}}", (2, 0)),
+    ],
+)
+def test_counts(text: str, counts: tuple[int, int]) -> None:
+    found = _cluster(text)
+    assert (found.workers, found.ps) == counts
+
+
+def test_without_a_master_the_first_worker_is_like_the_others() -> None:
+    found = _cluster("{worker: {count: 2, resources: {gpus: 1}}, chief: worker}")
+    assert found.master_resources == found.worker_resources == Resources(gpus=1)
+    assert _cluster("{worker: 2, evaluator: true}").evaluator_resources == Resources()
+    assert _cluster("{worker: 2, evaluator: false}").evaluator_resources is None
+
+
+def test_horovod() -> None:
+    assert _tensorflow("{horovod: {workers: 2}}").horovod == Horovod(2, 1)
+    assert _tensorflow("{horovod: {workers: {count: 2, processes: 4}}}").horovod == Horovod(2, 4)
+    assert _tensorflow("{horovod: {count: 3, processes: 2}}").horovod == Horovod(3, 2)
+
+
+def test_the_rest() -> None:
+    train = _train("all the rest")
+    assert train.env == tuple(EnvVariable(*pair) for pair in [("A", "1"), ("B", "x y"), ("C", "yes"), ("D", "")])
+    assert train.retry == Retry(2, frozenset({RetryOn.HOST_LOST, RetryOn.OUT_OF_MEMORY}), RetryScope.ROLE)
+    assert (train.max_duration, train.stop_grace, train.finish_grace, train.priority) == (86400, 0, 5400, -5)
+    listed = _train("env as a list").env
+    assert listed == (EnvVariable("TOKEN", None), EnvVariable("MODE", "fast"), EnvVariable("EMPTY", ""))
+    assert load(f"{HEAD}  run: b\n  retry: 2\n").train.retry == Retry(2)
+    assert _train("image with install").install == ("apt-get -y update", "pip install -r requirements.txt")
+    assert _train("anchors").install == _train("anchors").run == ("b",)
+
+
+def test_defaults_never_exceed_the_limits_of_the_file() -> None:
+    train = load(f"{HEAD}  run: b\n  limits: {{cpus: 0.5, mem: 256M}}\n").train
+    assert (train.resources.cpus, train.resources.mem) == (0.5, 256)
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["a", "python:3.11", "my/tf:2", "localhost:5000/a/b:Tag", "registry.example.org/x_y/z--w", f"a@sha256:{'0' * 64}"],
+)
+def test_images(image: str) -> None:
+    assert load(f"project: x\ntrain: {{image: '{image}', run: b}}\n").train.image == image
+
+
+@pytest.mark.parametrize(
+    "image", ["a b", "Python:3.11", "a//b", "a:", "-a", "a@sha256:12", "http://a/b", "a:b:c", "a_"]
+)
+def test_what_is_no_image(image: str) -> None:
+    (problem,) = check(f"project: x\ntrain: {{image: '{image}', run: b}}\n").problems
+    assert problem.problem == f'"{image}" is no image'
+
+
+def test_labels_come_from_above_unless_a_role_has_its_own() -> None:
+    found = load(
+        """\
+project: x
+train:
+  framework: tensorflow
+  resources: {gpus: 1, labels: {rack: 7, gpu: a100}}
+  tensorflow:
+    distributed:
+      worker: 2
+      ps: {count: 1, resources: {gpus: 0, labels: {}}}
+      evaluator: {resources: {labels: {gpu: t4}}}
+  run: t
+"""
+    ).train.tensorflow
+    assert found is not None
+    assert found.distributed is not None
+    assert found.distributed.worker_resources.labels == (("gpu", "a100"), ("rack", "7"))
+    assert found.distributed.ps_resources.labels == ()
+    assert found.distributed.evaluator_resources is not None
+    assert found.distributed.evaluator_resources.labels == (("gpu", "t4"),)

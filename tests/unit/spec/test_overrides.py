@@ -1,0 +1,99 @@
+"""`-p` and `--set`: what the command line says wins, and its problems name the option."""
+
+from __future__ import annotations
+
+import pytest
+
+from riseml.spec.config.load import Overrides, check, load
+from riseml.spec.config.types import Parameter
+
+TEXT = """\
+project: x
+train:
+  image: a
+  run: t {{lr}}
+  resources: {cpus: 1}
+  parameters: {lr: [0.1, 0.2]}
+"""
+
+
+def _told(*, parameter: tuple[str, str] | None = None, setting: tuple[str, str] | None = None) -> list[str]:
+    overrides = Overrides((parameter,) if parameter else (), (setting,) if setting else ())
+    return [str(problem) for problem in check(TEXT, overrides=overrides).problems]
+
+
+def test_a_parameter_is_replaced_as_it_stands() -> None:
+    spec = load(TEXT, overrides=Overrides((("lr", "[1, yes] # 1.10"),)))
+    assert spec.train.parameters == (Parameter("lr", ("[1, yes] # 1.10",)),)
+
+
+def test_the_last_one_counts() -> None:
+    spec = load(TEXT, overrides=Overrides((("lr", "1"), ("lr", "")), (("project", "y"), ("project", "012"))))
+    assert spec.train.parameters == (Parameter("lr", ("",)),)
+    assert spec.project == "012"
+
+
+def test_a_setting_is_read_as_yaml() -> None:
+    settings = (("train.resources.gpus", "2"), ("train.parameters.lr", "[1e-6, 2]"), ("train.retry.max", "3"))
+    train = load(TEXT, overrides=Overrides(settings=settings)).train
+    assert (train.resources.gpus, train.resources.cpus, train.retry.max) == (2, 1.0, 3)
+    assert train.parameters == (Parameter("lr", ("1e-6", "2")),)
+
+
+def test_a_whole_section_can_be_set() -> None:
+    settings = (("train.framework", "tensorflow"), ("train.tensorflow", "{distributed: {worker: 2, ps: 1}}"))
+    found = load(TEXT, overrides=Overrides(settings=settings)).train.tensorflow
+    assert found is not None
+    assert found.distributed is not None
+    assert (found.distributed.workers, found.distributed.ps) == (2, 1)
+
+
+def test_false_makes_room_for_a_section() -> None:
+    text = TEXT + "  framework: tensorflow\n  tensorflow: {distributed: false}\n"
+    found = load(text, overrides=Overrides(settings=(("train.tensorflow.distributed.worker", "2"),))).train.tensorflow
+    assert found is not None
+    assert found.distributed is not None
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        (("train.resources.gpu", "2"), 'train.resources.gpu: unknown key; did you mean "gpus"?'),
+        (
+            ("train.resources.gpus", "two"),
+            'train.resources.gpus: must be a whole number, not "two"; for example `gpus: 1`',
+        ),
+        (("train.run.x", "y"), "train.run: has nothing below it in riseml.yml: it is a text; give the whole value"),
+        (("train.parameters.lr.x", "y"), "train.parameters.lr: has nothing below it in riseml.yml: it is a list; give"),
+        (("train..gpus", "2"), ' "train..gpus" is no path; write it like train.resources.gpus=2'),
+        (
+            ("train.env", "[a"),
+            "train.env: the [ that is opened here is never closed; add the ], or put the text into quotes",
+        ),
+        (("train.env", ""), 'train.env: has no value; for example `env: {TF_CPP_MIN_LOG_LEVEL: "2"}`'),
+        (("train.env", "!x y"), 'train.env: YAML tags are not read: "!x"; leave the tag out'),
+    ],
+)
+def test_a_wrong_setting_names_the_option(setting: tuple[str, str], expected: str) -> None:
+    (told,) = _told(setting=setting)
+    where = f"--set {setting[0]}={setting[1]}:1:1"
+    assert told.startswith(f"{where}:{expected}" if expected.startswith(" ") else f"{where} {expected}")
+
+
+def test_a_wrong_parameter_names_the_option() -> None:
+    (told,) = _told(parameter=("a b", "1"))
+    assert told.startswith('-p a b=1:1:1 train.parameters."a b": "a b" cannot name a parameter')
+    assert _told(parameter=("rl", "1"))[0].startswith("-p rl=1:1:1 train.parameters.rl: warning: no line of `run` uses")
+
+
+def test_problems_of_options_come_after_those_of_the_file() -> None:
+    overrides = Overrides(settings=(("train.resources.gpus", "x"),))
+    found = check(TEXT + "  zzz: 1\n", overrides=overrides).problems
+    assert [problem.file for problem in found] == ["riseml.yml", "--set train.resources.gpus=x"]
+
+
+def test_a_path_without_end_is_refused() -> None:
+    deep = ".".join("a" * 2000)
+    (problem,) = check(TEXT, overrides=Overrides(settings=((deep, "1"),))).problems
+    assert problem.problem.endswith("is no path")
+    assert len(problem.file) < 200

@@ -1,0 +1,117 @@
+"""The shortcut past jsonschema: it is taken for what people write, and never for what jsonschema would refuse."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from riseml.spec.schema.contract import CONFIG, POOL, Contract
+from riseml.spec.schema.fast_check import surely_holds
+from riseml.spec.yaml.document import parse
+from riseml.spec.yaml.values import settle
+from tests.unit.spec.examples import DISTRIBUTED, EXAMPLES
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 10**6)
+    | st.floats(allow_nan=True)
+    | st.decimals(-10, 10)
+    | st.sampled_from([Decimal("NaN"), Decimal("Infinity")])
+    | st.sampled_from(["", "a", "16GiB", "1.5", "10s", "a b", "x\n", "lr", "x" * 201, "tensorflow", "on", "{{lr}}"])
+)
+
+
+def resolve(contract: Contract, reference: str) -> Any:
+    return contract.schema["$defs"][reference.removeprefix("#/$defs/")]
+
+
+def settled(text: str) -> Any:
+    root = parse(text, "riseml.yml").root
+    assert root is not None
+    return settle(root, CONFIG.resolve(CONFIG.schema), CONFIG.below).value
+
+
+def agree(contract: Contract, value: Any, schema: Any = None) -> bool:
+    """Whether it is sure; jsonschema must not disagree."""
+    part = contract.schema if schema is None else {**schema, "$defs": contract.schema["$defs"]}
+    sure = surely_holds(part, value, lambda reference: resolve(contract, reference))
+    if sure:
+        errors = list(Draft202012Validator(part).iter_errors(value))
+        assert not errors, f"{value!r}: {errors[0].message}"
+    return sure
+
+
+@pytest.mark.parametrize("name", [*EXAMPLES, "distributed"])
+def test_what_people_write_is_sure(name: str) -> None:
+    assert agree(CONFIG, settled(EXAMPLES.get(name, DISTRIBUTED)))
+
+
+@given(st.data())
+def test_a_value_that_somebody_changed(data: st.DataObject) -> None:
+    """One value anywhere in a right file becomes something else; or a key is lost, or one comes that nobody knows."""
+    value = settled(data.draw(st.sampled_from([*EXAMPLES.values(), DISTRIBUTED])))
+    inside = value
+    while True:
+        keys = list(inside) if isinstance(inside, dict) else list(range(len(inside)))
+        key = data.draw(st.sampled_from(keys)) if keys else "x"
+        deeper = inside[key] if keys and isinstance(inside[key], (dict, list)) and inside[key] else None
+        if deeper is None or data.draw(st.booleans()):
+            break
+        inside = deeper
+    match data.draw(st.sampled_from(["other", "lost", "unknown"])):
+        case "lost" if keys:
+            del inside[key]
+        case "unknown" if isinstance(inside, dict):
+            inside[data.draw(st.sampled_from(["other", "", "a b", "retry", "mem"]))] = data.draw(SCALARS)
+        case _ if keys:
+            inside[key] = data.draw(SCALARS | st.just([]) | st.just({}) | st.lists(SCALARS, max_size=2))
+    agree(CONFIG, value)
+
+
+@pytest.mark.parametrize("contract", [CONFIG, POOL], ids=lambda contract: contract.name)
+@given(data=st.data())
+def test_any_value_at_any_place(contract: Contract, data: st.DataObject) -> None:
+    places = [schema for _, schema in contract.walk()]
+    value = data.draw(SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(st.sampled_from("abc"), SCALARS))
+    for schema in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=5)):
+        agree(contract, value, schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "integer"}, True),
+        ({"type": "number"}, False),
+        ({"enum": [1]}, True),
+        ({"not": {"const": True}}, True),
+        ({"not": {"type": "string"}}, "a"),
+        ({"pattern": "^a$"}, "a\n"),
+        ({"minimum": 0}, float("nan")),
+        ({"uniqueItems": True}, [1, 1]),
+        ({"const": 1}, 2),
+        ({"properties": {"a": {}}, "additionalProperties": False}, {"b": 1}),
+        ({"items": False}, [1]),
+        ({"patternProperties": {"a": {"type": "string"}}}, {"a": 1}),
+    ],
+)
+def test_what_is_wrong_or_unknown_is_not_sure(schema: dict[str, Any], value: Any) -> None:
+    assert not surely_holds(schema, value, lambda reference: {})
+
+
+def test_a_right_file_needs_no_jsonschema() -> None:
+    load = "import sys; from riseml.spec.config.load import check"
+    program = f"{load}; print(check(sys.argv[1]).spec is not None, *sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program, EXAMPLES["image with install"]], capture_output=True, text=True, check=True
+    )
+    right, *modules = done.stdout.split()
+    assert right == "True"
+    assert "jsonschema" not in modules

@@ -1,0 +1,77 @@
+"""A long past costs nothing: what is asked all the time does not look at experiments that have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from benchmarks.growth import multiply
+from riseml.model import Owner
+from riseml.planning.plan import first_jobs
+from riseml.states import Reason, State
+from riseml.store.database import Database
+from riseml.store.experiments import Experiments, Submitted
+from tests.unit.control.simulation import make_plan
+
+NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
+PLAN = make_plan("master", "worker.1")
+ASKED: dict[str, Callable[[Experiments], object]] = {
+    "load_world": lambda store: store.load_world(),
+    "count_active": lambda store: store.count_active(),
+    "status": lambda store: store.search("paul", ended=False, project=None, limit=None),
+    "the last of a project": lambda store: store.search("paul", ended=True, project="p", limit=1),
+    "one": lambda store: store.find("paul", 1),
+    "its events": lambda store: store.read_events(1, 0),
+}
+
+
+def steps(path: Path, ask: Callable[[Experiments], object]) -> int:
+    """How many instructions, in hundreds, SQLite carries out for an answer."""
+    database = Database(f"sqlite:///{path}")
+    count = 0
+
+    def tick() -> int:
+        nonlocal count
+        count += 1
+        return 0
+
+    with database.read() as connection:
+        raw = connection.connection.dbapi_connection
+        assert raw is not None
+        raw.set_progress_handler(tick, 100)
+    ask(Experiments(database))
+    return count
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_ended_experiments_are_not_looked_at(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "riseml.db"
+    store = Experiments(Database(f"sqlite:///{path}"))
+    submitted = Submitted(Owner("paul", 1, 1), "p", "", "", ((PLAN, first_jobs(PLAN)),))
+    store.add(submitted, NOW)
+    first = store.load_world().experiments[0]
+    ended = replace(first, state=State.FINISHED, reason=Reason.COMPLETED, closed=True, ended_at=NOW)
+    assert store.save(first, ended, NOW)
+    multiply(path, 20)
+    few = steps(path, ASKED[name])
+    multiply(path, 2000)
+    store.add(submitted, NOW)
+    assert steps(path, ASKED[name]) <= few + 10
+
+
+def test_the_steps_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "riseml.db"
+    Database(f"sqlite:///{path}")
+
+    def look(store: Experiments) -> None:
+        with store._database.read() as connection:
+            connection.execute(
+                sa.text("WITH RECURSIVE n(x) AS (SELECT 1 UNION SELECT x+1 FROM n LIMIT 9999) SELECT sum(x) FROM n")
+            )
+
+    assert steps(path, look) > 100
