@@ -22,7 +22,7 @@ from riseml.planning.plan import first_jobs, make_plan
 from riseml.spec.config.load import load
 from riseml.states import Part, Reason, State
 from riseml.store.database import Database
-from riseml.store.experiments import Experiments, Submitted
+from riseml.store.experiments import ExperimentStore, Submitted
 
 SIZES = (10, 100, 1000, 10_000)
 _NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
@@ -164,14 +164,14 @@ def _load_world(folder: Path, size: int) -> Case:
     path = folder / f"world-{size}.db"
     database = Database(f"sqlite:///{path}")
     plan = _plan()
-    Experiments(database).add(Submitted(_OWNER, "bench", _CONFIG, "", ((plan, first_jobs(plan)),)), _NOW)
+    ExperimentStore(database).add(Submitted(_OWNER, "bench", _CONFIG, "", ((plan, first_jobs(plan)),)), _NOW)
     multiply(path, size - 1)
-    return lambda: Experiments(database).load_world()
+    return lambda: ExperimentStore(database).load_world()
 
 
 def _load_again(folder: Path, size: int) -> Case:
     """What each pass of the loop does; of the store that `_load_world` has made."""
-    experiments = Experiments(Database(f"sqlite:///{folder}/world-{size}.db"))
+    experiments = ExperimentStore(Database(f"sqlite:///{folder}/world-{size}.db"))
     experiments.load_world()
     return experiments.load_world
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 
-__all__ = ["Address", "Client", "LogQuery", "Patience", "make_error", "read_address"]
+__all__ = ["Address", "Client", "LogQuery", "RetryPolicy", "make_error", "read_address"]
 
 _SLOW_ANSWER = 120.0  # seconds; a plan asks the hosts, an upload is stored and listed
 _SILENCE = 45.0  # three heartbeats of a log stream
@@ -43,7 +43,7 @@ class LogQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long a server that is lost is waited for: `limit` seconds without news, with growing waits between."""
 
     limit: float = 60.0
@@ -57,9 +57,9 @@ class Client:
     Every method raises a `RisemlError`: what the server refused with, or `Unreachable`.
     """
 
-    def __init__(self, address: Address, patience: Patience | None = None) -> None:
+    def __init__(self, address: Address, patience: RetryPolicy | None = None) -> None:
         self.address = address
-        self._patience = patience or Patience()
+        self._patience = patience or RetryPolicy()
         self._exchange = Exchange(address)
 
     def __enter__(self) -> Self:
@@ -72,13 +72,13 @@ class Client:
         """Close the connections; the client can still be used, and opens new ones."""
         self._exchange.close()
 
-    def server(self) -> wire.Server:
+    def server(self) -> wire.ServerView:
         """Who answers."""
-        return cast("wire.Server", self._exchange.ask("GET", "/server"))
+        return cast("wire.ServerView", self._exchange.ask("GET", "/server"))
 
-    def stop_server(self) -> wire.Server:
+    def stop_server(self) -> wire.ServerView:
         """Ask the server to end; training goes on."""
-        return cast("wire.Server", self._exchange.ask("POST", "/server/stop"))
+        return cast("wire.ServerView", self._exchange.ask("POST", "/server/stop"))
 
     def has_snapshot(self, digest: str) -> bool:
         """True when the server has these files already."""
@@ -93,21 +93,21 @@ class Client:
         with self._exchange.request("PUT", f"/snapshots/{digest}", timeout=_SLOW_ANSWER, content=pieces) as response:
             self._exchange.check(response)
 
-    def plan(self, submission: wire.Submission) -> wire.Plan:
+    def plan(self, submission: wire.Submission) -> wire.PlanView:
         """What `submit` would do."""
-        return cast("wire.Plan", self._exchange.ask("POST", "/plans", timeout=_SLOW_ANSWER, json=submission))
+        return cast("wire.PlanView", self._exchange.ask("POST", "/plans", timeout=_SLOW_ANSWER, json=submission))
 
     def check(self, submission: wire.Submission) -> None:
         """Raise what `submit` would be refused with, as far as that is known without the project's files."""
         with self._exchange.request("POST", "/experiments/check", timeout=_SLOW_ANSWER, json=submission) as response:
             self._exchange.check(response)
 
-    def submit(self, submission: wire.Submission) -> wire.Experiment:
+    def submit(self, submission: wire.Submission) -> wire.ExperimentView:
         """Run it. With a `key` in it, a request whose answer was lost is repeated; that never makes two experiments."""
         for turn in range(_REPEATS if "key" in submission else 1):
             try:
                 answer = self._exchange.ask("POST", "/experiments", timeout=_SLOW_ANSWER, json=submission)
-                return cast("wire.Experiment", answer)
+                return cast("wire.ExperimentView", answer)
             except Lost as error:
                 self.close()
                 lost = error
@@ -116,18 +116,19 @@ class Client:
 
     def experiments(
         self, *, ended: bool = False, project: str | None = None, limit: int | None = None
-    ) -> list[wire.Experiment]:
+    ) -> list[wire.ExperimentView]:
         """The running ones, with `ended` all; the newest is the last."""
         asked = {"all": "true" if ended else None, "project": project, "limit": limit}
-        return cast("wire.Experiments", self._exchange.ask("GET", "/experiments", params=_given(asked)))["experiments"]
+        answer = cast("wire.ExperimentList", self._exchange.ask("GET", "/experiments", params=_given(asked)))
+        return answer["experiments"]
 
-    def experiment(self, identity: str) -> wire.Experiment:
+    def experiment(self, identity: str) -> wire.ExperimentView:
         """One experiment or set."""
-        return cast("wire.Experiment", self._exchange.ask("GET", f"/experiments/{quote(identity, safe='')}"))
+        return cast("wire.ExperimentView", self._exchange.ask("GET", f"/experiments/{quote(identity, safe='')}"))
 
-    def kill(self, identity: str) -> wire.Experiment:
+    def kill(self, identity: str) -> wire.ExperimentView:
         """End it. The answer comes before the end does."""
-        return cast("wire.Experiment", self._exchange.ask("POST", f"/experiments/{quote(identity, safe='')}/kill"))
+        return cast("wire.ExperimentView", self._exchange.ask("POST", f"/experiments/{quote(identity, safe='')}/kill"))
 
     def samples(self, identity: str) -> wire.Samples:
         """How its jobs are doing."""
@@ -137,17 +138,18 @@ class Client:
         """The TF_CONFIG of each of its jobs."""
         return cast("wire.TfConfigs", self._exchange.ask("GET", f"/experiments/{quote(identity, safe='')}/tfconfig"))
 
-    def explain(self, identity: str) -> wire.Explanation:
+    def explain(self, identity: str) -> wire.ExplanationView:
         """Why it waits, or runs where it runs."""
-        return cast("wire.Explanation", self._exchange.ask("GET", f"/experiments/{quote(identity, safe='')}/explain"))
+        path = f"/experiments/{quote(identity, safe='')}/explain"
+        return cast("wire.ExplanationView", self._exchange.ask("GET", path))
 
-    def system(self) -> wire.System:
+    def system(self) -> wire.SystemView:
         """The server and its hosts."""
-        return cast("wire.System", self._exchange.ask("GET", "/system"))
+        return cast("wire.SystemView", self._exchange.ask("GET", "/system"))
 
-    def pool(self) -> wire.Pool:
+    def pool(self) -> wire.PoolView:
         """The pool and its hosts."""
-        return cast("wire.Pool", self._exchange.ask("GET", "/pool"))
+        return cast("wire.PoolView", self._exchange.ask("GET", "/pool"))
 
     def check_pool(self) -> list[wire.PoolFinding]:
         """Look whether the hosts do what the pool needs. Takes some seconds."""
@@ -168,18 +170,18 @@ class Client:
         asked = {"fingerprint": list(fingerprints)}
         return cast("wire.HostKeys", self._exchange.ask("POST", path, params=asked, timeout=_SLOW_ANSWER))
 
-    def drain_host(self, name: str) -> wire.Host:
+    def drain_host(self, name: str) -> wire.HostView:
         """Give the host nothing new."""
-        return cast("wire.Host", self._exchange.ask("POST", f"/pool/hosts/{quote(name, safe='')}/drain"))
+        return cast("wire.HostView", self._exchange.ask("POST", f"/pool/hosts/{quote(name, safe='')}/drain"))
 
-    def resume_host(self, name: str) -> wire.Host:
+    def resume_host(self, name: str) -> wire.HostView:
         """Let the host take new jobs again."""
-        return cast("wire.Host", self._exchange.ask("POST", f"/pool/hosts/{quote(name, safe='')}/resume"))
+        return cast("wire.HostView", self._exchange.ask("POST", f"/pool/hosts/{quote(name, safe='')}/resume"))
 
-    def leftovers(self, asked: Mapping[str, str], *, remove: bool = False) -> wire.Leftovers:
+    def leftovers(self, asked: Mapping[str, str], *, remove: bool = False) -> wire.LeftoversView:
         """What no experiment owns; with `remove` it is removed. `asked` are the route's own parameters."""
         method, path = ("POST", "/leftovers/remove") if remove else ("GET", "/leftovers")
-        return cast("wire.Leftovers", self._exchange.ask(method, path, timeout=_SLOW_ANSWER, params=asked))
+        return cast("wire.LeftoversView", self._exchange.ask(method, path, timeout=_SLOW_ANSWER, params=asked))
 
     def logs(
         self, identity: str, query: LogQuery | None = None, on_cut: Callable[[int], None] | None = None
@@ -246,7 +248,7 @@ class Client:
 class _Vigil:
     """Waiting for a server that is lost: since when, and how often it was tried in vain."""
 
-    def __init__(self, patience: Patience) -> None:
+    def __init__(self, patience: RetryPolicy) -> None:
         self._patience = patience
         self.end()
 

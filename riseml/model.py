@@ -128,7 +128,7 @@ class Experiment:
     """What we last wrote down about one experiment. `id` is the store's key, `version` the revision that was read.
 
     `closed`: ended, and nothing of it is left on any host. `set_id`: the set it belongs to, None for a single one.
-    `network` is settled with its place; `fabric` is the host whose engine makes the network when it goes across hosts.
+    `network` is set at placement; `network_host` is the host whose engine creates a network across several hosts.
     """
 
     id: int
@@ -149,7 +149,7 @@ class Experiment:
     message: str = ""
     verdict: Verdict | None = None
     network: Network = Network.BRIDGE
-    fabric: HostName | None = None
+    network_host: HostName | None = None
     subnet: str | None = None
     placed_at: datetime | None = None
     started_at: datetime | None = None
@@ -221,7 +221,7 @@ class ImageSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ActionFailure:
     """An action that went wrong. `permanent`: trying again is useless. `count`: how often it failed in a row.
 
     `subnet_taken`: the network could not be made because somebody else uses its addresses.

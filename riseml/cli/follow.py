@@ -28,7 +28,7 @@ class View:
 
 
 def stream(
-    tools: Tools, client: Client, experiment: wire.Experiment, view: View, query: LogQuery | None = None
+    tools: Tools, client: Client, experiment: wire.ExperimentView, view: View, query: LogQuery | None = None
 ) -> wire.EndEntry | None:
     """Print the log; its end, None when it was not followed so far.
 

@@ -100,7 +100,7 @@ def connect(settings: Settings, environ: Mapping[str, str], render: Render) -> C
     return client
 
 
-def ensure(client: Client, settings: Settings, starter: Starter | None = None) -> wire.Server:
+def ensure(client: Client, settings: Settings, starter: Starter | None = None) -> wire.ServerView:
     """The server that answers on the socket; it is started when there is none.
 
     Two commands may do this at once: the server itself sees to it that one of two ends quietly, with exit code 4.
@@ -108,7 +108,7 @@ def ensure(client: Client, settings: Settings, starter: Starter | None = None) -
     return probe(client) or _start(client, settings, starter or Starter(spawn))
 
 
-def probe(client: Client) -> wire.Server | None:
+def probe(client: Client) -> wire.ServerView | None:
     """The server that answers now, None when there is none."""
     try:
         return client.server()
@@ -117,7 +117,7 @@ def probe(client: Client) -> wire.Server | None:
         return None
 
 
-def stop(client: Client, settings: Settings) -> wire.Server | None:
+def stop(client: Client, settings: Settings) -> wire.ServerView | None:
     """End the server that runs and wait until it is gone; training goes on. None: there was none."""
     server = probe(client)
     if server is None:
@@ -164,7 +164,7 @@ def _environ(settings: Settings) -> dict[str, str]:
     return told | ({"RISEML_EXECUTOR": settings.executor} if settings.executor else {})
 
 
-def _start(client: Client, settings: Settings, starter: Starter) -> wire.Server:
+def _start(client: Client, settings: Settings, starter: Starter) -> wire.ServerView:
     begun = starter.clock()
     before = _size(settings.log)
     child = starter.spawn(settings, starter.command)
@@ -218,7 +218,7 @@ def _see(settings: Settings) -> str:
     return f"its log is {settings.log}"
 
 
-def _replace(client: Client, settings: Settings, server: wire.Server, render: Render) -> wire.Server:
+def _replace(client: Client, settings: Settings, server: wire.ServerView, render: Render) -> wire.ServerView:
     stop(client, settings)
     fresh = ensure(client, settings)
     if fresh["pid"] != server["pid"]:
@@ -248,7 +248,7 @@ def use_executor(client: Client, settings: Settings, render: Render) -> None:
     render.say(f"The riseml server now uses the {wanted} executor.")
 
 
-def _compare(server: wire.Server, environ: Mapping[str, str], render: Render) -> None:
+def _compare(server: wire.ServerView, environ: Mapping[str, str], render: Render) -> None:
     """Warn when the server is not what this command would have started."""
     if compare_versions(server["version"], __version__) is Order.NEWER:
         render.warn(

@@ -67,7 +67,7 @@ class Tools:
         return client
 
 
-def last_experiment(tools: Tools, client: Client) -> wire.Experiment:
+def last_experiment(tools: Tools, client: Client) -> wire.ExperimentView:
     """The last experiment of the project in this folder.
 
     Raises:

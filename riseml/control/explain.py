@@ -9,7 +9,7 @@ from riseml.control.explanation import Block, Blocker, Explanation, JobPlace, Ph
 from riseml.control.observation import Observation
 from riseml.control.placement.fit import fit
 from riseml.control.placement.ledger import Site, find_sites, free_room
-from riseml.control.placement.place import Desk, give_place
+from riseml.control.placement.place import PlacementPass, give_place
 from riseml.control.placement.queue import make_queue, waits
 from riseml.control.placement.refusal import misfit, show_label
 from riseml.control.placement.shortage import Namer, describe_nearest, explain_hosts
@@ -49,7 +49,7 @@ def _explain_waiting(world: World, seen: Observation, experiment: Experiment) ->
     ids = [waiting.id for waiting in queue]
     ahead = tuple(ids[: ids.index(experiment.id)])
     place = QueuePlace(len(ahead) + 1, len(queue), ahead)
-    desk = Desk(world, seen)
+    desk = PlacementPass(world, seen)
     for waiting in queue[: len(ahead)]:
         desk.serve(waiting)
     name = Namer(world, experiment.owner.user)
@@ -70,7 +70,7 @@ def _explain_waiting(world: World, seen: Observation, experiment: Experiment) ->
     )
 
 
-def _find_blockers(world: World, desk: Desk, experiment: Experiment, name: Namer) -> Iterator[Blocker]:
+def _find_blockers(world: World, desk: PlacementPass, experiment: Experiment, name: Namer) -> Iterator[Blocker]:
     seen = desk.look()
     if any(isinstance(action, Release) and action.experiment == experiment.id for action in seen.busy):
         yield Blocker(Block.TURN, "the place that it had is being cleared first")
@@ -88,7 +88,7 @@ def _find_blockers(world: World, desk: Desk, experiment: Experiment, name: Namer
         yield from _find_lack(desk, experiment, name)
 
 
-def _find_lack(desk: Desk, experiment: Experiment, name: Namer) -> Iterator[Blocker]:
+def _find_lack(desk: PlacementPass, experiment: Experiment, name: Namer) -> Iterator[Blocker]:
     gang, head = desk.gang_of(experiment), desk.head
     if fit(gang, desk.room, desk.sites) is None:
         apart = {host: Site(site.labels, site.gpus, "any") for host, site in desk.sites.items()}
@@ -145,7 +145,7 @@ def _explain_place(world: World, seen: Observation, experiment: Experiment) -> E
         f"{_sentence(experiment)}; {where}",
         jobs=places,
         network=experiment.network,
-        fabric=experiment.fabric,
+        network_host=experiment.network_host,
     )
 
 

@@ -131,7 +131,7 @@ class Explanation:
     """Why an experiment is where it is.
 
     `summary` says it in one sentence. `queue`, `blockers` and `hosts` are filled while it waits, `jobs`, `network` and
-    `fabric` once it has its place.
+    `network_host` once it has its place.
     """
 
     experiment: int
@@ -144,4 +144,4 @@ class Explanation:
     hosts: tuple[HostFit, ...] = ()
     jobs: tuple[JobPlace, ...] = ()
     network: Network | None = None
-    fabric: HostName | None = None
+    network_host: HostName | None = None

@@ -1,7 +1,7 @@
 """What the jobs of a gang share on its hosts, in the order in which it has to come and go.
 
-Across hosts one of them, the fabric, makes the network. The others are prepared once it is there, and it is released
-there once nobody else has anything of it. A fabric that is silent delays that, and breaks nothing.
+For a gang on several hosts, one host creates the network (`Experiment.network_host`). The loop prepares the other hosts
+once the network exists, and releases it last. A silent network host delays this and breaks nothing.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ def is_listed(experiment: Experiment, host: HostSeen) -> bool:
 
 
 def are_ready(experiment: Experiment, jobs: Iterable[Job], seen: Observation) -> bool:
-    """True when every host of these jobs is prepared, and the fabric is."""
+    """True when every host of these jobs is prepared, and the network_host is."""
     names = _hosts(experiment, jobs)
     return all(name in seen.hosts and is_listed(experiment, seen.hosts[name]) for name in names)
 
 
 def missing(experiment: Experiment, jobs: Iterable[Job], seen: Observation) -> Iterator[Action]:
-    """What prepares the hosts of these jobs: the fabric, then the others."""
+    """What prepares the hosts of these jobs: the network host, then the others."""
     names = _hosts(experiment, jobs)
-    fabric = experiment.fabric
-    if fabric is not None and not (fabric in seen.hosts and is_listed(experiment, seen.hosts[fabric])):
-        names = [fabric]
+    creator = experiment.network_host
+    if creator is not None and not (creator in seen.hosts and is_listed(experiment, seen.hosts[creator])):
+        names = [creator]
     for name in names:
         host = seen.hosts.get(name)
         if host is None or host.silent_since is not None or is_listed(experiment, host):
@@ -77,16 +77,16 @@ class Leftovers:
         yield from self._silent.get(experiment, ())
 
     def releases(self, experiments: dict[int, Experiment]) -> Iterator[Action]:
-        """What to release: everything that nobody needs, the fabric's part last."""
+        """What to release: everything that nobody needs, the network host's part last."""
         for owner, names in self._networks.items():
             experiment = experiments.get(owner)
             needed = _needed(experiment)
             occupied = self._containers.get(owner, set())
-            fabric = None if experiment is None else experiment.fabric
+            network_host = None if experiment is None else experiment.network_host
             for name in names:
                 if name in needed or name in occupied:
                     continue
-                if name == fabric and (len(names) > 1 or occupied):
+                if name == network_host and (len(names) > 1 or occupied):
                     continue
                 yield Release(name, owner)
 
@@ -102,6 +102,7 @@ def _needed(experiment: Experiment | None) -> frozenset[HostName]:
 
 
 def _hosts(experiment: Experiment, jobs: Iterable[Job]) -> list[HostName]:
-    """The fabric, then the hosts of these jobs."""
+    """The network host, then the hosts of these jobs."""
     names = sorted({job.host for job in jobs if job.host is not None})
-    return names if experiment.fabric is None else [experiment.fabric, *(n for n in names if n != experiment.fabric)]
+    creator = experiment.network_host
+    return names if creator is None else [creator, *(name for name in names if name != creator)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from riseml.control.actions import Action
-from riseml.model import HostSeen, Problem
+from riseml.model import ActionFailure, HostSeen
 from riseml.names import HostName
 from riseml.states import Network
 
@@ -24,7 +24,7 @@ class Observation:
     now: datetime
     hosts: Mapping[HostName, HostSeen]
     busy: frozenset[Action] = frozenset()
-    problems: Mapping[Action, Problem] = field(default_factory=dict)
+    problems: Mapping[Action, ActionFailure] = field(default_factory=dict)
     lost_after: float = 300.0
     subnets: str = "10.213.0.0/16"
     network: Network = Network.BRIDGE

@@ -10,7 +10,7 @@ from datetime import timedelta
 from riseml.control.actions import Action, EnsureImage, Prepare, Start
 from riseml.control.images import Images, starting_jobs
 from riseml.control.observation import Observation
-from riseml.model import ContainerSeen, Experiment, HostSeen, Job, Problem
+from riseml.model import ActionFailure, ContainerSeen, Experiment, HostSeen, Job
 from riseml.names import HostName
 from riseml.states import TERMINAL, Part, Reason, State
 
@@ -193,7 +193,7 @@ def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, seen: Obser
     if job.state is not State.STARTING or job.host is None:
         return job
     start = Start(job.host, experiment.key_of(job))
-    shared = {job.host, experiment.fabric or job.host}
+    shared = {job.host, experiment.network_host or job.host}
     needed: list[Action] = [start, *(Prepare(host, experiment.id, experiment.subnet) for host in sorted(shared))]
     for action in needed:
         problem = seen.problems.get(action)
@@ -244,7 +244,7 @@ def _exit_reason(found: ContainerSeen) -> Reason:
     return Reason.SIGNAL if signal_name(found.exit_code) else Reason.EXIT_CODE
 
 
-def _hopeless(problem: Problem, seen: Observation) -> bool:
+def _hopeless(problem: ActionFailure, seen: Observation) -> bool:
     return problem.permanent or seen.now - problem.since >= GIVE_UP_STARTING
 
 

@@ -84,18 +84,18 @@ class Output:
 class Share:
     """What the jobs of an experiment share on a host.
 
-    `weaves`: this host makes the network, which another one may have done for it. `output` is None when the server has
+    `creates_network`: this host creates the network; False when another host does. `output` is None when the server
     made the folder itself.
     """
 
     experiment: int
     subnet: str | None = None
     network: Network = Network.BRIDGE
-    weaves: bool = True
+    creates_network: bool = True
     output: Output | None = None
 
 
-class Kind(Enum):
+class InventoryKind(Enum):
     """What riseml leaves on a host, or beside the store."""
 
     CONTAINER = "container"
@@ -106,14 +106,14 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class InventoryItem:
     """One thing of riseml that is there, whoever made it.
 
     `identity` is what the host calls it, `name` what people do; `server` the id of the server that made it, empty when
     the host does not tell; `reference` the environment that it is; `size` its bytes.
     """
 
-    kind: Kind
+    kind: InventoryKind
     identity: str
     name: str
     server: str = ""
@@ -174,12 +174,12 @@ class Executor(Protocol):
     def release(self, experiment: int) -> None:
         """Remove what `prepare` made."""
 
-    def inventory(self, references: frozenset[str]) -> list[Item]:
+    def inventory(self, references: frozenset[str]) -> list[InventoryItem]:
         """Everything of riseml on the host, other servers' too. `references` are environments that may be there, for a
         host that cannot tell their names.
         """
 
-    def discard(self, item: Item) -> None:
+    def discard(self, item: InventoryItem) -> None:
         """Remove a thing of the inventory; one that is gone is no error.
 
         Raises:

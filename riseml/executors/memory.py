@@ -14,7 +14,7 @@ from pathlib import Path
 
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
-from riseml.executors.base import BuildOrder, Item, Kind, Share, SubnetTaken
+from riseml.executors.base import BuildOrder, InventoryItem, InventoryKind, Share, SubnetTaken
 from riseml.model import Capacity, ContainerSeen, Frame, HostSeen, ImageSeen, JobKey, Launch, LogCursor, Sample
 from riseml.names import HostName
 
@@ -135,19 +135,22 @@ class MemoryExecutor:
         self.networks.pop(experiment, None)
         self._reply()
 
-    def inventory(self, references: frozenset[str]) -> list[Item]:
+    def inventory(self, references: frozenset[str]) -> list[InventoryItem]:
         self._answer()
         return [
-            *(Item(Kind.CONTAINER, str(key), str(key), "", key.experiment) for key in self.containers),
-            *(Item(Kind.NETWORK, str(number), str(number), "", number) for number in self.networks),
-            *(Item(Kind.ENVIRONMENT, name, name, reference=name) for name in sorted(self.images)),
+            *(
+                InventoryItem(InventoryKind.CONTAINER, str(key), str(key), "", key.experiment)
+                for key in self.containers
+            ),
+            *(InventoryItem(InventoryKind.NETWORK, str(number), str(number), "", number) for number in self.networks),
+            *(InventoryItem(InventoryKind.ENVIRONMENT, name, name, reference=name) for name in sorted(self.images)),
         ]
 
-    def discard(self, item: Item) -> None:
+    def discard(self, item: InventoryItem) -> None:
         self._write()
-        if item.kind is Kind.CONTAINER:
+        if item.kind is InventoryKind.CONTAINER:
             self.containers = {key: seen for key, seen in self.containers.items() if str(key) != item.identity}
-        elif item.kind is Kind.NETWORK:
+        elif item.kind is InventoryKind.NETWORK:
             self.networks.pop(int(item.identity), None)
         else:
             self.images.discard(item.identity)

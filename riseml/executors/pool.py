@@ -23,7 +23,7 @@ _JUMP = timedelta(seconds=2)  # by which the time of day may be off before it co
 log = logging.getLogger(__name__)
 
 
-class Pool:
+class HostPool:
     """The hosts, and what was last seen of each.
 
     Args:

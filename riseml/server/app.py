@@ -13,7 +13,7 @@ from fastapi import FastAPI
 
 from riseml import __version__
 from riseml.errors import RisemlError
-from riseml.executors.pool import Pool
+from riseml.executors.pool import HostPool
 from riseml.model import Owner
 from riseml.names import HostName
 from riseml.server.api.failures import install_handlers
@@ -24,18 +24,18 @@ from riseml.server.identity import check_server, check_store_is_there
 from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.hosts import Hosts
 from riseml.server.pool.monitor import Monitor
-from riseml.server.reconcile.action_tracker import Books
+from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.actor import Actor, Stores
-from riseml.server.reconcile.log_pump import Pump
+from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.loop import Loop, Parts
 from riseml.server.reconcile.news import News
 from riseml.server.reconcile.wake import Wake
 from riseml.settings import Settings
 from riseml.store.database import Database
-from riseml.store.experiments import Experiments
+from riseml.store.experiments import ExperimentStore
 from riseml.store.hosts import DrainedHosts
-from riseml.store.logs import Logs
-from riseml.store.snapshots import Snapshots
+from riseml.store.logs import LogStore
+from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import Usage
 
 _PATIENCE = 2.0  # seconds that a pass waits for the hosts
@@ -62,17 +62,17 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
     check_store_is_there(settings)
     holder = f"process {os.getpid()} on {socket.gethostname()} with the home {settings.home}"
     database = Database(settings.database, holder)
-    experiments = Experiments(database)
+    experiments = ExperimentStore(database)
     server = experiments.server_id()
     check_server(settings, server)
     stores = Stores(
-        experiments, Logs(settings.home / "logs", settings.log_limit), Snapshots(settings.home / "snapshots")
+        experiments, LogStore(settings.home / "logs", settings.log_limit), SnapshotStore(settings.home / "snapshots")
     )
     news, wake = News(), Wake()
-    hosts = Hosts(settings, server, Pool((), _PATIENCE, _report_silent))
+    hosts = Hosts(settings, server, HostPool((), _PATIENCE, _report_silent))
     hosts.begin(experiments.load_world())
-    books = Books(Actor(server, hosts, stores, news).perform, wake)
-    pump = Pump(stores.logs, news, wake)
+    books = ActionTracker(Actor(server, hosts, stores, news).perform, wake)
+    pump = LogPump(stores.logs, news, wake)
     parts = Parts(settings, hosts, DrainedHosts(database), experiments, stores.logs, pump, books, news, wake)
     loop = Loop(parts)
     services = Services(

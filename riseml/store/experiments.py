@@ -60,7 +60,7 @@ class Detail:
     config: str
 
 
-class Experiments:
+class ExperimentStore:
     """The experiments of one store."""
 
     def __init__(self, database: Database) -> None:

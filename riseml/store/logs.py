@@ -25,7 +25,7 @@ _NEAR = 1 << 20  # bytes before the end in which the last lines are looked for
 _BEGINNING = Mark()
 
 
-class Logs:
+class LogStore:
     """The logs below one folder. Appending is safe from many threads; a reader needs nothing but the file.
 
     Args:
@@ -219,7 +219,7 @@ def _load(path: Path, offset: int, limit: int) -> bytes:
     return data[: data.rfind(b"\n") + 1]
 
 
-def read_all(logs: Logs, experiment: int, mark: Mark = _BEGINNING) -> Iterator[Line]:
+def read_all(logs: LogStore, experiment: int, mark: Mark = _BEGINNING) -> Iterator[Line]:
     """Every complete line of a log behind a mark."""
     while True:
         blocks, end = logs.read(experiment, mark)

@@ -40,7 +40,7 @@ class Held:
     used: float
 
 
-class Snapshots:
+class SnapshotStore:
     """The snapshots below one folder, which belongs to one server. A snapshot is there whole or not at all.
 
     Args:

@@ -40,54 +40,54 @@ from typing_extensions import TypedDict  # the one that pydantic can read before
 
 from riseml.wire.done import Kill, Kills, NewFile, ServerStop
 from riseml.wire.leftovers import (
-    Leftover,
-    Leftovers,
+    LeftoversView,
+    LeftoverView,
 )
 from riseml.wire.pool import (
-    Blocker,
-    Explanation,
-    Host,
+    BlockerView,
+    ExplanationView,
     HostFinding,
     HostFindings,
-    HostFit,
-    HostKey,
+    HostFitView,
     HostKeys,
-    JobFit,
-    JobPlace,
-    Pool,
+    HostKeyView,
+    HostView,
+    JobFitView,
+    JobPlaceView,
     PoolFinding,
     PoolFindings,
     PoolMember,
     PoolMembers,
-    QueuePlace,
-    Shortage,
+    PoolView,
+    QueuePlaceView,
+    ShortageView,
 )
 from riseml.wire.words import StateName
 
 __all__ = [
-    "Blocker",
-    "Explanation",
-    "Host",
+    "BlockerView",
+    "ExplanationView",
     "HostFinding",
     "HostFindings",
-    "HostFit",
-    "HostKey",
+    "HostFitView",
+    "HostKeyView",
     "HostKeys",
-    "JobFit",
-    "JobPlace",
+    "HostView",
+    "JobFitView",
+    "JobPlaceView",
     "Kill",
     "Kills",
-    "Leftover",
-    "Leftovers",
+    "LeftoverView",
+    "LeftoversView",
     "NewFile",
-    "Pool",
     "PoolFinding",
     "PoolFindings",
     "PoolMember",
     "PoolMembers",
-    "QueuePlace",
+    "PoolView",
+    "QueuePlaceView",
     "ServerStop",
-    "Shortage",
+    "ShortageView",
     "StateName",
 ]  # from the modules beside this one
 
@@ -98,7 +98,7 @@ Value = Annotated[str, MaxLen(2**17)]
 Pairs = Annotated[list[tuple[Name, Value]], MaxLen(1000)]
 
 
-class Server(TypedDict):
+class ServerView(TypedDict):
     """Who answers. `active` counts the experiments that have not ended; `engine` is the address of the local engine.
 
     `executor` is `docker` or `process`; `note` is a line for people: no engine answered when it was chosen, or
@@ -129,7 +129,7 @@ class Submission(TypedDict):
     environment: NotRequired[Annotated[dict[Name, Value], MaxLen(1000)]]
 
 
-class Job(TypedDict):
+class JobView(TypedDict):
     """One job. `signal` is the name of the signal that ended it, if one did."""
 
     id: str
@@ -149,7 +149,7 @@ class Job(TypedDict):
     ended_at: str | None
 
 
-class Experiment(TypedDict):
+class ExperimentView(TypedDict):
     """One experiment, or a whole set (`type` "set": its members are in `experiments`, it has no jobs of its own).
 
     `cause` names the job that decided a bad end and `last_lines` are its last ones (in answers about one experiment);
@@ -174,15 +174,15 @@ class Experiment(TypedDict):
     output: str
     exit_code: int | None
     closed: bool
-    jobs: list[Job]
-    experiments: list[Experiment]
+    jobs: list[JobView]
+    experiments: list[ExperimentView]
     notes: list[str]
 
 
-class Experiments(TypedDict):
+class ExperimentList(TypedDict):
     """A list of experiments without their jobs' details being left out; oldest first."""
 
-    experiments: list[Experiment]
+    experiments: list[ExperimentView]
 
 
 class StateEntry(TypedDict):
@@ -246,7 +246,7 @@ class PingEntry(TypedDict):
 Entry = StateEntry | LineEntry | LinesEntry | EndEntry | PingEntry
 
 
-class Sample(TypedDict):
+class SampleView(TypedDict):
     """How a job is doing. Percentages: `cpu` of one core, `mem` of what the job may use, `gpu` of its GPUs."""
 
     id: str
@@ -267,7 +267,7 @@ class Sample(TypedDict):
 class Samples(TypedDict):
     """One sample a job, in the order of the jobs."""
 
-    samples: list[Sample]
+    samples: list[SampleView]
 
 
 class PlanJob(TypedDict):
@@ -305,7 +305,7 @@ class PlanExperiment(TypedDict):
     jobs: list[PlanJob]
 
 
-class Plan(TypedDict):
+class PlanView(TypedDict):
     """What `train` would do.
 
     `cached` is None when no host could be asked, or when the project's files, which install steps may read, are not at
@@ -329,11 +329,11 @@ class TfConfigs(TypedDict):
     configs: dict[str, dict[str, Any] | None]
 
 
-class System(TypedDict):
+class SystemView(TypedDict):
     """The server and its hosts."""
 
-    server: Server
-    hosts: list[Host]
+    server: ServerView
+    hosts: list[HostView]
 
 
 class ProblemShape(TypedDict):

@@ -7,7 +7,7 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 
-class Leftover(TypedDict):
+class LeftoverView(TypedDict):
     """A thing that no experiment owns. `host` is None for what is beside the store; `problem` says why it is still
     there although it was to be removed.
     """
@@ -23,9 +23,9 @@ class Leftover(TypedDict):
     problem: str | None
 
 
-class Leftovers(TypedDict):
+class LeftoversView(TypedDict):
     """What can be removed, or was. `others` counts what other servers have on the hosts, by their ids."""
 
-    leftovers: list[Leftover]
+    leftovers: list[LeftoverView]
     others: dict[str, int]
     silent: list[str]

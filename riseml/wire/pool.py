@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from riseml.wire.words import StateName
 
 
-class Shortage(TypedDict):
+class ShortageView(TypedDict):
     """One thing that a host lacks for a job: `cpus` (cores), `mem` (MiB), `gpus` or a `label`. `held_by` are the IDs of
     the experiments that have it; `text` says it all.
     """
@@ -22,14 +22,14 @@ class Shortage(TypedDict):
     text: str
 
 
-class JobFit(TypedDict):
+class JobFitView(TypedDict):
     """A job on a host; no shortage where it alone would have room."""
 
     job: str
-    shortages: list[Shortage]
+    shortages: list[ShortageView]
 
 
-class HostFit(TypedDict):
+class HostFitView(TypedDict):
     """A host for an experiment that waits. `obstacle` is why it is out of the question; null: the jobs say why not.
     `jobs` is empty for a host that has never answered.
     """
@@ -37,10 +37,10 @@ class HostFit(TypedDict):
     host: str
     obstacle: Literal["silent", "lost", "drained", "stale"] | None
     text: str
-    jobs: list[JobFit]
+    jobs: list[JobFitView]
 
 
-class Blocker(TypedDict):
+class BlockerView(TypedDict):
     """One thing that an experiment waits for; `by` are the IDs of those in its way."""
 
     block: str
@@ -48,7 +48,7 @@ class Blocker(TypedDict):
     by: list[str]
 
 
-class QueuePlace(TypedDict):
+class QueuePlaceView(TypedDict):
     """The place in the queue; `position` 1 is next. `ahead` are the IDs of those before it."""
 
     position: int
@@ -56,7 +56,7 @@ class QueuePlace(TypedDict):
     ahead: list[str]
 
 
-class JobPlace(TypedDict):
+class JobPlaceView(TypedDict):
     """Where a job is, and why there. `alternatives` are other hosts that would have room for it now."""
 
     job: str
@@ -69,7 +69,7 @@ class JobPlace(TypedDict):
     alternatives: list[str]
 
 
-class Explanation(TypedDict):
+class ExplanationView(TypedDict):
     """Why an experiment waits (`queue`, `blockers`, `hosts`), or runs where it runs (`jobs`, `network`)."""
 
     id: str
@@ -77,15 +77,15 @@ class Explanation(TypedDict):
     state: StateName
     reason: str
     summary: str
-    queue: QueuePlace | None
-    blockers: list[Blocker]
-    hosts: list[HostFit]
-    jobs: list[JobPlace]
+    queue: QueuePlaceView | None
+    blockers: list[BlockerView]
+    hosts: list[HostFitView]
+    jobs: list[JobPlaceView]
     network: Literal["bridge", "overlay", "host"] | None
-    fabric: str | None
+    network_host: str | None
 
 
-class Host(TypedDict):
+class HostView(TypedDict):
     """One host of the pool.
 
     `state`: `silent` is a host that does not answer, `draining` one that gets nothing new and still runs something,
@@ -113,7 +113,7 @@ class Host(TypedDict):
     gpus_used: int
 
 
-class Pool(TypedDict):
+class PoolView(TypedDict):
     """The pool. `file` is its pool.yml, None when this machine is the pool; `trouble` says why what stands in the file
     now is not in force. `network` is how jobs on several hosts reach each other. `output` and `data` are where they are
     on every host.
@@ -125,7 +125,7 @@ class Pool(TypedDict):
     output: str
     data: str
     shared_output: bool
-    hosts: list[Host]
+    hosts: list[HostView]
 
 
 class PoolFinding(TypedDict):
@@ -156,7 +156,7 @@ class PoolMembers(TypedDict):
     members: list[PoolMember]
 
 
-class HostKey(TypedDict):
+class HostKeyView(TypedDict):
     """A key that a host shows to ssh. `pinned`: it is in known_hosts, no key of this kind is, or another one is."""
 
     kind: str
@@ -169,7 +169,7 @@ class HostKeys(TypedDict):
 
     host: str
     known_hosts: str
-    keys: list[HostKey]
+    keys: list[HostKeyView]
 
 
 class HostFinding(TypedDict):

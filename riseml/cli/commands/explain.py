@@ -39,7 +39,7 @@ def explain(
         _print(tools.render, found)
 
 
-def _print(render: Render, found: wire.Explanation) -> None:
+def _print(render: Render, found: wire.ExplanationView) -> None:
     render.print(clean(f"{found['id']} {found['state']}: {found['summary']}"))
     queue = found["queue"]
     if queue is not None:
@@ -52,13 +52,13 @@ def _print(render: Render, found: wire.Explanation) -> None:
         render.table(_FITS, list(_fits(found["hosts"])))
     if found["jobs"]:
         if found["network"] is not None:
-            made = f", made by {found['fabric']}" if found["fabric"] else ""
+            made = f", made by {found['network_host']}" if found["network_host"] else ""
             render.print(f"Network: {found['network']}{made}")
         render.print("")
         render.table(_PLACES, [_place(job) for job in found["jobs"]])
 
 
-def _fits(hosts: list[wire.HostFit]) -> Iterator[list[str]]:
+def _fits(hosts: list[wire.HostFitView]) -> Iterator[list[str]]:
     """A row a host, or a row for each of its jobs that lack something there."""
     for host in hosts:
         if host["obstacle"] is not None:
@@ -71,7 +71,7 @@ def _fits(hosts: list[wire.HostFit]) -> Iterator[list[str]]:
             yield [host["host"], "each", "has room for any one of the jobs, not for all together"]
 
 
-def _place(job: wire.JobPlace) -> list[str]:
+def _place(job: wire.JobPlaceView) -> list[str]:
     address = f"{job['address']}:{job['port']}" if job["address"] and job["port"] else job["address"] or "-"
     others = f" (also possible: {', '.join(job['alternatives'])})" if job["alternatives"] else ""
     return [job["job"], job["host"], " ".join(job["gpus"]) or "-", address, f"{job['why']}{others}"]

@@ -162,7 +162,7 @@ def resume(context: typer.Context, host: HostArgument, *, json: JsonOption = Fal
     tools.render.print(f"{host} takes new jobs again.")
 
 
-def _heads(found: wire.Pool) -> Iterator[str]:
+def _heads(found: wire.PoolView) -> Iterator[str]:
     lacking = "pool.yml cannot be used" if found["trouble"] else "no pool.yml is in use"
     yield f"Pool: {found['file'] or f'this machine ({lacking})'}"
     if len(found["hosts"]) > 1:
@@ -172,5 +172,5 @@ def _heads(found: wire.Pool) -> Iterator[str]:
     yield f"Data: {found['data']}"
 
 
-def _row(host: wire.Host) -> list[str]:
+def _row(host: wire.HostView) -> list[str]:
     return [host["name"], show_host_state(host), *show_uses(host), host["swarm"] or "-", " ".join(host["jobs"]) or "-"]

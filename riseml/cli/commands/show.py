@@ -204,7 +204,7 @@ def _look_at_use(tools: Tools, client: Client, identity: str, *, gpus: bool) -> 
     return Look(answer, sample_lines(tools.render, answer["samples"], gpus=gpus), over)
 
 
-def _ask(last: wire.Experiment) -> None:
+def _ask(last: wire.ExperimentView) -> None:
     question = f"Kill experiment {last['id']} of {last['project']} ({last['state']})?"
     if not typer.confirm(question, err=True):
         raise Exit(0)

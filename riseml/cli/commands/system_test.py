@@ -58,7 +58,7 @@ def system_test(
         raise Exit(1)
 
 
-def _begin(client: Client, name: str, host: wire.Host | None, image: str) -> str | RisemlError:
+def _begin(client: Client, name: str, host: wire.HostView | None, image: str) -> str | RisemlError:
     """The ID of the job that was started there, or why none was."""
     if host is None:
         return RisemlError("there is no such host; `riseml pool` shows them")

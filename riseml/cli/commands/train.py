@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Pairs = list[tuple[str, str]]
 
 
-class Executor(Enum):
+class ExecutorChoice(Enum):
     """What runs jobs."""
 
     DOCKER = "docker"
@@ -55,7 +55,7 @@ def train(  # noqa: PLR0913  # the command has so many options
     settings: SettingOption = None,
     long: Annotated[bool, typer.Option("-l", "--long", help="Show every job at the end.")] = False,
     executor: Annotated[
-        Executor | None, typer.Option(help="Run jobs in Docker containers, or as processes of this machine.")
+        ExecutorChoice | None, typer.Option(help="Run jobs in Docker containers, or as processes of this machine.")
     ] = None,
 ) -> None:
     """Run the project: sync, build, start, and stream its log.
@@ -172,7 +172,7 @@ def _list_files(tools: Tools, source: Source) -> Listing:
     return project.list_files(source.project.folder, limit)
 
 
-def _submit(tools: Tools, client: Client, submission: wire.Submission) -> wire.Experiment:
+def _submit(tools: Tools, client: Client, submission: wire.Submission) -> wire.ExperimentView:
     try:
         return client.submit({**submission, "key": uuid.uuid4().hex})
     except KeyboardInterrupt:

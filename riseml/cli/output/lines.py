@@ -90,13 +90,13 @@ def _explain(entry: wire.StateEntry) -> Iterator[str]:
         yield f"Exit Code: {entry['exit_code']}"
 
 
-def log_width(experiment: wire.Experiment) -> int:
+def log_width(experiment: wire.ExperimentView) -> int:
     """How wide the IDs of its log are: RiseML's width, unless one is longer."""
     inside = (job for one in (experiment, *experiment["experiments"]) for job in one["jobs"])
     return max(WIDTH, *(len(job["id"]) for job in inside), 0)
 
 
-def describe_end(end: wire.EndEntry, experiment: wire.Experiment) -> list[str]:
+def describe_end(end: wire.EndEntry, experiment: wire.ExperimentView) -> list[str]:
     """How it ended: the state, the first cause, the exit code, its last lines, where the output is."""
     text = f"Experiment {end['id']} {end['state']}"
     if experiment["started_at"] and experiment["ended_at"]:
@@ -112,7 +112,7 @@ def describe_end(end: wire.EndEntry, experiment: wire.Experiment) -> list[str]:
     return [clean(text), *last_lines(experiment), *output]
 
 
-def last_lines(experiment: wire.Experiment) -> list[str]:
+def last_lines(experiment: wire.ExperimentView) -> list[str]:
     """What the job that brought about a bad end said last."""
     said = experiment["last_lines"][-_LAST_LINES:]
     if not said:

@@ -28,7 +28,7 @@ _VARIABLES = (Column("JOB"), Column("ENVIRONMENT"))
 _POINTS = (Column("EXP ID"), Column("PARAMS", shrinks=True))
 
 
-def print_plan(render: Render, plan: wire.Plan) -> None:
+def print_plan(render: Render, plan: wire.PlanView) -> None:
     """What `train` would do: the first experiment in full, the parameters of the others."""
     first, *others = plan["experiments"]
     jobs = first["jobs"]
@@ -55,7 +55,7 @@ def print_plan(render: Render, plan: wire.Plan) -> None:
     render.say(f"{plural(len(plan['experiments']), 'experiment')}; nothing was started.")
 
 
-def _image(plan: wire.Plan) -> str:
+def _image(plan: wire.PlanView) -> str:
     if plan["cached"] is not None:
         missing = "will be built" if plan["install"] else "will be fetched"
         return f"{plan['image']} ({'cached' if plan['cached'] else missing})"
@@ -65,7 +65,7 @@ def _image(plan: wire.Plan) -> str:
     return f"{plan['image']} (no host could be asked for it)"
 
 
-def _behind_image(plan: wire.Plan) -> str:
+def _behind_image(plan: wire.PlanView) -> str:
     return "" if plan["cached"] else ", once the image is there"
 
 

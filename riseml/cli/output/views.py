@@ -80,7 +80,7 @@ _HOSTS_LONG = (*_HOSTS, Column("ENGINE"))
 
 
 def list_lines(
-    render: Render, experiments: Sequence[wire.Experiment], now: datetime, *, long: bool = False
+    render: Render, experiments: Sequence[wire.ExperimentView], now: datetime, *, long: bool = False
 ) -> list[str]:
     """A table of experiments; `long` shows the members of sets, and more of each."""
     rows: list[list[str]] = []
@@ -93,13 +93,13 @@ def list_lines(
     return render.table_lines(_LIST_LONG if long else _LIST, rows)
 
 
-def _with_members(experiments: Sequence[wire.Experiment]) -> Iterator[wire.Experiment]:
+def _with_members(experiments: Sequence[wire.ExperimentView]) -> Iterator[wire.ExperimentView]:
     for one in experiments:
         yield one
         yield from one["experiments"]
 
 
-def experiment_lines(render: Render, one: wire.Experiment, now: datetime, *, long: bool = False) -> list[str]:
+def experiment_lines(render: Render, one: wire.ExperimentView, now: datetime, *, long: bool = False) -> list[str]:
     """Everything about one experiment or set."""
     ended = one["state"] in ("FAILED", "KILLED", "FINISHED")
     heads = fields(
@@ -136,28 +136,28 @@ def experiment_lines(render: Render, one: wire.Experiment, now: datetime, *, lon
     return [*shown, "", *said] if said else shown
 
 
-def _reason(one: wire.Experiment) -> str:
+def _reason(one: wire.ExperimentView) -> str:
     message = (one["message"].splitlines() or [""])[0]
     says_more = message and message.upper() != one["reason"].replace("_", " ")
     return f"{one['reason']} ({message})" if says_more else one["reason"]
 
 
-def _member(one: wire.Experiment, now: datetime) -> list[str]:
+def _member(one: wire.ExperimentView, now: datetime) -> list[str]:
     return [one["id"], one["state"], show_age(one["created_at"], now), show_parameters(one["parameters"])]
 
 
-def _job(job: wire.Job, now: datetime) -> list[str]:
+def _job(job: wire.JobView, now: datetime) -> list[str]:
     ended = job["signal"] or ("-" if job["exit_code"] is None else str(job["exit_code"]))
     age = show_age(job["started_at"], now)
     return [job["id"], job["state"], job["host"] or "-", str(job["attempt"]), ended, job["reason"], age]
 
 
-def _resources(job: wire.Job) -> list[str]:
+def _resources(job: wire.JobView) -> list[str]:
     message = job["message"].splitlines() or [""]
     return [job["id"], f"{job['cpus']:g}", f"{job['mem_mib']} MiB", str(job["gpus"]), message[0]]
 
 
-def _messages(one: wire.Experiment) -> list[str]:
+def _messages(one: wire.ExperimentView) -> list[str]:
     """What failed jobs have to say, beside the exit code that their row has."""
     told = [
         job
@@ -167,7 +167,7 @@ def _messages(one: wire.Experiment) -> list[str]:
     return ["", *(clean(f"{job['id']}: {job['message'].splitlines()[0]}") for job in told)] if told else []
 
 
-def sample_lines(render: Render, samples: Sequence[wire.Sample], *, gpus: bool = False) -> list[str]:
+def sample_lines(render: Render, samples: Sequence[wire.SampleView], *, gpus: bool = False) -> list[str]:
     """The monitor's table; `gpus` shows what there is to say about them alone."""
     rows = []
     several = any(one["host"] not in (None, LOCAL_HOST, THIS_MACHINE) for one in samples)
@@ -188,12 +188,12 @@ def _of(used: int | None, total: int | None, between: str = "/") -> str:
     return "N/A" if used is None and total is None else f"{show_gib(used)}{between}{show_gib(total)}"
 
 
-def print_experiment(render: Render, one: wire.Experiment, now: datetime, *, long: bool = False) -> None:
+def print_experiment(render: Render, one: wire.ExperimentView, now: datetime, *, long: bool = False) -> None:
     """Print `experiment_lines` and its notes."""
     render.print(*experiment_lines(render, one, now, long=long))
 
 
-def print_system(render: Render, system: wire.System, *, long: bool = False) -> None:
+def print_system(render: Render, system: wire.SystemView, *, long: bool = False) -> None:
     """The hosts; `long` adds the server and the engines."""
     if long:
         render.print(*server_lines(system["server"]), "")
@@ -205,12 +205,12 @@ def print_system(render: Render, system: wire.System, *, long: bool = False) -> 
     warn_of_hosts(render, system["hosts"])
 
 
-def show_host_state(host: wire.Host) -> str:
+def show_host_state(host: wire.HostView) -> str:
     """The state of a host; that it is drained is told of a silent one, too."""
     return "silent, drained" if host["state"] == "silent" and host["drained"] else host["state"]
 
 
-def show_uses(host: wire.Host) -> list[str]:
+def show_uses(host: wire.HostView) -> list[str]:
     """CPUs, memory and GPUs of a host, used and in all; `-` when it has never answered."""
     if not host["mem_mib"]:
         return ["-", "-", "-"]
@@ -218,14 +218,14 @@ def show_uses(host: wire.Host) -> list[str]:
     return [f"{host['cpus_used']:g}/{host['cpus']:g}", memory, f"{host['gpus_used']}/{host['gpus']}"]
 
 
-def warn_of_hosts(render: Render, hosts: Sequence[wire.Host]) -> None:
+def warn_of_hosts(render: Render, hosts: Sequence[wire.HostView]) -> None:
     """Why some do not answer."""
     for host in hosts:
         if host["message"]:
             render.warn(f"{host['name']}: {host['message']}")
 
 
-def print_leftovers(render: Render, found: wire.Leftovers, *, removed: bool) -> None:
+def print_leftovers(render: Render, found: wire.LeftoversView, *, removed: bool) -> None:
     """What no experiment owns, and what became of it."""
     rows = found["leftovers"]
     if rows:
@@ -247,12 +247,12 @@ def print_leftovers(render: Render, found: wire.Leftovers, *, removed: bool) -> 
         )
 
 
-def _leftover(one: wire.Leftover) -> list[str]:
+def _leftover(one: wire.LeftoverView) -> list[str]:
     size = "-" if one["size"] is None else format_size(one["size"])
     return [one["kind"], one["name"], one["host"] or "(server)", size, one["why"]]
 
 
-def server_lines(server: wire.Server) -> list[str]:
+def server_lines(server: wire.ServerView) -> list[str]:
     """Who serves."""
     return fields(
         [

@@ -37,7 +37,7 @@ def place(world: World, seen: Observation, held: frozenset[int] = frozenset()) -
     queue = make_queue(world.experiments)
     if not queue:
         return world
-    desk = Desk(world, seen)
+    desk = PlacementPass(world, seen)
     releasing = frozenset(action.experiment for action in seen.busy if isinstance(action, Release))
     changed: dict[int, Experiment] = {}
     for waiting in queue:
@@ -48,7 +48,7 @@ def place(world: World, seen: Observation, held: frozenset[int] = frozenset()) -
     return World(tuple(changed.get(experiment.id, experiment) for experiment in world.experiments))
 
 
-class Desk:
+class PlacementPass:
     """Hands out the room of one pass."""
 
     def __init__(self, world: World, seen: Observation) -> None:
@@ -202,10 +202,10 @@ class _Link:
     addresses: tuple[str, ...]
     ports: tuple[int | None, ...]
     subnet: str | None = None
-    fabric: HostName | None = None
+    network_host: HostName | None = None
 
 
-def give_place(waiting: Experiment, hosts: tuple[HostName, ...], desk: Desk) -> Experiment | None:
+def give_place(waiting: Experiment, hosts: tuple[HostName, ...], desk: PlacementPass) -> Experiment | None:
     """The experiment on these hosts, in the order of its jobs; None without addresses or ports for them."""
     gang = waiting.gang
     link = _connect(waiting, hosts, desk)
@@ -229,7 +229,7 @@ def give_place(waiting: Experiment, hosts: tuple[HostName, ...], desk: Desk) -> 
         waiting,
         jobs=tuple(placed.get(job.name, job) for job in waiting.jobs),
         network=link.network,
-        fabric=link.fabric,
+        network_host=link.network_host,
         subnet=link.subnet,
         placed_at=desk.look().now,
         state=State.STARTING,
@@ -238,7 +238,7 @@ def give_place(waiting: Experiment, hosts: tuple[HostName, ...], desk: Desk) -> 
     )
 
 
-def _connect(waiting: Experiment, hosts: tuple[HostName, ...], desk: Desk) -> _Link | None:
+def _connect(waiting: Experiment, hosts: tuple[HostName, ...], desk: PlacementPass) -> _Link | None:
     seen = desk.look()
     several = len(set(hosts)) > 1
     first = seen.hosts[hosts[0]]
@@ -256,17 +256,17 @@ def _connect(waiting: Experiment, hosts: tuple[HostName, ...], desk: Desk) -> _L
         return None
     attempt = max(job.attempt for job in waiting.gang)
     addresses = tuple(addresses_in(subnet, network, len(hosts), attempt))
-    fabric = find_fabric(seen, hosts) if several else None
-    return _Link(network, addresses, (None,) * len(hosts), subnet, fabric)
+    network_host = choose_network_host(seen, hosts) if several else None
+    return _Link(network, addresses, (None,) * len(hosts), subnet, network_host)
 
 
-def _take_ports(hosts: tuple[HostName, ...], desk: Desk) -> tuple[int, ...] | None:
+def _take_ports(hosts: tuple[HostName, ...], desk: PlacementPass) -> tuple[int, ...] | None:
     taken = {host: desk.ports().take(host, hosts.count(host)) for host in sorted(set(hosts))}
     lists = {host: iter(ports) for host, ports in taken.items() if ports is not None}
     return tuple(next(lists[host]) for host in hosts) if len(lists) == len(taken) else None
 
 
-def find_fabric(seen: Observation, hosts: tuple[HostName, ...]) -> HostName | None:
+def choose_network_host(seen: Observation, hosts: tuple[HostName, ...]) -> HostName | None:
     """The manager that makes the gang's network: the first one of the gang's own hosts, else of their swarm."""
     swarm = next((seen.hosts[host].swarm for host in hosts if host in seen.hosts), "")
     managers = [
@@ -278,8 +278,8 @@ def find_fabric(seen: Observation, hosts: tuple[HostName, ...]) -> HostName | No
 
 
 def readdress(world: World, seen: Observation) -> World:
-    """Another subnet for every gang that found its own taken by somebody whom we could not see, and another fabric for
-    one that lost it before its network was there.
+    """Give another subnet to every gang whose subnet is taken on a host, and another network host to every gang that
+    lost its network host before the network existed.
     """
     asked = frozenset(
         (action.experiment, action.subnet)
@@ -292,9 +292,10 @@ def readdress(world: World, seen: Observation) -> World:
             continue
         if (experiment.id, experiment.subnet) in asked and any(job.state in PLACED for job in experiment.gang):
             experiments[index] = _readdressed(experiment, tuple(experiments), seen)
-        elif experiment.fabric is not None and _fabric_is_lost(experiment, seen):
+        elif experiment.network_host is not None and _network_host_is_lost(experiment, seen):
             hosts = tuple(job.host for job in experiment.gang if job.host is not None)
-            experiments[index] = replace(experiment, fabric=find_fabric(seen, hosts) or experiment.fabric)
+            creator = choose_network_host(seen, hosts) or experiment.network_host
+            experiments[index] = replace(experiment, network_host=creator)
     return World(tuple(experiments))
 
 
@@ -310,10 +311,10 @@ def _readdressed(experiment: Experiment, experiments: tuple[Experiment, ...], se
     return replace(experiment, subnet=subnet, jobs=jobs)
 
 
-def _fabric_is_lost(experiment: Experiment, seen: Observation) -> bool:
+def _network_host_is_lost(experiment: Experiment, seen: Observation) -> bool:
     if not any(job.state is State.STARTING for job in experiment.gang):
         return False
-    host = None if experiment.fabric is None else seen.hosts.get(experiment.fabric)
+    host = None if experiment.network_host is None else seen.hosts.get(experiment.network_host)
     if host is None:
         return True
     return seen.is_lost(host)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from riseml.control.explanation import HostFit, JobFit, Lack, Obstacle, Shortage
 from riseml.control.placement.fit import Gang
 from riseml.control.placement.ledger import SLACK, Free, free_room
-from riseml.control.placement.place import Desk
+from riseml.control.placement.place import PlacementPass
 from riseml.control.placement.refusal import show_label
 from riseml.model import Experiment, HostSeen, Job, World
 from riseml.names import HostName, experiment_name
@@ -40,7 +40,7 @@ class Namer:
         return ", ".join(map(self, identities))
 
 
-def explain_hosts(world: World, desk: Desk, experiment: Experiment, name: Namer) -> tuple[HostFit, ...]:
+def explain_hosts(world: World, desk: PlacementPass, experiment: Experiment, name: Namer) -> tuple[HostFit, ...]:
     """Every host, and what it lacks for each job alone."""
     seen = desk.look()
     room = free_room(world.experiments, seen.hosts)

@@ -20,10 +20,10 @@ from docker.errors import APIError, NotFound
 
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
-from riseml.executors.base import BuildOrder, Item, Share
+from riseml.executors.base import BuildOrder, InventoryItem, Share
 from riseml.executors.docker import helper_container, images, inventory, networks, stats
 from riseml.executors.docker.containers import container_name, container_request
-from riseml.executors.docker.exit_events import Deaths
+from riseml.executors.docker.exit_events import ExitEvents
 from riseml.executors.docker.facts import FactsReader
 from riseml.executors.docker.log_frames import Behind, ChunkReader, FrameReader, since
 from riseml.executors.docker.outages import Outages, is_doubtful
@@ -66,7 +66,7 @@ class DockerExecutor:
         self._shares: dict[int, str] = {}  # of experiments whose network another host makes, or that need none
         self._seen: dict[str, ContainerSeen] = {}
         self._outages = Outages()
-        self._deaths = Deaths()
+        self._deaths = ExitEvents()
 
     def describe(self) -> str:
         return "Docker" if self._facts.last is None else f"Docker {self._facts.last.version}"
@@ -138,7 +138,7 @@ class DockerExecutor:
         with self.engine.api() as api:
             if share.output is not None:
                 helper_container.make(api, self._server, share.experiment, share.output)
-            if share.weaves and share.network is not Network.HOST:
+            if share.creates_network and share.network is not Network.HOST:
                 networks.create(api, self._server, self.name, share)
             else:
                 self._shares[share.experiment] = share.subnet or ""
@@ -177,11 +177,11 @@ class DockerExecutor:
             with self.engine.api() as api:
                 networks.remove(api, self._server, experiment)
 
-    def inventory(self, references: frozenset[str]) -> list[Item]:
+    def inventory(self, references: frozenset[str]) -> list[InventoryItem]:
         with self.engine.api() as api:
             return inventory.list_all(api, self.name)
 
-    def discard(self, item: Item) -> None:
+    def discard(self, item: InventoryItem) -> None:
         with self.engine.api(patient=True) as api:
             inventory.remove(api, item)
 

@@ -33,7 +33,7 @@ class _End:
     heard: float
 
 
-class Deaths:
+class ExitEvents:
     """Events noted by one thread, and used by another. A container is named by its id, what was asked by its name."""
 
     def __init__(self) -> None:

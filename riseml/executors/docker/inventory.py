@@ -8,14 +8,14 @@ from typing import Any
 import docker
 from docker.errors import APIError
 
-from riseml.executors.base import Item, Kind
+from riseml.executors.base import InventoryItem, InventoryKind
 from riseml.executors.transports import engine_client
 from riseml.names import HostName
 
 _GONE = frozenset({404})
 
 
-def list_all(api: docker.APIClient, host: HostName) -> list[Item]:
+def list_all(api: docker.APIClient, host: HostName) -> list[InventoryItem]:
     """The containers, networks and environments of every server."""
     ours = {"label": engine_client.SERVER}
     return [
@@ -25,15 +25,15 @@ def list_all(api: docker.APIClient, host: HostName) -> list[Item]:
     ]
 
 
-def remove(api: docker.APIClient, item: Item) -> None:
+def remove(api: docker.APIClient, item: InventoryItem) -> None:
     """Remove it; an image that a container uses is refused by the engine."""
     try:
         match item.kind:
-            case Kind.CONTAINER:
+            case InventoryKind.CONTAINER:
                 api.remove_container(item.identity, v=True, force=True)
-            case Kind.NETWORK:
+            case InventoryKind.NETWORK:
                 api.remove_network(item.identity)
-            case Kind.ENVIRONMENT:
+            case InventoryKind.ENVIRONMENT:
                 api.remove_image(item.identity)
             case _:
                 raise ValueError(f"an engine holds no {item.kind.value}")
@@ -42,9 +42,9 @@ def remove(api: docker.APIClient, item: Item) -> None:
             raise
 
 
-def _container(row: dict[str, Any]) -> Item:
-    return Item(
-        Kind.CONTAINER,
+def _container(row: dict[str, Any]) -> InventoryItem:
+    return InventoryItem(
+        InventoryKind.CONTAINER,
         row["Id"],
         row["Names"][0].lstrip("/"),
         _label(row, engine_client.SERVER),
@@ -54,14 +54,16 @@ def _container(row: dict[str, Any]) -> Item:
     )
 
 
-def _network(row: dict[str, Any]) -> Item:
-    return Item(Kind.NETWORK, row["Id"], row["Name"], _label(row, engine_client.SERVER), _experiment(row))
+def _network(row: dict[str, Any]) -> InventoryItem:
+    return InventoryItem(
+        InventoryKind.NETWORK, row["Id"], row["Name"], _label(row, engine_client.SERVER), _experiment(row)
+    )
 
 
-def _image(row: dict[str, Any]) -> Item:
+def _image(row: dict[str, Any]) -> InventoryItem:
     name = (row.get("RepoTags") or [row["Id"]])[0]
     made_at = datetime.fromtimestamp(row["Created"], UTC)
-    return Item(Kind.ENVIRONMENT, name, name, reference=name, size=int(row["Size"]), made_at=made_at)
+    return InventoryItem(InventoryKind.ENVIRONMENT, name, name, reference=name, size=int(row["Size"]), made_at=made_at)
 
 
 def _label(row: dict[str, Any], name: str) -> str:

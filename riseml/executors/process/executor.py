@@ -25,7 +25,7 @@ from pathlib import Path
 from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.executors import machine
-from riseml.executors.base import BuildOrder, Item, Kind, Share
+from riseml.executors.base import BuildOrder, InventoryItem, InventoryKind, Share
 from riseml.executors.process import job_folders, supervisor
 from riseml.executors.process.job_folders import MARKER, JobFolders
 from riseml.executors.process.log_reader import LogReader
@@ -134,17 +134,17 @@ class ProcessExecutor:
             self._watch.forget(self._folders.job(key))
         self._folders.discard(self._folders.experiment(experiment))
 
-    def inventory(self, references: frozenset[str]) -> list[Item]:
+    def inventory(self, references: frozenset[str]) -> list[InventoryItem]:
         with _translated("RISEML_HOME"):
             folders = [
-                Item(Kind.FOLDER, str(number), f"processes/{number}", self._server, number)
+                InventoryItem(InventoryKind.FOLDER, str(number), f"processes/{number}", self._server, number)
                 for number in self._folders.experiments()
             ]
             return [*folders, *self._environments.inventory(self._server, references)]
 
-    def discard(self, item: Item) -> None:
+    def discard(self, item: InventoryItem) -> None:
         with _translated("RISEML_HOME"):
-            if item.kind is Kind.FOLDER:
+            if item.kind is InventoryKind.FOLDER:
                 self.release(int(item.identity))
             else:
                 self._environments.remove(item.identity)

@@ -25,7 +25,7 @@ from threading import Event
 from uv import find_uv_bin
 
 from riseml.errors import EngineError
-from riseml.executors.base import BuildOrder, Item, Kind
+from riseml.executors.base import BuildOrder, InventoryItem, InventoryKind
 from riseml.executors.process.build_step import Step, run_step
 from riseml.executors.process.job_folders import remove_tree
 from riseml.model import ImageSeen
@@ -72,15 +72,22 @@ class Environments:
         folder = self.folder(reference)
         return {"VIRTUAL_ENV": str(folder), "PATH": f"{folder / 'bin'}:{path}"}
 
-    def inventory(self, server: str, references: frozenset[str]) -> Iterator[Item]:
+    def inventory(self, server: str, references: frozenset[str]) -> Iterator[InventoryItem]:
         """Every environment that is there, whole or not; `references` are the names that one may have."""
         names = {self.folder(reference).name: reference for reference in references}
         for folder in sorted(self._root.glob("*/")):
             made_at = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
             reference = names.get(folder.name, "")
             name = f"environments/{folder.name}"
-            yield Item(
-                Kind.ENVIRONMENT, folder.name, name, server, None, reference, size=_size(folder), made_at=made_at
+            yield InventoryItem(
+                InventoryKind.ENVIRONMENT,
+                folder.name,
+                name,
+                server,
+                None,
+                reference,
+                size=_size(folder),
+                made_at=made_at,
             )
 
     def remove(self, name: str) -> None:

@@ -20,7 +20,7 @@ from docker.errors import APIError, DockerException, ImageNotFound, create_api_e
 from docker.errors import NotFound as EngineNotFound
 
 from riseml.errors import EngineError, Unreachable
-from riseml.executors.transports.routes import Patience, Transport, find_plain_transport, find_transport
+from riseml.executors.transports.routes import Timeouts, Transport, find_plain_transport, find_transport
 from riseml.spec.pool.types import HostSpec
 
 SERVER = "io.riseml.server"
@@ -57,7 +57,7 @@ class Engine:
         patience: how long is waited.
     """
 
-    def __init__(self, url: str, transport: Transport | None = None, patience: Patience = Patience()) -> None:
+    def __init__(self, url: str, transport: Transport | None = None, patience: Timeouts = Timeouts()) -> None:
         self.url = url
         self.is_local = url.startswith("unix://")
         self._transport = transport or find_plain_transport(url, patience)
@@ -66,7 +66,7 @@ class Engine:
         self._local = threading.local()
 
     @classmethod
-    def of(cls, spec: HostSpec, home: Path, patience: Patience = Patience()) -> Engine:
+    def of(cls, spec: HostSpec, home: Path, patience: Timeouts = Timeouts()) -> Engine:
         """The engine of a host of the pool; nothing is connected yet. `home` is riseml's: pinned host keys and the
         sockets of tunnels are there.
         """

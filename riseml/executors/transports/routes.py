@@ -54,7 +54,7 @@ _TCP = frozenset(dir(socket))
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How long is waited, in seconds: `quick` for lists and inspections, `slow` for creates and starts, which wait for
     disks; `tcp` and `ssh` for connections that have died without a word.
     """
@@ -163,7 +163,7 @@ class SshTransport:
         self._tunnel.close()
 
 
-def find_transport(spec: HostSpec, home: Path, patience: Patience) -> Transport:
+def find_transport(spec: HostSpec, home: Path, patience: Timeouts) -> Transport:
     """The way to a host of the pool.
 
     Args:
@@ -179,7 +179,7 @@ def find_transport(spec: HostSpec, home: Path, patience: Patience) -> Transport:
     return SshTransport(Tunnel(find_destination(spec, home), home / "tunnels", patience.ssh))
 
 
-def find_plain_transport(url: str, patience: Patience) -> Transport:
+def find_plain_transport(url: str, patience: Timeouts) -> Transport:
     """The way to an engine that is known by its url alone, as in DOCKER_HOST."""
     try:
         found = read_url(url)

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Query
 from riseml import wire
 from riseml.server.api.views import show_time
 from riseml.server.clock import now
-from riseml.server.pool.clean import Cleaner, Cleaning, Leftover, Wish
+from riseml.server.pool.clean import Cleaner, Cleaning, CleanRequest, Leftover
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +25,19 @@ def add_clean_routes(router: APIRouter, cleaner: Cleaner) -> None:
     """Everything below /leftovers."""
 
     @router.get("/leftovers")
-    def read_leftovers(asked: Annotated[_Asked, Depends()]) -> wire.Leftovers:
+    def read_leftovers(asked: Annotated[_Asked, Depends()]) -> wire.LeftoversView:
         return _show(cleaner.find(_wish(asked), now()))
 
     @router.post("/leftovers/remove")
-    def remove_leftovers(asked: Annotated[_Asked, Depends()]) -> wire.Leftovers:
+    def remove_leftovers(asked: Annotated[_Asked, Depends()]) -> wire.LeftoversView:
         return _show(cleaner.remove(cleaner.find(_wish(asked), now())))
 
 
-def _wish(asked: _Asked) -> Wish:
-    return Wish(asked.caches, timedelta(days=asked.days), asked.foreign)
+def _wish(asked: _Asked) -> CleanRequest:
+    return CleanRequest(asked.caches, timedelta(days=asked.days), asked.foreign)
 
 
-def _show(cleaning: Cleaning) -> wire.Leftovers:
+def _show(cleaning: Cleaning) -> wire.LeftoversView:
     return {
         "leftovers": [_show_one(leftover) for leftover in cleaning.leftovers],
         "others": cleaning.others,
@@ -45,7 +45,7 @@ def _show(cleaning: Cleaning) -> wire.Leftovers:
     }
 
 
-def _show_one(leftover: Leftover) -> wire.Leftover:
+def _show_one(leftover: Leftover) -> wire.LeftoverView:
     item = leftover.item
     return {
         "kind": item.kind.value,

@@ -12,7 +12,7 @@ from riseml.control.explain import explain
 from riseml.control.observation import Observation
 from riseml.control.placement.place import place
 from riseml.errors import RisemlError
-from riseml.executors.pool import Pool
+from riseml.executors.pool import HostPool
 from riseml.model import Experiment, HostSeen, Job, Owner, PlannedJob, World
 from riseml.names import CanonicalId, HostName, experiment_name
 from riseml.planning.grid import is_set
@@ -30,7 +30,9 @@ _PASSED = "\0"
 log = logging.getLogger(__name__)
 
 
-def show_plan(submission: wire.Submission, planned: Planned, parts: Parts, owner: Owner, moment: datetime) -> wire.Plan:
+def show_plan(
+    submission: wire.Submission, planned: Planned, parts: Parts, owner: Owner, moment: datetime
+) -> wire.PlanView:
     """What would run, and where if it were submitted at this moment."""
     image = planned.plans[0].image
     hosts = dict(_look(image.reference, parts.pool))
@@ -58,7 +60,7 @@ def show_tf_configs(experiment: Experiment, wanted: CanonicalId) -> wire.TfConfi
     return {"id": name, "configs": {job.name: tf_config(experiment, job) for job in jobs}}
 
 
-def _look(reference: str, pool: Pool) -> Iterator[tuple[HostName, HostSeen]]:
+def _look(reference: str, pool: HostPool) -> Iterator[tuple[HostName, HostSeen]]:
     """Every host that answers, with a word on the environment. One that is known to be silent is not waited for."""
     last = pool.last_seen()
     for name, executor in pool.executors.items():

@@ -10,7 +10,7 @@ from riseml.control.explain import explain
 from riseml.control.explanation import Block, Explanation, HostFit, JobPlace, Obstacle, Phase, Shortage
 from riseml.control.observation import Observation
 from riseml.errors import RisemlError
-from riseml.executors.pool import Pool
+from riseml.executors.pool import HostPool
 from riseml.model import Experiment, World
 from riseml.names import HostName, experiment_name
 
@@ -18,7 +18,7 @@ Names = Mapping[int, str]
 """Canonical IDs by the ids of records."""
 
 
-def show_explanation(world: World, seen: Observation, experiment: Experiment, pool: Pool) -> wire.Explanation:
+def show_explanation(world: World, seen: Observation, experiment: Experiment, pool: HostPool) -> wire.ExplanationView:
     """What `control.explain` says, with the IDs that people know, and with the hosts that have never answered."""
     found = explain(world, seen, experiment)
     unheard = sorted(pool.executors.keys() - seen.hosts.keys()) if found.phase is Phase.WAITS else []
@@ -41,7 +41,7 @@ def show_explanation(world: World, seen: Observation, experiment: Experiment, po
         "hosts": [_show_host(host, names) for host in sorted(hosts, key=lambda one: one.host)],
         "jobs": [_show_job(job) for job in found.jobs],
         "network": None if found.network is None else found.network.value,
-        "fabric": found.fabric,
+        "network_host": found.network_host,
     }
 
 
@@ -74,14 +74,14 @@ def _name(ids: Iterable[int], names: Names) -> list[str]:
     return [names.get(identity, "?") for identity in ids]
 
 
-def _show_queue(found: Explanation, names: Names) -> wire.QueuePlace | None:
+def _show_queue(found: Explanation, names: Names) -> wire.QueuePlaceView | None:
     queue = found.queue
     if queue is None:
         return None
     return {"position": queue.position, "length": queue.length, "ahead": _name(queue.ahead, names)}
 
 
-def _show_host(host: HostFit, names: Names) -> wire.HostFit:
+def _show_host(host: HostFit, names: Names) -> wire.HostFitView:
     return {
         "host": host.host,
         "obstacle": None if host.obstacle is None else host.obstacle.value,
@@ -92,7 +92,7 @@ def _show_host(host: HostFit, names: Names) -> wire.HostFit:
     }
 
 
-def _show_shortage(one: Shortage, names: Names) -> wire.Shortage:
+def _show_shortage(one: Shortage, names: Names) -> wire.ShortageView:
     return {
         "lack": one.lack.value,
         "needs": one.needs,
@@ -103,7 +103,7 @@ def _show_shortage(one: Shortage, names: Names) -> wire.Shortage:
     }
 
 
-def _show_job(job: JobPlace) -> wire.JobPlace:
+def _show_job(job: JobPlace) -> wire.JobPlaceView:
     return {
         "job": job.job,
         "state": job.state.value,

@@ -31,7 +31,7 @@ def add_pool_routes(router: APIRouter, parts: Parts, loop: Loop) -> None:
     """Everything below /pool."""
 
     @router.get("/pool")
-    def read_pool() -> wire.Pool:
+    def read_pool() -> wire.PoolView:
         loop.look(_LOOK)  # an idle loop looks rarely, and a person who asks wants to know how it is now
         return _show_pool(parts)
 
@@ -54,12 +54,12 @@ def add_pool_routes(router: APIRouter, parts: Parts, loop: Loop) -> None:
 
 def _add_host_routes(router: APIRouter, parts: Parts, loop: Loop) -> None:
     @router.post("/pool/hosts/{name}/drain")
-    def drain(name: Name) -> wire.Host:
+    def drain(name: Name) -> wire.HostView:
         parts.drained.drain(_demand_host(parts, name), now())
         return _show_one(parts, name)
 
     @router.post("/pool/hosts/{name}/resume")
-    def resume(name: Name) -> wire.Host:
+    def resume(name: Name) -> wire.HostView:
         parts.drained.resume(_demand_host(parts, name))
         return _show_one(parts, name)
 
@@ -79,13 +79,13 @@ def _add_host_routes(router: APIRouter, parts: Parts, loop: Loop) -> None:
         return _show_keys(destination, keys)
 
 
-def show_hosts(parts: Parts) -> list[wire.Host]:
+def show_hosts(parts: Parts) -> list[wire.HostView]:
     """Every host, whether it has ever answered or not, by name: the order of every list of hosts."""
     experiments = parts.experiments.load_world().experiments
     seen = parts.pool.last_seen()
     room = free_room(experiments, seen)
     drained = parts.drained.all()
-    shown: list[wire.Host] = []
+    shown: list[wire.HostView] = []
     for name in sorted(parts.pool.executors):
         host, free = seen.get(name), room.get(name)
         capacity = None if host is None else host.capacity
@@ -113,7 +113,7 @@ def show_hosts(parts: Parts) -> list[wire.Host]:
     return shown
 
 
-def _show_pool(parts: Parts) -> wire.Pool:
+def _show_pool(parts: Parts) -> wire.PoolView:
     hosts, trouble = parts.hosts, parts.hosts.trouble
     return {
         "file": None if hosts.spec is None else str(parts.settings.pool_file),
@@ -126,7 +126,7 @@ def _show_pool(parts: Parts) -> wire.Pool:
     }
 
 
-def _show_one(parts: Parts, name: str) -> wire.Host:
+def _show_one(parts: Parts, name: str) -> wire.HostView:
     parts.wake.set()
     return next(host for host in show_hosts(parts) if host["name"] == name)
 
@@ -185,7 +185,7 @@ def _demand_destination(parts: Parts, name: str) -> Destination:
 
 
 def _show_keys(destination: Destination, keys: tuple[HostKey, ...]) -> wire.HostKeys:
-    shown: list[wire.HostKey] = [
+    shown: list[wire.HostKeyView] = [
         {"kind": key.title, "fingerprint": key.fingerprint, "pinned": key.pinned.value} for key in keys
     ]
     return {"host": destination.name, "known_hosts": str(destination.known_hosts), "keys": shown}

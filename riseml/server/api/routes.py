@@ -46,7 +46,7 @@ _TAR_BODY = {
     }
 }
 _KNOWN: dict[int | str, dict[str, Any]] = {
-    200: {"model": wire.Experiment, "description": "the same `key` was used before: this is what it made"}
+    200: {"model": wire.ExperimentView, "description": "the same `key` was used before: this is what it made"}
 }
 _NDJSON: dict[int | str, dict[str, Any]] = {
     200: {"description": "one `Entry` a line", "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}
@@ -97,16 +97,16 @@ def make_router(services: Services) -> APIRouter:
 
 def _add_server_routes(router: APIRouter, services: Services) -> None:
     @router.get("/server")
-    def read_server() -> wire.Server:
+    def read_server() -> wire.ServerView:
         return _show_server(services)
 
     @router.post("/server/stop")
-    def stop_server() -> wire.Server:
+    def stop_server() -> wire.ServerView:
         services.stop()
         return _show_server(services)
 
     @router.get("/system")
-    def read_system() -> wire.System:
+    def read_system() -> wire.SystemView:
         services.loop.look(_LOOK)
         return {"server": _show_server(services), "hosts": show_hosts(services.parts)}
 
@@ -124,12 +124,12 @@ def _add_submit_routes(router: APIRouter, services: Services) -> None:
         return Response(status_code=201)
 
     @router.post("/plans")
-    def plan(submission: Submission) -> wire.Plan:
+    def plan(submission: Submission) -> wire.PlanView:
         planned = plan_submission(submission, stores)
         return show_plan(submission, planned, services.parts, services.owner, now())
 
     @router.post("/experiments", status_code=201, responses=_KNOWN)
-    def submit(submission: Submission, response: Response) -> wire.Experiment:
+    def submit(submission: Submission, response: Response) -> wire.ExperimentView:
         planned = _plan(submission, services)
         reach(Point.REQUEST_READ)
         details, fresh = stores.experiments.add(to_store(submission, planned, services.owner), now())
@@ -160,19 +160,19 @@ def _add_experiment_routes(router: APIRouter, services: Services) -> None:
         project: Annotated[str | None, Query(max_length=128)] = None,
         ended: Annotated[bool, Query(alias="all")] = False,  # noqa: FBT002  # a query parameter is named by its caller
         limit: Annotated[int | None, Query(ge=1, le=10_000)] = None,
-    ) -> wire.Experiments:
+    ) -> wire.ExperimentList:
         check_text(project)
         user = services.owner.user
         details = services.stores.experiments.search(user, ended=ended, project=project, limit=limit)
         return {"experiments": show_all(details, services.parts.hosts.roots)}
 
     @router.get("/experiments/{name}")
-    def read_experiment(name: Name) -> wire.Experiment:
+    def read_experiment(name: Name) -> wire.ExperimentView:
         wanted = parse_id(name)
         return _show(_find(wanted, services), wanted, services)
 
     @router.post("/experiments/{name}/kill")
-    def kill_experiment(name: Name) -> wire.Experiment:
+    def kill_experiment(name: Name) -> wire.ExperimentView:
         wanted = parse_id(name)
         if wanted.job is not None:
             raise UsageError(
@@ -198,7 +198,7 @@ def _add_look_routes(router: APIRouter, services: Services) -> None:
         return show_tf_configs(_find_one(wanted, services), wanted)
 
     @router.get("/experiments/{name}/explain")
-    def explain_experiment(name: Name) -> wire.Explanation:
+    def explain_experiment(name: Name) -> wire.ExplanationView:
         experiment = _find_one(parse_id(name), services)
         if services.loop.seen is None:
             services.loop.look(_LOOK)
@@ -255,7 +255,7 @@ def _find_one(wanted: CanonicalId, services: Services) -> Experiment:
     return details[0].experiment
 
 
-def _show(details: tuple[Detail, ...], wanted: CanonicalId | None, services: Services) -> wire.Experiment:
+def _show(details: tuple[Detail, ...], wanted: CanonicalId | None, services: Services) -> wire.ExperimentView:
     output = services.parts.hosts.roots
     first = details[0].experiment
     if first.set_id is not None and (wanted is None or wanted.sub is None):
@@ -270,7 +270,7 @@ def _last_lines(experiment: Experiment, services: Services) -> list[str]:
     return [line.text.decode("utf-8", "replace") for line in lines]
 
 
-def _show_server(services: Services) -> wire.Server:
+def _show_server(services: Services) -> wire.ServerView:
     return {
         "version": services.version,
         "id": services.server,

@@ -21,7 +21,7 @@ def show_time(moment: datetime | None) -> str | None:
     return None if moment is None else f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def show_job(experiment: Experiment, job: Job) -> wire.Job:
+def show_job(experiment: Experiment, job: Job) -> wire.JobView:
     """One job."""
     return {
         "id": f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
@@ -50,7 +50,7 @@ def _message(job: Job) -> str:
 
 def show_experiment(
     detail: Detail, output: Roots, wanted: CanonicalId | None = None, last_lines: Sequence[str] = ()
-) -> wire.Experiment:
+) -> wire.ExperimentView:
     """One experiment; with `wanted`, only the jobs that it names."""
     experiment = detail.experiment
     plan = experiment.plan
@@ -80,7 +80,7 @@ def show_experiment(
     }
 
 
-def show_set(details: tuple[Detail, ...], output: Roots) -> wire.Experiment:
+def show_set(details: tuple[Detail, ...], output: Roots) -> wire.ExperimentView:
     """A whole set, its members inside."""
     members = [show_experiment(detail, output) for detail in details]
     experiments = [detail.experiment for detail in details]
@@ -107,7 +107,7 @@ def show_set(details: tuple[Detail, ...], output: Roots) -> wire.Experiment:
     }
 
 
-def show_all(details: Iterable[Detail], output: Roots) -> list[wire.Experiment]:
+def show_all(details: Iterable[Detail], output: Roots) -> list[wire.ExperimentView]:
     """Experiments in order, the members of a set together in their set."""
     groups: dict[tuple[str, int], list[Detail]] = {}
     for detail in details:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from riseml.errors import RisemlError, UsageError
-from riseml.executors.base import Item, Kind
-from riseml.executors.pool import Pool
+from riseml.executors.base import InventoryItem, InventoryKind
+from riseml.executors.pool import HostPool
 from riseml.names import HostName
-from riseml.store.snapshots import Snapshots
+from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import Usage, Used
 
 _SETTLING = timedelta(minutes=10)  # a thing this young may belong to what is just being done
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CleanRequest:
     """What is to be found beyond containers, networks and folders: with `caches` the environments and files of ended
     experiments that nobody has used for `idle`, with `foreign` what the server with this id left on the hosts.
     """
@@ -40,7 +40,7 @@ class Wish:
 class Leftover:
     """A thing that no experiment owns, on a host or (None) beside the store. `problem`: why it could not be removed."""
 
-    item: Item
+    item: InventoryItem
     host: HostName | None
     why: str
     removed: bool = False
@@ -68,11 +68,11 @@ class Cleaner:
     """
 
     server: str
-    pool: Pool
-    snapshots: Snapshots
+    pool: HostPool
+    snapshots: SnapshotStore
     usage: Usage
 
-    def find(self, wish: Wish, now: datetime) -> Cleaning:
+    def find(self, wish: CleanRequest, now: datetime) -> Cleaning:
         """What could be removed.
 
         Raises:
@@ -80,7 +80,7 @@ class Cleaner:
         """
         self._check(wish)
         references = frozenset(self.usage.read().environments)
-        there: list[tuple[HostName, Item]] = []
+        there: list[tuple[HostName, InventoryItem]] = []
         silent: list[HostName] = []
         for name, executor in sorted(self.pool.executors.items()):
             try:
@@ -96,7 +96,7 @@ class Cleaner:
 
     def remove(self, cleaning: Cleaning) -> Cleaning:
         """Remove what was found, containers first, since networks and images are held by them."""
-        order = {kind: place for place, kind in enumerate(Kind)}
+        order = {kind: place for place, kind in enumerate(InventoryKind)}
         found = sorted(cleaning.leftovers, key=lambda one: order[one.item.kind])
         return replace(cleaning, leftovers=tuple(self._remove(one) for one in found))
 
@@ -116,8 +116,8 @@ class Cleaner:
         found = []
         for held in self.snapshots.held():
             used_at = datetime.fromtimestamp(held.used, UTC)
-            item = Item(
-                Kind.SNAPSHOT,
+            item = InventoryItem(
+                InventoryKind.SNAPSHOT,
                 held.digest,
                 f"snapshots/{held.digest[:12]}",
                 self.server,
@@ -129,7 +129,7 @@ class Cleaner:
                 found.append(Leftover(item, None, why))
         return found
 
-    def _check(self, wish: Wish) -> None:
+    def _check(self, wish: CleanRequest) -> None:
         if wish.foreign and len(wish.foreign) < _SHORTEST:
             raise UsageError(f"{wish.foreign!r} is too short for the id of a server", f"give {_SHORTEST} or more of it")
         if wish.foreign and self.server.startswith(wish.foreign):
@@ -142,13 +142,13 @@ class _Judge:
 
     server: str
     used: Used
-    wish: Wish
+    wish: CleanRequest
     now: datetime
 
-    def on_host(self, item: Item) -> str:
+    def on_host(self, item: InventoryItem) -> str:
         if item.server not in ("", self.server):
             return self._on_foreign(item)
-        if item.kind is Kind.ENVIRONMENT:
+        if item.kind is InventoryKind.ENVIRONMENT:
             return self._on_environment(item)
         if item.experiment is None:
             return "of no experiment" if self._older(item.made_at, _SETTLING) else ""
@@ -160,11 +160,11 @@ class _Judge:
         last = self.used.snapshots[digest]
         return "" if last is None else self._unused_since(max(last, used_at))
 
-    def _on_foreign(self, item: Item) -> str:
+    def _on_foreign(self, item: InventoryItem) -> str:
         wanted = self.wish.foreign and item.server.startswith(self.wish.foreign)
         return f"of server {item.server[:8]}{', and it runs' if item.running else ''}" if wanted else ""
 
-    def _on_environment(self, item: Item) -> str:
+    def _on_environment(self, item: InventoryItem) -> str:
         """An image does not tell who made it: one that no experiment of ours has used is left to others."""
         if item.reference in self.used.environments:
             last = self.used.environments[item.reference]

@@ -14,7 +14,7 @@ from riseml.executors.base import Executor
 from riseml.executors.docker import swarm
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.swarm import Membership
-from riseml.executors.pool import Pool
+from riseml.executors.pool import HostPool
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import Mount, World
 from riseml.names import HostName
@@ -40,7 +40,7 @@ class Hosts:
 
     settings: Settings
     server: str
-    pool: Pool
+    pool: HostPool
     name: str = DOCKER
     note: str = ""
     spec: PoolSpec | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from riseml import wire
 from riseml.errors import RisemlError
-from riseml.executors.pool import Pool
+from riseml.executors.pool import HostPool
 from riseml.model import Experiment, Job, JobKey, Sample
 from riseml.names import CanonicalId, experiment_name
 from riseml.server.api.views import show_time
@@ -33,7 +33,7 @@ class _Sampler:
 class Monitor:
     """Every sampler."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: HostPool) -> None:
         self._pool = pool
         self._lock = threading.Lock()
         self._samplers: dict[JobKey, _Sampler] = {}
@@ -86,7 +86,7 @@ class Monitor:
                 self._samplers.pop(key, None)
 
 
-def _show(experiment: Experiment, job: Job, sampler: _Sampler | None) -> wire.Sample:
+def _show(experiment: Experiment, job: Job, sampler: _Sampler | None) -> wire.SampleView:
     last = None if sampler is None else sampler.last
     return {
         "id": f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",

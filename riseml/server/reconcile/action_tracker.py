@@ -15,7 +15,7 @@ from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import SubnetTaken
 from riseml.executors.pool import Clock
 from riseml.faultpoints import Point, reach
-from riseml.model import Experiment, Problem
+from riseml.model import ActionFailure, Experiment
 from riseml.names import HostName
 from riseml.server.clock import now
 from riseml.server.reconcile.wake import Wake
@@ -33,12 +33,12 @@ Perform = Callable[[Action, Experiment | None], None]
 class _Note:
     """A problem with the times of the clock at which it came up, and before which the action is not tried again."""
 
-    problem: Problem
+    problem: ActionFailure
     since: float
     again: float
 
 
-class Books:
+class ActionTracker:
     """Hands actions out, each at most once at a time, and notes how they went.
 
     Args:
@@ -62,7 +62,7 @@ class Books:
         with self._lock:
             return frozenset(self._busy)
 
-    def problems(self, moment: datetime) -> Mapping[Action, Problem]:
+    def problems(self, moment: datetime) -> Mapping[Action, ActionFailure]:
         """The actions that went wrong the last time. `moment` is now: since when counts back from it."""
         clock = self._clock()
         with self._lock:
@@ -127,7 +127,7 @@ class Books:
         message = trouble.message if trouble.hint is None else f"{trouble.message} ({trouble.hint})"
         known = self._notes.get(action)
         count = 1 if known is None else known.problem.count + 1
-        problem = Problem(message, permanent, now(), count, isinstance(trouble, SubnetTaken))
+        problem = ActionFailure(message, permanent, now(), count, isinstance(trouble, SubnetTaken))
         pause = min(_LONGEST_PAUSE, 0.5 * 2 ** min(count, _DOUBLINGS))
         self._notes[action] = _Note(problem, clock if known is None else known.since, clock + pause)
         if isinstance(action, Stop):

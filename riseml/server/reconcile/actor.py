@@ -19,9 +19,9 @@ from riseml.server.clock import stamp
 from riseml.server.pool.hosts import Hosts
 from riseml.server.reconcile.news import News
 from riseml.storage.outputs import pack_output, prepare_data, prepare_output
-from riseml.store.experiments import Experiments
-from riseml.store.logs import Logs
-from riseml.store.snapshots import Snapshots
+from riseml.store.experiments import ExperimentStore
+from riseml.store.logs import LogStore
+from riseml.store.snapshots import SnapshotStore
 
 _BEFORE = {
     EnsureImage: Point.FETCHING,
@@ -36,9 +36,9 @@ _AFTER = {Start: Point.STARTED, Stop: Point.TERMINATED, Release: Point.RELEASED}
 class Stores:
     """Everything that survives a restart."""
 
-    experiments: Experiments
-    logs: Logs
-    snapshots: Snapshots
+    experiments: ExperimentStore
+    logs: LogStore
+    snapshots: SnapshotStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +114,8 @@ class Actor:
         else:
             root, others = self.hosts.storage()
             output = Output(root, pack_output(experiment, config), others)
-        weaves = experiment.fabric in (None, host)
-        return Share(experiment.id, subnet, experiment.network, weaves, output)
+        creates_network = experiment.network_host in (None, host)
+        return Share(experiment.id, subnet, experiment.network, creates_network, output)
 
     def _share_image(self, target: Executor, source: Executor, reference: str) -> None:
         """Through the registry if the pool has one, else from engine to engine."""

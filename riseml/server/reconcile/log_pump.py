@@ -18,7 +18,7 @@ from riseml.faultpoints import Point, reach
 from riseml.model import ContainerSeen, JobKey
 from riseml.server.reconcile.news import News
 from riseml.server.reconcile.wake import Wake
-from riseml.store.logs import Logs
+from riseml.store.logs import LogStore
 
 _AGAIN = (0.05, 0.2, 1.0, 5.0)  # seconds between attempts at a stream that breaks
 _BREATH = 0.002  # seconds; of a job that prints without a pause, what comes in them is stored as one piece
@@ -27,10 +27,10 @@ _OFTEN = 0.005
 log = logging.getLogger(__name__)
 
 
-class Pump:
+class LogPump:
     """All followers."""
 
-    def __init__(self, logs: Logs, news: News, wake: Wake) -> None:
+    def __init__(self, logs: LogStore, news: News, wake: Wake) -> None:
         self._logs = logs
         self._news = news
         self._wake = wake
@@ -62,7 +62,7 @@ class Pump:
 class _Follower(threading.Thread):
     """Reads one container's log until all of it is held, or until it is dropped. `executor` may change under way."""
 
-    def __init__(self, executor: Executor, key: JobKey, logs: Logs, news: News, wake: Wake) -> None:
+    def __init__(self, executor: Executor, key: JobKey, logs: LogStore, news: News, wake: Wake) -> None:
         super().__init__(name=f"log-{key.experiment}-{key.job}-{key.attempt}", daemon=True)
         self.executor = executor
         self.ended = threading.Event()

@@ -14,21 +14,21 @@ from riseml.control.images import references
 from riseml.control.observation import Observation
 from riseml.errors import RisemlError, StoreError
 from riseml.executors.base import Executor
-from riseml.executors.pool import Pool
+from riseml.executors.pool import HostPool
 from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, HostSeen, World
 from riseml.names import HostName
 from riseml.server.clock import now
 from riseml.server.pool.hosts import Hosts
-from riseml.server.reconcile.action_tracker import Books
-from riseml.server.reconcile.log_pump import Pump
+from riseml.server.reconcile.action_tracker import ActionTracker
+from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.news import News
 from riseml.server.reconcile.wake import Wake
 from riseml.settings import Settings
 from riseml.states import TERMINAL, Part, Reason, State
-from riseml.store.experiments import Experiments
+from riseml.store.experiments import ExperimentStore
 from riseml.store.hosts import DrainedHosts
-from riseml.store.logs import Logs
+from riseml.store.logs import LogStore
 
 _IDLE_POLL = 30.0  # seconds between two looks at the hosts when nothing is active
 _RECONNECT = 5.0
@@ -43,15 +43,15 @@ class Parts:
     settings: Settings
     hosts: Hosts
     drained: DrainedHosts
-    experiments: Experiments
-    logs: Logs
-    pump: Pump
-    books: Books
+    experiments: ExperimentStore
+    logs: LogStore
+    pump: LogPump
+    books: ActionTracker
     news: News
     wake: Wake
 
     @property
-    def pool(self) -> Pool:
+    def pool(self) -> HostPool:
         """The hosts by name."""
         return self.hosts.pool
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 _MOMENT = 0.01  # seconds
 
 
-class Bell:
+class Subscription:
     """Wakes one reader, who alone calls `take` and `wait`; anybody rings."""
 
     def __init__(self, experiments: tuple[int, ...]) -> None:
@@ -72,7 +72,7 @@ class News:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: dict[int, set[Bell]] = {}
+        self._waiting: dict[int, set[Subscription]] = {}
 
     def publish(self, experiment: int) -> None:
         """The records of this experiment have changed."""
@@ -83,9 +83,9 @@ class News:
         self._ring(experiment, None)
 
     @contextmanager
-    def subscribe(self, experiments: tuple[int, ...]) -> Iterator[Bell]:
+    def subscribe(self, experiments: tuple[int, ...]) -> Iterator[Subscription]:
         """A bell that rings whenever something of these experiments is new."""
-        bell = Bell(experiments)
+        bell = Subscription(experiments)
         with self._lock:
             for experiment in experiments:
                 self._waiting.setdefault(experiment, set()).add(bell)

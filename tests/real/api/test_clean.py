@@ -13,22 +13,22 @@ import docker
 import pytest
 
 from riseml.errors import UsageError
-from riseml.executors.base import Executor, Kind
+from riseml.executors.base import Executor, InventoryKind
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.memory import MemoryExecutor
-from riseml.executors.pool import Pool
+from riseml.executors.pool import HostPool
 from riseml.executors.process.executor import ProcessExecutor
 from riseml.executors.transports.engine_client import ENVIRONMENT, EXPERIMENT, JOB, SERVER, Engine
 from riseml.model import Capacity, Experiment, Image, Owner
 from riseml.names import HostName
 from riseml.planning.plan import first_jobs
 from riseml.server.clock import now
-from riseml.server.pool.clean import Cleaner, Wish
+from riseml.server.pool.clean import Cleaner, CleanRequest
 from riseml.spec.pool.types import HostSpec
 from riseml.states import State
 from riseml.store.database import Database
-from riseml.store.experiments import Experiments, Submitted
-from riseml.store.snapshots import Snapshots
+from riseml.store.experiments import ExperimentStore, Submitted
+from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import Usage
 from tests.support.rig import BASE, Rig, gang
 from tests.unit.cli.conftest import Riseml
@@ -37,7 +37,7 @@ from tests.unit.control.simulation import make_plan
 
 NOW = now()
 LATER = NOW + timedelta(days=40)
-PLAIN = Wish(caches=False, idle=timedelta(days=30))
+PLAIN = CleanRequest(caches=False, idle=timedelta(days=30))
 ALL = replace(PLAIN, caches=True)
 
 
@@ -47,9 +47,9 @@ class Place:
     def __init__(self, home: Path, *executors: Executor, server: str = "") -> None:
         self.server = server or uuid.uuid4().hex
         self.database = Database(f"sqlite:///{home}/riseml.db")
-        self.experiments = Experiments(self.database)
-        self.snapshots = Snapshots(home / "snapshots")
-        pool = Pool(executors, 5, lambda *_: None)
+        self.experiments = ExperimentStore(self.database)
+        self.snapshots = SnapshotStore(home / "snapshots")
+        pool = HostPool(executors, 5, lambda *_: None)
         self.cleaner = Cleaner(self.server, pool, self.snapshots, Usage(self.database))
 
     def submit(self, *, digest: str = "", image: Image | None = None) -> Experiment:
@@ -62,10 +62,10 @@ class Place:
         after = replace(experiment, closed=True, state=State.FINISHED, ended_at=NOW)
         assert self.experiments.save(experiment, after, NOW)
 
-    def names(self, wish: Wish = PLAIN, at: datetime = LATER) -> list[str]:
+    def names(self, wish: CleanRequest = PLAIN, at: datetime = LATER) -> list[str]:
         return [one.item.name for one in self.cleaner.find(wish, at).leftovers]
 
-    def clean(self, wish: Wish = PLAIN, at: datetime = LATER) -> list[str]:
+    def clean(self, wish: CleanRequest = PLAIN, at: datetime = LATER) -> list[str]:
         done = self.cleaner.remove(self.cleaner.find(wish, at))
         assert [one.problem for one in done.leftovers if not one.removed] == []
         return [one.item.name for one in done.leftovers]
@@ -230,7 +230,10 @@ def test_folders_and_environments_of_processes(make_place: Callable[..., Place],
     (folder / "bin" / "python").write_bytes(b"x" * 1000)
     assert place.names() == ["processes/999"]
     found = place.cleaner.find(ALL, LATER).leftovers
-    assert [(one.item.kind, one.item.size) for one in found] == [(Kind.FOLDER, None), (Kind.ENVIRONMENT, 1000)]
+    assert [(one.item.kind, one.item.size) for one in found] == [
+        (InventoryKind.FOLDER, None),
+        (InventoryKind.ENVIRONMENT, 1000),
+    ]
     assert len(place.clean(ALL)) == 2
     assert not folder.exists()
     assert [path.name for path in (tmp_path / "processes").glob("[0-9]*")] == [str(owner.id)]

@@ -16,7 +16,7 @@ from riseml.errors import Unreachable
 from riseml.executors.docker.containers import container_name
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.transports.engine_client import Engine
-from riseml.executors.transports.routes import Keepalive, Patience
+from riseml.executors.transports.routes import Keepalive, Timeouts
 from riseml.executors.transports.tunnel import Timing
 from riseml.model import JobKey
 from riseml.names import HostName, JobName
@@ -26,7 +26,7 @@ from tests.real.transports.servers import FarNetwork, Sshd, TlsEngine
 from tests.real.transports.shell import pack_shell
 
 BASE = "riseml-test/base:py311"
-CALM = Patience(quick=30.0, slow=60.0, ssh=Timing(connect=30, login=30, delay=0.05, longest=0.2))
+CALM = Timeouts(quick=30.0, slow=60.0, ssh=Timing(connect=30, login=30, delay=0.05, longest=0.2))
 """For a machine that is busy with something else; it begins again at once."""
 HASTE = replace(
     CALM,
@@ -43,7 +43,7 @@ def connect(tmp_path: Path) -> Iterator[Connect]:
     """Engines of pool hosts, closed afterwards."""
     made: list[Engine] = []
 
-    def make(url: str, patience: Patience = CALM, **fields: object) -> Engine:
+    def make(url: str, patience: Timeouts = CALM, **fields: object) -> Engine:
         spec = HostSpec(HostName("far"), url, **fields)  # type: ignore[arg-type]  # the fields, by name
         made.append(Engine.of(spec, tmp_path / "home", patience))
         return made[-1]

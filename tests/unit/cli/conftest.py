@@ -12,7 +12,7 @@ import pytest
 from riseml.cli.main import execute
 from riseml.cli.output.printer import Render
 from riseml.cli.tools import Tools
-from riseml.client import Address, Client, Patience
+from riseml.client import Address, Client, RetryPolicy
 from tests.unit.cli.door import Door, open_door
 
 CONFIG = """\
@@ -39,7 +39,7 @@ def door(running_door: Door) -> Door:
 @pytest.fixture
 def client(door: Door) -> Iterator[Client]:
     """A client that never waits."""
-    with Client(Address(door.home / "server.sock"), Patience(wait=lambda _: None)) as made:
+    with Client(Address(door.home / "server.sock"), RetryPolicy(wait=lambda _: None)) as made:
         yield made
 
 

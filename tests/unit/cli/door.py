@@ -29,8 +29,8 @@ class Cut(Exception):
     """Ends a stream in the middle of its body."""
 
 
-def make_job(identity: str, **changes: Any) -> wire.Job:
-    job: wire.Job = {
+def make_job(identity: str, **changes: Any) -> wire.JobView:
+    job: wire.JobView = {
         "id": identity,
         "name": identity.partition(".")[2],
         "state": "RUNNING",
@@ -50,8 +50,8 @@ def make_job(identity: str, **changes: Any) -> wire.Job:
     return {**job, **changes}  # type: ignore[typeddict-item]  # the fields of the shape, by name
 
 
-def make_experiment(identity: str = "4", **changes: Any) -> wire.Experiment:
-    experiment: wire.Experiment = {
+def make_experiment(identity: str = "4", **changes: Any) -> wire.ExperimentView:
+    experiment: wire.ExperimentView = {
         "id": identity,
         "user": "paul",
         "project": "ai-toaster",
@@ -102,7 +102,7 @@ class Door:
     """
 
     home: Path
-    experiments: dict[str, wire.Experiment] = field(default_factory=dict)
+    experiments: dict[str, wire.ExperimentView] = field(default_factory=dict)
     entries: list[wire.Entry] = field(default_factory=list)
     cuts: list[int] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from riseml import errors, wire
-from riseml.client import Address, Client, LogQuery, Patience, make_error, read_address
+from riseml.client import Address, Client, LogQuery, RetryPolicy, make_error, read_address
 from riseml.settings import Settings
 from riseml.spec.yaml.problems import SpecError
 from tests.unit.cli.door import Door, end, line, make_experiment, state
@@ -61,7 +61,7 @@ def test_patience_ends(door: Door) -> None:
     door.answers["GET /experiments/4/logs"] = (503, {"error": {"kind": "Unreachable", "message": "m", "hint": None}})
     moments = iter(range(0, 1000, 10))
     with (
-        Client(Address(door.home / "server.sock"), Patience(60, lambda: next(moments), lambda _: None)) as client,
+        Client(Address(door.home / "server.sock"), RetryPolicy(60, lambda: next(moments), lambda _: None)) as client,
         pytest.raises(errors.Unreachable),
     ):
         list(client.logs("4"))

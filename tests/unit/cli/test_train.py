@@ -146,7 +146,7 @@ def test_the_server_s_refusal_is_shown(riseml: Riseml, door: Door) -> None:
     assert result.err == "error: this can never run: local has 2 cpus\nhint: do this\n"
 
 
-PLAN: wire.Plan = {
+PLAN: wire.PlanView = {
     "project": "ai-toaster",
     "framework": "plain",
     "image": "riseml/environment:1",

@@ -70,9 +70,9 @@ class Laws(Witness):
                 unread = found.started and not found.running and not found.drained
                 assert not unread or key.experiment not in self.simulation.open, "10: its last words were not read"
             case Prepare(name, identity):
-                fabric = self.simulation.stored[identity].fabric
-                if fabric not in (None, name):
-                    assert identity in seen.hosts[fabric].networks, "the fabric first"
+                network_host = self.simulation.stored[identity].network_host
+                if network_host not in (None, name):
+                    assert identity in seen.hosts[network_host].networks, "the network_host first"
             case Release(name, identity):
                 self._release_is_allowed(name, identity, seen)
 
@@ -184,14 +184,14 @@ class Laws(Witness):
         assert len(addresses) == len(set(addresses)), "every job has an address of its own"
         if len(hosts) == 1:
             assert new.network is not Network.OVERLAY
-            assert new.fabric is None
+            assert new.network_host is None
         elif seen.network is Network.OVERLAY:
             assert new.network is Network.OVERLAY
             swarms = {host.swarm for host in hosts.values()}
             assert len(swarms) == 1, "one swarm"
             assert "" not in swarms
-            assert new.fabric is not None
-            assert seen.hosts[new.fabric].manager
+            assert new.network_host is not None
+            assert seen.hosts[new.network_host].manager
         else:
             assert new.network is Network.HOST
 
@@ -229,8 +229,8 @@ class Laws(Witness):
             assert image is not None, "the environment first, everywhere"
             assert image.present, "the environment first, everywhere"
             assert key.experiment in seen.hosts[job.host].networks, "the network first, everywhere"
-        if experiment.fabric is not None:
-            assert key.experiment in seen.hosts[experiment.fabric].networks, "the fabric first"
+        if experiment.network_host is not None:
+            assert key.experiment in seen.hosts[experiment.network_host].networks, "the network_host first"
 
     def _release_is_allowed(self, name: HostName, identity: int, seen: Observation) -> None:
         assert not any(key.experiment == identity for key in seen.hosts[name].containers), "it is still used"
@@ -240,11 +240,11 @@ class Laws(Witness):
         if (seen.hosts[name].networks[identity] or None) != experiment.subnet:
             return  # what an earlier attempt left
         assert not any(job.host == name and job.state in PLACED for job in gang_of(experiment)), "it is still needed"
-        if experiment.fabric == name:
+        if experiment.network_host == name:
             others = [host for other, host in seen.hosts.items() if other != name and host.silent_since is None]
             for other in others:
-                assert identity not in other.networks, "the fabric last"
-                assert not any(key.experiment == identity for key in other.containers), "the fabric last"
+                assert identity not in other.networks, "the network_host last"
+                assert not any(key.experiment == identity for key in other.containers), "the network_host last"
 
 
 def count_attempts(simulation: Simulation, identity: int) -> int:

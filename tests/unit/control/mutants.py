@@ -14,7 +14,7 @@ from riseml.control.placement import ledger, place
 from riseml.model import Experiment, Job, JobKey, World
 from riseml.states import TERMINAL, Part, State, Wanted
 from riseml.store import experiments as rows
-from riseml.store.experiments import Experiments
+from riseml.store.experiments import ExperimentStore
 
 Mutate = Callable[[Callable[..., Any]], Callable[..., Any]]
 Change = tuple[Any, str, Mutate]
@@ -131,7 +131,7 @@ def prepare_everywhere_at_once(original: Callable[..., Any]) -> Callable[..., An
 
 def release_the_fabric_first(original: Callable[..., Any]) -> Callable[..., Any]:
     def mutant(self: Any, experiments: Any) -> Any:
-        forgotten = {identity: replace(one, fabric=None) for identity, one in experiments.items()}
+        forgotten = {identity: replace(one, network_host=None) for identity, one in experiments.items()}
         return original(self, forgotten)
 
     return mutant
@@ -235,8 +235,8 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "logs are removed unread": ((converge, "_converge_container", remove_unread_logs),),
     "jobs start before their environment": ((images.Images, "are_ready", start_without_the_environment),),
     "jobs start before their network": ((networks, "are_ready", start_without_the_network),),
-    "the fabric is not prepared first": ((networks, "missing", prepare_everywhere_at_once),),
-    "the fabric is released first": ((networks.Leftovers, "releases", release_the_fabric_first),),
+    "the network_host is not prepared first": ((networks, "missing", prepare_everywhere_at_once),),
+    "the network_host is released first": ((networks.Leftovers, "releases", release_the_fabric_first),),
     "networks are never released": ((networks.Leftovers, "releases", never_release),),
     "drained hosts are used": ((place, "obstacles", use_drained_hosts),),
     "what is left on a host is not removed first": ((place, "obstacles", start_beside_what_is_left),),
@@ -251,7 +251,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
 }
 
 OF_THE_STORE: dict[str, tuple[Change, ...]] = {
-    "a save overwrites what came meanwhile": ((Experiments, "save", save_whatever_came_meanwhile),),
+    "a save overwrites what came meanwhile": ((ExperimentStore, "save", save_whatever_came_meanwhile),),
     "a change has no event": ((rows, "_changes", save_without_events),),
-    "what was read before is believed": ((Experiments, "load_world", find_kills_late),),
+    "what was read before is believed": ((ExperimentStore, "load_world", find_kills_late),),
 }

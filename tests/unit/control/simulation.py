@@ -25,7 +25,19 @@ from riseml.control.observation import Observation
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import BuildOrder, Cancellation, Share, SubnetTaken
 from riseml.executors.memory import MemoryExecutor
-from riseml.model import Capacity, Experiment, HostSeen, Image, Job, JobKey, Owner, Plan, PlannedJob, Problem, World
+from riseml.model import (
+    ActionFailure,
+    Capacity,
+    Experiment,
+    HostSeen,
+    Image,
+    Job,
+    JobKey,
+    Owner,
+    Plan,
+    PlannedJob,
+    World,
+)
 from riseml.names import HostName, JobName
 from riseml.planning.launch import Place, Roots, make_launch
 from riseml.planning.plan import first_jobs
@@ -65,7 +77,7 @@ class Simulation:
     stored: dict[int, Experiment] = field(default_factory=dict)
     open: dict[int, Experiment] = field(default_factory=dict)
     history: dict[int, list[State]] = field(default_factory=dict)
-    problems: dict[Action, Problem] = field(default_factory=dict)
+    problems: dict[Action, ActionFailure] = field(default_factory=dict)
     silent_since: dict[HostName, datetime] = field(default_factory=dict)
     seen: dict[HostName, HostSeen] = field(default_factory=dict)
     absent: set[HostName] = field(default_factory=set)
@@ -188,7 +200,9 @@ class Simulation:
             permanent = isinstance(error, EngineError) and error.permanent
             known = self.problems.get(action)
             since, count = (known.since, known.count + 1) if known else (self.now, 1)
-            self.problems[action] = Problem(error.message, permanent, since, count, isinstance(error, SubnetTaken))
+            self.problems[action] = ActionFailure(
+                error.message, permanent, since, count, isinstance(error, SubnetTaken)
+            )
 
     def containers(self, identity: int) -> dict[JobName, list[JobKey]]:
         """Every container of an experiment, on all hosts."""

@@ -17,7 +17,7 @@ from riseml.model import Experiment, World
 from riseml.names import HostName
 from riseml.states import State
 from riseml.store.database import Database
-from riseml.store.experiments import Experiments, Submitted
+from riseml.store.experiments import ExperimentStore, Submitted
 from riseml.store.schema import events, experiments, jobs, sets
 from tests.unit.control.history import History
 from tests.unit.control.simulation import START, Simulation
@@ -27,7 +27,7 @@ from tests.unit.control.simulation import START, Simulation
 class StoredSimulation(Simulation):
     """Keeps its records in a store. What the laws look at are copies, held against the tables before every pass."""
 
-    rows: Experiments | None = None
+    rows: ExperimentStore | None = None
     database: Database | None = None
 
     def submit(self, experiment: Experiment) -> Experiment:
@@ -43,7 +43,7 @@ class StoredSimulation(Simulation):
     def restart(self) -> None:
         super().restart()
         assert self.database is not None
-        self.rows = Experiments(self.database)
+        self.rows = ExperimentStore(self.database)
 
     def world(self) -> World:
         world = self._rows.load_world()
@@ -58,7 +58,7 @@ class StoredSimulation(Simulation):
             assert changes == states, "I8"
 
     @property
-    def _rows(self) -> Experiments:
+    def _rows(self) -> ExperimentStore:
         assert self.rows is not None, "it has a store"
         return self.rows
 
@@ -84,7 +84,7 @@ class StoredHistory(History):
         with self.database.write() as connection:
             for table in (events, jobs, experiments, sets):
                 connection.execute(table.delete())
-        return StoredSimulation(hosts, database=self.database, rows=Experiments(self.database))
+        return StoredSimulation(hosts, database=self.database, rows=ExperimentStore(self.database))
 
     def teardown(self) -> None:
         super().teardown()

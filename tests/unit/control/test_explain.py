@@ -103,7 +103,7 @@ def test_why_a_running_one_is_where_it_is() -> None:
     needs = {"master": GPU, "worker.1": GPU, "worker.2": GPU, "ps.1": ONE}
     pool = look(h1=site(4, "a", "b"), h2=site(4, "c", "d"), h3=site(16))
     found = tell(pool, ready(1, needs))
-    assert (found.phase, found.network, found.fabric) == (Phase.PLACED, Network.OVERLAY, "h1")
+    assert (found.phase, found.network, found.network_host) == (Phase.PLACED, Network.OVERLAY, "h1")
     ps = next(job for job in found.jobs if job.job == "ps.1")
     assert ps.why.startswith("beside ")
     assert "so that it takes no host of its own" in ps.why

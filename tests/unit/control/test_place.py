@@ -21,14 +21,14 @@ from tests.unit.control.pools import GANG, GPU, H1, H2, ONE, gang_of, hosts_of, 
 def test_a_gang_that_fits_on_one_host_uses_a_bridge_there() -> None:
     found = place_all(look(h1=site(8), h2=site(8)), ready(1, GANG))[1]
     assert set(hosts_of(found).values()) == {"h1"}
-    assert (found.network, found.fabric, found.subnet) == (Network.BRIDGE, None, "10.213.0.0/26")
+    assert (found.network, found.network_host, found.subnet) == (Network.BRIDGE, None, "10.213.0.0/26")
     assert gang_of(found)["master"].address == "10.213.0.2"
 
 
 def test_a_gang_over_several_hosts_has_an_overlay_and_addresses_from_its_top() -> None:
     found = place_all(look(h1=site(3, manager=False), h2=site(3)), ready(1, GANG))[1]
     assert set(hosts_of(found).values()) == {"h1", "h2"}
-    assert (found.network, found.fabric) == (Network.OVERLAY, "h2")
+    assert (found.network, found.network_host) == (Network.OVERLAY, "h2")
     assert found.subnet == "10.213.0.0/26"
     assert [job.address for job in gang_of(found).values()] == [f"10.213.0.{last}" for last in (62, 61, 60, 59)]
 
@@ -85,7 +85,7 @@ def test_misfit_names_what_is_missing() -> None:
 def test_a_host_network_gives_every_job_its_hosts_address_and_a_port() -> None:
     pool = look(Network.HOST, h1=site(2, address="192.0.2.1"), h2=site(2, address="192.0.2.2"))
     found = place_all(pool, ready(1, GANG))[1]
-    assert (found.network, found.subnet, found.fabric) == (Network.HOST, None, None)
+    assert (found.network, found.subnet, found.network_host) == (Network.HOST, None, None)
     places = [(job.address, job.port) for job in gang_of(found).values()]
     assert len(set(places)) == 4
     assert {address for address, _ in places} == {"192.0.2.1", "192.0.2.2"}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from riseml.control.actions import Prepare, Release, ShareImage, Start
-from riseml.model import Problem
+from riseml.model import ActionFailure
 from riseml.spec.config.types import Resources, Retry
 from riseml.states import Part, Reason, State
 from tests.unit.control.pools import GANG, H1, H2, ready, site
@@ -27,7 +27,7 @@ def test_nothing_starts_before_every_host_has_the_environment_and_the_network(sp
     spread.turn()
     decision = spread.turn()
     experiment = spread.stored[1]
-    assert (experiment.state, experiment.fabric) == (State.STARTING, "h1")
+    assert (experiment.state, experiment.network_host) == (State.STARTING, "h1")
     assert decision.actions == (Prepare(H1, 1, experiment.subnet), ShareImage(H2, 1, "base", H1))
     decision = spread.turn()
     assert decision.actions == (Prepare(H2, 1, experiment.subnet),)
@@ -71,7 +71,7 @@ def test_a_host_that_cannot_take_the_environment_ends_the_gang(spread: Simulatio
     spread.slow = 9
     spread.turn()
     spread.busy.clear()
-    spread.problems[share] = Problem("no space left on device", permanent=True, since=spread.now)
+    spread.problems[share] = ActionFailure("no space left on device", permanent=True, since=spread.now)
     spread.settle(3)
     assert (spread.stored[1].state, spread.stored[1].reason) == (State.FAILED, Reason.START_FAILED)
     assert spread.stored[1].message == "no space left on device"
@@ -108,7 +108,7 @@ def test_another_manager_makes_the_network_when_the_fabric_is_lost_before_it_cou
     simulation.turn()
     assert simulation.stored[1].placed_at is not None
     simulation.settle(5)
-    assert simulation.stored[1].fabric == "h4"
+    assert simulation.stored[1].network_host == "h4"
     simulation.settle(5)
     assert simulation.state(1) is State.RUNNING
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from riseml.executors.docker.exit_events import Deaths
+from riseml.executors.docker.exit_events import ExitEvents
 from riseml.model import ContainerSeen, JobKey
 from riseml.names import JobName
 
@@ -23,7 +23,7 @@ def event(action: str, code: str | None = None) -> dict[str, Any]:
 
 
 def hear(*events: dict[str, Any], asked: bool = False) -> ContainerSeen | None:
-    deaths = Deaths()
+    deaths = ExitEvents()
     if asked:
         deaths.ask("riseml-4-master")
     for one in events:
@@ -63,7 +63,7 @@ def test_what_was_asked_is_forgotten_with_the_container() -> None:
 
 @pytest.mark.parametrize("order", [("oom", "die"), ("die", "oom")])
 def test_want_of_memory_is_heard_on_either_side_of_the_end(order: tuple[str, str]) -> None:
-    deaths = Deaths()
+    deaths = ExitEvents()
     for action in order:
         deaths.note(event(action, "137" if action == "die" else None))
     assert deaths.starved("abc")
@@ -71,7 +71,7 @@ def test_want_of_memory_is_heard_on_either_side_of_the_end(order: tuple[str, str
 
 def test_want_of_memory_that_is_told_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("riseml.executors.docker.exit_events._LATE", 60.0)  # however late the event is noted here
-    deaths = Deaths()
+    deaths = ExitEvents()
     deaths.note(event("die", "137"))
     with ThreadPoolExecutor() as pool:
         answer = pool.submit(deaths.starved, "abc")
@@ -80,7 +80,7 @@ def test_want_of_memory_that_is_told_late_is_waited_for(monkeypatch: pytest.Monk
 
 
 def test_an_end_without_want_of_memory_is_believed_in_the_end() -> None:
-    deaths = Deaths()
+    deaths = ExitEvents()
     assert not deaths.starved("abc")
     deaths.note(event("die", "137"))
     assert not deaths.starved("abc")

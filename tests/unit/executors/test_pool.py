@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from riseml.errors import RisemlError
 from riseml.executors.memory import MemoryExecutor
-from riseml.executors.pool import Pool
+from riseml.executors.pool import HostPool
 from riseml.model import Capacity, HostSeen
 from riseml.names import HostName
 from tests.support.waiting import wait_for
@@ -35,7 +35,7 @@ class Scene:
         self.told: list[RisemlError] = []
         self.seconds = 0.0
         hosts = (self.odd, MemoryExecutor(H2, Capacity(1.0, 1024)))
-        self.pool = Pool(hosts, PATIENCE, lambda _, error: self.told.append(error), lambda: self.seconds)
+        self.pool = HostPool(hosts, PATIENCE, lambda _, error: self.told.append(error), lambda: self.seconds)
 
     def look(self, second: float) -> dict[HostName, HostSeen]:
         return self.pool.observe(frozenset(), NOW + timedelta(seconds=second))

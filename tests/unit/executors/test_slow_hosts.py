@@ -6,7 +6,7 @@ import threading
 from datetime import UTC, datetime
 
 from riseml.executors.memory import MemoryExecutor
-from riseml.executors.pool import Pool
+from riseml.executors.pool import HostPool
 from riseml.model import Capacity, HostSeen
 from riseml.names import HostName
 
@@ -28,7 +28,7 @@ class SlowExecutor(MemoryExecutor):
 
 def test_a_host_that_is_only_slow_still_takes_experiments() -> None:
     host = SlowExecutor(HostName("h1"), Capacity(4, 8192))
-    pool = Pool((host,), 0.05, lambda *_: None)
+    pool = HostPool((host,), 0.05, lambda *_: None)
     pool.observe(NOTHING, NOW)
     assert not pool.answers(), "it has never answered"
     host.may.set()

@@ -14,7 +14,7 @@ from riseml.control.actions import Action, EnsureImage, Prepare, Start
 from riseml.errors import EngineError, RisemlError, StoreError
 from riseml.executors.base import BuildOrder
 from riseml.executors.memory import MemoryExecutor
-from riseml.executors.pool import Pool
+from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Frame, JobKey, Owner
 from riseml.names import HostName, JobName
 from riseml.planning.plan import first_jobs
@@ -25,9 +25,9 @@ from riseml.settings import Settings
 from riseml.states import State
 from riseml.storage.outputs import RECORD
 from riseml.store.database import Database
-from riseml.store.experiments import Experiments, Submitted
-from riseml.store.logs import Logs
-from riseml.store.snapshots import Snapshots
+from riseml.store.experiments import ExperimentStore, Submitted
+from riseml.store.logs import LogStore
+from riseml.store.snapshots import SnapshotStore
 from tests.unit.control.simulation import make_plan
 
 HOST = HostName("h1")
@@ -43,7 +43,7 @@ class Talking(MemoryExecutor):
         super().ensure_image(order)
 
 
-class FullLogs(Logs):
+class FullLogs(LogStore):
     """Logs on a disk that is full."""
 
     def append(self, key: JobKey, frames: Iterable[Frame]) -> None:
@@ -53,15 +53,15 @@ class FullLogs(Logs):
 class Scene:
     """One experiment on one host, without a server."""
 
-    def __init__(self, folder: Path, config: str = CONFIG, snapshot: str = "", logs: type[Logs] = Logs) -> None:
+    def __init__(self, folder: Path, config: str = CONFIG, snapshot: str = "", logs: type[LogStore] = LogStore) -> None:
         self.settings = Settings(folder, folder / "output", folder / "data")
-        experiments = Experiments(Database(f"sqlite:///{folder}/riseml.db"))
-        stores = Stores(experiments, logs(folder / "logs"), Snapshots(folder / "snapshots"))
+        experiments = ExperimentStore(Database(f"sqlite:///{folder}/riseml.db"))
+        stores = Stores(experiments, logs(folder / "logs"), SnapshotStore(folder / "snapshots"))
         plan = make_plan("master")
         jobs = tuple(replace(job, state=State.STARTING, host=HOST) for job in first_jobs(plan))
         submitted = Submitted(Owner("paul", 0, 0), "toaster", config, snapshot, ((plan, jobs),))
         ((self.detail,), _) = experiments.add(submitted, datetime(2026, 8, 31, tzinfo=UTC))
-        pool = Pool((Talking(HOST, Capacity(4.0, 4096)),), 2.0, lambda *_: None)
+        pool = HostPool((Talking(HOST, Capacity(4.0, 4096)),), 2.0, lambda *_: None)
         self.actor = Actor("5e17e4", Hosts(self.settings, "5e17e4", pool), stores, News())
 
     def perform(self, action: Action) -> None:

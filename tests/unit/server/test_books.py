@@ -9,7 +9,7 @@ from riseml.control.actions import Action, Release, Signal, Stop
 from riseml.errors import EngineError
 from riseml.model import Experiment, JobKey
 from riseml.names import HostName, JobName
-from riseml.server.reconcile.action_tracker import Books
+from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.wake import Wake
 
 NOW = datetime(2026, 8, 31, 7, 23, 40, tzinfo=UTC)
@@ -19,7 +19,7 @@ RELEASE = Release(HOST, 4)
 
 
 class Scene:
-    """Books whose actions all fail while `trouble` is there, and a clock that the test turns."""
+    """A tracker whose actions all fail while `trouble` is there, and a clock that the test turns."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -28,7 +28,7 @@ class Scene:
         self._ended = threading.Semaphore(0)
         wake = Wake()
         wake.set = self._ended.release  # type: ignore[method-assign]  # the test hears of every end
-        self.books = Books(self._perform, wake, lambda: self.seconds)
+        self.books = ActionTracker(self._perform, wake, lambda: self.seconds)
 
     def _perform(self, action: Action, experiment: Experiment | None) -> None:
         self.performed.append(action)

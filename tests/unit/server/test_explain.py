@@ -9,7 +9,7 @@ import pytest
 from riseml.control.observation import Observation
 from riseml.errors import RisemlError, Unreachable
 from riseml.executors.memory import MemoryExecutor
-from riseml.executors.pool import Pool
+from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Experiment, HostSeen, World
 from riseml.names import HostName
 from riseml.server.api.explain import show_explanation
@@ -32,10 +32,10 @@ def _note(_: HostName, __: RisemlError) -> None:
 
 
 @pytest.fixture
-def pool() -> Pool:
+def pool() -> HostPool:
     """h1 and h3 do not answer."""
     capacity = Capacity(8, 8192)
-    made = Pool((Mute(H3, capacity), MemoryExecutor(H2, capacity), Mute(H1, capacity)), 5.0, _note)
+    made = HostPool((Mute(H3, capacity), MemoryExecutor(H2, capacity), Mute(H1, capacity)), 5.0, _note)
     made.observe(frozenset(), START)
     return made
 
@@ -44,7 +44,7 @@ def waiting(cpus: float) -> Experiment:
     return ready(1, {"train": Resources(cpus=cpus, mem=64)})
 
 
-def test_hosts_that_have_never_answered_are_named_with_their_trouble(pool: Pool) -> None:
+def test_hosts_that_have_never_answered_are_named_with_their_trouble(pool: HostPool) -> None:
     experiment = waiting(9)
     found = show_explanation(World((experiment,)), look(h2=site(8)), experiment, pool)
     assert [(host["host"], host["obstacle"], host["text"]) for host in found["hosts"]] == [
@@ -56,7 +56,7 @@ def test_hosts_that_have_never_answered_are_named_with_their_trouble(pool: Pool)
     assert [one["block"] for one in found["blockers"]] == ["no host"]
 
 
-def test_once_all_have_answered_never_is_said(pool: Pool) -> None:
+def test_once_all_have_answered_never_is_said(pool: HostPool) -> None:
     experiment = waiting(9)
     seen = look(h1=replace(site(8, taking=False), silent_since=START), h2=site(8), h3=site(8))
     found = show_explanation(World((experiment,)), seen, experiment, pool)
@@ -64,7 +64,7 @@ def test_once_all_have_answered_never_is_said(pool: Pool) -> None:
     assert found["hosts"][0]["text"] == "does not answer, and is drained: no way to h1"
 
 
-def test_one_that_does_not_wait_is_not_told_of_hosts(pool: Pool) -> None:
+def test_one_that_does_not_wait_is_not_told_of_hosts(pool: HostPool) -> None:
     experiment = replace(waiting(1), placed_at=START)
     found = show_explanation(World((experiment,)), Observation(START, {}), experiment, pool)
     assert found["hosts"] == []

@@ -13,10 +13,10 @@ from riseml.errors import Unreachable
 from riseml.executors.memory import MemoryExecutor
 from riseml.model import Capacity, ContainerSeen, Frame, JobKey, LogCursor
 from riseml.names import HostName, JobName
-from riseml.server.reconcile.log_pump import Pump
+from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.news import News
 from riseml.server.reconcile.wake import Wake
-from riseml.store.logs import Logs, read_all
+from riseml.store.logs import LogStore, read_all
 from tests.support.waiting import wait_for
 
 KEY = JobKey(4, JobName("master"), 1)
@@ -51,8 +51,8 @@ class Scene:
     """A pump whose logs are in a folder of the test."""
 
     def __init__(self, folder: Path) -> None:
-        self.logs = Logs(folder)
-        self.pump = Pump(self.logs, News(), Wake())
+        self.logs = LogStore(folder)
+        self.pump = LogPump(self.logs, News(), Wake())
         self.host = Host()
 
     def is_drained(self, host: Host, *, running: bool = False) -> bool:

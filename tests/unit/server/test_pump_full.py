@@ -11,10 +11,10 @@ from riseml.executors.memory import MemoryExecutor
 from riseml.model import Capacity, ContainerSeen, Frame, JobKey, LogCursor
 from riseml.names import HostName, JobName
 from riseml.server.clock import now
-from riseml.server.reconcile.log_pump import Pump
+from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.news import News
 from riseml.server.reconcile.wake import Wake
-from riseml.store.logs import Logs, read_all
+from riseml.store.logs import LogStore, read_all
 from tests.support.waiting import wait_for
 
 KEY = JobKey(1, JobName("train"), 1)
@@ -39,8 +39,8 @@ class EndlessExecutor(MemoryExecutor):
 
 
 def test_a_job_that_has_printed_too_much_is_read_no_further(tmp_path: Path) -> None:
-    executor, logs = EndlessExecutor(), Logs(tmp_path, LIMIT)
-    pump = Pump(logs, News(), Wake())
+    executor, logs = EndlessExecutor(), LogStore(tmp_path, LIMIT)
+    pump = LogPump(logs, News(), Wake())
     running = ContainerSeen(KEY, "id", started=True, started_at=now())
     assert not pump.watch(executor, running)
     assert executor.left.wait(30), "its log is still read"

@@ -22,9 +22,9 @@ from riseml.server.reconcile.actor import Stores
 from riseml.server.reconcile.news import News
 from riseml.states import Part, Reason, State
 from riseml.store.database import Database
-from riseml.store.experiments import Experiments, Submitted
-from riseml.store.logs import Logs
-from riseml.store.snapshots import Snapshots
+from riseml.store.experiments import ExperimentStore, Submitted
+from riseml.store.logs import LogStore
+from riseml.store.snapshots import SnapshotStore
 from tests.unit.control.simulation import make_plan
 
 BEGUN = datetime(2026, 8, 31, 7, 23, 40, tzinfo=UTC)
@@ -40,8 +40,8 @@ class Scene:
     """An experiment with a log, without a server."""
 
     def __init__(self, folder: Path) -> None:
-        experiments = Experiments(Database(f"sqlite:///{folder}/riseml.db"))
-        self.stores = Stores(experiments, Logs(folder / "logs"), Snapshots(folder / "snapshots"))
+        experiments = ExperimentStore(Database(f"sqlite:///{folder}/riseml.db"))
+        self.stores = Stores(experiments, LogStore(folder / "logs"), SnapshotStore(folder / "snapshots"))
         self.news = News()
         plan = make_plan(*JOBS)
         self.stores.logs.finish(JobKey(1, BUILD, 1))

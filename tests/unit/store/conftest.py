@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from riseml.store.database import Database
-from riseml.store.experiments import Experiments
+from riseml.store.experiments import ExperimentStore
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -27,5 +27,5 @@ def database(store: str) -> Iterator[Database]:
 
 
 @pytest.fixture
-def experiments(database: Database) -> Experiments:
-    return Experiments(database)
+def experiments(database: Database) -> ExperimentStore:
+    return ExperimentStore(database)

@@ -18,7 +18,7 @@ from riseml.model import Experiment, Owner
 from riseml.planning.plan import first_jobs
 from riseml.states import State, Wanted
 from riseml.store.database import HEAD, Database
-from riseml.store.experiments import Experiments, Submitted
+from riseml.store.experiments import ExperimentStore, Submitted
 from riseml.store.schema import metadata
 from tests.unit.control.simulation import make_plan
 
@@ -26,7 +26,7 @@ NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 PLAN = make_plan("master", "worker.1", "ps.1")
 
 
-def submit(experiments: Experiments, key: str | None = None, count: int = 1, user: str = "paul") -> Experiment:
+def submit(experiments: ExperimentStore, key: str | None = None, count: int = 1, user: str = "paul") -> Experiment:
     plans = tuple((PLAN, first_jobs(PLAN)) for _ in range(count))
     concurrency = 2 if count > 1 else None
     submitted = Submitted(
@@ -47,7 +47,7 @@ def test_the_newest_migration_is_the_one_that_the_code_names() -> None:
     assert ScriptDirectory(str(folder)).get_heads() == [HEAD]
 
 
-def test_a_record_comes_back_as_it_was(experiments: Experiments) -> None:
+def test_a_record_comes_back_as_it_was(experiments: ExperimentStore) -> None:
     made = submit(experiments)
     after = replace(made, state=State.RUNNING, jobs=tuple(replace(job, started_at=NOW) for job in made.jobs))
     assert experiments.save(made, after, NOW)
@@ -55,7 +55,7 @@ def test_a_record_comes_back_as_it_was(experiments: Experiments) -> None:
     assert found == replace(after, version=made.version + 1)
 
 
-def test_a_decision_on_an_old_record_is_dropped(experiments: Experiments) -> None:
+def test_a_decision_on_an_old_record_is_dropped(experiments: ExperimentStore) -> None:
     made = submit(experiments)
     experiments.want_kill([made.id])
     assert not experiments.save(made, replace(made, state=State.RUNNING), NOW)
@@ -64,7 +64,7 @@ def test_a_decision_on_an_old_record_is_dropped(experiments: Experiments) -> Non
     assert found.state is State.CREATED
 
 
-def test_numbers_count_up_per_user_and_a_set_has_one(experiments: Experiments) -> None:
+def test_numbers_count_up_per_user_and_a_set_has_one(experiments: ExperimentStore) -> None:
     assert submit(experiments).number == 1
     assert submit(experiments, count=3).number == 2
     assert submit(experiments).number == 3
@@ -72,12 +72,12 @@ def test_numbers_count_up_per_user_and_a_set_has_one(experiments: Experiments) -
     assert [detail.experiment.sub for detail in experiments.find("paul", 2)] == [1, 2, 3]
 
 
-def test_the_same_key_is_the_same_experiment(experiments: Experiments) -> None:
+def test_the_same_key_is_the_same_experiment(experiments: ExperimentStore) -> None:
     assert submit(experiments, key="a").id == submit(experiments, key="a").id
     assert submit(experiments, key="a", user="anna").id != submit(experiments, key="a").id
 
 
-def test_every_change_of_state_is_an_event(experiments: Experiments) -> None:
+def test_every_change_of_state_is_an_event(experiments: ExperimentStore) -> None:
     made = submit(experiments)
     before = len(experiments.read_events(made.id, 0))
     after = replace(made, state=State.BUILDING, jobs=(replace(made.jobs[0], state=State.STARTING), *made.jobs[1:]))
@@ -86,14 +86,14 @@ def test_every_change_of_state_is_an_event(experiments: Experiments) -> None:
     assert [(event.job, event.state) for event in fresh] == [("build", State.STARTING), (None, State.BUILDING)]
 
 
-def test_whoever_writes_the_next_load_has_it(database: Database, experiments: Experiments) -> None:
-    other = Experiments(database)
+def test_whoever_writes_the_next_load_has_it(database: Database, experiments: ExperimentStore) -> None:
+    other = ExperimentStore(database)
     first, second = submit(experiments), submit(experiments)
     assert experiments.load_world() == other.load_world()
     assert experiments.save(first, replace(first, state=State.RUNNING), NOW)
     experiments.want_kill([second.id])
     third = submit(experiments)
-    for store in (other, experiments, Experiments(database)):
+    for store in (other, experiments, ExperimentStore(database)):
         found = store.load_world().experiments
         assert [one.id for one in found] == [first.id, second.id, third.id]
         assert [one.state for one in found] == [State.RUNNING, State.CREATED, State.CREATED]
@@ -102,7 +102,7 @@ def test_whoever_writes_the_next_load_has_it(database: Database, experiments: Ex
     assert all(one is two for one, two in zip(again.experiments, other.load_world().experiments, strict=True))
 
 
-def test_what_is_closed_is_not_loaded_and_not_lost(experiments: Experiments) -> None:
+def test_what_is_closed_is_not_loaded_and_not_lost(experiments: ExperimentStore) -> None:
     made = submit(experiments)
     experiments.save(made, replace(made, closed=True, state=State.FINISHED, ended_at=NOW), NOW)
     assert experiments.load_world().experiments == ()
@@ -112,14 +112,14 @@ def test_what_is_closed_is_not_loaded_and_not_lost(experiments: Experiments) -> 
     assert len(experiments.search("paul", ended=True, project="toaster", limit=1)) == 1
 
 
-def test_nothing_is_found_under_a_wrong_number(experiments: Experiments) -> None:
+def test_nothing_is_found_under_a_wrong_number(experiments: ExperimentStore) -> None:
     with pytest.raises(NotFound, match="no experiment 7"):
         experiments.find("paul", 7)
 
 
 def test_the_server_keeps_its_id(store: str) -> None:
     first, again = Database(store), Database(store)
-    assert Experiments(first).server_id() == Experiments(again).server_id()
+    assert ExperimentStore(first).server_id() == ExperimentStore(again).server_id()
     first.close()
     again.close()
 
@@ -134,7 +134,7 @@ def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "riseml.db"
     database = Database(f"sqlite:///{path}")
     for _ in range(200):
-        submit(Experiments(database))
+        submit(ExperimentStore(database))
     with database.write() as connection:
         connection.commit()
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")

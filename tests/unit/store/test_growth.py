@@ -15,12 +15,12 @@ from riseml.model import Owner
 from riseml.planning.plan import first_jobs
 from riseml.states import Reason, State
 from riseml.store.database import Database
-from riseml.store.experiments import Experiments, Submitted
+from riseml.store.experiments import ExperimentStore, Submitted
 from tests.unit.control.simulation import make_plan
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 PLAN = make_plan("master", "worker.1")
-ASKED: dict[str, Callable[[Experiments], object]] = {
+ASKED: dict[str, Callable[[ExperimentStore], object]] = {
     "load_world": lambda store: store.load_world(),
     "count_active": lambda store: store.count_active(),
     "status": lambda store: store.search("paul", ended=False, project=None, limit=None),
@@ -30,7 +30,7 @@ ASKED: dict[str, Callable[[Experiments], object]] = {
 }
 
 
-def steps(path: Path, ask: Callable[[Experiments], object]) -> int:
+def steps(path: Path, ask: Callable[[ExperimentStore], object]) -> int:
     """How many instructions, in hundreds, SQLite carries out for an answer."""
     database = Database(f"sqlite:///{path}")
     count = 0
@@ -44,14 +44,14 @@ def steps(path: Path, ask: Callable[[Experiments], object]) -> int:
         raw = connection.connection.dbapi_connection
         assert raw is not None
         raw.set_progress_handler(tick, 100)
-    ask(Experiments(database))
+    ask(ExperimentStore(database))
     return count
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_ended_experiments_are_not_looked_at(tmp_path: Path, name: str) -> None:
     path = tmp_path / "riseml.db"
-    store = Experiments(Database(f"sqlite:///{path}"))
+    store = ExperimentStore(Database(f"sqlite:///{path}"))
     submitted = Submitted(Owner("paul", 1, 1), "p", "", "", ((PLAN, first_jobs(PLAN)),))
     store.add(submitted, NOW)
     first = store.load_world().experiments[0]
@@ -68,7 +68,7 @@ def test_the_steps_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "riseml.db"
     Database(f"sqlite:///{path}")
 
-    def look(store: Experiments) -> None:
+    def look(store: ExperimentStore) -> None:
         with store._database.read() as connection:
             connection.execute(
                 sa.text("WITH RECURSIVE n(x) AS (SELECT 1 UNION SELECT x+1 FROM n LIMIT 9999) SELECT sum(x) FROM n")

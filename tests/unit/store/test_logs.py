@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from riseml.model import Frame, JobKey, LogCursor
 from riseml.names import JobName
 from riseml.store.blocks import LONGEST_LINE, Mark
-from riseml.store.logs import Logs, read_all
+from riseml.store.logs import LogStore, read_all
 
 KEY = JobKey(4, JobName("worker.1"), 1)
 OTHER = JobKey(4, JobName("master"), 2)
@@ -23,38 +23,38 @@ def frame(index: int, text: bytes, stream: int = 1) -> Frame:
     return Frame(f"2026-08-31T07:23:{index // 10:02d}.{index % 10}Z", stream, text)
 
 
-def texts(logs: Logs) -> list[tuple[str, bytes]]:
+def texts(logs: LogStore) -> list[tuple[str, bytes]]:
     return [(line.job, line.text) for line in read_all(logs, 4)]
 
 
 def test_lines_come_back_in_order(tmp_path: Path) -> None:
-    logs = Logs(tmp_path)
+    logs = LogStore(tmp_path)
     logs.append(KEY, [frame(1, b"one\n"), frame(2, b"two\r\n", 2)])
     logs.append(OTHER, [frame(3, b"\xff\n"), frame(4, b"\n")])
     assert texts(logs) == [("worker.1", b"one"), ("worker.1", b"two\r"), ("master", b"\xff"), ("master", b"")]
 
 
 def test_a_cursor_counts_the_frames_of_one_instant(tmp_path: Path) -> None:
-    logs = Logs(tmp_path)
+    logs = LogStore(tmp_path)
     logs.append(KEY, [frame(1, b"a\n"), frame(2, b"b\n"), frame(2, b"c\n")])
     assert logs.cursor(KEY) == LogCursor("2026-08-31T07:23:00.2Z", 2)
-    assert Logs(tmp_path).cursor(KEY) == logs.cursor(KEY), "a new server finds the same cursor"
+    assert LogStore(tmp_path).cursor(KEY) == logs.cursor(KEY), "a new server finds the same cursor"
     assert logs.cursor(OTHER) == LogCursor()
 
 
 def test_a_torn_record_is_cut_off(tmp_path: Path) -> None:
-    logs = Logs(tmp_path)
+    logs = LogStore(tmp_path)
     logs.append(KEY, [frame(1, b"a\n")])
     with (tmp_path / "4.log").open("ab") as file:
         file.write(b"1 worker.1 1 2026-08-31T07:23:09Z tor")
-    again = Logs(tmp_path)
+    again = LogStore(tmp_path)
     assert again.cursor(KEY).at == "2026-08-31T07:23:00.1Z"
     again.append(KEY, [frame(2, b"b\n")])
     assert texts(again) == [("worker.1", b"a"), ("worker.1", b"b")]
 
 
 def test_a_long_line_in_pieces_is_one_line(tmp_path: Path) -> None:
-    logs = Logs(tmp_path)
+    logs = LogStore(tmp_path)
     logs.append(KEY, [frame(1, b"x" * 9), frame(1, b"y" * 9)])
     logs.append(OTHER, [frame(2, b"between\n")])
     assert texts(logs) == [], "the line before it goes on"
@@ -63,7 +63,7 @@ def test_a_long_line_in_pieces_is_one_line(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_line_is_ended_with_its_job(tmp_path: Path) -> None:
-    logs = Logs(tmp_path)
+    logs = LogStore(tmp_path)
     logs.append(KEY, [frame(1, b"no newline")])
     logs.finish(KEY)
     logs.finish(KEY)
@@ -72,10 +72,10 @@ def test_an_unfinished_line_is_ended_with_its_job(tmp_path: Path) -> None:
 
 
 def test_unfinished_lines_of_both_streams_are_ended_with_their_job(tmp_path: Path) -> None:
-    logs = Logs(tmp_path)
+    logs = LogStore(tmp_path)
     logs.append(KEY, [frame(1, b"out", 1), frame(2, b"err", 2), frame(3, b" goes on\n", 2)])
     assert texts(logs) == [], "the first line may go on"
-    again = Logs(tmp_path)
+    again = LogStore(tmp_path)
     again.append(KEY, [frame(4, b"more", 2)])
     again.finish(KEY)
     assert sorted(texts(again)) == [("worker.1", b"err goes on"), ("worker.1", b"more"), ("worker.1", b"out")]
@@ -85,7 +85,7 @@ MARK = b" [riseml: line cut at 1 MiB]"
 
 
 def test_a_line_without_end_does_not_hold_up_the_others(tmp_path: Path) -> None:
-    logs = Logs(tmp_path)
+    logs = LogStore(tmp_path)
     for _ in range(100):
         logs.append(KEY, [frame(1, b"x" * 16384)])
     logs.append(OTHER, [frame(2, b"alive\n")])
@@ -93,7 +93,7 @@ def test_a_line_without_end_does_not_hold_up_the_others(tmp_path: Path) -> None:
 
 
 def test_a_short_line_without_end_does_not_hold_up_the_others_for_ever(tmp_path: Path) -> None:
-    logs = Logs(tmp_path)
+    logs = LogStore(tmp_path)
     logs.append(KEY, [frame(1, b"working ")])
     for _ in range(200):
         logs.append(OTHER, [frame(2, b"x" * 16000 + b"\n")])
@@ -106,7 +106,7 @@ def test_a_short_line_without_end_does_not_hold_up_the_others_for_ever(tmp_path:
 @pytest.mark.parametrize("again", [False, True], ids=["one server", "a new server at each piece"])
 def test_a_line_is_cut_once_wherever_it_is_read(tmp_path: Path, size: int, *, again: bool) -> None:
     """The cut is in the file: readers that come at any moment see the same line, and so does a server that died."""
-    logs = Logs(tmp_path)
+    logs = LogStore(tmp_path)
     found, mark = [], Mark()
     left = size
     logs.append(KEY, [frame(0, b"before\n")])
@@ -116,7 +116,7 @@ def test_a_line_is_cut_once_wherever_it_is_read(tmp_path: Path, size: int, *, ag
         logs.append(KEY, [frame(2, b"beside\n", 2)])
         if again:
             logs.close(4)
-            logs = Logs(tmp_path)
+            logs = LogStore(tmp_path)
         blocks, mark = logs.read(4, mark)
         found += [line.text for block in blocks for line in block.lines()]
     logs.append(KEY, [frame(3, b"behind\n")])
@@ -128,7 +128,7 @@ def test_a_line_is_cut_once_wherever_it_is_read(tmp_path: Path, size: int, *, ag
 
 
 def test_what_ends_a_job_in_a_line_that_was_cut_adds_no_line(tmp_path: Path) -> None:
-    logs = Logs(tmp_path)
+    logs = LogStore(tmp_path)
     for _ in range(2):
         logs.append(KEY, [frame(1, b"x" * LONGEST_LINE)])
     logs.finish(KEY)
@@ -149,7 +149,7 @@ def test_reading_on_from_any_line_neither_loses_nor_repeats(rows: list[tuple[Job
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        logs = Logs(Path(folder))
+        logs = LogStore(Path(folder))
         batches: list[tuple[JobKey, list[Frame]]] = []
         for index, (key, text, whole, stream, alone) in enumerate(rows):
             piece = frame(index, text.replace(b"\n", b"") + (b"\n" if whole else b""), stream)
@@ -171,7 +171,7 @@ def test_reading_on_from_any_line_neither_loses_nor_repeats(rows: list[tuple[Job
 
 
 def test_a_cursor_among_pieces_names_the_line_that_was_given_out(tmp_path: Path) -> None:
-    logs = Logs(tmp_path)
+    logs = LogStore(tmp_path)
     logs.append(KEY, [frame(1, b"a long ")])
     logs.append(OTHER, [frame(2, b"between\n")])
     logs.append(KEY, [frame(1, b"line\n"), frame(3, b"after\n")])
@@ -182,7 +182,7 @@ def test_a_cursor_among_pieces_names_the_line_that_was_given_out(tmp_path: Path)
 
 
 def test_many_lines_of_one_job_are_one_block(tmp_path: Path) -> None:
-    logs = Logs(tmp_path)
+    logs = LogStore(tmp_path)
     logs.append(KEY, [frame(index, b"text %d\n" % index) for index in range(50)])
     logs.append(OTHER, [frame(60, b"other\n")])
     logs.append(KEY, [frame(61, b"1 worker.1 1 a text that looks like a record\n")])
@@ -195,7 +195,7 @@ def test_many_lines_of_one_job_are_one_block(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_into_one_read_is_read_all_the_same(tmp_path: Path) -> None:
-    logs = Logs(tmp_path)
+    logs = LogStore(tmp_path)
     logs.append(KEY, [frame(1, b"x" * 16384) for _ in range(40)])
     logs.append(KEY, [frame(1, b"end\n"), frame(2, b"y" * 400_000 + b"\n"), frame(3, b"z\n")])
     assert [len(text) for _, text in texts(logs)] == [40 * 16384 + 3, 400_000, 1]
@@ -203,7 +203,7 @@ def test_what_does_not_fit_into_one_read_is_read_all_the_same(tmp_path: Path) ->
 
 def test_a_piece_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None:
     """As on a full disk: its beginning is written, then the system refuses; the same frames come again."""
-    logs = Logs(tmp_path)
+    logs = LogStore(tmp_path)
     logs.append(KEY, [frame(1, b"a\n")])
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (logs.size(4) + 10, limits[1]))
@@ -218,7 +218,7 @@ def test_a_piece_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None
 
 
 def test_who_still_holds_a_log_that_was_closed_writes_into_nobody_elses_file(tmp_path: Path) -> None:
-    logs = Logs(tmp_path / "logs")
+    logs = LogStore(tmp_path / "logs")
     logs.append(KEY, [frame(1, b"one\n")])
     held = logs._open(KEY.experiment)
     logs.close(KEY.experiment)
@@ -231,7 +231,7 @@ def test_who_still_holds_a_log_that_was_closed_writes_into_nobody_elses_file(tmp
 
 
 def test_logs_of_experiments_that_are_no_more_are_not_kept_open(tmp_path: Path) -> None:
-    logs = Logs(tmp_path)
+    logs = LogStore(tmp_path)
     for experiment in (3, 4, 5):
         logs.append(replace(KEY, experiment=experiment), [frame(1, b"one\n")])
     logs.keep(frozenset({4}))

@@ -10,7 +10,7 @@ import pytest
 
 from riseml.errors import UsageError
 from riseml.settings import read_settings
-from riseml.store.logs import Logs, read_all
+from riseml.store.logs import LogStore, read_all
 from tests.support.rig import Rig, single
 from tests.unit.store.test_logs import KEY, OTHER, frame
 
@@ -18,12 +18,12 @@ LIMIT = 1000
 MARK = b"[riseml: worker.1 has printed more than 1,000 bytes; what follows is not kept]"
 
 
-def texts(logs: Logs, job: str = "worker.1") -> list[bytes]:
+def texts(logs: LogStore, job: str = "worker.1") -> list[bytes]:
     return [line.text for line in read_all(logs, KEY.experiment) if line.job == job]
 
 
 def test_the_log_of_one_job_is_cut_once(tmp_path: Path) -> None:
-    logs = Logs(tmp_path, LIMIT)
+    logs = LogStore(tmp_path, LIMIT)
     for number in range(300):
         logs.append(KEY, [frame(number, b"x" * 99 + b"\n")])
         logs.append(OTHER, [frame(number, b"y\n")])
@@ -32,7 +32,7 @@ def test_the_log_of_one_job_is_cut_once(tmp_path: Path) -> None:
 
 
 def test_a_line_in_pieces_is_ended_by_the_cut(tmp_path: Path) -> None:
-    logs = Logs(tmp_path, LIMIT)
+    logs = LogStore(tmp_path, LIMIT)
     logs.append(KEY, [frame(1, b"x" * 600)])
     logs.append(KEY, [frame(1, b"x" * 600), frame(1, b"x" * 600), frame(2, b"never\n")])
     logs.finish(KEY)
@@ -40,7 +40,7 @@ def test_a_line_in_pieces_is_ended_by_the_cut(tmp_path: Path) -> None:
 
 
 def test_a_line_of_the_other_stream_does_not_vanish(tmp_path: Path) -> None:
-    logs = Logs(tmp_path, LIMIT)
+    logs = LogStore(tmp_path, LIMIT)
     logs.append(KEY, [frame(1, b"half", 1)])
     logs.append(KEY, [frame(2, b"e" * 1000 + b"\n", 2), frame(3, b"never\n", 2)])
     logs.append(KEY, [frame(4, b"never\n", 1)])
@@ -50,11 +50,11 @@ def test_a_line_of_the_other_stream_does_not_vanish(tmp_path: Path) -> None:
 
 def test_another_server_goes_on_counting(tmp_path: Path) -> None:
     limit = 3 << 20
-    Logs(tmp_path, limit).append(KEY, [frame(1, b"x" * 1023 + b"\n")] * 2000)
-    logs = Logs(tmp_path, limit)
+    LogStore(tmp_path, limit).append(KEY, [frame(1, b"x" * 1023 + b"\n")] * 2000)
+    logs = LogStore(tmp_path, limit)
     logs.append(KEY, [frame(2, b"x" * 1023 + b"\n")] * 2000)
     assert len(texts(logs)) == 3073 + 1
-    again = Logs(tmp_path, limit)
+    again = LogStore(tmp_path, limit)
     again.append(KEY, [frame(3, b"more\n")])
     assert len(texts(again)) == 3073 + 1, "the mark is there once"
     logs.close(KEY.experiment)
@@ -80,6 +80,6 @@ def test_a_job_that_floods_ends_well(make_rig: Callable[..., Rig]) -> None:
 
 def test_counts_that_a_power_cut_has_emptied_stop_no_log(tmp_path: Path) -> None:
     (tmp_path / f"{KEY.experiment}.counts").write_text("")
-    logs = Logs(tmp_path, LIMIT)
+    logs = LogStore(tmp_path, LIMIT)
     logs.append(KEY, [frame(1, b"one\n")])
     assert texts(logs) == [b"one"]

@@ -15,7 +15,7 @@ import pytest
 
 from riseml.errors import StoreError, TooLarge
 from riseml.model import Owner
-from riseml.store.snapshots import Snapshots
+from riseml.store.snapshots import SnapshotStore
 from tests.support.rig import pack
 
 OWNER = Owner("paul", 1000, 1000)
@@ -29,7 +29,7 @@ async def pieces(archive: bytes, size: int = 512) -> AsyncIterator[bytes]:
         await asyncio.sleep(0)  # let the other one have its turn
 
 
-def receive(snapshots: Snapshots, chunks: AsyncIterator[bytes]) -> None:
+def receive(snapshots: SnapshotStore, chunks: AsyncIterator[bytes]) -> None:
     asyncio.run(snapshots.receive(DIGEST, chunks, OWNER))
 
 
@@ -38,7 +38,7 @@ def left(folder: Path) -> list[str]:
 
 
 def test_what_was_sent_is_there(tmp_path: Path) -> None:
-    snapshots = Snapshots(tmp_path)
+    snapshots = SnapshotStore(tmp_path)
     assert not snapshots.has(DIGEST)
     receive(snapshots, pieces(ARCHIVE))
     assert snapshots.has(DIGEST)
@@ -50,7 +50,7 @@ def test_what_was_sent_is_there(tmp_path: Path) -> None:
 
 
 def test_the_same_project_from_two_sides_at_the_same_time(tmp_path: Path) -> None:
-    snapshots = Snapshots(tmp_path)
+    snapshots = SnapshotStore(tmp_path)
 
     async def both() -> None:
         await asyncio.gather(*(snapshots.receive(DIGEST, pieces(ARCHIVE), OWNER) for _ in range(8)))
@@ -63,14 +63,14 @@ def test_the_same_project_from_two_sides_at_the_same_time(tmp_path: Path) -> Non
 
 def test_too_many_bytes(tmp_path: Path) -> None:
     with pytest.raises(TooLarge, match="more than 1,000 bytes"):
-        receive(Snapshots(tmp_path, most=1000), pieces(ARCHIVE))
+        receive(SnapshotStore(tmp_path, most=1000), pieces(ARCHIVE))
     assert left(tmp_path) == []
 
 
 def test_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("riseml.store.snapshots.MOST_FILES", 2)
     with pytest.raises(TooLarge, match="more than 2 files"):
-        receive(Snapshots(tmp_path), pieces(ARCHIVE))
+        receive(SnapshotStore(tmp_path), pieces(ARCHIVE))
     assert left(tmp_path) == []
 
 
@@ -80,19 +80,19 @@ def test_a_full_disk(tmp_path: Path) -> None:
         raise OSError(errno.ENOSPC, "no space left")
 
     with pytest.raises(StoreError, match=f"the disk of {tmp_path} is full"):
-        receive(Snapshots(tmp_path), full())
+        receive(SnapshotStore(tmp_path), full())
     assert left(tmp_path) == []
 
 
 def test_what_a_killed_server_left_half_done_is_removed(tmp_path: Path) -> None:
-    receive(Snapshots(tmp_path), pieces(ARCHIVE))
+    receive(SnapshotStore(tmp_path), pieces(ARCHIVE))
     (tmp_path / "tmpabc.part").write_bytes(ARCHIVE[:700])
-    assert Snapshots(tmp_path).has(DIGEST)
+    assert SnapshotStore(tmp_path).has(DIGEST)
     assert left(tmp_path) == [f"{DIGEST}.json", f"{DIGEST}.tar"]
 
 
 def test_one_that_lost_its_half_is_sent_again(tmp_path: Path) -> None:
-    snapshots = Snapshots(tmp_path)
+    snapshots = SnapshotStore(tmp_path)
     receive(snapshots, pieces(ARCHIVE))
     snapshots.path(DIGEST).unlink()
     assert not snapshots.has(DIGEST)
@@ -109,6 +109,6 @@ def test_names_of_any_bytes_come_back(tmp_path: Path) -> None:
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT, errors="surrogateescape") as tar:
         for name in names:
             tar.addfile(tarfile.TarInfo(name))
-    snapshots = Snapshots(tmp_path)
+    snapshots = SnapshotStore(tmp_path)
     receive(snapshots, pieces(buffer.getvalue(), 4096))
     assert sorted(snapshots.manifest(DIGEST).files) == sorted(names)

@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from riseml.errors import StoreError
 from riseml.store.database import Database
-from riseml.store.experiments import Experiments
+from riseml.store.experiments import ExperimentStore
 from riseml.store.schema import facts
 from tests.support.waiting import wait_for
 from tests.unit.store.test_database import submit
@@ -36,18 +36,18 @@ def test_a_locked_store_is_waited_for_then_refused(store: str) -> None:
         locked(patient),
         pytest.raises(StoreError, match=r"is locked by (another process|somebody else)") as raised,
     ):
-        submit(Experiments(other))
+        submit(ExperimentStore(other))
     assert "try again" in (raised.value.hint or "")
-    assert submit(Experiments(other)).number == 1, "it goes on once it is free"
+    assert submit(ExperimentStore(other)).number == 1, "it goes on once it is free"
     patient.close()
     other.close()
 
 
 def test_a_locked_store_can_be_read(store: str) -> None:
     patient, other = Database(store), Database(store, patience=0.1)
-    made = submit(Experiments(patient))
+    made = submit(ExperimentStore(patient))
     with locked(patient):
-        assert Experiments(other).load_world().experiments == (made,)
+        assert ExperimentStore(other).load_world().experiments == (made,)
     patient.close()
     other.close()
 
@@ -57,7 +57,7 @@ def test_a_reader_sees_one_state(store: str) -> None:
     count = sa.select(sa.func.count()).select_from(facts)
     with reading.read() as connection:
         before = connection.execute(count).scalar()
-        Experiments(writing).server_id()
+        ExperimentStore(writing).server_id()
         assert connection.execute(count).scalar() == before
     with reading.read() as connection:
         assert connection.execute(count).scalar() != before
@@ -67,7 +67,7 @@ def test_a_reader_sees_one_state(store: str) -> None:
 
 def test_a_full_disk_costs_only_what_was_not_acknowledged(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path}/riseml.db")
-    experiments = Experiments(database)
+    experiments = ExperimentStore(database)
     acknowledged = [submit(experiments).id]
     size = (tmp_path / "riseml.db").stat().st_size // PAGE + 40
     with database.read() as connection:  # of this thread's one connection: what a file system without room says
@@ -88,7 +88,7 @@ def test_a_file_that_was_cut_off_is_refused_and_left_alone(tmp_path: Path, share
     path = tmp_path / "riseml.db"
     database = Database(f"sqlite:///{path}")
     for _ in range(50):
-        submit(Experiments(database))
+        submit(ExperimentStore(database))
     database.close()
     os.truncate(path, int(path.stat().st_size * share))
     before = path.read_bytes()
@@ -113,7 +113,7 @@ def test_a_mistake_of_ours_is_no_trouble_of_the_store(database: Database) -> Non
 def test_submits_at_the_same_time_get_numbers_of_their_own(store: str) -> None:
     databases = [Database(store) for _ in range(4)]
     with ThreadPoolExecutor(8) as hands:
-        made = list(hands.map(lambda turn: submit(Experiments(databases[turn % 4])).number, range(24)))
+        made = list(hands.map(lambda turn: submit(ExperimentStore(databases[turn % 4])).number, range(24)))
     assert sorted(made) == list(range(1, 25))
     for database in databases:
         database.close()
@@ -152,7 +152,7 @@ def end_sessions(postgres: sa.Engine, those: str) -> None:
 
 def test_a_server_that_lost_its_claim_writes_nothing(postgres_store: str, postgres: sa.Engine) -> None:
     old = Database(postgres_store, "the old one", patience=0.3)
-    experiments = Experiments(old)
+    experiments = ExperimentStore(old)
     claim = (
         f"pg_locks JOIN pg_database ON database = oid WHERE locktype = 'advisory' AND datname = '{old.url.database}'"
     )
@@ -162,7 +162,7 @@ def test_a_server_that_lost_its_claim_writes_nothing(postgres_store: str, postgr
         submit(experiments)
     with pytest.raises(StoreError, match="is used by the new one"):
         old.confirm()
-    submit(Experiments(new))
+    submit(ExperimentStore(new))
     new.close()
     old.confirm()  # nobody has it now
     assert submit(experiments).number == 2
@@ -172,7 +172,7 @@ def test_a_server_that_lost_its_claim_writes_nothing(postgres_store: str, postgr
 def test_a_claim_survives_the_end_of_its_session(postgres_store: str, postgres: sa.Engine) -> None:
     database = Database(postgres_store, "one", patience=0.3)
     end_sessions(postgres, f"pg_stat_activity WHERE datname = '{database.url.database}'")
-    assert submit(Experiments(database)).number == 1, "connections that died are replaced"
+    assert submit(ExperimentStore(database)).number == 1, "connections that died are replaced"
     database.confirm()
     with pytest.raises(StoreError, match="is used by one"):
         Database(postgres_store, "two", patience=0.3)
