@@ -332,7 +332,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogCursor:
-    """Where a log was read up to: the last frame's timestamp and how many frames with it are already held."""
+    """Where the reader of a job's log stops, and where the next reader goes on."""
 
-    at: str = ""
-    seen: int = 0
+    at: str = ""  # timestamp of the last frame that the store holds; empty before the first
+    frames_held: int = 0  # frames with exactly this timestamp that the store holds

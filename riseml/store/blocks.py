@@ -25,14 +25,13 @@ _MARK = b" [riseml: line cut at 1 MiB]"
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """Where to read on: behind `offset`, without the first `seen` lines that end there, for they were given out.
+class ReadPosition:
+    """Where a reader goes on in a log file."""
 
-    `seen` is 0 unless a line in pieces had begun before them and goes on behind them.
-    """
-
-    offset: int = 0
-    seen: int = 0
+    offset: int = 0  # bytes from the beginning of the file; a record begins here
+    lines_given: int = (
+        0  # complete lines behind `offset` that the reader has already got; 0 unless a split line is open
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Line:
     at: str
     stream: int
     text: bytes
-    end: Mark
+    end: ReadPosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class Block:
     data: bytes
     start: int
     head: int
-    end: Mark
+    end: ReadPosition
 
     @property
     def count(self) -> int:
@@ -82,7 +81,7 @@ class Block:
         for row in self.data.split(b"\n")[:-1]:
             position += self.head + len(row) + 1
             at, _, text = row.partition(b" ")
-            found.append(Line(self.job, at.decode(), self.stream, text, Mark(position)))
+            found.append(Line(self.job, at.decode(), self.stream, text, ReadPosition(position)))
         found[-1] = replace(found[-1], end=self.end)
         return found
 
@@ -92,7 +91,7 @@ class Block:
         for _ in range(count):
             size = self.data.index(b"\n", size) + 1
         middle = self.start + size + count * self.head
-        first = replace(self, data=self.data[:size], end=Mark(middle))
+        first = replace(self, data=self.data[:size], end=ReadPosition(middle))
         return first, replace(self, data=self.data[size:], start=middle)
 
 
@@ -138,7 +137,7 @@ def recall(kind: int, size: int, begun: dict[int, int]) -> None:
         begun[stream] = before + size
 
 
-def parse(data: bytes, mark: Mark) -> tuple[list[Block], Mark]:
+def parse(data: bytes, mark: ReadPosition) -> tuple[list[Block], ReadPosition]:
     """The blocks of whole records that begin at the mark's offset, and where to read on.
 
     A line whose last record has not come yet is left for the next time, with all that comes behind its beginning.
@@ -158,7 +157,7 @@ def parse(data: bytes, mark: Mark) -> tuple[list[Block], Mark]:
             else:
                 found.add_record(head, data[position + len(head) : stop - 1])
         position = stop
-    return found.give(mark.seen)
+    return found.give(mark.lines_given)
 
 
 def _head(data: bytes, position: int) -> bytes:
@@ -196,7 +195,7 @@ class _Found:
         self.position += len(run)
         lines = run[len(head) :].replace(b"\n" + head, b"\n")
         job = JobName(head.split(b" ")[1].decode())
-        self._add(Block(job, WHOLE.index(head[0]), lines, start, len(head), Mark(self.position)))
+        self._add(Block(job, WHOLE.index(head[0]), lines, start, len(head), ReadPosition(self.position)))
 
     def add_record(self, head: bytes, rest: bytes) -> None:
         """A piece of a line, or a line among the pieces of another."""
@@ -210,14 +209,14 @@ class _Found:
             del self.parts[owner]
             safe = self._safe()
             seen = 1 + sum(behind > safe for behind in self._behind) if safe < self.position else 0
-            self._add(_joined(owner, part, Mark(safe, seen)))
+            self._add(_joined(owner, part, ReadPosition(safe, seen)))
 
-    def give(self, seen: int) -> tuple[list[Block], Mark]:
+    def give(self, seen: int) -> tuple[list[Block], ReadPosition]:
         """All that can be read on from, without the first `seen` lines."""
         safe = self._safe()
         if self.parts and safe <= self.position - _LONGEST_WAIT:  # one that never ends must not hold up the others
             for owner, part in self.parts.items():
-                self._add(_joined(owner, part, Mark(self.position)))
+                self._add(_joined(owner, part, ReadPosition(self.position)))
             safe = self.position
         ready = [block for block, behind in zip(self._blocks, self._behind, strict=True) if behind <= safe]
         while ready and seen:
@@ -225,7 +224,7 @@ class _Found:
             if first.count > seen:
                 ready.insert(0, first.split(seen)[1])
             seen = max(0, seen - first.count)
-        return ready, Mark(safe, seen)
+        return ready, ReadPosition(safe, seen)
 
     def _add(self, block: Block) -> None:
         self._blocks.append(block)
@@ -236,7 +235,7 @@ class _Found:
         return min((part.start for part in self.parts.values()), default=self.position)
 
 
-def _joined(owner: tuple[bytes, int], part: _Part, end: Mark) -> Block:
+def _joined(owner: tuple[bytes, int], part: _Part, end: ReadPosition) -> Block:
     text = b"".join(part.pieces)
     if len(text) > LONGEST_LINE:
         text = text[:LONGEST_LINE] + _MARK

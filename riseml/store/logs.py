@@ -16,13 +16,13 @@ from pathlib import Path
 from riseml.model import Frame, JobKey, LogCursor
 from riseml.names import JobName
 from riseml.settings import DEFAULT_LOG_LIMIT
-from riseml.store.blocks import NOBODY, Block, Line, Mark, parse, recall, records, stream_of
+from riseml.store.blocks import NOBODY, Block, Line, ReadPosition, parse, recall, records, stream_of
 from riseml.store.quota import Quota
 
 _PIECE = 1 << 18  # bytes that are read at once
 _CHUNK = 1 << 22  # more than the longest line, so that every call makes progress
 _NEAR = 1 << 20  # bytes before the end in which the last lines are looked for
-_BEGINNING = Mark()
+_BEGINNING = ReadPosition()
 
 
 class LogStore:
@@ -79,7 +79,7 @@ class LogStore:
         path = self._path(experiment)
         return path.stat().st_size if path.exists() else 0
 
-    def read(self, experiment: int, mark: Mark) -> tuple[list[Block], Mark]:
+    def read(self, experiment: int, mark: ReadPosition) -> tuple[list[Block], ReadPosition]:
         """The complete lines in some bytes behind a mark, and the mark to go on from.
 
         A line whose last record has not been written yet is left for the next call.
@@ -101,7 +101,7 @@ class LogStore:
         with path.open("rb") as file:
             file.seek(start)
             torn = len(file.readline()) if start else 0
-        return [line for line in read_all(self, experiment, Mark(start + torn)) if line.job == job][-count:]
+        return [line for line in read_all(self, experiment, ReadPosition(start + torn)) if line.job == job][-count:]
 
     def close(self, experiment: int) -> None:
         """Forget an experiment whose log is complete."""
@@ -199,7 +199,7 @@ class _File:
         same = next((index for index, other in enumerate(stamped) if other != at), len(stamped))
         known = self.cursors.get(owner)
         if same == len(stamped) and known is not None and known.at == at:
-            same += known.seen
+            same += known.frames_held
         self.cursors[owner] = LogCursor(at, same)
 
 
@@ -219,7 +219,7 @@ def _load(path: Path, offset: int, limit: int) -> bytes:
     return data[: data.rfind(b"\n") + 1]
 
 
-def read_all(logs: LogStore, experiment: int, mark: Mark = _BEGINNING) -> Iterator[Line]:
+def read_all(logs: LogStore, experiment: int, mark: ReadPosition = _BEGINNING) -> Iterator[Line]:
     """Every complete line of a log behind a mark."""
     while True:
         blocks, end = logs.read(experiment, mark)

@@ -87,7 +87,7 @@ class Behind:
 
     def __init__(self, cursor: LogCursor) -> None:
         self._at = cursor.at
-        self._skip = cursor.seen
+        self._skip = cursor.frames_held
 
     def keep(self, frames: Iterable[Frame]) -> list[Frame]:
         """The new ones among the next frames."""

@@ -24,7 +24,7 @@ class LogReader:
         self._path = path
         self._offset = 0
         self._after = to_nanoseconds(cursor.at) if cursor.at else -1
-        self._skip = cursor.seen
+        self._skip = cursor.frames_held
 
     def read(self) -> list[Frame]:
         """The next frames; none when nothing more is there now. Call again until none come."""

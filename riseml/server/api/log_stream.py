@@ -25,7 +25,7 @@ from riseml.server.clock import now
 from riseml.server.reconcile.actor import Stores
 from riseml.server.reconcile.news import News
 from riseml.states import SENTENCES, TERMINAL, Part, Reason, State
-from riseml.store.blocks import Block, Line, Mark
+from riseml.store.blocks import Block, Line, ReadPosition
 from riseml.store.experiments import Event
 
 _MOST_EVENTS = 2**31  # what every store can count
@@ -40,24 +40,24 @@ _STREAMS: dict[int, Literal["stdout", "stderr", "engine"]] = {1: "stdout", 2: "s
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
-    """What of one experiment has been sent."""
+class StreamPosition:
+    """What the stream has sent of one experiment."""
 
-    event: int = 0
-    offset: int = 0
-    seen: int = 0
+    event: int = 0  # id of the last event that was sent
+    offset: int = 0  # where to read the log file on, in bytes
+    lines_given: int = 0  # lines behind `offset` that were sent
 
     @property
-    def mark(self) -> Mark:
+    def mark(self) -> ReadPosition:
         """Where its log is read on."""
-        return Mark(self.offset, self.seen)
+        return ReadPosition(self.offset, self.lines_given)
 
-    def at(self, mark: Mark) -> Position:
+    def at(self, mark: ReadPosition) -> StreamPosition:
         """The same with its log read up to `mark`."""
-        return Position(self.event, mark.offset, mark.seen)
+        return StreamPosition(self.event, mark.offset, mark.lines_given)
 
     def __str__(self) -> str:
-        return f"{self.event}.{self.offset}.{self.seen}" if self.seen else f"{self.event}.{self.offset}"
+        return f"{self.event}.{self.offset}.{self.lines_given}" if self.lines_given else f"{self.event}.{self.offset}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +72,23 @@ class Request:
     wanted: CanonicalId
     experiments: tuple[int, ...]
     follow: bool
-    positions: tuple[Position, ...]
+    positions: tuple[StreamPosition, ...]
     tail: int | None = None
     since: datetime | None = None
     batch: bool = False
     closed: bool = True
 
 
-def parse_cursor(text: str, count: int) -> tuple[Position, ...]:
+def parse_cursor(text: str, count: int) -> tuple[StreamPosition, ...]:
     """The positions that a cursor names; from the beginning without one.
 
     Raises:
         UsageError: it is no cursor of such a stream.
     """
     if not text:
-        return (Position(),) * count
+        return (StreamPosition(),) * count
     try:
-        positions = tuple(Position(*map(int, part.split("."))) for part in text.split(","))
+        positions = tuple(StreamPosition(*map(int, part.split("."))) for part in text.split(","))
     except (ValueError, TypeError):
         positions = ()
     bounds = (_MOST_EVENTS, _MOST_BYTES, _MOST_BYTES)

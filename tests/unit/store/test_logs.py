@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from riseml.model import Frame, JobKey, LogCursor
 from riseml.names import JobName
-from riseml.store.blocks import LONGEST_LINE, Mark
+from riseml.store.blocks import LONGEST_LINE, ReadPosition
 from riseml.store.logs import LogStore, read_all
 
 KEY = JobKey(4, JobName("worker.1"), 1)
@@ -68,7 +68,7 @@ def test_an_unfinished_line_is_ended_with_its_job(tmp_path: Path) -> None:
     logs.finish(KEY)
     logs.finish(KEY)
     assert texts(logs) == [("worker.1", b"no newline")]
-    assert logs.cursor(KEY).seen == 1
+    assert logs.cursor(KEY).frames_held == 1
 
 
 def test_unfinished_lines_of_both_streams_are_ended_with_their_job(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_short_line_without_end_does_not_hold_up_the_others_for_ever(tmp_path:
 def test_a_line_is_cut_once_wherever_it_is_read(tmp_path: Path, size: int, *, again: bool) -> None:
     """The cut is in the file: readers that come at any moment see the same line, and so does a server that died."""
     logs = LogStore(tmp_path)
-    found, mark = [], Mark()
+    found, mark = [], ReadPosition()
     left = size
     logs.append(KEY, [frame(0, b"before\n")])
     while left:
@@ -165,8 +165,8 @@ def test_reading_on_from_any_line_neither_loses_nor_repeats(rows: list[tuple[Job
         assert len(lines) == 4 + sum(whole for _, _, whole, _, _ in rows)
         for number, line in enumerate(lines):
             rest = list(read_all(logs, 4, line.end))
-            assert [replace(one, end=Mark()) for one in rest] == [
-                replace(one, end=Mark()) for one in lines[number + 1 :]
+            assert [replace(one, end=ReadPosition()) for one in rest] == [
+                replace(one, end=ReadPosition()) for one in lines[number + 1 :]
             ]
 
 
@@ -177,7 +177,7 @@ def test_a_cursor_among_pieces_names_the_line_that_was_given_out(tmp_path: Path)
     logs.append(KEY, [frame(1, b"line\n"), frame(3, b"after\n")])
     between, long, after = read_all(logs, 4)
     assert (between.text, long.text, after.text) == (b"between", b"a long line", b"after")
-    assert between.end == Mark(0, 1)
+    assert between.end == ReadPosition(0, 1)
     assert list(read_all(logs, 4, between.end)) == [long, after]
 
 
@@ -186,9 +186,9 @@ def test_many_lines_of_one_job_are_one_block(tmp_path: Path) -> None:
     logs.append(KEY, [frame(index, b"text %d\n" % index) for index in range(50)])
     logs.append(OTHER, [frame(60, b"other\n")])
     logs.append(KEY, [frame(61, b"1 worker.1 1 a text that looks like a record\n")])
-    blocks, end = logs.read(4, Mark())
+    blocks, end = logs.read(4, ReadPosition())
     assert [block.count for block in blocks] == [50, 1, 1]
-    assert end == blocks[-1].end == Mark(logs.size(4))
+    assert end == blocks[-1].end == ReadPosition(logs.size(4))
     first, rest = blocks[0].split(20)
     assert first.lines() + rest.lines() == blocks[0].lines()
     assert list(read_all(logs, 4, first.end))[:30] == rest.lines()
