@@ -19,7 +19,7 @@ from riseml.names import HostName
 from riseml.planning.grid import points
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plan
-from riseml.spec.config.load import load
+from riseml.spec.config.loader import load_config
 from riseml.states import Part, Reason, State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore, Submitted
@@ -87,7 +87,7 @@ def _time(case: Case) -> float:
 
 
 def _plan() -> Plan:
-    spec = load(_CONFIG)
+    spec = load_config(_CONFIG)
     return make_plan(spec, points(spec.train)[0], Manifest())
 
 

@@ -98,9 +98,9 @@ def _read_name(project: Project) -> str:
     config = read_config(project)
     if name := find_name(config):
         return name
-    from riseml.spec.config.load import Overrides, check
+    from riseml.spec.config.loader import Overrides, check_config
 
-    spec = check(config, str(project.file), Overrides()).spec
+    spec = check_config(config, str(project.file), Overrides()).spec
     if spec is None:
         raise UsageError(f"{project.file} does not say `project: NAME`", "see what is wrong with `riseml validate`")
     return spec.project

@@ -12,7 +12,7 @@ from riseml.names import JobName, experiment_name, hostname
 from riseml.planning.template import fill
 from riseml.spec.config.parameters import OWN
 from riseml.spec.pool.types import Volume
-from riseml.spec.yaml.placeholders import variable_name
+from riseml.spec.scalars.placeholders import variable_name
 
 OUTPUT = "/output"
 DATA = "/data"

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Mapping
 
 from riseml.errors import UsageError
-from riseml.spec.yaml.placeholders import find
+from riseml.spec.scalars.placeholders import find_placeholders
 
 _HARMLESS = re.compile(r"[A-Za-z0-9_./:=,@%+-]*")
 _IN_DOUBLE = re.compile(r'([\\"`$])')
@@ -37,7 +37,7 @@ def fill(line: str, values: Mapping[str, str]) -> str:
     pieces: list[str] = []
     last = 0
     contexts = _contexts(line)
-    for name, start, end in find(line):
+    for name, start, end in find_placeholders(line):
         if name not in values:
             continue
         pieces += [line[last:start], _quote(name, values[name], contexts[start])]

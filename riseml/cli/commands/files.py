@@ -20,7 +20,7 @@ from riseml.project import CONFIG, Project, find_project, read_config
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.spec.config.load import Overrides
+    from riseml.spec.config.loader import Overrides
     from riseml.spec.config.types import Spec
     from riseml.spec.yaml.problems import Problem
 
@@ -58,13 +58,13 @@ def init(
     json: JsonOption = False,
 ) -> None:
     """Write a commented riseml.yml for this folder. Never overwrites one."""
-    from riseml.spec.config.templates import starter
+    from riseml.spec.config.templates import make_starter_config
 
     tools: Tools = context.obj
     path = tools.folder / (file or CONFIG)
     project = re.sub(r"[^A-Za-z0-9_-]+", "-", path.absolute().parent.name).strip("-") or "project"
     shown = str(file or CONFIG)
-    text = starter(project, framework)
+    text = make_starter_config(project, framework)
     try:
         with open(path, "x", encoding="utf-8") as target:
             target.write(text)
@@ -113,9 +113,9 @@ def read_source(tools: Tools, file: Path | None) -> Source:
 
 def check_source(source: Source, overrides: Overrides | None = None) -> tuple[Spec | None, Sequence[Problem]]:
     """What it says and all its problems; None when it cannot be used."""
-    from riseml.spec.config.load import Overrides, check
+    from riseml.spec.config.loader import Overrides, check_config
 
-    checked = check(source.text, source.name, overrides or Overrides())
+    checked = check_config(source.text, source.name, overrides or Overrides())
     return checked.spec, checked.problems
 
 

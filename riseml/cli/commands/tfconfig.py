@@ -65,7 +65,7 @@ def _of_experiment(tools: Tools, words: list[str]) -> tuple[Configs, str, str | 
 
 def _of_file(tools: Tools, file: Any, pairs: tuple[list[tuple[str, str]], list[tuple[str, str]]]) -> Configs:
     """Through the dry run, so that a file and its experiment can never differ."""
-    from riseml.spec.config.load import Overrides
+    from riseml.spec.config.loader import Overrides
 
     source = read_source(tools, file)
     spec, problems = check_source(source, Overrides(*map(tuple, pairs)))

@@ -106,7 +106,7 @@ def _prepare(tools: Tools, source: Source, parameters: Pairs, settings: Pairs) -
 
 def _read_spec(tools: Tools, source: Source, parameters: Pairs, settings: Pairs) -> Spec:
     from riseml.cli.output.lines import count_problems
-    from riseml.spec.config.load import Overrides
+    from riseml.spec.config.loader import Overrides
 
     spec, problems = check_source(source, Overrides(tuple(parameters), tuple(settings)))
     tools.render.problems(problems, source.name, source.text)

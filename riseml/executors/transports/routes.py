@@ -20,8 +20,8 @@ from riseml.executors.transports.ssh_command import find_destination
 from riseml.executors.transports.tunnel import Timing, Tunnel
 from riseml.executors.transports.unix import SocketAdapter
 from riseml.spec.pool.types import HostSpec, Tls
-from riseml.spec.yaml.engine_url import EngineUrl, Scheme, read_url
-from riseml.spec.yaml.scalars import BadText
+from riseml.spec.scalars.engine_url import EngineUrl, Scheme, parse_engine_url
+from riseml.spec.scalars.texts import BadText
 
 _LOCAL_HINT = "is it running? `docker info` asks it directly; DOCKER_HOST chooses another one"
 _REMOTE_HINT = "is the host up, and does its Docker Engine listen there? `riseml pool check` looks closer"
@@ -171,7 +171,7 @@ def find_transport(spec: HostSpec, home: Path, patience: Timeouts) -> Transport:
         home: riseml's home: pinned host keys and the sockets of tunnels are there.
         patience: how long is waited.
     """
-    url = read_url(spec.url)
+    url = parse_engine_url(spec.url)
     if url.scheme is Scheme.UNIX:
         return SocketTransport(spec.url)
     if url.scheme is Scheme.TCP:
@@ -182,7 +182,7 @@ def find_transport(spec: HostSpec, home: Path, patience: Timeouts) -> Transport:
 def find_plain_transport(url: str, patience: Timeouts) -> Transport:
     """The way to an engine that is known by its url alone, as in DOCKER_HOST."""
     try:
-        found = read_url(url)
+        found = parse_engine_url(url)
     except BadText:
         return SocketTransport(url)  # the SDK says what it makes of it when it is used
     return TcpTransport(found, None, patience.tcp) if found.scheme is Scheme.TCP else SocketTransport(url)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from riseml.errors import UsageError
 from riseml.spec.pool.types import HostSpec
-from riseml.spec.yaml.engine_url import EngineUrl, Scheme, read_url
+from riseml.spec.scalars.engine_url import EngineUrl, Scheme, parse_engine_url
 
 _OPTIONS = {
     "IgnoreUnknown": "KnownHostsCommand",  # older clients do not have it
@@ -48,7 +48,7 @@ def find_destination(spec: HostSpec, home: Path) -> Destination:
     Raises:
         UsageError: the host is not reached over ssh.
     """
-    url = read_url(spec.url)
+    url = parse_engine_url(spec.url)
     if url.scheme is not Scheme.SSH:
         raise UsageError(f"host {spec.name} is not reached over ssh, but at {url}", "only ssh has host keys to pin")
     known_hosts = Path(spec.known_hosts) if spec.known_hosts else home / "known_hosts"

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Iterator
 
 from riseml.spec.pool.types import Tls
-from riseml.spec.yaml.engine_url import EngineUrl
+from riseml.spec.scalars.engine_url import EngineUrl
 
 _PROBE = 2.0  # seconds
 _NOT_YET, _EXPIRED, _OTHER_HOST, _OTHER_ADDRESS = 9, 10, 62, 64  # OpenSSL's X509_V_ERR_*

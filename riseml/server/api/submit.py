@@ -14,7 +14,7 @@ from riseml.planning.plan import first_jobs, make_plan
 from riseml.server.clock import now
 from riseml.server.reconcile.actor import Stores
 from riseml.server.reconcile.loop import Parts
-from riseml.spec.config.load import Overrides, load
+from riseml.spec.config.loader import Overrides, load_config
 from riseml.spec.config.types import Spec
 from riseml.store.experiments import Submitted
 
@@ -37,7 +37,7 @@ def plan_submission(submission: wire.Submission, stores: Stores) -> Planned:
     """
     check_text(submission)
     overrides = Overrides(_pairs(submission.get("parameters")), _pairs(submission.get("settings")))
-    spec = load(submission["config"], submission["file"], overrides)
+    spec = load_config(submission["config"], submission["file"], overrides)
     snapshot = submission.get("snapshot")
     manifest = stores.snapshots.manifest(snapshot) if snapshot else Manifest()
     return Planned(spec, tuple(make_plan(spec, point, manifest) for point in points(spec.train)))

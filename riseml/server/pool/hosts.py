@@ -21,7 +21,7 @@ from riseml.names import HostName
 from riseml.planning.launch import DATA, OUTPUT, Roots
 from riseml.server.pool.choose_executor import DOCKER, PROCESS, Choice, choose_executor
 from riseml.settings import Settings
-from riseml.spec.pool.load import read_pool
+from riseml.spec.pool.loader import load_pool
 from riseml.spec.pool.types import HostSpec, PoolSpec, Volume
 from riseml.states import Network
 
@@ -146,7 +146,7 @@ class Hosts:
             text = path.read_bytes()
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error.strerror}", "make it readable, or remove it") from error
-        return read_pool(text, path)
+        return load_pool(text, path)
 
     def _use(self, spec: PoolSpec) -> None:
         made = {host: self._made.get(host) or self._make(host) for host in spec.hosts}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from riseml.spec.yaml.document import Entry, Mapping, Node, Scalar, parse
-from riseml.spec.yaml.problems import Path, Place, Problem, make_problem, quoted
+from riseml.spec.scalars.texts import quote_text
+from riseml.spec.yaml.document import MappingEntry, MappingNode, Node, ScalarNode, parse_document
+from riseml.spec.yaml.problems import FilePosition, KeyPath, Problem, make_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class _Refused(Exception):
         self.problem = problem
 
 
-def override(root: Node, overrides: Overrides) -> tuple[Node, tuple[Problem, ...]]:
+def apply_overrides(root: Node, overrides: Overrides) -> tuple[Node, tuple[Problem, ...]]:
     """The tree with every setting and parameter put in; problems name the option as their file."""
     problems: list[Problem] = []
     for name, text in overrides.settings:
@@ -40,9 +41,9 @@ def override(root: Node, overrides: Overrides) -> tuple[Node, tuple[Problem, ...
         except _Refused as refused:
             problems.append(refused.problem)
     for name, text in overrides.parameters:
-        place = Place(_label("-p", name, text))
+        position = FilePosition(_label("-p", name, text))
         try:
-            root = _put(root, ("train", "parameters", name), (), Scalar(place, text, style='"'))
+            root = _put(root, ("train", "parameters", name), (), ScalarNode(position, text, style='"'))
         except _Refused as refused:
             problems.append(refused.problem)
     return root, tuple(problems)
@@ -59,47 +60,49 @@ def _setting_path(name: str, text: str) -> tuple[str, ...]:
     parts = tuple(name.split("."))
     if all(parts) and len(parts) <= _DEEPEST:
         return parts
-    place = Place(_label("--set", name, text))
-    raise _Refused(make_problem(place, (), f"{quoted(name)} is no path", "write it like train.resources.gpus=2"))
+    position = FilePosition(_label("--set", name, text))
+    raise _Refused(make_problem(position, (), f"{quote_text(name)} is no path", "write it like train.resources.gpus=2"))
 
 
 def _value(name: str, text: str) -> Node:
-    place = Place(_label("--set", name, text))
+    position = FilePosition(_label("--set", name, text))
     if not text.strip():
-        return Scalar(place, "")
-    document = parse(text, place.file)
+        return ScalarNode(position, "")
+    document = parse_document(text, position.file)
     if document.root is None or document.problems:
         first = document.problems[0]
-        raise _Refused(make_problem(place, tuple(name.split(".")), first.problem, first.hint))
-    return _placed(document.root, place)
+        raise _Refused(make_problem(position, tuple(name.split(".")), first.problem, first.hint))
+    return _placed(document.root, position)
 
 
-def _placed(node: Node, place: Place) -> Node:
-    """The same node with all of it at one place: columns of an option tell nothing."""
-    if isinstance(node, Scalar):
-        return Scalar(place, node.text, node.style)
-    if isinstance(node, Mapping):
-        entries = (Entry(Scalar(place, entry.key.text), _placed(entry.value, place)) for entry in node.entries)
-        return Mapping(place, tuple(entries))
-    return type(node)(place, tuple(_placed(item, place) for item in node.items))
+def _placed(node: Node, position: FilePosition) -> Node:
+    """The same node with all of it at one position: columns of an option tell nothing."""
+    if isinstance(node, ScalarNode):
+        return ScalarNode(position, node.text, node.style)
+    if isinstance(node, MappingNode):
+        entries = (
+            MappingEntry(ScalarNode(position, entry.key.text), _placed(entry.value, position)) for entry in node.entries
+        )
+        return MappingNode(position, tuple(entries))
+    return type(node)(position, tuple(_placed(item, position) for item in node.items))
 
 
-def _put(node: Node | None, path: tuple[str, ...], above: Path, value: Node) -> Node:
+def _put(node: Node | None, path: tuple[str, ...], above: KeyPath, value: Node) -> Node:
     """The node with `value` at `path`; sections that are missing on the way are made."""
     if not path:
         return value
-    if node is None or (isinstance(node, Scalar) and (node.empty or node.text == "false")):
-        node = Mapping(value.place, ())
-    if not isinstance(node, Mapping):
-        what = "a text" if isinstance(node, Scalar) else "a list"
+    if node is None or (isinstance(node, ScalarNode) and (node.empty or node.text == "false")):
+        node = MappingNode(value.position, ())
+    if not isinstance(node, MappingNode):
+        what = "a text" if isinstance(node, ScalarNode) else "a list"
         hint = "give the whole value" if above else ""
-        problem = f"has nothing below it in {node.place.file}: it is {what}"
-        raise _Refused(make_problem(value.place, above, problem, hint))
+        problem = f"has nothing below it in {node.position.file}: it is {what}"
+        raise _Refused(make_problem(value.position, above, problem, hint))
     name = path[0]
     old = next((entry for entry in node.entries if entry.key.text == name), None)
     new = _put(None if old is None else old.value, path[1:], (*above, name), value)
     if old is None:
-        return Mapping(node.place, (*node.entries, Entry(Scalar(value.place, name), new)))
-    key = old.key if path[1:] else Scalar(value.place, name)
-    entries = (Entry(key, new) if entry is old else entry for entry in node.entries)
-    return Mapping(node.place, tuple(entries))
+        return MappingNode(node.position, (*node.entries, MappingEntry(ScalarNode(value.position, name), new)))
+    key = old.key if path[1:] else ScalarNode(value.position, name)
+    entries = (MappingEntry(key, new) if entry is old else entry for entry in node.entries)
+    return MappingNode(node.position, tuple(entries))

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from riseml.spec.config.types import Parameter
-from riseml.spec.schema.sentences import suggest
-from riseml.spec.yaml.document import Scalar
-from riseml.spec.yaml.placeholders import BUILT_IN, find, variable_name
-from riseml.spec.yaml.problems import Path, Place, make_problem, quoted
-from riseml.spec.yaml.scalars import decimal_text
-from riseml.spec.yaml.values import Settled
+from riseml.spec.scalars.placeholders import BUILT_IN, find_placeholders, variable_name
+from riseml.spec.scalars.quantities import decimal_text
+from riseml.spec.scalars.texts import quote_text
+from riseml.spec.schema.sentences import suggest_word
+from riseml.spec.yaml.document import ScalarNode
+from riseml.spec.yaml.problems import FilePosition, KeyPath, make_problem
+from riseml.spec.yaml.values import SourceFile
 
-PATH: Path = ("train", "parameters")
+PATH: KeyPath = ("train", "parameters")
 MOST_EXPERIMENTS = 1_000
 
 OWN = frozenset(
@@ -38,121 +39,121 @@ RESERVED = frozenset(
 _ODD = re.compile(r"\{\{[^{}\n]*\}\}")
 
 
-def read_parameters(settled: Settled) -> tuple[Parameter, ...]:
+def read_parameters(file: SourceFile) -> tuple[Parameter, ...]:
     """All usable parameters; problems go to `settled`."""
-    section = settled.value_at(PATH) or {}
+    section = file.value_at(PATH) or {}
     found: list[Parameter] = []
     variables: dict[str, str] = {}
     for name in section:
         path = (*PATH, name)
-        if path in settled.bad:
+        if path in file.bad:
             continue
-        _check_name(settled, path, name, variables)
-        values = _values(settled, path)
+        _check_name(file, path, name, variables)
+        values = _values(file, path)
         if values:
             found.append(Parameter(name, values))
     count = math.prod(len(parameter.values) for parameter in found)
     if count > MOST_EXPERIMENTS:
         problem = f"the parameters make {count:,} experiments; at most {MOST_EXPERIMENTS:,} are allowed"
-        settled.refuse_key(PATH, problem, "give fewer values")
+        file.refuse_key(PATH, problem, "give fewer values")
     return tuple(found)
 
 
-def check_placeholders(settled: Settled, lines: Mapping[Path, str]) -> None:
+def check_placeholders(file: SourceFile, lines: Mapping[KeyPath, str]) -> None:
     """Every placeholder of `run` needs a parameter; a parameter that nothing uses is worth a warning.
 
     `lines` has the path and the text of every line.
     """
-    section = settled.value_at(PATH) or {}
+    section = file.value_at(PATH) or {}
     undefined: set[str] = set()
     used: set[str] = set()
     for path, line in lines.items():
-        for order, (name, _, _) in enumerate(find(line)):
+        for order, (name, _, _) in enumerate(find_placeholders(line)):
             used.add(name)
-            if name in section or name in BUILT_IN or name in undefined or PATH in settled.bad:
+            if name in section or name in BUILT_IN or name in undefined or PATH in file.bad:
                 continue
             undefined.add(name)
-            near = suggest(name, [*section, *sorted(BUILT_IN)])
+            near = suggest_word(name, [*section, *sorted(BUILT_IN)])
             used |= {near} if near else set()  # one mistake is one problem
-            _undefined(settled, path, order, (name, near))
-        odd = next((text for text in _ODD.findall(line) if not find(text)), None)
+            _undefined(file, path, order, (name, near))
+        odd = next((text for text in _ODD.findall(line) if not find_placeholders(text)), None)
         if odd is not None:
-            settled.warn(path, f"{quoted(odd)} is no placeholder and stays as it is", "write {{name}}")
+            file.warn(path, f"{quote_text(odd)} is no placeholder and stays as it is", "write {{name}}")
     script = "\n".join(lines.values())
     for name in section:
         variable = variable_name(name)
         if name not in used and not re.search(rf"\$\{{?{re.escape(variable)}\b", script):
             hint = f"jobs find it as {variable} in their environment"
-            settled.warn((*PATH, name), f"no line of `run` uses {{{{{name}}}}}", hint)
+            file.warn((*PATH, name), f"no line of `run` uses {{{{{name}}}}}", hint)
 
 
-def _undefined(settled: Settled, path: Path, order: int, names: tuple[str, str | None]) -> None:
+def _undefined(file: SourceFile, path: KeyPath, order: int, names: tuple[str, str | None]) -> None:
     name, near = names
     if near is not None:
         hint = f'did you mean "{near}"?'
     else:
         hint = f"add it to train.parameters, or run `riseml train -p {name}=VALUE`"
-    problem = f"there is no parameter {quoted(name)}"
+    problem = f"there is no parameter {quote_text(name)}"
     # several placeholders may be undefined in one line, which has one path
-    settled.problems.append(make_problem(_spot(settled, path, order), path, problem, hint))
-    settled.bad.add(path)
+    file.problems.append(make_problem(_spot(file, path, order), path, problem, hint))
+    file.bad.add(path)
 
 
-def _spot(settled: Settled, path: Path, order: int) -> Place:
-    node = settled.nodes[path]
-    if isinstance(node, Scalar) and order < len(node.spots):
+def _spot(file: SourceFile, path: KeyPath, order: int) -> FilePosition:
+    node = file.nodes[path]
+    if isinstance(node, ScalarNode) and order < len(node.spots):
         return node.spots[order]
-    return node.place
+    return node.position
 
 
-def _check_name(settled: Settled, path: Path, name: str, variables: dict[str, str]) -> None:
+def _check_name(file: SourceFile, path: KeyPath, name: str, variables: dict[str, str]) -> None:
     variable = variable_name(name)
     if name in BUILT_IN:
-        settled.refuse_key(path, f"{{{{{name}}}}} is filled in by riseml", "give the parameter another name")
+        file.refuse_key(path, f"{{{{{name}}}}} is filled in by riseml", "give the parameter another name")
     elif variable in RESERVED or variable.startswith("RISEML_"):
         problem = f"the parameter would set the environment variable {variable}, which jobs need"
-        settled.refuse_key(path, problem, "give the parameter another name")
+        file.refuse_key(path, problem, "give the parameter another name")
     elif variable in variables:
-        problem = f"this and {quoted(variables[variable])} would both set the environment variable {variable}"
-        settled.refuse_key(path, problem, "give one of them another name")
+        problem = f"this and {quote_text(variables[variable])} would both set the environment variable {variable}"
+        file.refuse_key(path, problem, "give one of them another name")
     variables.setdefault(variable, name)
 
 
-def _values(settled: Settled, path: Path) -> tuple[str, ...]:
-    value = settled.value_at(path)
+def _values(file: SourceFile, path: KeyPath) -> tuple[str, ...]:
+    value = file.value_at(path)
     if isinstance(value, dict):
-        return _range(settled, (*path, "range"))
+        return _range(file, (*path, "range"))
     if not isinstance(value, list):
         return (str(value),)
     found: list[str] = []
     seen: set[str] = set()
     for index, one in enumerate(value):
         inner = (*path, index)
-        if inner in settled.bad:
+        if inner in file.bad:
             continue
         if one in seen:
-            settled.warn(inner, f"the value {quoted(one)} is there twice", "the same experiment runs twice")
+            file.warn(inner, f"the value {quote_text(one)} is there twice", "the same experiment runs twice")
         found.append(one)
         seen.add(one)
     return tuple(found)
 
 
-def _range(settled: Settled, path: Path) -> tuple[str, ...]:
-    parts = [settled.value_at((*path, key)) for key in ("min", "max", "step")]
+def _range(file: SourceFile, path: KeyPath) -> tuple[str, ...]:
+    parts = [file.value_at((*path, key)) for key in ("min", "max", "step")]
     if any(part is None for part in parts):
         return ()
     low, high, step = (Decimal(part) for part in parts)
     if low > high:
-        settled.refuse((*path, "min"), f"min {low} is more than max {high}", "exchange them")
+        file.refuse((*path, "min"), f"min {low} is more than max {high}", "exchange them")
         return ()
     steps = (high - low) / step
     if steps >= MOST_EXPERIMENTS:
-        settled.refuse_key(path, f"the range has more than {MOST_EXPERIMENTS:,} values", "use a larger step")
+        file.refuse_key(path, f"the range has more than {MOST_EXPERIMENTS:,} values", "use a larger step")
         return ()
     values = tuple(_points(low, step, int(steps)))
     if steps != int(steps):
         problem = f"max is not reached: the last value is {values[-1]}"
-        settled.warn((*path, "max"), problem, "max is included when the steps lead to it")
+        file.warn((*path, "max"), problem, "max is included when the steps lead to it")
     return values
 
 

@@ -83,7 +83,7 @@ _STARTERS: dict[str | None, str] = {None: _PLAIN, "tensorflow": _TENSORFLOW, "py
 _NO_TEXT = frozenset({"null", "Null", "NULL"})
 
 
-def starter(project: str, framework: str | None) -> str:
+def make_starter_config(project: str, framework: str | None) -> str:
     """A commented riseml.yml that validates. `project` may be any folder name: what no name may contain becomes `-`.
 
     Raises:

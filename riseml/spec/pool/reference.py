@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from riseml.spec.schema.contract import POOL
-from riseml.spec.schema.reference import list_keys
+from riseml.spec.schema.reference import list_key_sections
 
 _HEAD = """\
 <!-- Generated from schemas/pool.schema.json by `python -m riseml.spec.pool.reference`: change the schema, not this. -->
@@ -59,10 +59,10 @@ tags and merge keys are not. `schemas/pool.schema.json` gives completion and che
 """
 
 
-def pool_reference() -> str:
+def render_pool_reference() -> str:
     """The whole page."""
-    return "\n".join([_HEAD, *list_keys(POOL), _TAIL])
+    return "\n".join([_HEAD, *list_key_sections(POOL), _TAIL])
 
 
 if __name__ == "__main__":
-    sys.stdout.write(pool_reference())
+    sys.stdout.write(render_pool_reference())

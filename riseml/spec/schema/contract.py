@@ -10,16 +10,16 @@ from importlib import resources
 from pathlib import Path as FilePath
 from typing import Any
 
-from riseml.spec.schema.fast_check import surely_holds
-from riseml.spec.schema.sentences import explain
+from riseml.spec.schema.fast_check import is_surely_valid
+from riseml.spec.schema.sentences import explain_schema_error
 from riseml.spec.yaml.document import Node
-from riseml.spec.yaml.problems import Path
-from riseml.spec.yaml.values import Settled, settle
+from riseml.spec.yaml.problems import KeyPath
+from riseml.spec.yaml.values import SourceFile, read_values
 
 Schema = Mapping[str, Any]
 
 
-class Contract:
+class FileContract:
     """One schema of the folder `schemas`; read when it is first used.
 
     Args:
@@ -55,14 +55,14 @@ class Contract:
             found = schema.get("properties", {}).get(part, schema.get("additionalProperties", {}))
         return self.resolve(found) if isinstance(found, Mapping) else {}
 
-    def at(self, path: Path) -> Schema:
+    def at(self, path: KeyPath) -> Schema:
         """The resolved schema of a place of the file."""
         schema = self.resolve(self.schema)
         for part in path:
             schema = self.below(schema, part)
         return schema
 
-    def walk(self, schema: Schema | None = None, path: Path = ()) -> Iterator[tuple[Path, Schema]]:
+    def walk(self, schema: Schema | None = None, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Schema]]:
         """Every key of the file with its resolved schema, in the schema's order; items of lists have the index 0."""
         whole = self.resolve(self.schema if schema is None else schema)
         for key, child in whole.get("properties", {}).items():
@@ -73,29 +73,29 @@ class Contract:
             yield from self.walk(whole["items"], (*path, 0))
 
     @functools.cached_property
-    def homes(self) -> Mapping[str, Path]:
+    def homes(self) -> Mapping[str, KeyPath]:
         """Each key of the schema -> the section nearest to the top that has it."""
-        found: dict[str, Path] = {}
+        found: dict[str, KeyPath] = {}
         for path, _ in sorted(self.walk(), key=lambda item: len(item[0])):
             found.setdefault(str(path[-1]), path[:-1])
         return found
 
-    def apply(self, root: Node) -> Settled:
+    def check_values(self, root: Node) -> SourceFile:
         """A tree of nodes as the values that the schema wants, with a problem for everything that breaks the schema."""
-        settled = settle(root, self.resolve(self.schema), self.below)
-        if surely_holds(self.schema, settled.value, self._find):
-            return settled
-        unclear = frozenset(settled.bad)
-        for error in sorted(self._validator.iter_errors(settled.value), key=lambda error: error.validator != "type"):
-            path: Path = tuple(error.absolute_path)
+        file = read_values(root, self.resolve(self.schema), self.below)
+        if is_surely_valid(self.schema, file.value, self._find):
+            return file
+        unclear = frozenset(file.bad)
+        for error in sorted(self._validator.iter_errors(file.value), key=lambda error: error.validator != "type"):
+            path: KeyPath = tuple(error.absolute_path)
             if any(path[:end] in unclear for end in range(len(path) + 1)):
                 continue
-            for problem in explain(error, path, settled, self.at, self.homes):
-                settled.add(problem)
-        return settled
+            for problem in explain_schema_error(error, path, file, self.at, self.homes):
+                file.add(problem)
+        return file
 
-    def _find(self, reference: str) -> Schema:
-        found: Schema = self.schema["$defs"][reference.removeprefix("#/$defs/")]
+    def _find(self, render_config_reference: str) -> Schema:
+        found: Schema = self.schema["$defs"][render_config_reference.removeprefix("#/$defs/")]
         return found
 
     @functools.cached_property
@@ -106,8 +106,8 @@ class Contract:
         return extend(Draft202012Validator, {"pattern": _check_pattern})(self.schema)
 
 
-CONFIG = Contract("riseml.schema.json")
-POOL = Contract("pool.schema.json")
+CONFIG = FileContract("riseml.schema.json")
+POOL = FileContract("pool.schema.json")
 
 
 def _check_pattern(validator: Any, pattern: str, text: Any, schema: Schema) -> Iterator[Any]:

@@ -30,7 +30,7 @@ _NUMBERS = (int, float, Decimal)
 _PLAIN = frozenset({dict, list, str, bool, int, float, Decimal, type(None)})
 
 
-def surely_holds(schema: Schema, value: object, resolve: Resolve) -> bool:
+def is_surely_valid(schema: Schema, value: object, resolve: Resolve) -> bool:
     """True when `value` breaks nothing of the schema."""
     if not isinstance(schema, Mapping) or type(value) not in _PLAIN or _is_odd(value):
         return False
@@ -41,7 +41,7 @@ def _holds(keyword: str, schema: Schema, value: Any, resolve: Resolve) -> bool:
     wanted = schema[keyword]
     match keyword:
         case "$ref":
-            return surely_holds(resolve(wanted), value, resolve)
+            return is_surely_valid(resolve(wanted), value, resolve)
         case "type":
             names = wanted if isinstance(wanted, list) else [wanted]
             return any(type(value) in _TYPES.get(name, ()) for name in names)
@@ -81,7 +81,7 @@ def _holds_inside(keyword: str, schema: Schema, value: Any, resolve: Resolve) ->
     """What is said about the keys and the items of a value; of one that has none, it says nothing."""
     wanted = schema[keyword]
     if keyword == "items":
-        return type(value) is not list or all(surely_holds(wanted, item, resolve) for item in value)
+        return type(value) is not list or all(is_surely_valid(wanted, item, resolve) for item in value)
     if type(value) is not dict:
         return True
     known = schema.get("properties", {})
@@ -89,9 +89,11 @@ def _holds_inside(keyword: str, schema: Schema, value: Any, resolve: Resolve) ->
         case "required":
             return all(key in value for key in wanted)
         case "properties":
-            return all(surely_holds(wanted[key], item, resolve) for key, item in value.items() if key in wanted)
+            return all(is_surely_valid(wanted[key], item, resolve) for key, item in value.items() if key in wanted)
         case "propertyNames":
-            return all(surely_holds(wanted, key, resolve) for key in value)
+            return all(is_surely_valid(wanted, key, resolve) for key in value)
         case _:
             others = [item for key, item in value.items() if key not in known]
-            return not others or (wanted is not False and all(surely_holds(wanted, item, resolve) for item in others))
+            return not others or (
+                wanted is not False and all(is_surely_valid(wanted, item, resolve) for item in others)
+            )

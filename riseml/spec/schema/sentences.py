@@ -7,13 +7,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from riseml.spec.yaml.document import Mapping as MappingNode
-from riseml.spec.yaml.document import Scalar
-from riseml.spec.yaml.document import Sequence as SequenceNode
-from riseml.spec.yaml.engine_url import read_url
-from riseml.spec.yaml.problems import Path, Problem, make_problem, path_text, quoted
-from riseml.spec.yaml.scalars import BadText, duration, memory, number
-from riseml.spec.yaml.values import Settled
+from riseml.spec.scalars.engine_url import parse_engine_url
+from riseml.spec.scalars.quantities import parse_duration, parse_memory, parse_number
+from riseml.spec.scalars.texts import BadText, quote_text
+from riseml.spec.yaml.document import MappingNode, ScalarNode, SequenceNode
+from riseml.spec.yaml.problems import KeyPath, Problem, format_key_path, make_problem
+from riseml.spec.yaml.values import SourceFile
 
 Schema = Mapping[str, Any]
 _SPECIAL = re.compile(r"^[:&*!@]|[{},\[\]]|: ")  # what YAML does not take for a text without quotes
@@ -95,8 +94,8 @@ _SYNONYMS = {
 }
 
 
-def explain(
-    error: Any, path: Path, settled: Settled, at: Callable[[Path], Schema], homes: Mapping[str, Path]
+def explain_schema_error(
+    error: Any, path: KeyPath, file: SourceFile, at: Callable[[KeyPath], Schema], homes: Mapping[str, KeyPath]
 ) -> Iterator[Problem]:
     """The problems behind one error of jsonschema at `path`.
 
@@ -105,21 +104,21 @@ def explain(
     """
     schema = at(path)
     if error.validator == "additionalProperties":
-        yield from _unknown_keys(path, settled, schema, homes)
+        yield from _unknown_keys(path, file, schema, homes)
     elif error.validator == "required":
-        yield from _missing_keys(path, settled, schema, at)
+        yield from _missing_keys(path, file, schema, at)
     elif "propertyNames" in error.absolute_schema_path:
-        settled.bad.add((*path, error.instance))
+        file.bad.add((*path, error.instance))
         problem, hint = _PATTERNS[schema["format"]]
-        where = settled.key_place((*path, error.instance))
-        yield make_problem(where, (*path, error.instance), problem.format(quoted(error.instance)), hint)
+        where = file.find_key_position((*path, error.instance))
+        yield make_problem(where, (*path, error.instance), problem.format(quote_text(error.instance)), hint)
     else:
-        settled.bad.add(path)
-        problem, hint = _wrong_value(error, path, settled, schema)
-        yield make_problem(settled.place(path), path, problem, hint)
+        file.bad.add(path)
+        problem, hint = _wrong_value(error, path, file, schema)
+        yield make_problem(file.find_position(path), path, problem, hint)
 
 
-def suggest(text: str, known: Mapping[str, Any] | list[str]) -> str | None:
+def suggest_word(text: str, known: Mapping[str, Any] | list[str]) -> str | None:
     """The known word that `text` was probably meant to be."""
     lower = text.lower()
     if _SYNONYMS.get(lower) in known:
@@ -128,63 +127,65 @@ def suggest(text: str, known: Mapping[str, Any] | list[str]) -> str | None:
     return found[0] if found else None
 
 
-def _unknown_keys(path: Path, settled: Settled, schema: Schema, homes: Mapping[str, Path]) -> Iterator[Problem]:
+def _unknown_keys(path: KeyPath, file: SourceFile, schema: Schema, homes: Mapping[str, KeyPath]) -> Iterator[Problem]:
     known = schema.get("properties", {})
-    node = settled.nodes[path]
+    node = file.nodes[path]
     assert isinstance(node, MappingNode)
     for entry in node.entries:
         key = entry.key.text
         if key in known:
             continue
-        settled.bad.add((*path, key))
-        yield make_problem(entry.key.place, (*path, key), "unknown key", _where_it_belongs(key, path, known, homes))
+        file.bad.add((*path, key))
+        yield make_problem(entry.key.position, (*path, key), "unknown key", _where_it_belongs(key, path, known, homes))
 
 
-def _where_it_belongs(key: str, path: Path, known: Mapping[str, Any], homes: Mapping[str, Path]) -> str:
-    near = suggest(key, known)
+def _where_it_belongs(key: str, path: KeyPath, known: Mapping[str, Any], homes: Mapping[str, KeyPath]) -> str:
+    near = suggest_word(key, known)
     if near is not None and _SYNONYMS.get(key.lower()) == near:
         return f'did you mean "{near}"?'
     if near is not None and (key not in homes or difflib.SequenceMatcher(None, key, near).ratio() > 0.85):
         return f'did you mean "{near}"?'
     if key in homes:
         return f"it belongs {_section(homes[key])}"
-    far = suggest(key, homes)
+    far = suggest_word(key, homes)
     if far is not None and homes[far] != path:
         return f'did you mean "{far}" {_section(homes[far])}?'
     return f"known here: {', '.join(known)}"
 
 
-def _section(path: Path) -> str:
+def _section(path: KeyPath) -> str:
     """Where a key belongs; an index stands for every item of its list."""
     if not path:
         return "at the top of the file"
-    return "in " + path_text(path).replace("[0]", "[]")
+    return "in " + format_key_path(path).replace("[0]", "[]")
 
 
-def _missing_keys(path: Path, settled: Settled, schema: Schema, at: Callable[[Path], Schema]) -> Iterator[Problem]:
-    node = settled.nodes[path]
+def _missing_keys(
+    path: KeyPath, file: SourceFile, schema: Schema, at: Callable[[KeyPath], Schema]
+) -> Iterator[Problem]:
+    node = file.nodes[path]
     assert isinstance(node, MappingNode)
     there = {entry.key.text for entry in node.entries}
     known = schema["properties"]
-    meant = {suggest(key, known) for key in there if key not in known}
+    meant = {suggest_word(key, known) for key in there if key not in known}
     for name in schema["required"]:
         if name in there or name in meant:
             continue
         examples = at((*path, name)).get("examples", [])
-        hint = f"write `{name}: {flow(examples[0])}`" if examples else ""
-        yield make_problem(settled.key_place(path), (*path, name), "is missing", hint)
+        hint = f"write `{name}: {format_flow(examples[0])}`" if examples else ""
+        yield make_problem(file.find_key_position(path), (*path, name), "is missing", hint)
 
 
-def _wrong_value(error: Any, path: Path, settled: Settled, schema: Schema) -> tuple[str, str]:
+def _wrong_value(error: Any, path: KeyPath, file: SourceFile, schema: Schema) -> tuple[str, str]:
     value = error.instance
     bound = error.validator_value
     match error.validator:
         case "type":
-            return _wrong_type(path, settled, schema)
+            return _wrong_type(path, file, schema)
         case "enum":
-            near = suggest(str(value), [str(one) for one in bound])
+            near = suggest_word(str(value), [str(one) for one in bound])
             hint = "" if near is None else f'did you mean "{near}"?'
-            return f"must be {_or([str(one) for one in bound])}, not {quoted(str(value))}", hint
+            return f"must be {_or([str(one) for one in bound])}, not {quote_text(str(value))}", hint
         case "pattern":
             return _wrong_text(str(value), schema)
         case "minimum":
@@ -199,13 +200,13 @@ def _wrong_value(error: Any, path: Path, settled: Settled, schema: Schema) -> tu
         case "maxLength":
             return f"has {len(value):,} characters; at most {bound:,} are allowed", ""
         case "not":
-            return f"cannot be {flow(error.instance)}", _example(path, schema)
+            return f"cannot be {format_flow(error.instance)}", _example(path, schema)
         case _:
             return str(error.message), ""
 
 
 def _wrong_text(text: str, schema: Schema) -> tuple[str, str]:
-    readers = {"memory": memory, "duration": duration, "host-url": read_url}
+    readers = {"memory": parse_memory, "duration": parse_duration, "host-url": parse_engine_url}
     form = schema.get("format", "")
     if form in readers:
         try:
@@ -217,14 +218,14 @@ def _wrong_text(text: str, schema: Schema) -> tuple[str, str]:
         hint = "an image has no spaces; write it as in `docker pull`, such as python:3.11"
     if form == "image" and re.search(r"[A-Z][^:@]*$", text.rpartition("/")[2].split(":")[0]):
         hint = "Docker wants the name in lower case"
-    return problem.format(quoted(text)), hint
+    return problem.format(quote_text(text)), hint
 
 
-def _wrong_type(path: Path, settled: Settled, schema: Schema) -> tuple[str, str]:
-    node = settled.nodes[path]
+def _wrong_type(path: KeyPath, file: SourceFile, schema: Schema) -> tuple[str, str]:
+    node = file.nodes[path]
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     wanted = _FORMATS.get(schema.get("format", "")) or _or([_TYPES[one] for one in types])
-    if isinstance(node, Scalar):
+    if isinstance(node, ScalarNode):
         return _wrong_scalar(node, path, types, wanted, schema)
     if isinstance(node, SequenceNode):
         hint = "leave out the dash" if types == ["object"] and not node.flow else _example(path, schema)
@@ -238,7 +239,7 @@ def _wrong_type(path: Path, settled: Settled, schema: Schema) -> tuple[str, str]
     return f"must be {wanted}, not a map", hint
 
 
-def _wrong_scalar(node: Scalar, path: Path, types: list[str], wanted: str, schema: Schema) -> tuple[str, str]:
+def _wrong_scalar(node: ScalarNode, path: KeyPath, types: list[str], wanted: str, schema: Schema) -> tuple[str, str]:
     if node.empty:
         if types == ["object"]:
             return "is an empty section", "write its keys below it, indented, or leave it out"
@@ -247,34 +248,34 @@ def _wrong_scalar(node: Scalar, path: Path, types: list[str], wanted: str, schem
     if not node.plain and "\n" not in node.text and _is_number(node.text) and {"integer", "number"} & set(types):
         return f"must be {wanted}, not a text in quotes", f"write {node.text}"
     if types == ["array"] and schema.get("format") not in _FORMATS:
-        return f"must be {wanted}, not {quoted(node.text)}", f"write [{node.text}]"
-    shown = node.text if node.plain and _is_number(node.text) else quoted(node.text)
+        return f"must be {wanted}, not {quote_text(node.text)}", f"write [{node.text}]"
+    shown = node.text if node.plain and _is_number(node.text) else quote_text(node.text)
     return f"must be {wanted}, not {shown}", _example(path, schema)
 
 
 def _is_number(text: str) -> bool:
     try:
-        return number(text) is not None
+        return parse_number(text) is not None
     except BadText:
         return False
 
 
-def _example(path: Path, schema: Schema) -> str:
+def _example(path: KeyPath, schema: Schema) -> str:
     """A hint that shows the first example of a place."""
     examples = schema.get("examples")
     if not examples or not path or isinstance(path[-1], int):
         return ""
-    return f"for example `{path[-1]}: {flow(examples[0])}`"
+    return f"for example `{path[-1]}: {format_flow(examples[0])}`"
 
 
-def flow(value: Any) -> str:
+def format_flow(value: Any) -> str:
     """A value as YAML writes it in one line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {flow(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {format_flow(one)}" for key, one in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(flow(one) for one in value) + "]"
+        return "[" + ", ".join(format_flow(one) for one in value) + "]"
     text = str(value)
     return f'"{text}"' if isinstance(value, str) and (_is_number(text) or _SPECIAL.search(text)) else text
 

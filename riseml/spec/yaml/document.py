@@ -14,9 +14,10 @@ from typing import Any
 
 import yaml
 
-from riseml.spec.yaml.placeholders import find
-from riseml.spec.yaml.problems import Path, Place, Problem, make_problem, quoted
-from riseml.spec.yaml.syntax import broken_encoding, broken_syntax
+from riseml.spec.scalars.placeholders import find_placeholders
+from riseml.spec.scalars.texts import quote_text
+from riseml.spec.yaml.problems import FilePosition, KeyPath, Problem, make_problem
+from riseml.spec.yaml.syntax import explain_encoding_error, explain_syntax_error
 
 MAX_BYTES = 2**20
 MAX_DEPTH = 20
@@ -27,17 +28,17 @@ _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class ScalarNode:
     """A text. `style` is how it is written: nothing (plain), `'`, `"`, `|` or `>`.
 
     `spots` are the places of the `{{placeholders}}` in it; none when they cannot be told. `continued` are the indices
     of backslashes that stand at a line's end in the source, where YAML has made one line of several.
     """
 
-    place: Place
+    position: FilePosition
     text: str
     style: str = ""
-    spots: tuple[Place, ...] = ()
+    spots: tuple[FilePosition, ...] = ()
     continued: tuple[int, ...] = ()
 
     @property
@@ -52,35 +53,35 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class SequenceNode:
     """A list; `flow` when it is written in brackets."""
 
-    place: Place
+    position: FilePosition
     items: tuple[Node, ...]
     flow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MappingEntry:
     """One key and its value."""
 
-    key: Scalar
+    key: ScalarNode
     value: Node
 
 
 @dataclass(frozen=True, slots=True)
-class Mapping:
+class MappingNode:
     """A map; every key is there once."""
 
-    place: Place
-    entries: tuple[Entry, ...]
+    position: FilePosition
+    entries: tuple[MappingEntry, ...]
 
     def get(self, key: str) -> Node | None:
         """The value of a key, None when there is none."""
         return next((entry.value for entry in self.entries if entry.key.text == key), None)
 
 
-Node = Scalar | Sequence | Mapping
+Node = ScalarNode | SequenceNode | MappingNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class _Refused(Exception):
         self.problem = problem
 
 
-def parse(content: str | bytes, name: str, first: str = _FIRST, most: int = MAX_NODES) -> Document:
+def parse_document(content: str | bytes, name: str, first: str = _FIRST, most: int = MAX_NODES) -> Document:
     """Read one YAML document. Never raises for any content.
 
     Args:
@@ -116,10 +117,10 @@ def parse(content: str | bytes, name: str, first: str = _FIRST, most: int = MAX_
         composer = _Composer(yaml.SafeLoader(text), text, name, first, most)
         root = composer.document()
     except yaml.YAMLError as error:
-        problem = broken_syntax(error, text, name)
+        problem = explain_syntax_error(error, text, name)
     except (ValueError, OverflowError):  # PyYAML itself stumbles over "\UFFFFFFFF" and over endless digits in %YAML
-        place = Place(name) if composer is None else composer.here()
-        problem = make_problem(place, (), "an escape or a number near this line stands for nothing", "correct it")
+        position = FilePosition(name) if composer is None else composer.here()
+        problem = make_problem(position, (), "an escape or a number near this line stands for nothing", "correct it")
     except _Refused as refused:
         problem = refused.problem
     else:
@@ -130,13 +131,13 @@ def parse(content: str | bytes, name: str, first: str = _FIRST, most: int = MAX_
 def _decode(content: str | bytes, name: str) -> tuple[str, Problem | None]:
     if len(content) > MAX_BYTES:
         size = f"{len(content) / 2**20:.1f} MiB"
-        return "", make_problem(Place(name), (), f"the file is too large: {size}; at most 1 MiB is read")
+        return "", make_problem(FilePosition(name), (), f"the file is too large: {size}; at most 1 MiB is read")
     if isinstance(content, str):
         return content, None
     try:
         return content.decode("utf-8-sig"), None
     except UnicodeDecodeError as error:
-        return "", broken_encoding(error, content, name)
+        return "", explain_encoding_error(error, content, name)
 
 
 @dataclass(slots=True)
@@ -156,7 +157,7 @@ class _Composer:
     def document(self) -> Node | None:
         self._next()  # the start of the stream
         if isinstance(self.loader.peek_event(), yaml.StreamEndEvent):
-            raise _Refused(make_problem(Place(self.file), (), "the file is empty", self.first))
+            raise _Refused(make_problem(FilePosition(self.file), (), "the file is empty", self.first))
         self._next()  # the start of the document
         root = self._node((), 1)
         self._next()  # its end
@@ -167,14 +168,14 @@ class _Composer:
             )
         return root
 
-    def here(self) -> Place:
+    def here(self) -> FilePosition:
         """How far the text has been read."""
-        return Place(self.file, self.loader.line + 1, self.loader.column + 1)
+        return FilePosition(self.file, self.loader.line + 1, self.loader.column + 1)
 
     def _next(self) -> Any:
         return self.loader.get_event()
 
-    def _node(self, path: Path, depth: int) -> Node:
+    def _node(self, path: KeyPath, depth: int) -> Node:
         event = self._next()
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, path)
@@ -189,33 +190,33 @@ class _Composer:
             self.sizes[event.anchor] = (node, self.nodes - before + 1)
         return node
 
-    def _content(self, event: Any, path: Path, depth: int) -> Node:
+    def _content(self, event: Any, path: KeyPath, depth: int) -> Node:
         if isinstance(event, yaml.ScalarEvent):
             style = event.style or ""
-            return Scalar(self._place(event), event.value, style, self._spots(event), self._continued(event))
+            return ScalarNode(self._position_of(event), event.value, style, self._spots(event), self._continued(event))
         if isinstance(event, yaml.SequenceStartEvent):
             items: list[Node] = []
             while not isinstance(self.loader.peek_event(), yaml.SequenceEndEvent):
                 items.append(self._node((*path, len(items)), depth + 1))
             self._next()
-            return Sequence(self._place(event), tuple(items), bool(event.flow_style))
+            return SequenceNode(self._position_of(event), tuple(items), bool(event.flow_style))
         entries = tuple(self._entries(path, depth))
         self._next()
-        return Mapping(self._place(event), entries)
+        return MappingNode(self._position_of(event), entries)
 
-    def _entries(self, path: Path, depth: int) -> Iterator[Entry]:
-        seen: dict[str, Scalar] = {}
+    def _entries(self, path: KeyPath, depth: int) -> Iterator[MappingEntry]:
+        seen: dict[str, ScalarNode] = {}
         while not isinstance(self.loader.peek_event(), yaml.MappingEndEvent):
             key = self._key(path, depth)
             value = self._node((*path, key.text), depth + 1)
             first = seen.setdefault(key.text, key)
             if first is key:
-                yield Entry(key, value)
+                yield MappingEntry(key, value)
                 continue
-            problem = f"the key is there twice: on line {first.place.line} and on line {key.place.line}"
-            self.problems.append(make_problem(key.place, (*path, key.text), problem, "keep one of them"))
+            problem = f"the key is there twice: on line {first.position.line} and on line {key.position.line}"
+            self.problems.append(make_problem(key.position, (*path, key.text), problem, "keep one of them"))
 
-    def _key(self, path: Path, depth: int) -> Scalar:
+    def _key(self, path: KeyPath, depth: int) -> ScalarNode:
         event = self.loader.peek_event()
         if isinstance(event, yaml.MappingStartEvent) and event.flow_style:
             problem = "a value that begins with { is a map for YAML"
@@ -223,13 +224,13 @@ class _Composer:
         if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             raise self._refuse(event, path, "a key must be a plain text, not a list or a map")
         node = self._node(path, depth + 1)
-        if not isinstance(node, Scalar):
+        if not isinstance(node, ScalarNode):
             raise self._refuse(event, path, "a key must be a plain text, not a list or a map")
         if node.plain and node.text == "<<":
             raise self._refuse(event, path, "merge keys (<<) are not read", "write the keys out")
         return node
 
-    def _alias(self, event: Any, path: Path) -> Node:
+    def _alias(self, event: Any, path: KeyPath) -> Node:
         name = event.anchor
         if name in self.open:
             raise self._refuse(event, path, f"*{name} contains itself", "write the value out")
@@ -240,39 +241,39 @@ class _Composer:
         self._count(event, path, size)
         return node
 
-    def _count(self, event: Any, path: Path, size: int) -> None:
+    def _count(self, event: Any, path: KeyPath, size: int) -> None:
         self.nodes += size
         if self.nodes > self.most:
             raise self._refuse(event, path, f"the file holds more than {self.most:,} values (aliases count in full)")
 
-    def _forbid(self, event: Any, path: Path, depth: int) -> None:
+    def _forbid(self, event: Any, path: KeyPath, depth: int) -> None:
         if depth > MAX_DEPTH:
             raise self._refuse(event, path[:3], f"nested more than {MAX_DEPTH} levels deep")
         tag = getattr(event, "tag", None)
         if tag is not None:
-            shown = quoted(tag.replace("tag:yaml.org,2002:", "!!"))
+            shown = quote_text(tag.replace("tag:yaml.org,2002:", "!!"))
             hint = "leave the tag out; a text that begins with ! needs quotes"
             raise self._refuse(event, path, f"YAML tags are not read: {shown}", hint)
 
-    def _refuse(self, event: Any, path: Path, problem: str, hint: str = "") -> _Refused:
-        return _Refused(make_problem(self._place(event), path, problem, hint))
+    def _refuse(self, event: Any, path: KeyPath, problem: str, hint: str = "") -> _Refused:
+        return _Refused(make_problem(self._position_of(event), path, problem, hint))
 
-    def _place(self, event: Any) -> Place:
+    def _position_of(self, event: Any) -> FilePosition:
         mark = event.start_mark
-        return Place(self.file, mark.line + 1, mark.column + 1)
+        return FilePosition(self.file, mark.line + 1, mark.column + 1)
 
-    def _spots(self, event: Any) -> tuple[Place, ...]:
+    def _spots(self, event: Any) -> tuple[FilePosition, ...]:
         """Where the placeholders stand in the source, when they can be found there one by one; else nothing."""
         if "{{" not in event.value:
             return ()
         start, end = event.start_mark, event.end_mark
         raw = self.text[start.index : end.index]
-        wanted = [name for name, _, _ in find(event.value)]
-        found = find(raw)[: len(wanted)]
+        wanted = [name for name, _, _ in find_placeholders(event.value)]
+        found = find_placeholders(raw)[: len(wanted)]
         if wanted != [name for name, _, _ in found]:
             return ()
         offsets = [offset for _, offset, _ in found]
-        return tuple(_places(Place(self.file, start.line + 1, start.column + 1), raw, offsets))
+        return tuple(_places(FilePosition(self.file, start.line + 1, start.column + 1), raw, offsets))
 
     def _continued(self, event: Any) -> tuple[int, ...]:
         """The n-th backslash of the text is the n-th of the source, when YAML has only folded lines."""
@@ -286,7 +287,7 @@ class _Composer:
         return tuple(inner for outer, inner in pairs if outer in ends and event.value[inner + 1 : inner + 2] == " ")
 
 
-def _places(start: Place, raw: str, offsets: list[int]) -> Iterator[Place]:
+def _places(start: FilePosition, raw: str, offsets: list[int]) -> Iterator[FilePosition]:
     """The places of ascending offsets into a source that begins at `start`."""
     line, line_start = start.line, 1 - start.column
     last = 0
@@ -296,4 +297,4 @@ def _places(start: Place, raw: str, offsets: list[int]) -> Iterator[Place]:
             line += between.count("\n")
             line_start = last + between.rindex("\n") + 1
         last = offset
-        yield Place(start.file, line, offset - line_start + 1)
+        yield FilePosition(start.file, line, offset - line_start + 1)

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from riseml.errors import UsageError
+from riseml.spec.scalars.texts import quote_text
 
-Path = tuple[str | int, ...]
-"""A place in the file by keys and list indices: ("train", "run", 0)."""
+KeyPath = tuple[str | int, ...]
+"""A position in the file by keys and list indices: ("train", "run", 0)."""
 
 _SHORT = 60
 _MOST = 200
@@ -25,7 +26,7 @@ class Severity(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePosition:
     """A position in a text; line and column count from 1."""
 
     file: str
@@ -65,36 +66,29 @@ class SpecError(UsageError):
 
 
 def make_problem(
-    place: Place, path: Path, problem: str, hint: str = "", severity: Severity = Severity.ERROR
+    position: FilePosition, path: KeyPath, problem: str, hint: str = "", severity: Severity = Severity.ERROR
 ) -> Problem:
-    """A problem at a place of the text and a path of the file."""
-    return Problem(place.file, place.line, place.column, path_text(path), problem, hint, severity)
+    """A problem at a position of the text and a path of the file."""
+    return Problem(position.file, position.line, position.column, format_key_path(path), problem, hint, severity)
 
 
-def in_order(problems: Sequence[Problem], name: str) -> tuple[Problem, ...]:
+def sort_problems(problems: Sequence[Problem], name: str) -> tuple[Problem, ...]:
     """The file's problems by position, then those of the command line; errors survive when there are too many."""
     kept = sorted(problems, key=lambda one: one.severity is Severity.WARNING)[:_MOST]
     kept.sort(key=lambda one: (one.file != name, one.file, one.line, one.column, one.path))
     if len(kept) < len(problems):
-        last = Place(kept[-1].file, kept[-1].line, kept[-1].column)
+        last = FilePosition(kept[-1].file, kept[-1].line, kept[-1].column)
         kept.append(make_problem(last, (), f"{len(problems) - len(kept):,} more problems are not listed"))
     return tuple(kept)
 
 
-def path_text(path: Path) -> str:
+def format_key_path(path: KeyPath) -> str:
     """("train", "run", 0) -> `train.run[0]`."""
     text = ""
     for part in path:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            shown = part if _PLAIN_KEY.fullmatch(part) and len(part) <= _SHORT else quoted(part)
+            shown = part if _PLAIN_KEY.fullmatch(part) and len(part) <= _SHORT else quote_text(part)
             text += f".{shown}" if text else shown
     return text
-
-
-def quoted(text: str) -> str:
-    """A text in double quotes on one line, shortened when it is long."""
-    short = text if len(text) <= _SHORT else f"{text[:_SHORT]}..."
-    flat = short.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(char if char.isprintable() else ascii(char)[1:-1] for char in flat) + '"'

@@ -5,38 +5,40 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from riseml.spec.yaml.document import Node, Scalar, Sequence
-from riseml.spec.yaml.problems import Path, Place, Problem, Severity, make_problem
-from riseml.spec.yaml.scalars import BadText, boolean, number
+from riseml.spec.scalars.quantities import parse_boolean, parse_duration, parse_memory, parse_number
+from riseml.spec.scalars.texts import BadText
+from riseml.spec.yaml.document import Node, ScalarNode, SequenceNode
+from riseml.spec.yaml.problems import FilePosition, KeyPath, Problem, Severity, make_problem
 
 Schema = Mapping[str, Any]
+T = TypeVar("T")
 _UNSAFE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(slots=True)
-class Settled:
+class SourceFile:
     """A value with the nodes that it came from. `bad` are the paths whose value cannot be used."""
 
     value: Any = None
-    nodes: dict[Path, Node] = field(default_factory=dict)
-    keys: dict[Path, Scalar] = field(default_factory=dict)
+    nodes: dict[KeyPath, Node] = field(default_factory=dict)
+    keys: dict[KeyPath, ScalarNode] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    bad: set[Path] = field(default_factory=set)
+    bad: set[KeyPath] = field(default_factory=set)
     _wrong: set[str] = field(default_factory=set)
 
-    def place(self, path: Path) -> Place:
+    def find_position(self, path: KeyPath) -> FilePosition:
         """Where a path stands: its value, or else the nearest section around it."""
         if path in self.nodes:
-            return self.nodes[path].place
-        return self.key_place(path[:-1]) if path else Place("riseml.yml")
+            return self.nodes[path].position
+        return self.find_key_position(path[:-1]) if path else FilePosition("riseml.yml")
 
-    def key_place(self, path: Path) -> Place:
+    def find_key_position(self, path: KeyPath) -> FilePosition:
         """Where the key of a path stands, or its value when it has none."""
-        return self.keys[path].place if path in self.keys else self.place(path)
+        return self.keys[path].position if path in self.keys else self.find_position(path)
 
-    def value_at(self, path: Path) -> Any:
+    def value_at(self, path: KeyPath) -> Any:
         """The value of a path; None when there is none, or none that can be used."""
         if () in self.bad:
             return None
@@ -50,6 +52,24 @@ class Settled:
             found = found[part]
         return found
 
+    def memory_at(self, path: KeyPath) -> int | None:
+        """Return the memory at a path in MiB; None without one, or after noting why it cannot be read."""
+        return self._parse_at(path, parse_memory)
+
+    def duration_at(self, path: KeyPath) -> float | None:
+        """Return the duration at a path in seconds; None without one, or after noting why it cannot be read."""
+        return self._parse_at(path, parse_duration)
+
+    def _parse_at(self, path: KeyPath, parse_text: Callable[[str], T]) -> T | None:
+        text = self.value_at(path)
+        if text is None:
+            return None
+        try:
+            return parse_text(text)
+        except BadText as bad:
+            self.refuse(path, bad.problem, bad.hint)
+            return None
+
     def add(self, problem: Problem) -> None:
         """Note a problem, unless its path has an error already: one wrong value breaks several rules at once."""
         if problem.path not in self._wrong:
@@ -57,68 +77,68 @@ class Settled:
         if problem.severity is Severity.ERROR:
             self._wrong.add(problem.path)
 
-    def refuse(self, path: Path, problem: str, hint: str = "") -> None:
+    def refuse(self, path: KeyPath, problem: str, hint: str = "") -> None:
         """Note that the value at a path cannot be used."""
         self.bad.add(path)
-        self.add(make_problem(self.place(path), path, problem, hint))
+        self.add(make_problem(self.find_position(path), path, problem, hint))
 
-    def refuse_key(self, path: Path, problem: str, hint: str = "") -> None:
+    def refuse_key(self, path: KeyPath, problem: str, hint: str = "") -> None:
         """Note that the key at the end of a path should not be there, or that something is missing from it."""
         self.bad.add(path)
-        self.add(make_problem(self.key_place(path), path, problem, hint))
+        self.add(make_problem(self.find_key_position(path), path, problem, hint))
 
-    def warn(self, path: Path, problem: str, hint: str = "") -> None:
+    def warn(self, path: KeyPath, problem: str, hint: str = "") -> None:
         """Note what is legal at a path and probably not meant."""
-        self.add(make_problem(self.key_place(path), path, problem, hint, Severity.WARNING))
+        self.add(make_problem(self.find_key_position(path), path, problem, hint, Severity.WARNING))
 
 
-def settle(root: Node, schema: Schema, below: Callable[[Schema, str | int], Schema]) -> Settled:
+def read_values(root: Node, schema: Schema, below: Callable[[Schema, str | int], Schema]) -> SourceFile:
     """Read a tree of nodes by a schema; `below` gives the schema of a key or an item."""
-    settled = Settled()
-    settled.value = _read(root, schema, (), settled, below)
-    return settled
+    file = SourceFile()
+    file.value = _read(root, schema, (), file, below)
+    return file
 
 
 def _read(
-    node: Node, schema: Schema, path: Path, settled: Settled, below: Callable[[Schema, str | int], Schema]
+    node: Node, schema: Schema, path: KeyPath, file: SourceFile, below: Callable[[Schema, str | int], Schema]
 ) -> Any:
-    settled.nodes[path] = node
-    if isinstance(node, Scalar):
-        return _scalar(node, schema, path, settled)
-    if isinstance(node, Sequence):
+    file.nodes[path] = node
+    if isinstance(node, ScalarNode):
+        return _scalar(node, schema, path, file)
+    if isinstance(node, SequenceNode):
         inner = below(schema, 0)
-        return [_read(item, inner, (*path, index), settled, below) for index, item in enumerate(node.items)]
+        return [_read(item, inner, (*path, index), file, below) for index, item in enumerate(node.items)]
     values: dict[str, Any] = {}
     for entry in node.entries:
         name = entry.key.text
-        settled.keys[*path, name] = entry.key
-        values[name] = _read(entry.value, below(schema, name), (*path, name), settled, below)
+        file.keys[*path, name] = entry.key
+        values[name] = _read(entry.value, below(schema, name), (*path, name), file, below)
         if _UNSAFE.search(name):
-            settled.refuse((*path, name), "the key contains a character that no text may contain")
+            file.refuse((*path, name), "the key contains a character that no text may contain")
     return values
 
 
-def _scalar(node: Scalar, schema: Schema, path: Path, settled: Settled) -> Any:
+def _scalar(node: ScalarNode, schema: Schema, path: KeyPath, file: SourceFile) -> Any:
     types = schema.get("type", "string")
     wanted = {types} if isinstance(types, str) else set(types)
     verbatim = schema.get("format") == "text"  # a parameter may well be called null
     if node.empty and not (verbatim and node.text):
         return None
     if _UNSAFE.search(node.text):
-        settled.refuse(path, "the text contains a character that no text may contain (NUL, or half a surrogate pair)")
+        file.refuse(path, "the text contains a character that no text may contain (NUL, or half a surrogate pair)")
         return node.text
     if "string" in wanted or not node.plain:
         return node.text
-    if "boolean" in wanted and (truth := boolean(node.text)) is not None:
+    if "boolean" in wanted and (truth := parse_boolean(node.text)) is not None:
         word = str(truth).lower()
         if node.text.lower() != word:
-            settled.warn(path, f"{node.text} means {word} to some YAML readers only", f"write {word}")
+            file.warn(path, f"{node.text} means {word} to some YAML readers only", f"write {word}")
         return truth
     if not wanted & {"integer", "number"}:
         return node.text
     try:
-        found = number(node.text)
+        found = parse_number(node.text)
     except BadText as bad:
-        settled.refuse(path, bad.problem, bad.hint)
+        file.refuse(path, bad.problem, bad.hint)
         return node.text
     return node.text if found is None else found

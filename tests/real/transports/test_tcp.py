@@ -20,7 +20,7 @@ from riseml.executors.transports.engine_client import Engine
 from riseml.executors.transports.routes import TcpTransport
 from riseml.model import LogCursor
 from riseml.spec.pool.types import Tls
-from riseml.spec.yaml.engine_url import read_url
+from riseml.spec.scalars.engine_url import parse_engine_url
 from tests.real.transports.authority import Authority, Pair
 from tests.real.transports.conftest import BASE, HASTE, Connect, Talker, refusal
 from tests.real.transports.servers import DEADLINE, FarNetwork, Listener, Relay, TlsEngine, listen_to_nothing, wait
@@ -145,7 +145,7 @@ def test_a_client_without_a_certificate_is_refused(tls_engine: TlsEngine, tls: T
             return client
 
     url = url_of(tls_engine.port)
-    engine = Engine(url, Nameless(read_url(url), replace(tls, cert="", key=""), HASTE.tcp), HASTE)
+    engine = Engine(url, Nameless(parse_engine_url(url), replace(tls, cert="", key=""), HASTE.tcp), HASTE)
     trouble = refusal(engine)
     assert "the engine wants a certificate from us, and was shown none" in trouble.message
 

@@ -11,9 +11,9 @@ from riseml.planning.grid import points
 from riseml.planning.image import Manifest
 from riseml.planning.launch import lines, planned_job, tf_config
 from riseml.planning.plan import first_jobs, make_plan
-from riseml.spec.config.load import Overrides, load
+from riseml.spec.config.loader import Overrides, load_config
 from riseml.spec.config.types import Spec
-from riseml.spec.yaml.placeholders import BUILT_IN
+from riseml.spec.scalars.placeholders import BUILT_IN
 from riseml.states import Part
 
 START = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
@@ -45,7 +45,7 @@ train:
   resources: {{cpus: 1, mem: 1GiB}}
   run: {run}
 """
-    return load(text, "riseml.yml", Overrides())
+    return load_config(text, "riseml.yml", Overrides())
 
 
 def make_experiment(spec: Spec) -> Experiment:

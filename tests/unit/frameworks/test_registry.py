@@ -16,7 +16,7 @@ from riseml.planning.image import Manifest
 from riseml.planning.launch import addresses
 from riseml.planning.plan import first_jobs, make_plan
 from riseml.spec.config.types import Horovod, Spec, TensorFlow, Train
-from riseml.spec.yaml.placeholders import BUILT_IN
+from riseml.spec.scalars.placeholders import BUILT_IN
 from riseml.states import Part
 from tests.unit.frameworks.layouts import gang, make_experiment
 

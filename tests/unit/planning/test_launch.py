@@ -24,7 +24,7 @@ from riseml.planning.launch import (
 from riseml.planning.plan import next_attempt
 from riseml.spec.config.parameters import OWN, RESERVED
 from riseml.spec.config.types import Limits, Resources
-from riseml.spec.yaml.placeholders import variable_name
+from riseml.spec.scalars.placeholders import variable_name
 from riseml.states import State
 from tests.unit.control.simulation import make_experiment, make_plan
 

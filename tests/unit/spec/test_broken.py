@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.spec.config.load import check, load
+from riseml.spec.config.loader import check_config, load_config
 from riseml.spec.yaml.document import MAX_BYTES
 from riseml.spec.yaml.problems import Severity, SpecError
 
@@ -27,7 +27,7 @@ CASES = _cases()
 
 @pytest.mark.parametrize(("text", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_every_problem_is_told_with_its_place_and_a_sentence(text: str, expected: list[str]) -> None:
-    told = [str(problem).removeprefix("riseml.yml:") for problem in check(text).problems]
+    told = [str(problem).removeprefix("riseml.yml:") for problem in check_config(text).problems]
     first = [lines[0] + (" ..." if len(lines) > 1 else "") for lines in (problem.split("\n") for problem in told)]
     assert first == expected
 
@@ -48,16 +48,18 @@ def test_there_are_enough_of_them_and_each_has_its_own_name() -> None:
     ids=["latin-1", "utf-16", "bell", "large"],
 )
 def test_what_cannot_be_decoded_is_told(content: str | bytes, expected: str) -> None:
-    assert [str(problem) for problem in check(content).problems] == [expected]
+    assert [str(problem) for problem in check_config(content).problems] == [expected]
 
 
 def test_a_marked_utf8_file_is_read() -> None:
-    assert load(b"\xef\xbb\xbfproject: x\ntrain: {image: a, run: b}\n").project == "x"
+    assert load_config(b"\xef\xbb\xbfproject: x\ntrain: {image: a, run: b}\n").project == "x"
 
 
 def test_load_tells_all_errors_at_once() -> None:
     with pytest.raises(SpecError) as raised:
-        load("project: x\ntrain:\n  image: a\n  run: t {{lr}}\n  gpus: 1\n  resources: {mem: 16 Gb}\n", name="my.yml")
+        load_config(
+            "project: x\ntrain:\n  image: a\n  run: t {{lr}}\n  gpus: 1\n  resources: {mem: 16 Gb}\n", name="my.yml"
+        )
     assert raised.value.exit_code == 2
     assert raised.value.http_status == 422
     assert [problem.line for problem in raised.value.problems] == [4, 5, 6]
@@ -65,12 +67,12 @@ def test_load_tells_all_errors_at_once() -> None:
 
 
 def test_a_warning_does_not_stop_the_file() -> None:
-    checked = check("project: x\ntrain: {image: a, run: b, parameters: {lr: 1}}\n")
+    checked = check_config("project: x\ntrain: {image: a, run: b, parameters: {lr: 1}}\n")
     assert [problem.severity for problem in checked.problems] == [Severity.WARNING]
     assert checked.spec is not None
 
 
 def test_very_many_problems_are_counted_not_listed() -> None:
-    checked = check("".join(f"k{number}: 1\n" for number in range(4000)))
+    checked = check_config("".join(f"k{number}: 1\n" for number in range(4000)))
     assert len(checked.problems) == 201
     assert checked.problems[-1].problem == "3,802 more problems are not listed"

@@ -13,14 +13,15 @@ from jsonschema import Draft202012Validator
 
 from riseml.errors import UsageError
 from riseml.spec.config import types
-from riseml.spec.config.load import check, load
-from riseml.spec.config.templates import starter
+from riseml.spec.config.loader import check_config, load_config
+from riseml.spec.config.reference import render_config_reference
+from riseml.spec.config.templates import make_starter_config
+from riseml.spec.scalars.quantities import parse_duration, parse_memory
+from riseml.spec.scalars.texts import BadText
 from riseml.spec.schema.contract import CONFIG
-from riseml.spec.schema.reference import reference
-from riseml.spec.schema.sentences import flow
-from riseml.spec.yaml.document import Mapping, Node, parse
-from riseml.spec.yaml.problems import Path as Keys
-from riseml.spec.yaml.scalars import BadText, duration, memory
+from riseml.spec.schema.sentences import format_flow
+from riseml.spec.yaml.document import MappingNode, Node, parse_document
+from riseml.spec.yaml.problems import KeyPath
 
 ROOT = Path(__file__).parents[3]
 KEYS = dict(CONFIG.walk())
@@ -32,7 +33,7 @@ def test_the_schema_is_a_schema() -> None:
 
 
 @pytest.mark.parametrize("path", KEYS, ids=lambda path: ".".join(path))
-def test_every_key_explains_itself(path: Keys) -> None:
+def test_every_key_explains_itself(path: KeyPath) -> None:
     schema = KEYS[path]
     assert {"title", "description", "examples", "type"} <= set(schema)
     assert schema["description"].endswith(".")
@@ -59,7 +60,7 @@ def test_no_map_takes_unknown_keys() -> None:
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_sections_have_the_fields_of_their_dataclass(path: Keys, cls: Any, other: set[str]) -> None:
+def test_sections_have_the_fields_of_their_dataclass(path: KeyPath, cls: Any, other: set[str]) -> None:
     assert set(CONFIG.at(path)["properties"]) == {field.name for field in fields(cls)} - other
 
 
@@ -76,7 +77,7 @@ def test_roles_of_a_cluster_have_their_resources() -> None:
         (("train", "retry", "on", 0), types.RetryOn),
     ],
 )
-def test_choices_are_those_of_the_enum(path: Keys, members: type[enum.Enum]) -> None:
+def test_choices_are_those_of_the_enum(path: KeyPath, members: type[enum.Enum]) -> None:
     assert set(CONFIG.at(path)["enum"]) == {member.value for member in members}
 
 
@@ -93,17 +94,17 @@ def test_choices_are_those_of_the_enum(path: Keys, members: type[enum.Enum]) -> 
         (("train", "retry", "scope"), types.Retry().scope.value),
     ],
 )
-def test_defaults_are_those_of_the_dataclass(path: Keys, value: object) -> None:
+def test_defaults_are_those_of_the_dataclass(path: KeyPath, value: object) -> None:
     assert CONFIG.at(path)["default"] == value
 
 
 def test_defaults_with_units_are_those_of_the_dataclass() -> None:
-    assert memory(CONFIG.at(("train", "resources", "mem"))["default"]) == types.DEFAULT_MEM
-    assert duration(CONFIG.at(("train", "stop_grace"))["default"]) == types.Train(()).stop_grace
+    assert parse_memory(CONFIG.at(("train", "resources", "mem"))["default"]) == types.DEFAULT_MEM
+    assert parse_duration(CONFIG.at(("train", "stop_grace"))["default"]) == types.Train(()).stop_grace
     assert {types.RetryOn(kind) for kind in CONFIG.at(("train", "retry", "on"))["default"]} == types.Retry().on
 
 
-@pytest.mark.parametrize(("form", "reader"), [("mem", memory), ("duration", duration)])
+@pytest.mark.parametrize(("form", "reader"), [("mem", parse_memory), ("duration", parse_duration)])
 @pytest.mark.parametrize(
     "text",
     [
@@ -140,21 +141,21 @@ def test_patterns_accept_what_the_readers_accept(form: str, reader: Any, text: s
 
 def test_the_reference_is_generated() -> None:
     page = (ROOT / "docs" / "riseml-yml.md").read_text(encoding="utf-8")
-    assert page == reference(), "run `python -m riseml.spec.schema.reference > docs/riseml-yml.md`"
+    assert page == render_config_reference(), "run `python -m riseml.spec.config.reference > docs/riseml-yml.md`"
     assert all(f"`{'.'.join(map(str, path))}`" in page for path in KEYS)
 
 
 @pytest.mark.parametrize("path", KEYS, ids=lambda path: ".".join(path))
-def test_examples_of_the_reference_are_yaml_of_the_same_value(path: Keys) -> None:
+def test_examples_of_the_reference_are_yaml_of_the_same_value(path: KeyPath) -> None:
     for example in KEYS[path]["examples"]:
-        root = parse(f"{path[-1]}: {flow(example)}\n", "example").root
-        assert isinstance(root, Mapping)
+        root = parse_document(f"{path[-1]}: {format_flow(example)}\n", "example").root
+        assert isinstance(root, MappingNode)
         assert _plain(root.entries[0].value) == _texts(example)
 
 
 def test_the_example_file_is_right_and_shows_every_key() -> None:
     text = (ROOT / "riseml.yml.example").read_text(encoding="utf-8")
-    assert check(text).problems == ()
+    assert check_config(text).problems == ()
     commented = set(re.findall(r"(?m)^[ #-]*([a-z_]+):[^#\n]*#", text))
     assert {str(path[-1]) for path in KEYS} - commented == set()
 
@@ -162,23 +163,23 @@ def test_the_example_file_is_right_and_shows_every_key() -> None:
 @pytest.mark.parametrize("framework", [None, "tensorflow", "pytorch"])
 @pytest.mark.parametrize("name", ["ai-toaster", "my project", "ärger", "null", "123", "..", "a" * 300, "-x-"])
 def test_first_files_are_right(framework: str | None, name: str) -> None:
-    text = starter(name, framework)
-    assert check(text).problems == ()
-    assert load(text).train.framework == framework
+    text = make_starter_config(name, framework)
+    assert check_config(text).problems == ()
+    assert load_config(text).train.framework == framework
     uncommented = re.sub(r"(?m)^( *)# (?=  |tensorboard|distributed|install)", r"\1", text)
-    assert check(uncommented).problems == ()
-    assert check(uncommented).spec != check(text).spec
+    assert check_config(uncommented).problems == ()
+    assert check_config(uncommented).spec != check_config(text).spec
 
 
 def test_every_framework_has_a_first_file() -> None:
     for framework in CONFIG.at(("train", "framework"))["enum"]:
-        assert f"framework: {framework}" in starter("x", framework)
+        assert f"framework: {framework}" in make_starter_config("x", framework)
     with pytest.raises(UsageError, match=r"no first riseml\.yml for the framework 'caffe'"):
-        starter("x", "caffe")
+        make_starter_config("x", "caffe")
 
 
 def _plain(node: Node) -> Any:
-    if isinstance(node, Mapping):
+    if isinstance(node, MappingNode):
         return {entry.key.text: _plain(entry.value) for entry in node.entries}
     return [_plain(item) for item in node.items] if hasattr(node, "items") else node.text
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riseml.spec.config.load import Checked, Overrides, check, load
+from riseml.spec.config.loader import CheckedSpec, Overrides, check_config, load_config
 from riseml.spec.schema.contract import CONFIG
-from riseml.spec.yaml.document import MAX_BYTES, MAX_NODES, Mapping, Node, Scalar, parse
-from riseml.spec.yaml.problems import Path, Severity
+from riseml.spec.yaml.document import MAX_BYTES, MAX_NODES, MappingNode, Node, ScalarNode, parse_document
+from riseml.spec.yaml.problems import KeyPath, Severity
 from tests.unit.spec.examples import DISTRIBUTED, EXAMPLES
 
 FILES = [*EXAMPLES.values(), DISTRIBUTED]
@@ -23,7 +23,7 @@ PIECES = st.sampled_from([*"\t\n :-#'\"{}[]&*!|>%@`,\\0_~?\ufeff\x85\u2028é", "
 NO_CLOCK = settings(deadline=None)  # a busy machine is no finding
 
 
-def _sane(content: str | bytes, checked: Checked) -> None:
+def _sane(content: str | bytes, checked: CheckedSpec) -> None:
     """What holds for every answer."""
     errors = [problem for problem in checked.problems if problem.severity is Severity.ERROR]
     assert (checked.spec is None) == bool(errors)
@@ -39,13 +39,13 @@ def _sane(content: str | bytes, checked: Checked) -> None:
 @NO_CLOCK
 @given(st.text() | st.binary())
 def test_any_text(content: str | bytes) -> None:
-    _sane(content, check(content))
+    _sane(content, check_config(content))
 
 
 @NO_CLOCK
 @given(st.lists(PIECES | st.sampled_from([*CONFIG.homes, *"ab"]), max_size=30).map("".join))
 def test_any_text_of_yaml_pieces(content: str) -> None:
-    _sane(content, check(content))
+    _sane(content, check_config(content))
 
 
 @st.composite
@@ -61,7 +61,7 @@ def _mutated(draw: st.DrawFn) -> str:
 @settings(deadline=None, max_examples=500)
 @given(_mutated())
 def test_mutations_of_right_files(content: str) -> None:
-    _sane(content, check(content))
+    _sane(content, check_config(content))
 
 
 @NO_CLOCK
@@ -73,14 +73,14 @@ def test_lines_that_are_moved_or_lost(text: str, data: st.DataObject) -> None:
     if data.draw(st.booleans()):
         lines.insert(data.draw(st.integers(0, len(lines))), " " * data.draw(st.integers(0, 3)) + line)
     content = "".join(lines)
-    _sane(content, check(content))
+    _sane(content, check_config(content))
 
 
 def _value(node: Node) -> Any:
     """Nodes as JSON, with every scalar as YAML would write it."""
-    if isinstance(node, Mapping):
+    if isinstance(node, MappingNode):
         return {entry.key.text: _value(entry.value) for entry in node.entries}
-    if isinstance(node, Scalar):
+    if isinstance(node, ScalarNode):
         return node.text if not node.plain else _Plain(node.text)
     return [_value(item) for item in node.items]
 
@@ -99,7 +99,7 @@ def _write(value: Any) -> str:
     return value if isinstance(value, _Plain) and value.replace(".", "").isalnum() else json.dumps(value)
 
 
-def _closed(value: Any, path: Path = ()) -> Iterator[Path]:
+def _closed(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
     """Every map of a file that takes known keys only."""
     if isinstance(value, dict):
         if CONFIG.at(path).get("additionalProperties") is False:
@@ -109,7 +109,7 @@ def _closed(value: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def _json(text: str) -> Any:
-    root = parse(text, "example").root
+    root = parse_document(text, "example").root
     assert root is not None
     return _value(root)
 
@@ -123,14 +123,14 @@ PLACES = [(name, path) for name, text in EXAMPLES.items() for path in _closed(_j
     | st.sampled_from([*CONFIG.homes, "gpu", "memory", "worker_count", "on ", "Run"])
 )
 @settings(deadline=None, max_examples=20)
-def test_an_unknown_key_is_never_overlooked(name: str, path: Path, key: str) -> None:
+def test_an_unknown_key_is_never_overlooked(name: str, path: KeyPath, key: str) -> None:
     value = inner = _json(EXAMPLES[name])
     for part in path:
         inner = inner[part]
     if key in CONFIG.at(path)["properties"]:
         return
     inner[key] = "1"
-    checked = check(_write(value))
+    checked = check_config(_write(value))
     _sane(_write(value), checked)
     assert checked.spec is None
 
@@ -170,7 +170,7 @@ def _right(draw: st.DrawFn) -> dict[str, Any]:
 @NO_CLOCK
 @given(_right())
 def test_right_files_are_read_as_they_are_meant(value: dict[str, Any]) -> None:
-    spec = load(json.dumps(value))
+    spec = load_config(json.dumps(value))
     train = value["train"]
     assert spec.project == value["project"]
     wanted = {
@@ -194,7 +194,7 @@ def test_right_files_are_read_as_they_are_meant(value: dict[str, Any]) -> None:
 def test_any_override(pairs: list[tuple[str, str]], as_settings: bool) -> None:  # noqa: FBT001 - drawn by hypothesis
     given_pairs = tuple(pairs)
     overrides = Overrides(settings=given_pairs) if as_settings else Overrides(parameters=given_pairs)
-    checked = check(EXAMPLES["the smallest"], overrides=overrides)
+    checked = check_config(EXAMPLES["the smallest"], overrides=overrides)
     errors = [problem for problem in checked.problems if problem.severity is Severity.ERROR]
     assert (checked.spec is None) == bool(errors)
 
@@ -225,10 +225,10 @@ ATTACKS = {
 
 @pytest.mark.parametrize("content", ATTACKS.values(), ids=ATTACKS)
 def test_attacks_are_refused_cheaply(content: str) -> None:
-    check("project: x\n")  # imports and the schema are no part of it
+    check_config("project: x\n")  # imports and the schema are no part of it
     tracemalloc.start()
     try:
-        checked = check(content)
+        checked = check_config(content)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -239,7 +239,9 @@ def test_attacks_are_refused_cheaply(content: str) -> None:
 
 def test_numbers_without_end_are_no_number() -> None:
     for text in ("9" * 5000, "1e" + "9" * 30, "-" + "0" * 50, "." + "1" * 50):
-        found = check(f"project: x\ntrain: {{image: a, run: b, priority: {text}, resources: {{cpus: {text}}}}}\n")
+        found = check_config(
+            f"project: x\ntrain: {{image: a, run: b, priority: {text}, resources: {{cpus: {text}}}}}\n"
+        )
         assert {problem.path for problem in found.problems} == {"train.priority", "train.resources.cpus"}
 
 
@@ -247,5 +249,5 @@ def test_hostile_but_legal_commands_take_one_pass() -> None:
     """Quadratic patterns would be felt here: every one of these is some 300 KB."""
     head = "project: x\ntrain:\n  image: a\n  run: >\n    a\n"
     for body in ("\n" * 200_000 + "      b\n", "    " + "{{ " * 100_000 + "\n", "    {{a}} \\\n" * 20_000):
-        checked = check(head + body)
+        checked = check_config(head + body)
         _sane(head + body, checked)

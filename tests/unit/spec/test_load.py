@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.spec.config.load import Overrides, check, load
+from riseml.spec.config.loader import Overrides, check_config, load_config
 from riseml.spec.config.types import (
     ChiefKey,
     Distributed,
@@ -20,7 +20,8 @@ from riseml.spec.config.types import (
     TensorFlow,
     Train,
 )
-from riseml.spec.yaml.scalars import BadText, duration, memory
+from riseml.spec.scalars.quantities import parse_duration, parse_memory
+from riseml.spec.scalars.texts import BadText
 from tests.unit.spec.examples import DISTRIBUTED, EXAMPLES
 
 ROOT = Path(__file__).parents[3]
@@ -28,15 +29,17 @@ HEAD = "project: x\ntrain:\n  image: a\n"
 
 
 def _train(name: str) -> Train:
-    return load(EXAMPLES[name]).train
+    return load_config(EXAMPLES[name]).train
 
 
 def _parameter(text: str) -> tuple[str, ...]:
-    return load(f"{HEAD}  run: t {{{{p}}}}\n  parameters: {{p: {text}}}\n").train.parameters[0].values
+    return load_config(f"{HEAD}  run: t {{{{p}}}}\n  parameters: {{p: {text}}}\n").train.parameters[0].values
 
 
 def _tensorflow(text: str) -> TensorFlow:
-    found = load(f"project: x\ntrain:\n  framework: tensorflow\n  run: a\n  tensorflow: {text}\n").train.tensorflow
+    found = load_config(
+        f"project: x\ntrain:\n  framework: tensorflow\n  run: a\n  tensorflow: {text}\n"
+    ).train.tensorflow
     assert found is not None
     return found
 
@@ -49,16 +52,16 @@ def _cluster(text: str) -> Distributed:
 
 @pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)
 def test_every_form_is_read_without_a_remark(text: str) -> None:
-    assert check(text).problems == ()
+    assert check_config(text).problems == ()
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples").rglob("*.yml")), ids=lambda file: file.name)
 def test_our_own_examples_are_right(file: Path) -> None:
-    assert check(file.read_bytes(), file.name).problems == ()
+    assert check_config(file.read_bytes(), file.name).problems == ()
 
 
 def test_the_seed_runs_as_one_command() -> None:
-    spec = load(DISTRIBUTED, overrides=Overrides((("num-layers", "4"), ("learning-rate", "0.01"))))
+    spec = load_config(DISTRIBUTED, overrides=Overrides((("num-layers", "4"), ("learning-rate", "0.01"))))
     assert spec.project == "ai-toaster"
     assert spec.train.run == (
         "python train_model.py --num-layers {{ num-layers }} --learning-rate {{ learning-rate }}"
@@ -71,7 +74,7 @@ def test_the_seed_runs_as_one_command() -> None:
 
 
 def test_the_seed_without_its_parameters_is_told_where_they_are_missing() -> None:
-    found = check(DISTRIBUTED).problems
+    found = check_config(DISTRIBUTED).problems
     assert [(one.line, one.column, one.problem) for one in found] == [
         (19, 40, 'there is no parameter "num-layers"'),
         (20, 43, 'there is no parameter "learning-rate"'),
@@ -92,7 +95,7 @@ def test_the_seed_without_its_parameters_is_told_where_they_are_missing() -> Non
     ids=["literal", "literal with backslash", "folded with backslash", "blank line", "shell block", "plain", "quoted"],
 )
 def test_lines_of_a_command_stay_together(lines: str, expected: str) -> None:
-    assert load(HEAD + lines).train.run == (expected,)
+    assert load_config(HEAD + lines).train.run == (expected,)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +107,8 @@ def test_lines_of_a_command_stay_together(lines: str, expected: str) -> None:
     ],
 )
 def test_memory(text: str, mib: int) -> None:
-    assert memory(text) == mib
-    assert load(f"{HEAD}  run: b\n  resources: {{mem: {text}}}\n").train.resources.mem == mib
+    assert parse_memory(text) == mib
+    assert load_config(f"{HEAD}  run: b\n  resources: {{mem: {text}}}\n").train.resources.mem == mib
 
 
 @pytest.mark.parametrize(
@@ -113,7 +116,7 @@ def test_memory(text: str, mib: int) -> None:
 )
 def test_what_is_no_memory(text: str) -> None:
     with pytest.raises(BadText):
-        memory(text)
+        parse_memory(text)
 
 
 @pytest.mark.parametrize(
@@ -121,14 +124,14 @@ def test_what_is_no_memory(text: str) -> None:
     [*(("90", 90), ("30s", 30), ("10m", 600), ("2h", 7200), ("1d", 86400), ("1h30m", 5400), ("1.5h", 5400), ("0", 0))],
 )
 def test_durations(text: str, seconds: float) -> None:
-    assert duration(text) == seconds
-    assert load(f"{HEAD}  run: b\n  stop_grace: {text}\n").train.stop_grace == seconds
+    assert parse_duration(text) == seconds
+    assert load_config(f"{HEAD}  run: b\n  stop_grace: {text}\n").train.stop_grace == seconds
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1w", "22:22", "1H", "s", "11y", "4000d", "1 m s"])
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(BadText):
-        duration(text)
+        parse_duration(text)
 
 
 @pytest.mark.parametrize(
@@ -155,16 +158,16 @@ def test_a_version_stays_as_written() -> None:
 
 
 def test_defaults_are_noted() -> None:
-    spec = load(EXAMPLES["the smallest"])
+    spec = load_config(EXAMPLES["the smallest"])
     assert spec.train == Train(run=("python t.py",), image="python:3.11")
     assert spec.notes == (
         "train.resources.cpus is not set: each job is sure to get 1 core",
         "train.resources.mem is not set: each job is sure to get 1024 MiB of memory",
     )
-    assert load(EXAMPLES["framework without its section"]).notes[2:] == (
+    assert load_config(EXAMPLES["framework without its section"]).notes[2:] == (
         "train.tensorflow.version is not set: it is 2.21.0",
     )
-    assert load(EXAMPLES["image with install"]).notes == ()
+    assert load_config(EXAMPLES["image with install"]).notes == ()
 
 
 def test_resources_of_roles_come_from_train_key_by_key() -> None:
@@ -202,7 +205,7 @@ def test_the_key_of_the_first_worker_follows_the_version(section: str, chief: Ch
 
 def test_an_official_image_tells_the_version() -> None:
     text = "project: x\ntrain: {framework: tensorflow, image: 'tensorflow/tensorflow:1.5.0', run: a, tensorflow: "
-    found = load(text + "{distributed: {worker: 2}}}\n").train.tensorflow
+    found = load_config(text + "{distributed: {worker: 2}}}\n").train.tensorflow
     assert found is not None
     assert (found.version, found.distributed and found.distributed.chief) == ("1.5.0", ChiefKey.MASTER)
 
@@ -241,13 +244,13 @@ def test_the_rest() -> None:
     assert (train.max_duration, train.stop_grace, train.finish_grace, train.priority) == (86400, 0, 5400, -5)
     listed = _train("env as a list").env
     assert listed == (EnvVariable("TOKEN", None), EnvVariable("MODE", "fast"), EnvVariable("EMPTY", ""))
-    assert load(f"{HEAD}  run: b\n  retry: 2\n").train.retry == Retry(2)
+    assert load_config(f"{HEAD}  run: b\n  retry: 2\n").train.retry == Retry(2)
     assert _train("image with install").install == ("apt-get -y update", "pip install -r requirements.txt")
     assert _train("anchors").install == _train("anchors").run == ("b",)
 
 
 def test_defaults_never_exceed_the_limits_of_the_file() -> None:
-    train = load(f"{HEAD}  run: b\n  limits: {{cpus: 0.5, mem: 256M}}\n").train
+    train = load_config(f"{HEAD}  run: b\n  limits: {{cpus: 0.5, mem: 256M}}\n").train
     assert (train.resources.cpus, train.resources.mem) == (0.5, 256)
 
 
@@ -256,19 +259,19 @@ def test_defaults_never_exceed_the_limits_of_the_file() -> None:
     ["a", "python:3.11", "my/tf:2", "localhost:5000/a/b:Tag", "registry.example.org/x_y/z--w", f"a@sha256:{'0' * 64}"],
 )
 def test_images(image: str) -> None:
-    assert load(f"project: x\ntrain: {{image: '{image}', run: b}}\n").train.image == image
+    assert load_config(f"project: x\ntrain: {{image: '{image}', run: b}}\n").train.image == image
 
 
 @pytest.mark.parametrize(
     "image", ["a b", "Python:3.11", "a//b", "a:", "-a", "a@sha256:12", "http://a/b", "a:b:c", "a_"]
 )
 def test_what_is_no_image(image: str) -> None:
-    (problem,) = check(f"project: x\ntrain: {{image: '{image}', run: b}}\n").problems
+    (problem,) = check_config(f"project: x\ntrain: {{image: '{image}', run: b}}\n").problems
     assert problem.problem == f'"{image}" is no image'
 
 
 def test_labels_come_from_above_unless_a_role_has_its_own() -> None:
-    found = load(
+    found = load_config(
         """\
 project: x
 train:

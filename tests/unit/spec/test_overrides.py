@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.spec.config.load import Overrides, check, load
+from riseml.spec.config.loader import Overrides, check_config, load_config
 from riseml.spec.config.types import Parameter
 
 TEXT = """\
@@ -19,30 +19,30 @@ train:
 
 def _told(*, parameter: tuple[str, str] | None = None, setting: tuple[str, str] | None = None) -> list[str]:
     overrides = Overrides((parameter,) if parameter else (), (setting,) if setting else ())
-    return [str(problem) for problem in check(TEXT, overrides=overrides).problems]
+    return [str(problem) for problem in check_config(TEXT, overrides=overrides).problems]
 
 
 def test_a_parameter_is_replaced_as_it_stands() -> None:
-    spec = load(TEXT, overrides=Overrides((("lr", "[1, yes] # 1.10"),)))
+    spec = load_config(TEXT, overrides=Overrides((("lr", "[1, yes] # 1.10"),)))
     assert spec.train.parameters == (Parameter("lr", ("[1, yes] # 1.10",)),)
 
 
 def test_the_last_one_counts() -> None:
-    spec = load(TEXT, overrides=Overrides((("lr", "1"), ("lr", "")), (("project", "y"), ("project", "012"))))
+    spec = load_config(TEXT, overrides=Overrides((("lr", "1"), ("lr", "")), (("project", "y"), ("project", "012"))))
     assert spec.train.parameters == (Parameter("lr", ("",)),)
     assert spec.project == "012"
 
 
 def test_a_setting_is_read_as_yaml() -> None:
     settings = (("train.resources.gpus", "2"), ("train.parameters.lr", "[1e-6, 2]"), ("train.retry.max", "3"))
-    train = load(TEXT, overrides=Overrides(settings=settings)).train
+    train = load_config(TEXT, overrides=Overrides(settings=settings)).train
     assert (train.resources.gpus, train.resources.cpus, train.retry.max) == (2, 1.0, 3)
     assert train.parameters == (Parameter("lr", ("1e-6", "2")),)
 
 
 def test_a_whole_section_can_be_set() -> None:
     settings = (("train.framework", "tensorflow"), ("train.tensorflow", "{distributed: {worker: 2, ps: 1}}"))
-    found = load(TEXT, overrides=Overrides(settings=settings)).train.tensorflow
+    found = load_config(TEXT, overrides=Overrides(settings=settings)).train.tensorflow
     assert found is not None
     assert found.distributed is not None
     assert (found.distributed.workers, found.distributed.ps) == (2, 1)
@@ -50,7 +50,9 @@ def test_a_whole_section_can_be_set() -> None:
 
 def test_false_makes_room_for_a_section() -> None:
     text = TEXT + "  framework: tensorflow\n  tensorflow: {distributed: false}\n"
-    found = load(text, overrides=Overrides(settings=(("train.tensorflow.distributed.worker", "2"),))).train.tensorflow
+    found = load_config(
+        text, overrides=Overrides(settings=(("train.tensorflow.distributed.worker", "2"),))
+    ).train.tensorflow
     assert found is not None
     assert found.distributed is not None
 
@@ -88,12 +90,12 @@ def test_a_wrong_parameter_names_the_option() -> None:
 
 def test_problems_of_options_come_after_those_of_the_file() -> None:
     overrides = Overrides(settings=(("train.resources.gpus", "x"),))
-    found = check(TEXT + "  zzz: 1\n", overrides=overrides).problems
+    found = check_config(TEXT + "  zzz: 1\n", overrides=overrides).problems
     assert [problem.file for problem in found] == ["riseml.yml", "--set train.resources.gpus=x"]
 
 
 def test_a_path_without_end_is_refused() -> None:
     deep = ".".join("a" * 2000)
-    (problem,) = check(TEXT, overrides=Overrides(settings=((deep, "1"),))).problems
+    (problem,) = check_config(TEXT, overrides=Overrides(settings=((deep, "1"),))).problems
     assert problem.problem.endswith("is no path")
     assert len(problem.file) < 200

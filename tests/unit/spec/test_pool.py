@@ -14,15 +14,14 @@ from jsonschema import Draft202012Validator
 
 from riseml.names import HostName
 from riseml.spec.pool import types
-from riseml.spec.pool.load import check_pool, read_pool
-from riseml.spec.pool.reference import pool_reference
+from riseml.spec.pool.loader import check_pool, load_pool
+from riseml.spec.pool.reference import render_pool_reference
+from riseml.spec.scalars.engine_url import EngineUrl, Scheme, parse_engine_url
+from riseml.spec.scalars.texts import BadText
 from riseml.spec.schema.contract import POOL
-from riseml.spec.schema.sentences import flow
-from riseml.spec.yaml.document import Mapping, Node, parse
-from riseml.spec.yaml.engine_url import EngineUrl, Scheme, read_url
-from riseml.spec.yaml.problems import Path as Keys
-from riseml.spec.yaml.problems import SpecError
-from riseml.spec.yaml.scalars import BadText
+from riseml.spec.schema.sentences import format_flow
+from riseml.spec.yaml.document import MappingNode, Node, parse_document
+from riseml.spec.yaml.problems import KeyPath, SpecError
 from riseml.states import Network
 
 ROOT = Path(__file__).parents[3]
@@ -60,7 +59,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_every_key_is_read(path: Path) -> None:
     folder = path.parent
-    assert read_pool(FULL, path) == types.PoolSpec(
+    assert load_pool(FULL, path) == types.PoolSpec(
         hosts=(
             types.HostSpec(
                 name=HostName("gpu1"),
@@ -90,14 +89,14 @@ def test_every_key_is_read(path: Path) -> None:
 
 
 def test_one_local_host_needs_no_address() -> None:
-    spec = read_pool("hosts: [{name: here, url: unix:///var/run/docker.sock}]\n", "pool.yml")
+    spec = load_pool("hosts: [{name: here, url: unix:///var/run/docker.sock}]\n", "pool.yml")
     assert spec == types.PoolSpec((types.HostSpec(HostName("here"), "unix:///var/run/docker.sock"),))
 
 
 def test_files_are_found_from_any_folder(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)
     text = "hosts: [{name: a, url: ssh://a, identity: keys/id}]\n"
-    assert read_pool(text, "pool.yml").hosts[0].identity == str(path.parent / "keys" / "id")
+    assert load_pool(text, "pool.yml").hosts[0].identity == str(path.parent / "keys" / "id")
 
 
 def test_a_thousand_hosts_are_read() -> None:
@@ -105,7 +104,7 @@ def test_a_thousand_hosts_are_read() -> None:
         f"- {{name: h{number}, url: ssh://riseml@h{number}, gpus: [0, 1, 2, 3], labels: {{gpu: a100}}}}\n"
         for number in range(1000)
     )
-    assert len(read_pool(f"hosts:\n{hosts}", "pool.yml").hosts) == 1000
+    assert len(load_pool(f"hosts:\n{hosts}", "pool.yml").hosts) == 1000
 
 
 @pytest.mark.parametrize(
@@ -119,8 +118,8 @@ def test_a_thousand_hosts_are_read() -> None:
     ],
 )
 def test_urls_are_read_and_written(text: str, url: EngineUrl) -> None:
-    assert read_url(text) == url
-    assert read_url(str(url)) == url
+    assert parse_engine_url(text) == url
+    assert parse_engine_url(str(url)) == url
 
 
 @given(st.text(alphabet="tcpsshunix:/@[]-.a1\\%?# \n", max_size=30).map(lambda text: text) | st.text(max_size=30))
@@ -129,10 +128,10 @@ def test_no_url_becomes_an_option_or_a_second_word(text: str) -> None:
     """What an url names goes on the command line of ssh."""
     for scheme in ("", "ssh://", "tcp://", "unix://"):
         try:
-            url = read_url(scheme + text)
+            url = parse_engine_url(scheme + text)
         except BadText:
             continue
-        assert read_url(str(url)) == url
+        assert parse_engine_url(str(url)) == url
         assert not {" ", "\n", "\t"} & set(str(url))
         assert not url.host.startswith("-")
         assert not (url.user or "").startswith("-")
@@ -166,7 +165,7 @@ PIECES = st.sampled_from(
 @settings(deadline=None, max_examples=300)
 def test_any_text_is_a_pool_or_has_problems(text: str) -> None:
     try:
-        assert read_pool(text, "pool.yml").hosts
+        assert load_pool(text, "pool.yml").hosts
     except SpecError as error:
         assert all(problem.file == "pool.yml" and problem.problem for problem in error.problems)
 
@@ -175,7 +174,7 @@ def test_any_text_is_a_pool_or_has_problems(text: str) -> None:
     st.sampled_from(sorted(KEYS, key=str)), st.sampled_from(["~", "[]", "{}", "''", "x", "-1", "[~]", "{a: ~}", "yes"])
 )
 @settings(deadline=None, max_examples=200)
-def test_any_value_anywhere_is_read_or_refused(keys: Keys, value: str) -> None:
+def test_any_value_anywhere_is_read_or_refused(keys: KeyPath, value: str) -> None:
     text = value
     for part in reversed(keys):
         text = f"[{text}]" if isinstance(part, int) else f"{{{part}: {text}}}"
@@ -189,7 +188,7 @@ def test_the_schema_is_a_schema() -> None:
 
 
 @pytest.mark.parametrize("keys", KEYS, ids=IDS)
-def test_every_key_explains_itself(keys: Keys) -> None:
+def test_every_key_explains_itself(keys: KeyPath) -> None:
     schema = KEYS[keys]
     assert {"title", "description", "examples", "type"} <= set(schema)
     assert schema["description"].endswith(".")
@@ -222,7 +221,7 @@ def test_no_map_takes_unknown_keys() -> None:
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_sections_have_the_fields_of_their_dataclass(keys: Keys, cls: Any, other: dict[str, set[str]]) -> None:
+def test_sections_have_the_fields_of_their_dataclass(keys: KeyPath, cls: Any, other: dict[str, set[str]]) -> None:
     known = set(POOL.at(keys)["properties"])
     assert known.difference(other).union(*other.values()) == {field.name for field in fields(cls)}
 
@@ -239,7 +238,7 @@ def test_choices_and_defaults_are_those_of_the_dataclasses() -> None:
 def test_the_pattern_accepts_the_urls_that_the_reader_accepts(text: str) -> None:
     matches = re.search(POOL.at(("hosts", 0, "url"))["pattern"], text) is not None
     try:
-        read_url(text)
+        parse_engine_url(text)
     except BadText:
         assert not matches
     else:
@@ -248,15 +247,15 @@ def test_the_pattern_accepts_the_urls_that_the_reader_accepts(text: str) -> None
 
 def test_the_reference_is_generated() -> None:
     page = (ROOT / "docs" / "pool-yml.md").read_text(encoding="utf-8")
-    assert page == pool_reference(), "run `python -m riseml.spec.pool.reference > docs/pool-yml.md`"
+    assert page == render_pool_reference(), "run `python -m riseml.spec.pool.reference > docs/pool-yml.md`"
     assert all(f"`{'.'.join(map(str, keys)).replace('.0', '[]')}`" in page for keys in KEYS)
 
 
 @pytest.mark.parametrize("keys", KEYS, ids=IDS)
-def test_examples_of_the_reference_are_yaml_of_the_same_value(keys: Keys) -> None:
+def test_examples_of_the_reference_are_yaml_of_the_same_value(keys: KeyPath) -> None:
     for example in KEYS[keys]["examples"]:
-        root = parse(f"{keys[-1]}: {flow(example)}\n", "example").root
-        assert isinstance(root, Mapping)
+        root = parse_document(f"{keys[-1]}: {format_flow(example)}\n", "example").root
+        assert isinstance(root, MappingNode)
         assert _plain(root.entries[0].value) == _texts(example)
 
 
@@ -268,7 +267,7 @@ def test_the_example_file_is_right_and_shows_every_key(path: Path) -> None:
 
 
 def _plain(node: Node) -> Any:
-    if isinstance(node, Mapping):
+    if isinstance(node, MappingNode):
         return {entry.key.text: _plain(entry.value) for entry in node.entries}
     return [_plain(item) for item in node.items] if hasattr(node, "items") else node.text
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.spec.pool.load import check_pool, read_pool
+from riseml.spec.pool.loader import check_pool, load_pool
 from riseml.spec.yaml.document import MAX_BYTES
 from riseml.spec.yaml.problems import Severity, SpecError
 
@@ -68,7 +68,7 @@ def test_what_cannot_be_decoded_is_told(content: str | bytes, expected: str) -> 
 
 def test_reading_tells_all_errors_at_once() -> None:
     with pytest.raises(SpecError) as raised:
-        read_pool("hosts:\n- {name: A, url: b}\n- {name: c, url: 'tcp://c:2375'}\n", "my/pool.yml")
+        load_pool("hosts:\n- {name: A, url: b}\n- {name: c, url: 'tcp://c:2375'}\n", "my/pool.yml")
     assert raised.value.exit_code == 2
     assert [(problem.line, problem.path) for problem in raised.value.problems] == [
         (2, "hosts[0].name"),

@@ -7,8 +7,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
-from riseml.spec.yaml.problems import quoted
-from riseml.spec.yaml.scalars import BadText
+from riseml.spec.scalars.texts import BadText, quote_text
 
 REMOTE_SOCKET = "/var/run/docker.sock"
 
@@ -47,17 +46,17 @@ class EngineUrl:
         return f"{self.scheme.value}://{user}{host}{port}{path}"
 
 
-def read_url(text: str) -> EngineUrl:
+def parse_engine_url(text: str) -> EngineUrl:
     """The parts of a url.
 
     Raises:
         BadText: it is no url of an engine.
     """
     if len(text) > _LONGEST or _SPACE.search(text):
-        raise BadText(f"{quoted(text)} is no url", _HINT)
+        raise BadText(f"{quote_text(text)} is no url", _HINT)
     found = re.fullmatch(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", text)
     if found is None:
-        raise BadText(f"{quoted(text)} is no url", _hint_without_scheme(text))
+        raise BadText(f"{quote_text(text)} is no url", _hint_without_scheme(text))
     scheme = found[1].lower()
     if scheme == "unix":
         return _read_unix(found[2])
@@ -89,7 +88,7 @@ def _read_remote(scheme: Scheme, text: str) -> EngineUrl:
     if not host:
         raise BadText("the url names no host", _HINT)
     if _HOST.fullmatch(host) is None:
-        raise BadText(f"{quoted(host)} is no host name", "use letters, digits, dots and -, or an address")
+        raise BadText(f"{quote_text(host)} is no host name", "use letters, digits, dots and -, or an address")
     if parts.query or parts.fragment or "?" in text or "#" in text:
         raise BadText("nothing may follow the url's path", "leave out what begins with ? or #")
     if parts.password is not None:
@@ -108,10 +107,10 @@ def _read_remote(scheme: Scheme, text: str) -> EngineUrl:
 def _read_ssh(host: str, port: int | None, parts: SplitResult) -> EngineUrl:
     user = parts.username
     if user is not None and _USER.fullmatch(user) is None:
-        raise BadText(f"{quoted(user)} is no user name", "write ssh://user@host")
+        raise BadText(f"{quote_text(user)} is no user name", "write ssh://user@host")
     socket = parts.path if parts.path not in ("", "/") else REMOTE_SOCKET
     if _SOCKET.fullmatch(socket) is None:  # ssh would read a colon as a separator, and % and $ as expansions
-        raise BadText(f"{quoted(socket)} is no path of a socket", "use letters, digits, / . _ + and -")
+        raise BadText(f"{quote_text(socket)} is no path of a socket", "use letters, digits, / . _ + and -")
     return EngineUrl(Scheme.SSH, host, port, user, socket)
 
 

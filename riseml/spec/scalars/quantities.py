@@ -6,7 +6,7 @@ import math
 import re
 from decimal import Decimal
 
-from riseml.spec.yaml.problems import quoted
+from riseml.spec.scalars.texts import BadText, quote_text
 
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 _WHOLE = re.compile(r"[-+]?[0-9]+")
@@ -26,21 +26,12 @@ _DURATION_HINT = "write 90, 30s, 10m, 2h or 1d"
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
-class BadText(Exception):
-    """A text that is not what its key wants."""
-
-    def __init__(self, problem: str, hint: str = "") -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.hint = hint
-
-
-def boolean(text: str) -> bool | None:
+def parse_boolean(text: str) -> bool | None:
     """`true`, `yes`, `on` and their opposites as YAML 1.1 has them; None for any other text."""
     return _BOOLEANS.get(text.lower()) if text in (text.lower(), text.title(), text.upper()) else None
 
 
-def number(text: str) -> int | Decimal | None:
+def parse_number(text: str) -> int | Decimal | None:
     """A decimal number, exactly; None for any other text (`0x10`, `1_000`, `.inf`).
 
     Raises:
@@ -56,7 +47,7 @@ def number(text: str) -> int | Decimal | None:
     return int(text) if _WHOLE.fullmatch(text) else Decimal(text)
 
 
-def memory(text: str) -> int:
+def parse_memory(text: str) -> int:
     """Memory in MiB, rounded up. A bare number is MiB from 64 up and GiB below; units are powers of 1024.
 
     Raises:
@@ -69,10 +60,10 @@ def memory(text: str) -> int:
     prefix = (found["prefix"] or ("m" if amount >= _BARE_MIB else "g")).lower()
     mib = math.ceil(amount * _MIB[prefix])
     if mib < 1:
-        raise BadText(f"{quoted(text)} is no memory at all", _MEMORY_HINT)
+        raise BadText(f"{quote_text(text)} is no memory at all", _MEMORY_HINT)
     if mib > _MOST_MEMORY:
         bare = " (a bare number is read as MiB)" if found["prefix"] is None else ""
-        raise BadText(f"{quoted(text)} is more than 64 TiB{bare}", _MEMORY_HINT)
+        raise BadText(f"{quote_text(text)} is more than 64 TiB{bare}", _MEMORY_HINT)
     return mib
 
 
@@ -83,25 +74,25 @@ def _is_bits(found: re.Match[str]) -> bool:
 
 def _bad_memory(text: str) -> tuple[str, str]:
     if text.startswith("-"):
-        return f"{quoted(text)} is negative", _MEMORY_HINT
+        return f"{quote_text(text)} is negative", _MEMORY_HINT
     found = _MEMORY.fullmatch(text)
     if found is not None and _is_bits(found):
         unit = f"{found['prefix']}{found['bytes']}"
         return (
-            f"{quoted(text)} has the unit {unit}, which is bits",
+            f"{quote_text(text)} has the unit {unit}, which is bits",
             f"for memory write {found['number']}{found['prefix']}iB",
         )
-    return f"{quoted(text)} is no amount of memory", _MEMORY_HINT
+    return f"{quote_text(text)} is no amount of memory", _MEMORY_HINT
 
 
-def duration(text: str) -> float:
+def parse_duration(text: str) -> float:
     """Seconds. A bare number is seconds already.
 
     Raises:
         BadText: the text is no duration.
     """
     if len(text) > _LONGEST:
-        raise BadText(f"{quoted(text)} is no duration", _DURATION_HINT)
+        raise BadText(f"{quote_text(text)} is no duration", _DURATION_HINT)
     if re.fullmatch(r"[0-9]+(\.[0-9]*)?|\.[0-9]+", text):
         seconds = Decimal(text)
     elif _DURATION.fullmatch(text):
@@ -110,20 +101,20 @@ def duration(text: str) -> float:
     else:
         raise BadText(*_bad_duration(text))
     if seconds > _LONGEST_DURATION:
-        raise BadText(f"{quoted(text)} is more than ten years", _DURATION_HINT)
+        raise BadText(f"{quote_text(text)} is more than ten years", _DURATION_HINT)
     return float(seconds)
 
 
 def _bad_duration(text: str) -> tuple[str, str]:
     if text.startswith("-"):
-        return f"{quoted(text)} is negative", _DURATION_HINT
+        return f"{quote_text(text)} is negative", _DURATION_HINT
     if _SEXAGESIMAL.fullmatch(text) and text.count(":") == 1:
         hours, _, minutes = text.partition(":")
         return (
-            f"{quoted(text)} could be hours and minutes or minutes and seconds",
+            f"{quote_text(text)} could be hours and minutes or minutes and seconds",
             f"write {hours}h{minutes}m or {hours}m{minutes}s",
         )
-    return f"{quoted(text)} is no duration", _DURATION_HINT
+    return f"{quote_text(text)} is no duration", _DURATION_HINT
 
 
 def decimal_text(value: Decimal) -> str:

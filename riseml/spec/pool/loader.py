@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from riseml.spec.pool.build import build_pool
+from riseml.spec.pool.builder import build_pool
 from riseml.spec.pool.types import PoolSpec
 from riseml.spec.schema.contract import POOL
-from riseml.spec.yaml.document import parse
-from riseml.spec.yaml.problems import Problem, Severity, SpecError, in_order
+from riseml.spec.yaml.document import parse_document
+from riseml.spec.yaml.problems import Problem, Severity, SpecError, sort_problems
 
 _MOST_VALUES = 100_000  # a thousand hosts with all their keys; the file's size is bounded, too
 _FIRST = "pool.yml.example shows what it may say; without a pool.yml the local engine is used"
@@ -31,18 +31,18 @@ def check_pool(content: str | bytes, path: str | Path) -> CheckedPool:
         path: the file. Problems are shown with it, and paths in the file are relative to its folder.
     """
     name = str(path)
-    document = parse(content, name, _FIRST, _MOST_VALUES)
+    document = parse_document(content, name, _FIRST, _MOST_VALUES)
     found = list(document.problems)
     if document.root is None:
-        return CheckedPool(None, in_order(found, name))
-    settled = POOL.apply(document.root)
-    spec = build_pool(settled, Path(path).expanduser().absolute().parent)
-    found += settled.problems
+        return CheckedPool(None, sort_problems(found, name))
+    file = POOL.check_values(document.root)
+    spec = build_pool(file, Path(path).expanduser().absolute().parent)
+    found += file.problems
     usable = all(problem.severity is not Severity.ERROR for problem in found)
-    return CheckedPool(spec if usable else None, in_order(found, name))
+    return CheckedPool(spec if usable else None, sort_problems(found, name))
 
 
-def read_pool(content: str | bytes, path: str | Path) -> PoolSpec:
+def load_pool(content: str | bytes, path: str | Path) -> PoolSpec:
     """Read a pool.yml that has to be right; the arguments are those of `check_pool`.
 
     Raises:

@@ -12,7 +12,7 @@ BUILT_IN = frozenset(
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
 
 
-def find(line: str) -> tuple[tuple[str, int, int], ...]:
+def find_placeholders(line: str) -> tuple[tuple[str, int, int], ...]:
     """Every placeholder of a line as (name, start, end), in order; `line[start:end]` is the whole `{{ name }}`."""
     return tuple((found[1], found.start(), found.end()) for found in _PLACEHOLDER.finditer(line))
 

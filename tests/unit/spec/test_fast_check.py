@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from riseml.spec.schema.contract import CONFIG, POOL, Contract
-from riseml.spec.schema.fast_check import surely_holds
-from riseml.spec.yaml.document import parse
-from riseml.spec.yaml.values import settle
+from riseml.spec.schema.contract import CONFIG, POOL, FileContract
+from riseml.spec.schema.fast_check import is_surely_valid
+from riseml.spec.yaml.document import parse_document
+from riseml.spec.yaml.values import read_values
 from tests.unit.spec.examples import DISTRIBUTED, EXAMPLES
 
 SCALARS = (
@@ -29,20 +29,20 @@ SCALARS = (
 )
 
 
-def resolve(contract: Contract, reference: str) -> Any:
-    return contract.schema["$defs"][reference.removeprefix("#/$defs/")]
+def resolve(contract: FileContract, render_config_reference: str) -> Any:
+    return contract.schema["$defs"][render_config_reference.removeprefix("#/$defs/")]
 
 
-def settled(text: str) -> Any:
-    root = parse(text, "riseml.yml").root
+def file(text: str) -> Any:
+    root = parse_document(text, "riseml.yml").root
     assert root is not None
-    return settle(root, CONFIG.resolve(CONFIG.schema), CONFIG.below).value
+    return read_values(root, CONFIG.resolve(CONFIG.schema), CONFIG.below).value
 
 
-def agree(contract: Contract, value: Any, schema: Any = None) -> bool:
+def agree(contract: FileContract, value: Any, schema: Any = None) -> bool:
     """Whether it is sure; jsonschema must not disagree."""
     part = contract.schema if schema is None else {**schema, "$defs": contract.schema["$defs"]}
-    sure = surely_holds(part, value, lambda reference: resolve(contract, reference))
+    sure = is_surely_valid(part, value, lambda render_config_reference: resolve(contract, render_config_reference))
     if sure:
         errors = list(Draft202012Validator(part).iter_errors(value))
         assert not errors, f"{value!r}: {errors[0].message}"
@@ -51,13 +51,13 @@ def agree(contract: Contract, value: Any, schema: Any = None) -> bool:
 
 @pytest.mark.parametrize("name", [*EXAMPLES, "distributed"])
 def test_what_people_write_is_sure(name: str) -> None:
-    assert agree(CONFIG, settled(EXAMPLES.get(name, DISTRIBUTED)))
+    assert agree(CONFIG, file(EXAMPLES.get(name, DISTRIBUTED)))
 
 
 @given(st.data())
 def test_a_value_that_somebody_changed(data: st.DataObject) -> None:
     """One value anywhere in a right file becomes something else; or a key is lost, or one comes that nobody knows."""
-    value = settled(data.draw(st.sampled_from([*EXAMPLES.values(), DISTRIBUTED])))
+    value = file(data.draw(st.sampled_from([*EXAMPLES.values(), DISTRIBUTED])))
     inside = value
     while True:
         keys = list(inside) if isinstance(inside, dict) else list(range(len(inside)))
@@ -78,7 +78,7 @@ def test_a_value_that_somebody_changed(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("contract", [CONFIG, POOL], ids=lambda contract: contract.name)
 @given(data=st.data())
-def test_any_value_at_any_place(contract: Contract, data: st.DataObject) -> None:
+def test_any_value_at_any_place(contract: FileContract, data: st.DataObject) -> None:
     places = [schema for _, schema in contract.walk()]
     value = data.draw(SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(st.sampled_from("abc"), SCALARS))
     for schema in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=5)):
@@ -103,12 +103,12 @@ def test_any_value_at_any_place(contract: Contract, data: st.DataObject) -> None
     ],
 )
 def test_what_is_wrong_or_unknown_is_not_sure(schema: dict[str, Any], value: Any) -> None:
-    assert not surely_holds(schema, value, lambda reference: {})
+    assert not is_surely_valid(schema, value, lambda render_config_reference: {})
 
 
 def test_a_right_file_needs_no_jsonschema() -> None:
-    load = "import sys; from riseml.spec.config.load import check"
-    program = f"{load}; print(check(sys.argv[1]).spec is not None, *sys.modules)"
+    load = "import sys; from riseml.spec.config.loader import check_config"
+    program = f"{load}; print(check_config(sys.argv[1]).spec is not None, *sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program, EXAMPLES["image with install"]], capture_output=True, text=True, check=True
     )

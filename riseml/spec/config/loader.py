@@ -1,0 +1,61 @@
+"""The way in: the text of a riseml.yml to a `Spec`, or to all its problems at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from riseml.spec.config.builder import build_spec
+from riseml.spec.config.legacy import find_legacy_problem
+from riseml.spec.config.overrides import Overrides, apply_overrides
+from riseml.spec.config.types import Spec
+from riseml.spec.schema.contract import CONFIG as CONTRACT
+from riseml.spec.yaml.document import MappingNode, parse_document
+from riseml.spec.yaml.problems import Problem, Severity, SpecError, sort_problems
+
+__all__ = ["CheckedSpec", "Overrides", "check_config", "load_config"]
+
+CONFIG = "riseml.yml"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSpec:
+    """A file that was read. `spec` is None when one of the problems is an error; problems are in the file's order."""
+
+    spec: Spec | None
+    problems: tuple[Problem, ...]
+
+
+def check_config(content: str | bytes, name: str = CONFIG, overrides: Overrides = Overrides()) -> CheckedSpec:
+    """Read a riseml.yml. Never raises, whatever the content is.
+
+    Args:
+        content: the text; bytes must be UTF-8.
+        name: how problems call the file.
+        overrides: what the command line says instead.
+    """
+    document = parse_document(content, name)
+    found = list(document.problems)
+    if document.root is None:
+        return CheckedSpec(None, sort_problems(found, name))
+    root, refused = apply_overrides(document.root, overrides)
+    found += refused
+    legacy = find_legacy_problem(root) if isinstance(root, MappingNode) else None
+    if legacy is not None:
+        return CheckedSpec(None, sort_problems([*found, legacy], name))
+    file = CONTRACT.check_values(root)
+    spec = build_spec(file)
+    found += file.problems
+    usable = all(problem.severity is not Severity.ERROR for problem in found)
+    return CheckedSpec(spec if usable else None, sort_problems(found, name))
+
+
+def load_config(content: str | bytes, name: str = CONFIG, overrides: Overrides = Overrides()) -> Spec:
+    """Read a riseml.yml that has to be right.
+
+    Raises:
+        SpecError: it has problems; all of them are listed.
+    """
+    checked = check_config(content, name, overrides)
+    if checked.spec is None:
+        raise SpecError(checked.problems)
+    return checked.spec

@@ -1,0 +1,70 @@
+"""Write the reference of riseml.yml from its schema: `python -m riseml.spec.config.reference > docs/riseml-yml.md`."""
+
+from __future__ import annotations
+
+import sys
+
+from riseml.spec.scalars.placeholders import BUILT_IN
+from riseml.spec.schema.contract import CONFIG
+from riseml.spec.schema.reference import list_key_sections
+
+_HEAD = """\
+<!-- Generated from schemas/riseml.schema.json by `python -m riseml.spec.config.reference`: edit the schema. -->
+
+# riseml.yml
+
+One file in the project folder says what to train. The smallest one:
+
+```yaml
+project: ai-toaster
+train:
+  image: python:3.11
+  run: python train.py
+```
+
+`riseml validate` names every problem at once, with line, column and what to write instead; `riseml init` writes a first
+file; `riseml.yml.example` shows every key with a comment. `riseml train -p lr=0.1` replaces a parameter, and
+`--set train.resources.gpus=2` any other value, for one run.
+"""
+
+_FORMS = """\
+## Forms
+
+- **Memory**: `512M`, `16GiB`, `16G`, `4096MB`: powers of 1024 in any spelling. A bare number is MiB from 64 up
+  (`16384`) and GiB below (`4`). `16 Gb` is bits, and refused.
+- **Durations**: `90` (seconds), `30s`, `10m`, `2h`, `1d`, `1h30m`.
+- **CPU cores**: `0.2`, `.5`, `2`.
+- **Texts** need no quotes where a text is wanted: `version: 1.10` stays `1.10`, and a parameter's value `yes`, `012` or
+  `1e-6` stays as written. A text with `: ` or ` #` in it needs quotes, and so does one that begins with `{{`, `*`, `&`,
+  `@` or `!`.
+- **Placeholders**: `{{name}}` in `run` is a parameter, or one of these, which riseml fills in for each job:
+  BUILT_IN.
+
+Files are at most 1 MiB, in UTF-8, with one YAML document of at most 10,000 values. Anchors and aliases are
+read; YAML tags and merge keys are not.
+
+## In an editor
+
+`schemas/riseml.schema.json` gives completion, explanations and checks while you type. In VS Code with the YAML
+extension, put into `settings.json`:
+
+```json
+{"yaml.schemas": {"./schemas/riseml.schema.json": "riseml.yml"}}
+```
+
+or begin the file with a line that any editor with the YAML language server reads, with the path of your copy:
+
+```yaml
+# yaml-language-server: $schema=./riseml.schema.json
+```
+"""
+
+
+def render_config_reference() -> str:
+    """The whole page."""
+    built_in = ", ".join(f"`{{{{{name}}}}}`" for name in sorted(BUILT_IN))
+    return "\n".join([_HEAD, *list_key_sections(CONFIG), _FORMS.replace("BUILT_IN", built_in)])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render_config_reference())

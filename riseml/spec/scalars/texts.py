@@ -1,0 +1,24 @@
+"""Quote a text in a message, and report a text that cannot be read."""
+
+from __future__ import annotations
+
+_LONGEST_QUOTE = 60  # characters
+
+
+class BadText(Exception):
+    """A text that has not the form its key requires.
+
+    `problem` says what is wrong, `hint` what to write instead; `hint` is empty when there is nothing to add.
+    """
+
+    def __init__(self, problem: str, hint: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.hint = hint
+
+
+def quote_text(text: str) -> str:
+    """Return a text in double quotes on one line, shortened when it is long."""
+    short = text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
+    flat = short.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(char if char.isprintable() else ascii(char)[1:-1] for char in flat) + '"'
