@@ -22,7 +22,7 @@ from riseml.planning.plan import first_jobs, make_plan
 from riseml.spec.config.loader import load_config
 from riseml.states import Part, Reason, State
 from riseml.store.database import Database
-from riseml.store.experiments import ExperimentStore, Submitted
+from riseml.store.experiments import ExperimentStore, NewExperiments
 
 SIZES = (10, 100, 1000, 10_000)
 _NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
@@ -164,7 +164,9 @@ def _load_world(folder: Path, size: int) -> Case:
     path = folder / f"world-{size}.db"
     database = Database(f"sqlite:///{path}")
     plan = _plan()
-    ExperimentStore(database).add(Submitted(_OWNER, "bench", _CONFIG, "", ((plan, first_jobs(plan)),)), _NOW)
+    ExperimentStore(database).add_experiments(
+        NewExperiments(_OWNER, "bench", _CONFIG, "", ((plan, first_jobs(plan)),)), _NOW
+    )
     multiply(path, size - 1)
     return lambda: ExperimentStore(database).load_world()
 

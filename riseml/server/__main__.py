@@ -122,7 +122,7 @@ def _is_idle(application: Application, settings: Settings) -> bool:
     idle = now() - application.loop.active_at
     try:
         return idle > timedelta(seconds=settings.idle_after) and (
-            application.services.stores.experiments.count_active() == 0
+            application.services.stores.experiments.count_open() == 0
         )
     except StoreError:  # the loop tells; what is active is not known
         return False

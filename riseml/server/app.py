@@ -28,15 +28,15 @@ from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.actor import Actor, Stores
 from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.loop import Loop, Parts
-from riseml.server.reconcile.news import News
+from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
 from riseml.settings import Settings
 from riseml.store.database import Database
+from riseml.store.drained_hosts import DrainedHosts
 from riseml.store.experiments import ExperimentStore
-from riseml.store.hosts import DrainedHosts
 from riseml.store.logs import LogStore
 from riseml.store.snapshots import SnapshotStore
-from riseml.store.usage import Usage
+from riseml.store.usage import UsageReader
 
 _PATIENCE = 2.0  # seconds that a pass waits for the hosts
 
@@ -63,24 +63,24 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
     holder = f"process {os.getpid()} on {socket.gethostname()} with the home {settings.home}"
     database = Database(settings.database, holder)
     experiments = ExperimentStore(database)
-    server = experiments.server_id()
+    server = experiments.load_server_id()
     check_server(settings, server)
     stores = Stores(
         experiments, LogStore(settings.home / "logs", settings.log_limit), SnapshotStore(settings.home / "snapshots")
     )
-    news, wake = News(), Wake()
+    notifier, wake = Notifier(), Wake()
     hosts = Hosts(settings, server, HostPool((), _PATIENCE, _report_silent))
     hosts.begin(experiments.load_world())
-    books = ActionTracker(Actor(server, hosts, stores, news).perform, wake)
-    pump = LogPump(stores.logs, news, wake)
-    parts = Parts(settings, hosts, DrainedHosts(database), experiments, stores.logs, pump, books, news, wake)
+    books = ActionTracker(Actor(server, hosts, stores, notifier).perform, wake)
+    pump = LogPump(stores.logs, notifier, wake)
+    parts = Parts(settings, hosts, DrainedHosts(database), experiments, stores.logs, pump, books, notifier, wake)
     loop = Loop(parts)
     services = Services(
         parts=parts,
         stores=stores,
         loop=loop,
         monitor=Monitor(hosts.pool),
-        cleaner=Cleaner(server, hosts.pool, stores.snapshots, Usage(database)),
+        cleaner=Cleaner(server, hosts.pool, stores.snapshots, UsageReader(database)),
         owner=_owner(),
         server=server,
         version=__version__,

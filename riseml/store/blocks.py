@@ -35,7 +35,7 @@ class ReadPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """One line of a job's output; who reads on from `end` loses nothing and repeats nothing."""
 
     job: JobName
@@ -46,7 +46,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class LogBlock:
     """Lines of one job and one stream that follow each other.
 
     `data` is `<timestamp> <text>\\n` for each; their records begin at `start`, each with `head` bytes more than that.
@@ -74,18 +74,18 @@ class Block:
         """The timestamp of each line."""
         return (row.partition(b" ")[0].decode() for row in self.data.split(b"\n")[:-1])
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[LogLine]:
         """Each line on its own."""
-        found: list[Line] = []
+        found: list[LogLine] = []
         position = self.start
         for row in self.data.split(b"\n")[:-1]:
             position += self.head + len(row) + 1
             at, _, text = row.partition(b" ")
-            found.append(Line(self.job, at.decode(), self.stream, text, ReadPosition(position)))
+            found.append(LogLine(self.job, at.decode(), self.stream, text, ReadPosition(position)))
         found[-1] = replace(found[-1], end=self.end)
         return found
 
-    def split(self, count: int) -> tuple[Block, Block]:
+    def split(self, count: int) -> tuple[LogBlock, LogBlock]:
         """The first `count` lines, and the others; there are more than so many."""
         size = 0
         for _ in range(count):
@@ -137,7 +137,7 @@ def recall(kind: int, size: int, begun: dict[int, int]) -> None:
         begun[stream] = before + size
 
 
-def parse(data: bytes, mark: ReadPosition) -> tuple[list[Block], ReadPosition]:
+def parse(data: bytes, mark: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
     """The blocks of whole records that begin at the mark's offset, and where to read on.
 
     A line whose last record has not come yet is left for the next time, with all that comes behind its beginning.
@@ -186,7 +186,7 @@ class _Found:
     def __init__(self, offset: int) -> None:
         self.position = offset
         self.parts: dict[tuple[bytes, int], _Part] = {}
-        self._blocks: list[Block] = []
+        self._blocks: list[LogBlock] = []
         self._behind: list[int] = []  # where the last record of each block ends
 
     def add_run(self, head: bytes, run: bytes) -> None:
@@ -195,7 +195,7 @@ class _Found:
         self.position += len(run)
         lines = run[len(head) :].replace(b"\n" + head, b"\n")
         job = JobName(head.split(b" ")[1].decode())
-        self._add(Block(job, WHOLE.index(head[0]), lines, start, len(head), ReadPosition(self.position)))
+        self._add(LogBlock(job, WHOLE.index(head[0]), lines, start, len(head), ReadPosition(self.position)))
 
     def add_record(self, head: bytes, rest: bytes) -> None:
         """A piece of a line, or a line among the pieces of another."""
@@ -211,7 +211,7 @@ class _Found:
             seen = 1 + sum(behind > safe for behind in self._behind) if safe < self.position else 0
             self._add(_joined(owner, part, ReadPosition(safe, seen)))
 
-    def give(self, seen: int) -> tuple[list[Block], ReadPosition]:
+    def give(self, seen: int) -> tuple[list[LogBlock], ReadPosition]:
         """All that can be read on from, without the first `seen` lines."""
         safe = self._safe()
         if self.parts and safe <= self.position - _LONGEST_WAIT:  # one that never ends must not hold up the others
@@ -226,7 +226,7 @@ class _Found:
             seen = max(0, seen - first.count)
         return ready, ReadPosition(safe, seen)
 
-    def _add(self, block: Block) -> None:
+    def _add(self, block: LogBlock) -> None:
         self._blocks.append(block)
         self._behind.append(self.position)
 
@@ -235,11 +235,11 @@ class _Found:
         return min((part.start for part in self.parts.values()), default=self.position)
 
 
-def _joined(owner: tuple[bytes, int], part: _Part, end: ReadPosition) -> Block:
+def _joined(owner: tuple[bytes, int], part: _Part, end: ReadPosition) -> LogBlock:
     text = b"".join(part.pieces)
     if len(text) > LONGEST_LINE:
         text = text[:LONGEST_LINE] + _MARK
-    return Block(JobName(owner[0].decode()), owner[1], part.at + b" " + text + b"\n", part.start, 0, end)
+    return LogBlock(JobName(owner[0].decode()), owner[1], part.at + b" " + text + b"\n", part.start, 0, end)
 
 
 def stream_of(kind: int) -> int:

@@ -22,7 +22,7 @@ _HOLDER = "holder"
 _TAKEN = "55P03"  # lock_not_available
 
 
-class Claim:
+class DatabaseClaim:
     """The claim of one server on a database. Safe from many threads.
 
     Args:
@@ -38,7 +38,7 @@ class Claim:
         self._session: sa.Connection | None = None
         self._lock = threading.Lock()
 
-    def hold(self) -> None:
+    def acquire_lock(self) -> None:
         """Take the lock; nothing to do while the session that has it lives.
 
         Raises:
@@ -50,14 +50,14 @@ class Claim:
             if self._session is None:
                 self._session = self._take()
 
-    def sign(self) -> None:
+    def write_holder(self) -> None:
         """Write down who holds it, once there is a table for it."""
         with self._lock:
             self._signed = True
             if self._session is not None:
                 self._write(self._session)
 
-    def drop(self) -> None:
+    def release_lock(self) -> None:
         """Let it go."""
         with self._lock:
             if self._session is not None:
@@ -98,7 +98,7 @@ class Claim:
         return _taken(self._engine.url, row)
 
 
-def lock_holder(connection: sa.Connection, claim: Claim | None) -> None:
+def lock_holder_row(connection: sa.Connection, claim: DatabaseClaim | None) -> None:
     """Begin a write: wait for the writers before, and make sure that nobody else has taken the database over.
 
     Raises:
@@ -109,7 +109,7 @@ def lock_holder(connection: sa.Connection, claim: Claim | None) -> None:
         raise _taken(connection.engine.url, row)
 
 
-def make_holder(connection: sa.Connection) -> None:
+def insert_holder_row(connection: sa.Connection) -> None:
     """Make the row that writers lock."""
     known = connection.execute(sa.select(facts.c.name).where(facts.c.name == _HOLDER)).scalar()
     if known is None:

@@ -20,8 +20,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from riseml.errors import StoreError
 from riseml.faultpoints import Point, reach
-from riseml.store.claim import Claim, lock_holder, make_holder
-from riseml.store.trouble import explain
+from riseml.store.claim import DatabaseClaim, insert_holder_row, lock_holder_row
+from riseml.store.database_errors import translate_database_error
 
 HEAD = "0003"
 """The newest migration; a test holds it against the versions folder."""
@@ -51,7 +51,9 @@ class Database:
         _make_private(self.url)
         self.engine = _make_engine(self.url, patience)
         self._is_sqlite = self.engine.dialect.name == "sqlite"
-        self._claim = None if self._is_sqlite or holder is None else Claim(_make_bare(self.url, patience), holder)
+        self._claim = (
+            None if self._is_sqlite or holder is None else DatabaseClaim(_make_bare(self.url, patience), holder)
+        )
         try:
             self._open()
         except BaseException:
@@ -62,7 +64,7 @@ class Database:
         return self.url.render_as_string(hide_password=True)
 
     @contextmanager
-    def read(self) -> Iterator[sa.Connection]:
+    def read_transaction(self) -> Iterator[sa.Connection]:
         """A transaction that sees one state of the store and writes nothing.
 
         Raises:
@@ -76,7 +78,7 @@ class Database:
             yield connection
 
     @contextmanager
-    def write(self) -> Iterator[sa.Connection]:
+    def write_transaction(self) -> Iterator[sa.Connection]:
         """A transaction that may write; it holds the write lock from its beginning.
 
         Raises:
@@ -84,10 +86,10 @@ class Database:
         """
         with self._translated(), self._begin() as connection:
             if not self._is_sqlite:
-                lock_holder(connection, self._claim)
+                lock_holder_row(connection, self._claim)
             yield connection
 
-    def confirm(self) -> None:
+    def confirm_sole_server(self) -> None:
         """See to it that this server alone uses the database: what is done to hosts must not be done twice.
 
         Raises:
@@ -95,12 +97,12 @@ class Database:
         """
         if self._claim is not None:
             with self._translated():
-                self._claim.hold()
+                self._claim.acquire_lock()
 
     def close(self) -> None:
         """Give every connection back."""
         if self._claim is not None:
-            self._claim.drop()
+            self._claim.release_lock()
         self.engine.dispose()
 
     @contextmanager
@@ -108,7 +110,7 @@ class Database:
         try:
             yield
         except (DBAPIError, PoolTimeout) as error:
-            trouble = explain(error, self.url)
+            trouble = translate_database_error(error, self.url)
             if trouble is None:
                 raise
             raise trouble from error
@@ -122,15 +124,15 @@ class Database:
             connection.commit()
 
     def _open(self) -> None:
-        self.confirm()
+        self.confirm_sole_server()
         with self._translated():
             self._check()
             self._migrate()
             if not self._is_sqlite:
                 with self.engine.begin() as connection:
-                    make_holder(connection)
+                    insert_holder_row(connection)
             if self._claim is not None:
-                self._claim.sign()
+                self._claim.write_holder()
 
     def _check(self) -> None:
         if not self._is_sqlite:

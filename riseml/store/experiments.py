@@ -23,7 +23,7 @@ _AT_ONCE = 500  # ids in one query
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StateEvent:
     """One change of state of an experiment (`job` None) or of a job."""
 
     id: int
@@ -37,7 +37,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
+class NewExperiments:
     """What is stored of a request: one plan for each point of the grid, with the first records of its jobs."""
 
     owner: Owner
@@ -52,7 +52,7 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Detail:
+class ExperimentDetail:
     """An experiment with what only people want to know of it."""
 
     experiment: Experiment
@@ -67,28 +67,28 @@ class ExperimentStore:
         self._database = database
         self._known: Mapping[int, Experiment] = {}  # as `load_world` found them; replaced, never changed
 
-    def server_id(self) -> str:
+    def load_server_id(self) -> str:
         """The id that labels everything of this store's server; made once."""
-        with self._database.write() as connection:
+        with self._database.write_transaction() as connection:
             found = connection.execute(sa.select(facts.c.value).where(facts.c.name == "server")).scalar()
             if found is None:
                 found = uuid.uuid4().hex
                 connection.execute(facts.insert().values(name="server", value=found))
             return str(found)
 
-    def confirm(self) -> None:
+    def confirm_sole_server(self) -> None:
         """See to it that this server alone uses the store.
 
         Raises:
             StoreError: another one does, or the store does not answer.
         """
-        self._database.confirm()
+        self._database.confirm_sole_server()
 
     def load_world(self) -> World:
         """Every experiment that is not closed, oldest first. Only what was written since the last call is read."""
         still_open = sa.select(experiments.c.id, experiments.c.version).where(experiments.c.closed.is_(False))
         known, found = dict(self._known), dict[int, Experiment]()
-        with self._database.read() as connection:
+        with self._database.read_transaction() as connection:
             rows = connection.execute(still_open.order_by(experiments.c.id)).all()
             changed = [
                 identity for identity, version in rows if identity not in known or known[identity].version != version
@@ -101,9 +101,9 @@ class ExperimentStore:
         self._known = loaded
         return World(tuple(loaded.values()))
 
-    def add(self, submitted: Submitted, now: datetime) -> tuple[tuple[Detail, ...], bool]:
+    def add_experiments(self, submitted: NewExperiments, now: datetime) -> tuple[tuple[ExperimentDetail, ...], bool]:
         """Store a request; the experiments, and False when the same key had been stored before."""
-        with self._database.write() as connection:
+        with self._database.write_transaction() as connection:
             if submitted.key is not None:
                 known = _select(
                     connection,
@@ -114,12 +114,12 @@ class ExperimentStore:
             ids = list(_insert(connection, submitted, now))
             return _select(connection, experiments.c.id.in_(ids)), True
 
-    def save(self, before: Experiment, after: Experiment, now: datetime) -> bool:
+    def save_decision(self, before: Experiment, after: Experiment, now: datetime) -> bool:
         """Write a decision down, with an event for every change of state; False when `before` is out of date.
 
         The whole is one transaction: a state that a reader sees has its event.
         """
-        with self._database.write() as connection:
+        with self._database.write_transaction() as connection:
             changed = connection.execute(
                 experiments.update()
                 .where(experiments.c.id == before.id, experiments.c.version == before.version)
@@ -133,21 +133,21 @@ class ExperimentStore:
                     connection.execute(
                         jobs.update().where(jobs.c.experiment_id == after.id, jobs.c.name == new.name).values(**row)
                     )
-            rows = list(_changes(before, after, now))
+            rows = list(_state_changes(before, after, now))
             if rows:
                 connection.execute(events.insert(), rows)
             return True
 
-    def want_kill(self, ids: Sequence[int]) -> None:
+    def request_kill(self, ids: Sequence[int]) -> None:
         """Write down that these experiments are to be killed; those that have ended stay as they are."""
-        with self._database.write() as connection:
+        with self._database.write_transaction() as connection:
             connection.execute(
                 experiments.update()
                 .where(experiments.c.id.in_(ids), experiments.c.ended_at.is_(None))
                 .values(wanted=Wanted.KILL.value, version=experiments.c.version + 1)
             )
 
-    def find(self, user: str, number: int, sub: int | None = None) -> tuple[Detail, ...]:
+    def find_by_number(self, user: str, number: int, sub: int | None = None) -> tuple[ExperimentDetail, ...]:
         """One experiment, or all members of the set of that number.
 
         Raises:
@@ -156,7 +156,7 @@ class ExperimentStore:
         condition = sa.and_(experiments.c.user == user, experiments.c.number == number)
         if sub is not None:
             condition = sa.and_(condition, experiments.c.sub == sub)
-        with self._database.read() as connection:
+        with self._database.read_transaction() as connection:
             found = _select(connection, condition)
         if not found:
             raise NotFound(
@@ -164,19 +164,21 @@ class ExperimentStore:
             )
         return found
 
-    def get(self, identity: int) -> Detail:
+    def get_experiment(self, identity: int) -> ExperimentDetail:
         """One experiment by its key in the store.
 
         Raises:
             NotFound: there is none.
         """
-        with self._database.read() as connection:
+        with self._database.read_transaction() as connection:
             found = _select(connection, experiments.c.id == identity)
         if not found:
             raise NotFound(f"there is no experiment with the key {identity}")
         return found[0]
 
-    def search(self, user: str, *, ended: bool, project: str | None, limit: int | None) -> tuple[Detail, ...]:
+    def list_experiments(
+        self, user: str, *, ended: bool, project: str | None, limit: int | None
+    ) -> tuple[ExperimentDetail, ...]:
         """A user's experiments, oldest first; `limit` keeps the newest numbers, a set counting as one."""
         condition = experiments.c.user == user
         if not ended:
@@ -184,7 +186,7 @@ class ExperimentStore:
             condition = sa.and_(experiments.c.closed.is_(False), condition, experiments.c.ended_at.is_(None))
         if project is not None:
             condition = sa.and_(condition, experiments.c.project == project)
-        with self._database.read() as connection:
+        with self._database.read_transaction() as connection:
             if limit is not None:
                 numbers = (
                     sa.select(experiments.c.number)
@@ -196,22 +198,22 @@ class ExperimentStore:
                 condition = sa.and_(condition, experiments.c.number.in_(numbers.scalar_subquery()))
             return _select(connection, condition)
 
-    def read_events(self, experiment: int, after: int) -> tuple[Event, ...]:
+    def read_events(self, experiment: int, after: int) -> tuple[StateEvent, ...]:
         """The experiment's events behind the one with the id `after`."""
-        with self._database.read() as connection:
+        with self._database.read_transaction() as connection:
             rows = connection.execute(
                 sa.select(events).where(events.c.experiment_id == experiment, events.c.id > after).order_by(events.c.id)
             ).mappings()
             return tuple(_event(row) for row in rows)
 
-    def count_active(self) -> int:
+    def count_open(self) -> int:
         """How many experiments have not been closed."""
-        with self._database.read() as connection:
+        with self._database.read_transaction() as connection:
             count = sa.select(sa.func.count()).select_from(experiments).where(experiments.c.closed.is_(False))
             return int(connection.execute(count).scalar_one())
 
 
-def _select(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> tuple[Detail, ...]:
+def _select(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> tuple[ExperimentDetail, ...]:
     query = (
         sa.select(experiments, sets.c.concurrency)
         .outerjoin(sets, experiments.c.set_id == sets.c.id)
@@ -225,10 +227,12 @@ def _select(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> tup
         sa.select(jobs).where(jobs.c.experiment_id.in_(wanted)).order_by(jobs.c.position)
     ).mappings():
         of.setdefault(job["experiment_id"], []).append(job)
-    return tuple(Detail(to_experiment(row, of.get(row["id"], [])), tuple(row["notes"]), row["config"]) for row in rows)
+    return tuple(
+        ExperimentDetail(to_experiment(row, of.get(row["id"], [])), tuple(row["notes"]), row["config"]) for row in rows
+    )
 
 
-def _insert(connection: sa.Connection, submitted: Submitted, now: datetime) -> Iterator[int]:
+def _insert(connection: sa.Connection, submitted: NewExperiments, now: datetime) -> Iterator[int]:
     user = submitted.owner.user
     number = 1 + int(
         connection.execute(sa.select(sa.func.max(experiments.c.number)).where(experiments.c.user == user)).scalar() or 0
@@ -254,7 +258,7 @@ def _new_id(result: sa.CursorResult[Any]) -> int:
     return int(key[0])
 
 
-def _first_values(submitted: Submitted, plan: Plan, number: int, now: datetime) -> dict[str, Any]:
+def _first_values(submitted: NewExperiments, plan: Plan, number: int, now: datetime) -> dict[str, Any]:
     owner = submitted.owner
     return {
         "user": owner.user,
@@ -284,7 +288,7 @@ def _first_events(experiment: int, first: Iterable[Job], now: datetime) -> Itera
         yield {"experiment_id": experiment, "job": name, "attempt": 1, "at": now, **created}
 
 
-def _changes(before: Experiment, after: Experiment, now: datetime) -> Iterator[dict[str, Any]]:
+def _state_changes(before: Experiment, after: Experiment, now: datetime) -> Iterator[dict[str, Any]]:
     """Jobs first, so that an experiment's last word is its own.
 
     A job's start and end are dated by its host, as its lines are, so that they come in their order among them.
@@ -310,8 +314,8 @@ def _event_values(experiment: int, record: Experiment | Job, now: datetime) -> d
     return {"experiment_id": experiment, "at": now, "state": state.value, "reason": reason.value, "message": message}
 
 
-def _event(row: sa.RowMapping) -> Event:
-    return Event(
+def _event(row: sa.RowMapping) -> StateEvent:
+    return StateEvent(
         id=row["id"],
         job=None if row["job"] is None else JobName(row["job"]),
         attempt=row["attempt"],

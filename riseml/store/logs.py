@@ -16,8 +16,8 @@ from pathlib import Path
 from riseml.model import Frame, JobKey, LogCursor
 from riseml.names import JobName
 from riseml.settings import DEFAULT_LOG_LIMIT
-from riseml.store.blocks import NOBODY, Block, Line, ReadPosition, parse, recall, records, stream_of
-from riseml.store.quota import Quota
+from riseml.store.blocks import NOBODY, LogBlock, LogLine, ReadPosition, parse, recall, records, stream_of
+from riseml.store.quota import LogQuota
 
 _PIECE = 1 << 18  # bytes that are read at once
 _CHUNK = 1 << 22  # more than the longest line, so that every call makes progress
@@ -35,18 +35,18 @@ class LogStore:
 
     def __init__(self, folder: Path, limit: int = DEFAULT_LOG_LIMIT) -> None:
         self._folder = folder
-        self._quota = Quota(folder, limit)
+        self._quota = LogQuota(folder, limit)
         self._guard = threading.Lock()
         self._files: dict[int, _File] = {}
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def append(self, key: JobKey, frames: Iterable[Frame]) -> None:
+    def append_frames(self, key: JobKey, frames: Iterable[Frame]) -> None:
         """Write frames behind what is there, as one piece; nothing of a job that has written too much."""
-        with self._quota.admitted(key, list(frames)) as kept:
+        with self._quota.admit_frames(key, list(frames)) as kept:
             if kept:
                 self._open(key.experiment).append(key, kept)
 
-    def finish(self, key: JobKey) -> None:
+    def finish_job(self, key: JobKey) -> None:
         """Nothing more will come of this job; the lines that it left unfinished end here."""
         file = self._open(key.experiment)
         streams = sorted(file.begun.get((key.job, key.attempt), ()))
@@ -54,32 +54,32 @@ class LogStore:
             file.append(key, [Frame("", stream, b"\n") for stream in streams])
         file.finish((key.job, key.attempt))
 
-    def is_finished(self, key: JobKey) -> bool:
+    def is_job_finished(self, key: JobKey) -> bool:
         """True when `finish` was called; false also when that is long ago."""
         with self._guard:
             file = self._files.get(key.experiment)
         return file is not None and (key.job, key.attempt) in file.ends
 
-    def ends(self, experiment: int) -> Mapping[tuple[JobName, int], int]:
+    def find_job_ends(self, experiment: int) -> Mapping[tuple[JobName, int], int]:
         """The offsets behind the last records of the jobs and attempts whose logs are complete."""
         with self._guard:
             file = self._files.get(experiment)
         return _load_ends(self._path(experiment)) if file is None else file.ends
 
-    def is_full(self, key: JobKey) -> bool:
+    def is_job_full(self, key: JobKey) -> bool:
         """True when the job has written so much that nothing more of it is kept."""
-        return self._quota.is_spent(key)
+        return self._quota.is_exceeded(key)
 
-    def cursor(self, key: JobKey) -> LogCursor:
+    def find_cursor(self, key: JobKey) -> LogCursor:
         """Where to read the job's log on."""
         return self._open(key.experiment).cursors.get((key.job, key.attempt), LogCursor())
 
-    def size(self, experiment: int) -> int:
+    def log_size(self, experiment: int) -> int:
         """The offset behind the last record."""
         path = self._path(experiment)
         return path.stat().st_size if path.exists() else 0
 
-    def read(self, experiment: int, mark: ReadPosition) -> tuple[list[Block], ReadPosition]:
+    def read_blocks(self, experiment: int, mark: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
         """The complete lines in some bytes behind a mark, and the mark to go on from.
 
         A line whose last record has not been written yet is left for the next call.
@@ -92,9 +92,9 @@ class LogStore:
             blocks, end = parse(_load(path, mark.offset, _CHUNK), mark)
         return blocks, end
 
-    def last(self, experiment: int, job: JobName, count: int) -> list[Line]:
+    def read_last_lines(self, experiment: int, job: JobName, count: int) -> list[LogLine]:
         """The last lines of one job, as far as they are near the end of the log."""
-        start = max(0, self.size(experiment) - _NEAR)
+        start = max(0, self.log_size(experiment) - _NEAR)
         path = self._path(experiment)
         if not path.exists():
             return []
@@ -103,20 +103,20 @@ class LogStore:
             torn = len(file.readline()) if start else 0
         return [line for line in read_all(self, experiment, ReadPosition(start + torn)) if line.job == job][-count:]
 
-    def close(self, experiment: int) -> None:
+    def close_experiment(self, experiment: int) -> None:
         """Forget an experiment whose log is complete."""
         with self._guard:
             file = self._files.pop(experiment, None)
         if file is not None:
             file.close()
-            self._quota.close(experiment)
+            self._quota.close_experiment(experiment)
 
-    def keep(self, experiments: frozenset[int]) -> None:
+    def close_all_but(self, experiments: frozenset[int]) -> None:
         """Forget all experiments but these: a host that comes back may still tell of one that was closed long ago."""
         with self._guard:
             others = self._files.keys() - experiments
         for experiment in others:
-            self.close(experiment)
+            self.close_experiment(experiment)
 
     def _open(self, experiment: int) -> _File:
         with self._guard:
@@ -219,10 +219,10 @@ def _load(path: Path, offset: int, limit: int) -> bytes:
     return data[: data.rfind(b"\n") + 1]
 
 
-def read_all(logs: LogStore, experiment: int, mark: ReadPosition = _BEGINNING) -> Iterator[Line]:
+def read_all(logs: LogStore, experiment: int, mark: ReadPosition = _BEGINNING) -> Iterator[LogLine]:
     """Every complete line of a log behind a mark."""
     while True:
-        blocks, end = logs.read(experiment, mark)
+        blocks, end = logs.read_blocks(experiment, mark)
         for block in blocks:
             yield from block.lines()
         if end == mark:

@@ -19,7 +19,7 @@ _STEP = 1 << 20  # bytes between two notes of a count
 _ENGINE = 3  # the stream of words that are not the job's own
 
 
-class Quota:
+class LogQuota:
     """The bytes that jobs have written so far. Safe from many threads; one thread a job.
 
     Args:
@@ -34,7 +34,7 @@ class Quota:
         self._counts: dict[int, dict[JobName, int]] = {}
 
     @contextmanager
-    def admitted(self, key: JobKey, frames: list[Frame]) -> Iterator[list[Frame]]:
+    def admit_frames(self, key: JobKey, frames: list[Frame]) -> Iterator[list[Frame]]:
         """What may be kept of these frames: all, some with a line that says so, or nothing. They count once they are
         written.
         """
@@ -48,14 +48,14 @@ class Quota:
             if before <= self._limit and (after > self._limit or after // _STEP > before // _STEP):
                 self._save(key.experiment, counts)
 
-    def is_spent(self, key: JobKey) -> bool:
+    def is_exceeded(self, key: JobKey) -> bool:
         """True when nothing more of this job will be kept."""
         with self._lock:
             counts = self._counts.get(key.experiment)
             counts = _read(self._path(key.experiment)) if counts is None else counts  # not kept: it may be closed
             return counts.get(key.job, 0) > self._limit
 
-    def close(self, experiment: int) -> None:
+    def close_experiment(self, experiment: int) -> None:
         """Forget an experiment whose log is complete."""
         with self._lock:
             self._counts.pop(experiment, None)

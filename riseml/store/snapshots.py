@@ -32,7 +32,7 @@ MOST_FILES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredSnapshot:
     """A snapshot that is there: `used` is when it was last sent or asked for, in seconds since 1970."""
 
     digest: str
@@ -55,14 +55,14 @@ class SnapshotStore:
         for left in folder.glob("*.part"):
             left.unlink()
 
-    def has(self, digest: str) -> bool:
+    def has_snapshot(self, digest: str) -> bool:
         """True when the snapshot is there; who asks is about to use it."""
-        there = self._manifest(digest).exists() and self.path(digest).exists()
+        there = self._manifest(digest).exists() and self.archive_path(digest).exists()
         if there:
             os.utime(self._manifest(digest))
         return there
 
-    def path(self, digest: str) -> Path:
+    def archive_path(self, digest: str) -> Path:
         """The tar of a snapshot.
 
         Raises:
@@ -72,30 +72,32 @@ class SnapshotStore:
             raise UsageError(f"{digest[:80]!r} is not the digest of a project", "it is a SHA-256 in hex")
         return self._folder / f"{digest}.tar"
 
-    def manifest(self, digest: str) -> Manifest:
+    def load_manifest(self, digest: str) -> Manifest:
         """The files of a snapshot.
 
         Raises:
             NotFound: it was never synced.
         """
-        if not self.has(digest):
+        if not self.has_snapshot(digest):
             raise NotFound(f"the project's files {digest[:12]} are not on the server", "run `riseml train` again")
         found = json.loads(self._manifest(digest).read_text())
         return Manifest(found["files"], found["texts"])
 
-    def held(self) -> list[Held]:
+    def list_snapshots(self) -> list[StoredSnapshot]:
         """Every snapshot that is there."""
         found = [(path, path.with_suffix(".tar")) for path in sorted(self._folder.glob("*.json"))]
         return [
-            Held(listing.stem, tar.stat().st_size, listing.stat().st_mtime) for listing, tar in found if tar.exists()
+            StoredSnapshot(listing.stem, tar.stat().st_size, listing.stat().st_mtime)
+            for listing, tar in found
+            if tar.exists()
         ]
 
-    def remove(self, digest: str) -> None:
+    def remove_snapshot(self, digest: str) -> None:
         """Remove a snapshot; one that is gone is no error."""
         self._manifest(digest).unlink(missing_ok=True)
-        self.path(digest).unlink(missing_ok=True)
+        self.archive_path(digest).unlink(missing_ok=True)
 
-    async def receive(self, digest: str, chunks: AsyncIterator[bytes], owner: Owner) -> None:
+    async def receive_archive(self, digest: str, chunks: AsyncIterator[bytes], owner: Owner) -> None:
         """Store an uploaded tar; its files will be `owner`'s.
 
         Raises:
@@ -103,7 +105,7 @@ class SnapshotStore:
             TooLarge: it has too many bytes or files.
             StoreError: the disk is full.
         """
-        target = self.path(digest)
+        target = self.archive_path(digest)
         with _kept_from_full(self._folder), _fresh(self._folder) as upload, _fresh(self._folder) as tar:
             await self._save(chunks, upload)
             found = await asyncio.to_thread(_rewrite, upload, tar, owner)
@@ -128,7 +130,7 @@ class SnapshotStore:
                 file.write(chunk)
 
     def _manifest(self, digest: str) -> Path:
-        return self.path(digest).with_suffix(".json")
+        return self.archive_path(digest).with_suffix(".json")
 
 
 @contextmanager

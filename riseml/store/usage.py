@@ -15,7 +15,7 @@ from riseml.store.schema import experiments
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class LastUses:
     """By the time it was last used; None: an experiment that is not closed uses it now."""
 
     open: frozenset[int]
@@ -23,20 +23,20 @@ class Used:
     snapshots: Mapping[str, datetime | None]
 
 
-class Usage:
+class UsageReader:
     """Reads it from one store."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def read(self) -> Used:
+    def load_last_uses(self) -> LastUses:
         """What is used now, and was before."""
         columns = (experiments.c.id, experiments.c.plan, experiments.c.snapshot, experiments.c.closed)
         moments = (experiments.c.created_at, experiments.c.ended_at)
         unfinished: set[int] = set()
         environments: dict[str, datetime | None] = {}
         snapshots: dict[str, datetime | None] = {}
-        with self._database.read() as connection:
+        with self._database.read_transaction() as connection:
             for row in connection.execute(sa.select(*columns, *moments)).mappings():
                 at = (row["ended_at"] or row["created_at"]) if row["closed"] else None
                 if at is None:
@@ -44,7 +44,7 @@ class Usage:
                 _note(environments, from_json(row["plan"]["image"], Image).reference, at)
                 if row["snapshot"]:
                     _note(snapshots, row["snapshot"], at)
-        return Used(frozenset(unfinished), environments, snapshots)
+        return LastUses(frozenset(unfinished), environments, snapshots)
 
 
 def _note(known: dict[str, datetime | None], name: str, at: datetime | None) -> None:

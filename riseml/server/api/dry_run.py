@@ -75,7 +75,7 @@ def _look(reference: str, pool: HostPool) -> Iterator[tuple[HostName, HostSeen]]
 def _make_experiments(planned: Planned, parts: Parts, owner: Owner, moment: datetime) -> tuple[Experiment, ...]:
     """The records as they would be stored next, their environment made already."""
     train = planned.spec.train
-    last = parts.experiments.search(owner.user, ended=True, project=None, limit=1)
+    last = parts.experiments.list_experiments(owner.user, ended=True, project=None, limit=1)
     number = 1 + max((detail.experiment.number for detail in last), default=0)
     experiments = tuple(
         Experiment(

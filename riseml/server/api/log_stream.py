@@ -23,10 +23,10 @@ from riseml.names import CanonicalId, JobName, experiment_name
 from riseml.server.api.views import exit_code_of
 from riseml.server.clock import now
 from riseml.server.reconcile.actor import Stores
-from riseml.server.reconcile.news import News
+from riseml.server.reconcile.notifier import Notifier
 from riseml.states import SENTENCES, TERMINAL, Part, Reason, State
-from riseml.store.blocks import Block, Line, ReadPosition
-from riseml.store.experiments import Event
+from riseml.store.blocks import LogBlock, LogLine, ReadPosition
+from riseml.store.experiments import StateEvent
 
 _MOST_EVENTS = 2**31  # what every store can count
 _MOST_BYTES = 2**43  # what every file system can seek
@@ -98,22 +98,26 @@ def parse_cursor(text: str, count: int) -> tuple[StreamPosition, ...]:
     return positions
 
 
-async def stream(request: Request, stores: Stores, news: News) -> AsyncIterator[bytes]:
+async def stream(request: Request, stores: Stores, notifier: Notifier) -> AsyncIterator[bytes]:
     """NDJSON of `wire.Entry`: what is there, then what comes, then one `end` when everything has come."""
     reader = _Reader(request, stores)
-    with news.subscribe(request.experiments) as bell:
+    with notifier.subscribe(request.experiments) as bell:
         if request.tail is not None:
             for entry in await asyncio.to_thread(_last, reader, request.tail):
                 yield _encode(entry)
             yield _encode({"type": "ping", "cursor": reader.cursor()})  # who is cut off now reads on behind the tail
         while not reader.complete:
-            reader.forget(bell.take())
+            reader.forget(bell.take_changed())
             entries = await asyncio.to_thread(reader.read)
             if entries:
                 yield b"".join(map(_encode, entries))
             elif reader.idle and not request.follow:
                 return
-            elif reader.idle and not reader.complete and not await bell.wait(_PATIENCE if reader.holds else _HEARTBEAT):
+            elif (
+                reader.idle
+                and not reader.complete
+                and not await bell.wait_for_change(_PATIENCE if reader.holds else _HEARTBEAT)
+            ):
                 reader.forget(frozenset(request.experiments))  # whatever was missed
                 yield _encode({"type": "ping", "cursor": reader.cursor()})
     yield _encode(reader.end())
@@ -135,7 +139,7 @@ class _Reader:
         self._positions = list(request.positions)
         self._stale = frozenset(request.experiments)
         self._experiments: dict[int, Experiment] = {}  # these three by their place in the request
-        self._events: dict[int, deque[Event]] = {}  # those that have not been sent
+        self._events: dict[int, deque[StateEvent]] = {}  # those that have not been sent
         self._ends: dict[int, Mapping[tuple[JobName, int], int]] = {}
         self._held: dict[int, tuple[int, float]] = {}  # an event that waits, and since when, on the monotonic clock
 
@@ -153,10 +157,10 @@ class _Reader:
         for index, identity in enumerate(self._request.experiments):
             if identity in self._stale:
                 # the record comes first: what closed an experiment was written before
-                self._experiments[index] = self._stores.experiments.get(identity).experiment
+                self._experiments[index] = self._stores.experiments.get_experiment(identity).experiment
                 events = self._stores.experiments.read_events(identity, self._positions[index].event)
                 self._events[index] = deque(events)
-                self._ends[index] = self._stores.logs.ends(identity)
+                self._ends[index] = self._stores.logs.find_job_ends(identity)
         self._stale = frozenset()
         over = all(self._is_over(experiment) for experiment in self._experiments.values())
         before = list(self._positions)
@@ -193,7 +197,7 @@ class _Reader:
         """
         position = self._positions[index]
         events = self._events[index]
-        found, end = self._stores.logs.read(experiment.id, position.mark)
+        found, end = self._stores.logs.read_blocks(experiment.id, position.mark)
         exhausted = end == position.mark
         blocks = deque(found)
         while events or blocks:
@@ -215,7 +219,7 @@ class _Reader:
             self._positions[index] = position = position.at(block.end)
         self._positions[index] = position.at(end)
 
-    def _show(self, index: int, experiment: Experiment, block: Block) -> Iterator[wire.LineEntry | wire.LinesEntry]:
+    def _show(self, index: int, experiment: Experiment, block: LogBlock) -> Iterator[wire.LineEntry | wire.LinesEntry]:
         """Lines as they were asked for: together, or each with its own cursor."""
         position = self._positions[index]
         if self._request.batch and not self._since:
@@ -227,7 +231,7 @@ class _Reader:
             if line.at >= self._since:
                 yield _line_entry(experiment, line, self.cursor())
 
-    def _is_due(self, index: int, experiment: Experiment, event: Event, *, exhausted: bool) -> bool:
+    def _is_due(self, index: int, experiment: Experiment, event: StateEvent, *, exhausted: bool) -> bool:
         """Whether everything was sent that comes before it: the end of a job waits for the job's last line.
 
         `exhausted`: there is nothing to send but events. Nobody waits for ever for a line that is lost with its host.
@@ -243,7 +247,7 @@ class _Reader:
             return True
         return self._has_waited(index, event, exhausted=exhausted)
 
-    def _has_waited(self, index: int, event: Event, *, exhausted: bool) -> bool:
+    def _has_waited(self, index: int, event: StateEvent, *, exhausted: bool) -> bool:
         """Whether nothing has come for long enough while it waited."""
         known, since = self._held.get(index, (0, 0.0))
         if not exhausted or known != event.id:
@@ -265,19 +269,19 @@ class _Reader:
         logs = self._stores.logs
         attempts = range(1, job.attempt + 1)
         return job.started_at is not None and all(
-            logs.is_finished(JobKey(experiment.id, job.name, attempt)) for attempt in attempts
+            logs.is_job_finished(JobKey(experiment.id, job.name, attempt)) for attempt in attempts
         )
 
     def _wants(self, job: JobName | None) -> bool:
         return self._request.wanted.job is None if job is None else self._request.wanted.names(job)
 
 
-def _is_old(event: Event) -> bool:
+def _is_old(event: StateEvent) -> bool:
     """Whether what was printed before it has long been read, if anybody can."""
     return now() - event.at >= _OLD
 
 
-def _never_ran(experiment: Experiment, event: Event) -> bool:
+def _never_ran(experiment: Experiment, event: StateEvent) -> bool:
     """Whether the attempt that ended is the last one, and had not begun."""
     return any(
         job.name == event.job
@@ -316,13 +320,13 @@ def _last_rows(text: str, count: int) -> str:
     return "\n".join(text.split("\n")[-count - 1 :])
 
 
-def _split_at(block: Block, moment: str) -> tuple[Block, ...]:
+def _split_at(block: LogBlock, moment: str) -> tuple[LogBlock, ...]:
     """Its lines before a moment, and the others, if there are any; the first one counts as before it."""
     before = next((number for number, at in enumerate(block.times()) if number and at >= moment), 0)
     return block.split(before) if before else (block,)
 
 
-def _state_entry(experiment: Experiment, event: Event, cursor: str) -> wire.StateEntry:
+def _state_entry(experiment: Experiment, event: StateEvent, cursor: str) -> wire.StateEntry:
     return {
         "type": "state",
         "cursor": cursor,
@@ -336,7 +340,7 @@ def _state_entry(experiment: Experiment, event: Event, cursor: str) -> wire.Stat
     }
 
 
-def _line_entry(experiment: Experiment, line: Line, cursor: str) -> wire.LineEntry:
+def _line_entry(experiment: Experiment, line: LogLine, cursor: str) -> wire.LineEntry:
     return {
         "type": "line",
         "cursor": cursor,
@@ -347,7 +351,7 @@ def _line_entry(experiment: Experiment, line: Line, cursor: str) -> wire.LineEnt
     }
 
 
-def _lines_entry(experiment: Experiment, block: Block, cursor: str) -> wire.LinesEntry:
+def _lines_entry(experiment: Experiment, block: LogBlock, cursor: str) -> wire.LinesEntry:
     return {
         "type": "lines",
         "cursor": cursor,

@@ -55,12 +55,12 @@ def add_pool_routes(router: APIRouter, parts: Parts, loop: Loop) -> None:
 def _add_host_routes(router: APIRouter, parts: Parts, loop: Loop) -> None:
     @router.post("/pool/hosts/{name}/drain")
     def drain(name: Name) -> wire.HostView:
-        parts.drained.drain(_demand_host(parts, name), now())
+        parts.drained.drain_host(_demand_host(parts, name), now())
         return _show_one(parts, name)
 
     @router.post("/pool/hosts/{name}/resume")
     def resume(name: Name) -> wire.HostView:
-        parts.drained.resume(_demand_host(parts, name))
+        parts.drained.resume_host(_demand_host(parts, name))
         return _show_one(parts, name)
 
     @router.get("/pool/hosts/{name}/keys")
@@ -84,7 +84,7 @@ def show_hosts(parts: Parts) -> list[wire.HostView]:
     experiments = parts.experiments.load_world().experiments
     seen = parts.pool.last_seen()
     room = free_room(experiments, seen)
-    drained = parts.drained.all()
+    drained = parts.drained.load_drained()
     shown: list[wire.HostView] = []
     for name in sorted(parts.pool.executors):
         host, free = seen.get(name), room.get(name)

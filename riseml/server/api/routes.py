@@ -31,7 +31,7 @@ from riseml.server.pool.monitor import Monitor
 from riseml.server.reconcile.actor import Stores
 from riseml.server.reconcile.loop import Loop, Parts
 from riseml.settings import MOST_TAIL
-from riseml.store.experiments import Detail
+from riseml.store.experiments import ExperimentDetail
 
 Name = Annotated[str, Path(max_length=200, description="a canonical ID: 4, 144.1, 4.worker, paul.4.ps.1")]
 Digest = Annotated[str, Path(max_length=64, description="the SHA-256 of the project's files, in hex")]
@@ -116,11 +116,11 @@ def _add_submit_routes(router: APIRouter, services: Services) -> None:
 
     @router.head("/snapshots/{digest}", responses=_NO_BODY, response_class=Response)
     def has_snapshot(digest: Digest) -> Response:
-        return Response(status_code=200 if stores.snapshots.has(digest) else 404)
+        return Response(status_code=200 if stores.snapshots.has_snapshot(digest) else 404)
 
     @router.put("/snapshots/{digest}", status_code=201, response_class=Response, openapi_extra=_TAR_BODY)
     async def put_snapshot(digest: Digest, request: Request) -> Response:
-        await stores.snapshots.receive(digest, request.stream(), services.owner)
+        await stores.snapshots.receive_archive(digest, request.stream(), services.owner)
         return Response(status_code=201)
 
     @router.post("/plans")
@@ -132,7 +132,7 @@ def _add_submit_routes(router: APIRouter, services: Services) -> None:
     def submit(submission: Submission, response: Response) -> wire.ExperimentView:
         planned = _plan(submission, services)
         reach(Point.REQUEST_READ)
-        details, fresh = stores.experiments.add(to_store(submission, planned, services.owner), now())
+        details, fresh = stores.experiments.add_experiments(to_store(submission, planned, services.owner), now())
         reach(Point.REQUEST_STORED)
         services.parts.wake.set()
         response.status_code = 201 if fresh else 200
@@ -163,7 +163,7 @@ def _add_experiment_routes(router: APIRouter, services: Services) -> None:
     ) -> wire.ExperimentList:
         check_text(project)
         user = services.owner.user
-        details = services.stores.experiments.search(user, ended=ended, project=project, limit=limit)
+        details = services.stores.experiments.list_experiments(user, ended=ended, project=project, limit=limit)
         return {"experiments": show_all(details, services.parts.hosts.roots)}
 
     @router.get("/experiments/{name}")
@@ -179,7 +179,7 @@ def _add_experiment_routes(router: APIRouter, services: Services) -> None:
                 f"{name} is a job, and a job cannot be killed alone",
                 f"`riseml kill {wanted.number}` kills its experiment",
             )
-        services.stores.experiments.want_kill([detail.experiment.id for detail in _find(wanted, services)])
+        services.stores.experiments.request_kill([detail.experiment.id for detail in _find(wanted, services)])
         services.parts.wake.set()
         return _show(_find(wanted, services), wanted, services)
 
@@ -218,7 +218,7 @@ def _add_look_routes(router: APIRouter, services: Services) -> None:
         request = log_stream.Request(
             wanted, ids, asked.follow, positions, asked.tail, asked.since, asked.batch, asked.closed
         )
-        entries = log_stream.stream(request, services.stores, services.parts.news)
+        entries = log_stream.stream(request, services.stores, services.parts.notifier)
         return StreamingResponse(entries, media_type="application/x-ndjson")
 
 
@@ -230,11 +230,11 @@ def _check_moment(since: datetime | None) -> None:
         raise UsageError(f"since is {since}, which is beyond the calendar", "leave it out to read everything") from None
 
 
-def _find(wanted: CanonicalId, services: Services) -> tuple[Detail, ...]:
+def _find(wanted: CanonicalId, services: Services) -> tuple[ExperimentDetail, ...]:
     """The experiment, or the members of the set, that an ID names; another user's does not exist for the caller."""
     if wanted.user is not None and wanted.user != services.owner.user:
         raise NotFound(f"there is no experiment {wanted}", "`riseml status -a` lists all of yours")
-    details = services.stores.experiments.find(services.owner.user, wanted.number, wanted.sub)
+    details = services.stores.experiments.find_by_number(services.owner.user, wanted.number, wanted.sub)
     if wanted.job is not None:
         jobs = [job.name for detail in details for job in detail.experiment.jobs]
         if not any(wanted.names(job) for job in jobs):
@@ -255,7 +255,7 @@ def _find_one(wanted: CanonicalId, services: Services) -> Experiment:
     return details[0].experiment
 
 
-def _show(details: tuple[Detail, ...], wanted: CanonicalId | None, services: Services) -> wire.ExperimentView:
+def _show(details: tuple[ExperimentDetail, ...], wanted: CanonicalId | None, services: Services) -> wire.ExperimentView:
     output = services.parts.hosts.roots
     first = details[0].experiment
     if first.set_id is not None and (wanted is None or wanted.sub is None):
@@ -266,7 +266,7 @@ def _show(details: tuple[Detail, ...], wanted: CanonicalId | None, services: Ser
 def _last_lines(experiment: Experiment, services: Services) -> list[str]:
     """The last words of the job that brought about a bad end."""
     cause = cause_of(experiment)
-    lines = [] if cause is None else services.stores.logs.last(experiment.id, cause, _LAST_LINES)
+    lines = [] if cause is None else services.stores.logs.read_last_lines(experiment.id, cause, _LAST_LINES)
     return [line.text.decode("utf-8", "replace") for line in lines]
 
 
@@ -280,5 +280,5 @@ def _show_server(services: Services) -> wire.ServerView:
         "executor": services.parts.hosts.name,
         "note": services.parts.hosts.notice,
         "engine": services.parts.settings.engine if services.parts.hosts.spec is None else "",
-        "active": services.stores.experiments.count_active(),
+        "active": services.stores.experiments.count_open(),
     }

@@ -16,7 +16,7 @@ from riseml.server.reconcile.actor import Stores
 from riseml.server.reconcile.loop import Parts
 from riseml.spec.config.loader import Overrides, load_config
 from riseml.spec.config.types import Spec
-from riseml.store.experiments import Submitted
+from riseml.store.experiments import NewExperiments
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def plan_submission(submission: wire.Submission, stores: Stores) -> Planned:
     overrides = Overrides(_pairs(submission.get("parameters")), _pairs(submission.get("settings")))
     spec = load_config(submission["config"], submission["file"], overrides)
     snapshot = submission.get("snapshot")
-    manifest = stores.snapshots.manifest(snapshot) if snapshot else Manifest()
+    manifest = stores.snapshots.load_manifest(snapshot) if snapshot else Manifest()
     return Planned(spec, tuple(make_plan(spec, point, manifest) for point in points(spec.train)))
 
 
@@ -85,14 +85,14 @@ def check_room(planned: Planned, parts: Parts) -> None:
         )
 
 
-def to_store(submission: wire.Submission, planned: Planned, owner: Owner) -> Submitted:
+def to_store(submission: wire.Submission, planned: Planned, owner: Owner) -> NewExperiments:
     """What is stored of the request.
 
     Raises:
         UsageError: a variable that `env` passes through was not sent along.
     """
     train = planned.spec.train
-    return Submitted(
+    return NewExperiments(
         owner=owner,
         project=planned.spec.project,
         config=submission["config"],

@@ -13,7 +13,7 @@ from riseml.names import CanonicalId, experiment_name
 from riseml.planning.launch import Roots
 from riseml.states import SENTENCES, TERMINAL, State
 from riseml.storage.outputs import show_output
-from riseml.store.experiments import Detail
+from riseml.store.experiments import ExperimentDetail
 
 
 def show_time(moment: datetime | None) -> str | None:
@@ -49,7 +49,7 @@ def _message(job: Job) -> str:
 
 
 def show_experiment(
-    detail: Detail, output: Roots, wanted: CanonicalId | None = None, last_lines: Sequence[str] = ()
+    detail: ExperimentDetail, output: Roots, wanted: CanonicalId | None = None, last_lines: Sequence[str] = ()
 ) -> wire.ExperimentView:
     """One experiment; with `wanted`, only the jobs that it names."""
     experiment = detail.experiment
@@ -80,7 +80,7 @@ def show_experiment(
     }
 
 
-def show_set(details: tuple[Detail, ...], output: Roots) -> wire.ExperimentView:
+def show_set(details: tuple[ExperimentDetail, ...], output: Roots) -> wire.ExperimentView:
     """A whole set, its members inside."""
     members = [show_experiment(detail, output) for detail in details]
     experiments = [detail.experiment for detail in details]
@@ -107,9 +107,9 @@ def show_set(details: tuple[Detail, ...], output: Roots) -> wire.ExperimentView:
     }
 
 
-def show_all(details: Iterable[Detail], output: Roots) -> list[wire.ExperimentView]:
+def show_all(details: Iterable[ExperimentDetail], output: Roots) -> list[wire.ExperimentView]:
     """Experiments in order, the members of a set together in their set."""
-    groups: dict[tuple[str, int], list[Detail]] = {}
+    groups: dict[tuple[str, int], list[ExperimentDetail]] = {}
     for detail in details:
         groups.setdefault((detail.experiment.owner.user, detail.experiment.number), []).append(detail)
     return [

@@ -16,7 +16,7 @@ from riseml.executors.base import InventoryItem, InventoryKind
 from riseml.executors.pool import HostPool
 from riseml.names import HostName
 from riseml.store.snapshots import SnapshotStore
-from riseml.store.usage import Usage, Used
+from riseml.store.usage import LastUses, UsageReader
 
 _SETTLING = timedelta(minutes=10)  # a thing this young may belong to what is just being done
 _SENT = timedelta(hours=1)  # files are sent before the experiment that names them
@@ -70,7 +70,7 @@ class Cleaner:
     server: str
     pool: HostPool
     snapshots: SnapshotStore
-    usage: Usage
+    usage: UsageReader
 
     def find(self, wish: CleanRequest, now: datetime) -> Cleaning:
         """What could be removed.
@@ -79,7 +79,7 @@ class Cleaner:
             UsageError: `foreign` names no other server.
         """
         self._check(wish)
-        references = frozenset(self.usage.read().environments)
+        references = frozenset(self.usage.load_last_uses().environments)
         there: list[tuple[HostName, InventoryItem]] = []
         silent: list[HostName] = []
         for name, executor in sorted(self.pool.executors.items()):
@@ -88,7 +88,7 @@ class Cleaner:
             except RisemlError as error:
                 log.warning("host %s is not looked through: %s", name, error.message)
                 silent.append(name)
-        used = self.usage.read()  # after the hosts: what is there and has no experiment now will get none
+        used = self.usage.load_last_uses()  # after the hosts: what is there and has no experiment now will get none
         judge = _Judge(self.server, used, wish, now)
         found = [Leftover(item, name, why) for name, item in there if (why := judge.on_host(item))]
         others = Counter(item.server for _, item in there if item.server not in ("", self.server))
@@ -104,7 +104,7 @@ class Cleaner:
         item = leftover.item
         try:
             if leftover.host is None:
-                self.snapshots.remove(item.identity)
+                self.snapshots.remove_snapshot(item.identity)
             else:
                 self.pool.executors[leftover.host].discard(item)
         except RisemlError as error:
@@ -114,7 +114,7 @@ class Cleaner:
 
     def _find_snapshots(self, judge: _Judge) -> list[Leftover]:
         found = []
-        for held in self.snapshots.held():
+        for held in self.snapshots.list_snapshots():
             used_at = datetime.fromtimestamp(held.used, UTC)
             item = InventoryItem(
                 InventoryKind.SNAPSHOT,
@@ -141,7 +141,7 @@ class _Judge:
     """Says why a thing may go; an empty sentence when it may not."""
 
     server: str
-    used: Used
+    used: LastUses
     wish: CleanRequest
     now: datetime
 

@@ -17,7 +17,7 @@ from riseml.names import BUILD, HostName
 from riseml.planning.launch import Place, make_launch
 from riseml.server.clock import stamp
 from riseml.server.pool.hosts import Hosts
-from riseml.server.reconcile.news import News
+from riseml.server.reconcile.notifier import Notifier
 from riseml.storage.outputs import pack_output, prepare_data, prepare_output
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs import LogStore
@@ -48,7 +48,7 @@ class Actor:
     server: str
     hosts: Hosts
     stores: Stores
-    news: News
+    notifier: Notifier
     orders: dict[EnsureImage, Cancellation] = field(default_factory=dict)
 
     def perform(self, action: Action, experiment: Experiment | None) -> None:
@@ -104,7 +104,7 @@ class Actor:
 
     def _share(self, host: HostName, experiment: Experiment, subnet: str | None) -> Share:
         """What the jobs share on a host; the output folder is made here and now where this machine sees it."""
-        config = self.stores.experiments.get(experiment.id).config
+        config = self.stores.experiments.get_experiment(experiment.id).config
         roots = self.hosts.roots
         output: Output | None = None
         if isinstance(roots.output, str) and self.hosts.is_here(host):
@@ -132,8 +132,8 @@ class Actor:
         def emit(line: str) -> None:
             reach(Point.BUILDING)
             with _written():
-                self.stores.logs.append(key, [Frame(stamp(), 1, line.encode() + b"\n")])
-            self.news.publish_lines(experiment.id)
+                self.stores.logs.append_frames(key, [Frame(stamp(), 1, line.encode() + b"\n")])
+            self.notifier.publish_lines(experiment.id)
 
         cancellation = self.orders.setdefault(action, Cancellation())
         try:
@@ -141,8 +141,8 @@ class Actor:
         finally:
             self.orders.pop(action, None)
             with _written():
-                self.stores.logs.finish(key)  # its end is said behind its last line
-            self.news.publish(experiment.id)
+                self.stores.logs.finish_job(key)  # its end is said behind its last line
+            self.notifier.publish_records(experiment.id)
 
     def _executor(self, host: HostName) -> Executor:
         executor = self.hosts.pool.executors.get(host)
@@ -156,7 +156,7 @@ class Actor:
         """The project's files; None without any."""
         if not experiment.snapshot:
             return None
-        path = self.stores.snapshots.path(experiment.snapshot)
+        path = self.stores.snapshots.archive_path(experiment.snapshot)
         if not path.exists():
             raise EngineError(
                 f"the project's files {experiment.snapshot[:12]} are gone from the server",

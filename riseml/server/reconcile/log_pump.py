@@ -16,7 +16,7 @@ from riseml.executors.base import Executor
 from riseml.executors.transports.engine_client import gone
 from riseml.faultpoints import Point, reach
 from riseml.model import ContainerSeen, JobKey
-from riseml.server.reconcile.news import News
+from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
 from riseml.store.logs import LogStore
 
@@ -30,21 +30,21 @@ log = logging.getLogger(__name__)
 class LogPump:
     """All followers."""
 
-    def __init__(self, logs: LogStore, news: News, wake: Wake) -> None:
+    def __init__(self, logs: LogStore, notifier: Notifier, wake: Wake) -> None:
         self._logs = logs
-        self._news = news
+        self._notifier = notifier
         self._wake = wake
         self._lock = threading.Lock()
         self._followers: dict[str, _Follower] = {}
 
-    def watch(self, executor: Executor, container: ContainerSeen) -> bool:
+    def follow_container(self, executor: Executor, container: ContainerSeen) -> bool:
         """See to it that the container's log is captured; True when it has ended and we hold all of it."""
         if not container.started:
             return True
         with self._lock:
             follower = self._followers.get(container.id)
             if follower is None:
-                follower = _Follower(executor, container.key, self._logs, self._news, self._wake)
+                follower = _Follower(executor, container.key, self._logs, self._notifier, self._wake)
                 self._followers[container.id] = follower
                 follower.start()
             follower.executor = executor  # another one when pool.yml has changed: the way of the last one is closed
@@ -52,7 +52,7 @@ class LogPump:
             follower.ended.set()
         return follower.drained.is_set()
 
-    def forget(self, present: frozenset[str]) -> None:
+    def drop_followers(self, present: frozenset[str]) -> None:
         """Drop the followers of containers that are no more."""
         with self._lock:
             for gone_id in [identity for identity in self._followers if identity not in present]:
@@ -62,7 +62,7 @@ class LogPump:
 class _Follower(threading.Thread):
     """Reads one container's log until all of it is held, or until it is dropped. `executor` may change under way."""
 
-    def __init__(self, executor: Executor, key: JobKey, logs: LogStore, news: News, wake: Wake) -> None:
+    def __init__(self, executor: Executor, key: JobKey, logs: LogStore, notifier: Notifier, wake: Wake) -> None:
         super().__init__(name=f"log-{key.experiment}-{key.job}-{key.attempt}", daemon=True)
         self.executor = executor
         self.ended = threading.Event()
@@ -70,7 +70,7 @@ class _Follower(threading.Thread):
         self._dropped = threading.Event()
         self._key = key
         self._logs = logs
-        self._news = news
+        self._notifier = notifier
         self._wake = wake
 
     def drop(self) -> None:
@@ -109,18 +109,18 @@ class _Follower(threading.Thread):
         the end is waited for.
         """
         last = 0.0
-        if self._logs.is_full(self._key):
+        if self._logs.is_job_full(self._key):
             if follow:
                 self.ended.wait()
             return False
         try:
-            for frames in self.executor.read_log(self._key, self._logs.cursor(self._key), follow=follow):
+            for frames in self.executor.read_log(self._key, self._logs.find_cursor(self._key), follow=follow):
                 if self._dropped.is_set():
                     return False
                 reach(Point.LOG_READ)
-                self._logs.append(self._key, frames)
-                self._news.publish_lines(self._key.experiment)
-                if self._logs.is_full(self._key):
+                self._logs.append_frames(self._key, frames)
+                self._notifier.publish_lines(self._key.experiment)
+                if self._logs.is_job_full(self._key):
                     return False
                 now = time.monotonic()
                 if follow and now < last + _OFTEN:
@@ -134,7 +134,7 @@ class _Follower(threading.Thread):
         return False
 
     def _finish(self) -> None:
-        self._logs.finish(self._key)
+        self._logs.finish_job(self._key)
         self.drained.set()
-        self._news.publish(self._key.experiment)
+        self._notifier.publish_records(self._key.experiment)
         self._wake.set()

@@ -22,12 +22,12 @@ from riseml.server.clock import now
 from riseml.server.pool.hosts import Hosts
 from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.log_pump import LogPump
-from riseml.server.reconcile.news import News
+from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
 from riseml.settings import Settings
 from riseml.states import TERMINAL, Part, Reason, State
+from riseml.store.drained_hosts import DrainedHosts
 from riseml.store.experiments import ExperimentStore
-from riseml.store.hosts import DrainedHosts
 from riseml.store.logs import LogStore
 
 _IDLE_POLL = 30.0  # seconds between two looks at the hosts when nothing is active
@@ -47,7 +47,7 @@ class Parts:
     logs: LogStore
     pump: LogPump
     books: ActionTracker
-    news: News
+    notifier: Notifier
     wake: Wake
 
     @property
@@ -57,7 +57,7 @@ class Parts:
 
     def observe(self, hosts: Mapping[HostName, HostSeen], moment: datetime) -> Observation:
         """These hosts as an observation, with what the settings and the pool say. Drained ones are marked."""
-        drained = self.drained.all()
+        drained = self.drained.load_drained()
         return Observation(
             now=moment,
             hosts={name: replace(host, taking=name not in drained) for name, host in hosts.items()},
@@ -122,7 +122,7 @@ class Loop(threading.Thread):
     def _turn(self) -> float:
         """One pass; the seconds until the next one at the latest."""
         parts = self._parts
-        parts.experiments.confirm()  # what another server does to the hosts must not be done by two
+        parts.experiments.confirm_sole_server()  # what another server does to the hosts must not be done by two
         world = parts.experiments.load_world()
         self._listen_to(parts.hosts.refresh(world))
         seen = self.seen = self._observe(world)
@@ -132,7 +132,7 @@ class Loop(threading.Thread):
         actions = tuple(action for action in decision.actions if owner_of(action) not in saved.refused)
         parts.books.begin(actions, known)
         parts.books.forget(frozenset(known))
-        parts.logs.keep(frozenset(known))
+        parts.logs.close_all_but(frozenset(known))
         if saved.refused:
             return 0.0
         if world.experiments:
@@ -148,7 +148,7 @@ class Loop(threading.Thread):
         for name, host in hosts.items():
             hosts[name] = self._with_logs(name, host)
             present |= {container.id for container in host.containers.values()}
-        parts.pump.forget(frozenset(present))
+        parts.pump.drop_followers(frozenset(present))
         building = {action.reference for action in busy if isinstance(action, EnsureImage)}
         hosts = {name: _with_builds(host, building) for name, host in hosts.items()}
         return replace(parts.observe(hosts, moment), busy=busy, problems=parts.books.problems(moment))
@@ -156,7 +156,9 @@ class Loop(threading.Thread):
     def _with_logs(self, name: HostName, host: HostSeen) -> HostSeen:
         executor = self._parts.pool.executors[name]
         containers = {
-            key: replace(container, drained=self._parts.pump.watch(executor, container) and not container.running)
+            key: replace(
+                container, drained=self._parts.pump.follow_container(executor, container) and not container.running
+            )
             for key, container in host.containers.items()
         }
         return replace(host, containers=containers)
@@ -166,13 +168,13 @@ class Loop(threading.Thread):
         for old, new in to_save(before, after):
             stale = bool(refused) and takes_place(old, new)  # its room may be another one's whose change was dropped
             _reach_before(old, new)
-            if stale or not self._parts.experiments.save(old, new, moment):
+            if stale or not self._parts.experiments.save_decision(old, new, moment):
                 refused.add(old.id)
                 continue
             _reach_after(old, new)
-            self._parts.news.publish(new.id)
+            self._parts.notifier.publish_records(new.id)
             if new.closed:
-                self._parts.logs.close(new.id)
+                self._parts.logs.close_experiment(new.id)
         return _Saved(frozenset(refused))
 
     def _pause(self, decision: Decision, seen: Observation, *, active: bool) -> float:

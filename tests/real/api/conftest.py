@@ -81,4 +81,4 @@ def close_all(application: Application) -> None:
     """End every experiment, so that its log comes to an end."""
     experiments = application.services.stores.experiments
     for one in experiments.load_world().experiments:
-        assert experiments.save(one, replace(one, state=State.FINISHED, closed=True, ended_at=NOW), NOW)
+        assert experiments.save_decision(one, replace(one, state=State.FINISHED, closed=True, ended_at=NOW), NOW)

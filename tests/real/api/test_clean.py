@@ -27,9 +27,9 @@ from riseml.server.pool.clean import Cleaner, CleanRequest
 from riseml.spec.pool.types import HostSpec
 from riseml.states import State
 from riseml.store.database import Database
-from riseml.store.experiments import ExperimentStore, Submitted
+from riseml.store.experiments import ExperimentStore, NewExperiments
 from riseml.store.snapshots import SnapshotStore
-from riseml.store.usage import Usage
+from riseml.store.usage import UsageReader
 from tests.support.rig import BASE, Rig, gang
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.door import Door
@@ -50,17 +50,19 @@ class Place:
         self.experiments = ExperimentStore(self.database)
         self.snapshots = SnapshotStore(home / "snapshots")
         pool = HostPool(executors, 5, lambda *_: None)
-        self.cleaner = Cleaner(self.server, pool, self.snapshots, Usage(self.database))
+        self.cleaner = Cleaner(self.server, pool, self.snapshots, UsageReader(self.database))
 
     def submit(self, *, digest: str = "", image: Image | None = None) -> Experiment:
         plan = replace(make_plan("train"), image=image or Image(BASE))
         owner = Owner("paul", 1000, 1000)
-        made, _ = self.experiments.add(Submitted(owner, "toaster", "", digest, ((plan, first_jobs(plan)),)), NOW)
+        made, _ = self.experiments.add_experiments(
+            NewExperiments(owner, "toaster", "", digest, ((plan, first_jobs(plan)),)), NOW
+        )
         return made[0].experiment
 
     def close(self, experiment: Experiment) -> None:
         after = replace(experiment, closed=True, state=State.FINISHED, ended_at=NOW)
-        assert self.experiments.save(experiment, after, NOW)
+        assert self.experiments.save_decision(experiment, after, NOW)
 
     def names(self, wish: CleanRequest = PLAIN, at: datetime = LATER) -> list[str]:
         return [one.item.name for one in self.cleaner.find(wish, at).leftovers]
@@ -251,7 +253,7 @@ def test_the_files_of_projects(make_place: Callable[..., Place], tmp_path: Path)
     assert place.names(at=NOW) == [], "they may just have been sent"
     assert place.clean() == [f"snapshots/{never[:12]}"]
     assert place.clean(ALL) == [f"snapshots/{ended[:12]}"]
-    assert [held.digest for held in place.snapshots.held()] == [used]
+    assert [held.digest for held in place.snapshots.list_snapshots()] == [used]
 
 
 def test_a_host_that_is_silent_is_named(make_place: Callable[..., Place]) -> None:

@@ -200,7 +200,7 @@ def begin_graces_anew(original: Callable[..., Job]) -> Callable[..., Job]:
 
 def save_whatever_came_meanwhile(original: Callable[..., bool]) -> Callable[..., bool]:
     def mutant(self: Any, before: Experiment, after: Experiment, now: Any) -> bool:
-        current = self.get(before.id).experiment.version
+        current = self.get_experiment(before.id).experiment.version
         return original(self, replace(before, version=current), after, now)
 
     return mutant
@@ -251,7 +251,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
 }
 
 OF_THE_STORE: dict[str, tuple[Change, ...]] = {
-    "a save overwrites what came meanwhile": ((ExperimentStore, "save", save_whatever_came_meanwhile),),
-    "a change has no event": ((rows, "_changes", save_without_events),),
+    "a save overwrites what came meanwhile": ((ExperimentStore, "save_decision", save_whatever_came_meanwhile),),
+    "a change has no event": ((rows, "_state_changes", save_without_events),),
     "what was read before is believed": ((ExperimentStore, "load_world", find_kills_late),),
 }

@@ -17,7 +17,7 @@ from riseml.model import Experiment, World
 from riseml.names import HostName
 from riseml.states import State
 from riseml.store.database import Database
-from riseml.store.experiments import ExperimentStore, Submitted
+from riseml.store.experiments import ExperimentStore, NewExperiments
 from riseml.store.schema import events, experiments, jobs, sets
 from tests.unit.control.history import History
 from tests.unit.control.simulation import START, Simulation
@@ -32,13 +32,15 @@ class StoredSimulation(Simulation):
 
     def submit(self, experiment: Experiment) -> Experiment:
         plans = ((experiment.plan, experiment.jobs),)
-        (detail,), _ = self._rows.add(Submitted(experiment.owner, experiment.project, "", "", plans), START)
+        (detail,), _ = self._rows.add_experiments(
+            NewExperiments(experiment.owner, experiment.project, "", "", plans), START
+        )
         assert detail.experiment.id == experiment.id, "one after the other"
         return super().submit(detail.experiment)
 
     def kill(self, identity: int) -> None:
         super().kill(identity)
-        self._rows.want_kill([identity])
+        self._rows.request_kill([identity])
 
     def restart(self) -> None:
         super().restart()
@@ -66,7 +68,7 @@ class StoredSimulation(Simulation):
         known = self.stored[old.id].version == old.version
         if known:
             self.witness.saves(old, new, seen)
-        saved = self._rows.save(old, new, self.now)
+        saved = self._rows.save_decision(old, new, self.now)
         assert saved == known, "the store takes what was decided on its newest version, and nothing else"
         if saved:
             if old.state is not new.state:
@@ -81,7 +83,7 @@ class StoredHistory(History):
     database: Database
 
     def make_simulation(self, hosts: dict[HostName, MemoryExecutor]) -> Simulation:
-        with self.database.write() as connection:
+        with self.database.write_transaction() as connection:
             for table in (events, jobs, experiments, sets):
                 connection.execute(table.delete())
         return StoredSimulation(hosts, database=self.database, rows=ExperimentStore(self.database))

@@ -20,12 +20,12 @@ from riseml.names import HostName, JobName
 from riseml.planning.plan import first_jobs
 from riseml.server.pool.hosts import Hosts
 from riseml.server.reconcile.actor import Actor, Stores
-from riseml.server.reconcile.news import News
+from riseml.server.reconcile.notifier import Notifier
 from riseml.settings import Settings
 from riseml.states import State
 from riseml.storage.outputs import RECORD
 from riseml.store.database import Database
-from riseml.store.experiments import ExperimentStore, Submitted
+from riseml.store.experiments import ExperimentStore, NewExperiments
 from riseml.store.logs import LogStore
 from riseml.store.snapshots import SnapshotStore
 from tests.unit.control.simulation import make_plan
@@ -46,7 +46,7 @@ class Talking(MemoryExecutor):
 class FullLogs(LogStore):
     """Logs on a disk that is full."""
 
-    def append(self, key: JobKey, frames: Iterable[Frame]) -> None:
+    def append_frames(self, key: JobKey, frames: Iterable[Frame]) -> None:
         raise OSError(28, "No space left on device")
 
 
@@ -59,10 +59,10 @@ class Scene:
         stores = Stores(experiments, logs(folder / "logs"), SnapshotStore(folder / "snapshots"))
         plan = make_plan("master")
         jobs = tuple(replace(job, state=State.STARTING, host=HOST) for job in first_jobs(plan))
-        submitted = Submitted(Owner("paul", 0, 0), "toaster", config, snapshot, ((plan, jobs),))
-        ((self.detail,), _) = experiments.add(submitted, datetime(2026, 8, 31, tzinfo=UTC))
+        submitted = NewExperiments(Owner("paul", 0, 0), "toaster", config, snapshot, ((plan, jobs),))
+        ((self.detail,), _) = experiments.add_experiments(submitted, datetime(2026, 8, 31, tzinfo=UTC))
         pool = HostPool((Talking(HOST, Capacity(4.0, 4096)),), 2.0, lambda *_: None)
-        self.actor = Actor("5e17e4", Hosts(self.settings, "5e17e4", pool), stores, News())
+        self.actor = Actor("5e17e4", Hosts(self.settings, "5e17e4", pool), stores, Notifier())
 
     def perform(self, action: Action) -> None:
         self.actor.perform(action, self.detail.experiment)

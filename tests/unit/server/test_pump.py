@@ -14,7 +14,7 @@ from riseml.executors.memory import MemoryExecutor
 from riseml.model import Capacity, ContainerSeen, Frame, JobKey, LogCursor
 from riseml.names import HostName, JobName
 from riseml.server.reconcile.log_pump import LogPump
-from riseml.server.reconcile.news import News
+from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
 from riseml.store.logs import LogStore, read_all
 from tests.support.waiting import wait_for
@@ -52,12 +52,12 @@ class Scene:
 
     def __init__(self, folder: Path) -> None:
         self.logs = LogStore(folder)
-        self.pump = LogPump(self.logs, News(), Wake())
+        self.pump = LogPump(self.logs, Notifier(), Wake())
         self.host = Host()
 
     def is_drained(self, host: Host, *, running: bool = False) -> bool:
         code = None if running else 0
-        return self.pump.watch(host, ContainerSeen(KEY, "c1", started=True, exit_code=code))
+        return self.pump.follow_container(host, ContainerSeen(KEY, "c1", started=True, exit_code=code))
 
     def lines(self) -> list[bytes]:
         return [line.text for line in read_all(self.logs, KEY.experiment)]
@@ -83,7 +83,7 @@ def test_a_log_that_cannot_be_read_at_its_end_keeps_nobody_busy(scene: Scene) ->
     assert not scene.is_drained(scene.host)
     wait_for("it was tried three times", lambda: scene.host.reads > 2, DEADLINE)
     assert time.monotonic() - begun > 1.0, "attempts come ever more rarely"
-    scene.pump.forget(frozenset())
+    scene.pump.drop_followers(frozenset())
     wait_for("the follower has ended", lambda: not followers(), DEADLINE)
 
 
@@ -100,7 +100,7 @@ def test_a_follower_goes_on_with_the_executor_that_its_host_has_now(scene: Scene
 def test_a_host_that_left_the_pool_and_is_back_is_written_down_by_one_follower(scene: Scene) -> None:
     assert not scene.is_drained(scene.host, running=True)
     wait_for("the log is followed", lambda: scene.host.reads, DEADLINE)
-    scene.pump.forget(frozenset())
+    scene.pump.drop_followers(frozenset())
     back = Host()
     back.goes_on.set()
     wait_for("the log is drained", lambda: scene.is_drained(back), DEADLINE)

@@ -12,7 +12,7 @@ from riseml.model import Capacity, ContainerSeen, Frame, JobKey, LogCursor
 from riseml.names import HostName, JobName
 from riseml.server.clock import now
 from riseml.server.reconcile.log_pump import LogPump
-from riseml.server.reconcile.news import News
+from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
 from riseml.store.logs import LogStore, read_all
 from tests.support.waiting import wait_for
@@ -40,12 +40,12 @@ class EndlessExecutor(MemoryExecutor):
 
 def test_a_job_that_has_printed_too_much_is_read_no_further(tmp_path: Path) -> None:
     executor, logs = EndlessExecutor(), LogStore(tmp_path, LIMIT)
-    pump = LogPump(logs, News(), Wake())
+    pump = LogPump(logs, Notifier(), Wake())
     running = ContainerSeen(KEY, "id", started=True, started_at=now())
-    assert not pump.watch(executor, running)
+    assert not pump.follow_container(executor, running)
     assert executor.left.wait(30), "its log is still read"
-    assert not pump.watch(executor, running), "it has not ended"
+    assert not pump.follow_container(executor, running), "it has not ended"
     ended = replace(running, exit_code=0, finished_at=now())
-    wait_for("nothing more is expected of it", lambda: pump.watch(executor, ended), 30)
+    wait_for("nothing more is expected of it", lambda: pump.follow_container(executor, ended), 30)
     assert executor.reads == 1
     assert len(list(read_all(logs, 1))) == LIMIT // 10 + 2, "what is kept, the line that was too much, and the mark"

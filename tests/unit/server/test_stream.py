@@ -19,10 +19,10 @@ from riseml.names import BUILD, JobName, parse_id
 from riseml.planning.plan import first_jobs
 from riseml.server.api.log_stream import Request, parse_cursor, stream
 from riseml.server.reconcile.actor import Stores
-from riseml.server.reconcile.news import News
+from riseml.server.reconcile.notifier import Notifier
 from riseml.states import Part, Reason, State
 from riseml.store.database import Database
-from riseml.store.experiments import ExperimentStore, Submitted
+from riseml.store.experiments import ExperimentStore, NewExperiments
 from riseml.store.logs import LogStore
 from riseml.store.snapshots import SnapshotStore
 from tests.unit.control.simulation import make_plan
@@ -42,13 +42,15 @@ class Scene:
     def __init__(self, folder: Path) -> None:
         experiments = ExperimentStore(Database(f"sqlite:///{folder}/riseml.db"))
         self.stores = Stores(experiments, LogStore(folder / "logs"), SnapshotStore(folder / "snapshots"))
-        self.news = News()
+        self.notifier = Notifier()
         plan = make_plan(*JOBS)
-        self.stores.logs.finish(JobKey(1, BUILD, 1))
-        experiments.add(Submitted(Owner("paul", 1, 1), "p", "", "", ((plan, first_jobs(plan)),)), BEGUN)
+        self.stores.logs.finish_job(JobKey(1, BUILD, 1))
+        experiments.add_experiments(
+            NewExperiments(Owner("paul", 1, 1), "p", "", "", ((plan, first_jobs(plan)),)), BEGUN
+        )
 
     def load(self) -> Experiment:
-        return self.stores.experiments.get(1).experiment
+        return self.stores.experiments.get_experiment(1).experiment
 
     def save(self, state: State, second: float, *, closed: bool = False, reason: Reason = Reason.COMPLETED) -> None:
         """Everything comes into this state."""
@@ -64,18 +66,18 @@ class Scene:
             for job in before.jobs
         )
         after = replace(before, state=state, reason=reason, jobs=jobs, closed=closed)
-        assert self.stores.experiments.save(before, after, at(second))
-        self.news.publish(1)
+        assert self.stores.experiments.save_decision(before, after, at(second))
+        self.notifier.publish_records(1)
 
     def write(self, job: str, *lines: tuple[float, str]) -> None:
         frames = [Frame(f"{at(second):%Y-%m-%dT%H:%M:%S.%f}000Z", 1, f"{text}\n".encode()) for second, text in lines]
-        self.stores.logs.append(JobKey(1, JobName(job), 1), frames)
-        self.news.publish_lines(1)
+        self.stores.logs.append_frames(JobKey(1, JobName(job), 1), frames)
+        self.notifier.publish_lines(1)
 
     def finish(self, *jobs: str) -> None:
         for job in jobs:
-            self.stores.logs.finish(JobKey(1, JobName(job), 1))
-        self.news.publish(1)
+            self.stores.logs.finish_job(JobKey(1, JobName(job), 1))
+        self.notifier.publish_records(1)
 
     def ends(self, **asked: Any) -> bool:
         """Whether a reader who follows comes to the end."""
@@ -103,7 +105,7 @@ class Scene:
         positions = parse_cursor(cursor, 1)
         wanted = parse_id(asked.pop("name", "1"))
         request = Request(wanted, (1,), asked.pop("follow", False), positions, **asked)
-        return [entry async for piece in stream(request, self.stores, self.news) for entry in parse(piece)]
+        return [entry async for piece in stream(request, self.stores, self.notifier) for entry in parse(piece)]
 
 
 def parse(piece: bytes) -> Iterator[dict[str, Any]]:
@@ -154,7 +156,7 @@ def test_together_and_alone_say_the_same(scene: Scene) -> None:
 
 @pytest.mark.parametrize("batch", [False, True])
 def test_from_any_cursor_on_nothing_is_lost_or_repeated(scene: Scene, *, batch: bool) -> None:
-    scene.stores.logs.append(JobKey(1, JobName("master"), 1), [Frame("2026-08-31T07:23:48Z", 1, b"a long ")])
+    scene.stores.logs.append_frames(JobKey(1, JobName("master"), 1), [Frame("2026-08-31T07:23:48Z", 1, b"a long ")])
     scene.write("worker.1", (9, "between"))
     scene.write("master", (8, "line"), (10, "end"))
     entries = scene.read(batch=batch)
@@ -220,8 +222,8 @@ def test_an_earlier_attempt_is_waited_for(scene: Scene) -> None:
     scene.save(State.FINISHED, 20)
     before = scene.load()
     jobs = tuple(replace(job, attempt=2) if job.name == "master" else job for job in before.jobs)
-    assert scene.stores.experiments.save(before, replace(before, jobs=jobs), at(20))
-    scene.stores.logs.finish(JobKey(1, JobName("master"), 2))
+    assert scene.stores.experiments.save_decision(before, replace(before, jobs=jobs), at(20))
+    scene.stores.logs.finish_job(JobKey(1, JobName("master"), 2))
     scene.finish("worker.1")
     assert scene.waits(closed=False)
     scene.finish("master")
@@ -261,7 +263,7 @@ def test_in_a_stored_log_an_end_is_behind_the_last_line_whatever_the_clocks_say(
     scene.write("worker.1", (11, "between"), (13, "very last"))
     scene.finish("worker.1")
     scene.save(State.FINISHED, 10, closed=True)
-    scene.stores.logs.close(1)
+    scene.stores.logs.close_experiment(1)
     entries = scene.read(batch=batch, follow=True)
     words = shown(entries)
     assert words.index("1.master last") < words.index(ENDS[0])
@@ -288,9 +290,9 @@ def test_an_end_waits_no_longer_than_lines_may_come(scene: Scene, monkeypatch: p
 
     async def run() -> list[str]:
         found: list[str] = []
-        with scene.news.subscribe((1,)):
+        with scene.notifier.subscribe((1,)):
             request = Request(parse_id("1"), (1,), follow=True, positions=parse_cursor("", 1))
-            async for piece in stream(request, scene.stores, scene.news):
+            async for piece in stream(request, scene.stores, scene.notifier):
                 found += [word for word in shown(list(parse(piece))) if "ping" not in word]
                 if found and found[-1] == "1 state FINISHED":
                     break

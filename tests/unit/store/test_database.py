@@ -18,7 +18,7 @@ from riseml.model import Experiment, Owner
 from riseml.planning.plan import first_jobs
 from riseml.states import State, Wanted
 from riseml.store.database import HEAD, Database
-from riseml.store.experiments import ExperimentStore, Submitted
+from riseml.store.experiments import ExperimentStore, NewExperiments
 from riseml.store.schema import metadata
 from tests.unit.control.simulation import make_plan
 
@@ -29,15 +29,15 @@ PLAN = make_plan("master", "worker.1", "ps.1")
 def submit(experiments: ExperimentStore, key: str | None = None, count: int = 1, user: str = "paul") -> Experiment:
     plans = tuple((PLAN, first_jobs(PLAN)) for _ in range(count))
     concurrency = 2 if count > 1 else None
-    submitted = Submitted(
+    submitted = NewExperiments(
         Owner(user, 1000, 1000), "toaster", "project: toaster", "", plans, key=key, concurrency=concurrency
     )
-    details, _ = experiments.add(submitted, NOW)
+    details, _ = experiments.add_experiments(submitted, NOW)
     return details[0].experiment
 
 
 def test_the_migrations_make_the_tables_of_the_code(database: Database) -> None:
-    with database.read() as connection:
+    with database.read_transaction() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": False})
         assert compare_metadata(context, metadata) == []
 
@@ -50,15 +50,15 @@ def test_the_newest_migration_is_the_one_that_the_code_names() -> None:
 def test_a_record_comes_back_as_it_was(experiments: ExperimentStore) -> None:
     made = submit(experiments)
     after = replace(made, state=State.RUNNING, jobs=tuple(replace(job, started_at=NOW) for job in made.jobs))
-    assert experiments.save(made, after, NOW)
+    assert experiments.save_decision(made, after, NOW)
     (found,) = experiments.load_world().experiments
     assert found == replace(after, version=made.version + 1)
 
 
 def test_a_decision_on_an_old_record_is_dropped(experiments: ExperimentStore) -> None:
     made = submit(experiments)
-    experiments.want_kill([made.id])
-    assert not experiments.save(made, replace(made, state=State.RUNNING), NOW)
+    experiments.request_kill([made.id])
+    assert not experiments.save_decision(made, replace(made, state=State.RUNNING), NOW)
     (found,) = experiments.load_world().experiments
     assert found.wanted is Wanted.KILL
     assert found.state is State.CREATED
@@ -69,7 +69,7 @@ def test_numbers_count_up_per_user_and_a_set_has_one(experiments: ExperimentStor
     assert submit(experiments, count=3).number == 2
     assert submit(experiments).number == 3
     assert submit(experiments, user="anna").number == 1
-    assert [detail.experiment.sub for detail in experiments.find("paul", 2)] == [1, 2, 3]
+    assert [detail.experiment.sub for detail in experiments.find_by_number("paul", 2)] == [1, 2, 3]
 
 
 def test_the_same_key_is_the_same_experiment(experiments: ExperimentStore) -> None:
@@ -81,7 +81,7 @@ def test_every_change_of_state_is_an_event(experiments: ExperimentStore) -> None
     made = submit(experiments)
     before = len(experiments.read_events(made.id, 0))
     after = replace(made, state=State.BUILDING, jobs=(replace(made.jobs[0], state=State.STARTING), *made.jobs[1:]))
-    experiments.save(made, after, NOW)
+    experiments.save_decision(made, after, NOW)
     fresh = experiments.read_events(made.id, 0)[before:]
     assert [(event.job, event.state) for event in fresh] == [("build", State.STARTING), (None, State.BUILDING)]
 
@@ -90,8 +90,8 @@ def test_whoever_writes_the_next_load_has_it(database: Database, experiments: Ex
     other = ExperimentStore(database)
     first, second = submit(experiments), submit(experiments)
     assert experiments.load_world() == other.load_world()
-    assert experiments.save(first, replace(first, state=State.RUNNING), NOW)
-    experiments.want_kill([second.id])
+    assert experiments.save_decision(first, replace(first, state=State.RUNNING), NOW)
+    experiments.request_kill([second.id])
     third = submit(experiments)
     for store in (other, experiments, ExperimentStore(database)):
         found = store.load_world().experiments
@@ -104,22 +104,22 @@ def test_whoever_writes_the_next_load_has_it(database: Database, experiments: Ex
 
 def test_what_is_closed_is_not_loaded_and_not_lost(experiments: ExperimentStore) -> None:
     made = submit(experiments)
-    experiments.save(made, replace(made, closed=True, state=State.FINISHED, ended_at=NOW), NOW)
+    experiments.save_decision(made, replace(made, closed=True, state=State.FINISHED, ended_at=NOW), NOW)
     assert experiments.load_world().experiments == ()
-    assert experiments.count_active() == 0
-    assert experiments.find("paul", 1)[0].experiment.closed
-    assert experiments.search("paul", ended=False, project=None, limit=None) == ()
-    assert len(experiments.search("paul", ended=True, project="toaster", limit=1)) == 1
+    assert experiments.count_open() == 0
+    assert experiments.find_by_number("paul", 1)[0].experiment.closed
+    assert experiments.list_experiments("paul", ended=False, project=None, limit=None) == ()
+    assert len(experiments.list_experiments("paul", ended=True, project="toaster", limit=1)) == 1
 
 
 def test_nothing_is_found_under_a_wrong_number(experiments: ExperimentStore) -> None:
     with pytest.raises(NotFound, match="no experiment 7"):
-        experiments.find("paul", 7)
+        experiments.find_by_number("paul", 7)
 
 
 def test_the_server_keeps_its_id(store: str) -> None:
     first, again = Database(store), Database(store)
-    assert ExperimentStore(first).server_id() == ExperimentStore(again).server_id()
+    assert ExperimentStore(first).load_server_id() == ExperimentStore(again).load_server_id()
     first.close()
     again.close()
 
@@ -135,7 +135,7 @@ def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{path}")
     for _ in range(200):
         submit(ExperimentStore(database))
-    with database.write() as connection:
+    with database.write_transaction() as connection:
         connection.commit()
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.exec_driver_sql("BEGIN")
@@ -148,7 +148,7 @@ def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_newer_store_is_refused(database: Database, store: str) -> None:
-    with database.write() as connection:
+    with database.write_transaction() as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     database.close()
     with pytest.raises(StoreError, match="newer riseml"):

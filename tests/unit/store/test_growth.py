@@ -15,17 +15,17 @@ from riseml.model import Owner
 from riseml.planning.plan import first_jobs
 from riseml.states import Reason, State
 from riseml.store.database import Database
-from riseml.store.experiments import ExperimentStore, Submitted
+from riseml.store.experiments import ExperimentStore, NewExperiments
 from tests.unit.control.simulation import make_plan
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 PLAN = make_plan("master", "worker.1")
 ASKED: dict[str, Callable[[ExperimentStore], object]] = {
     "load_world": lambda store: store.load_world(),
-    "count_active": lambda store: store.count_active(),
-    "status": lambda store: store.search("paul", ended=False, project=None, limit=None),
-    "the last of a project": lambda store: store.search("paul", ended=True, project="p", limit=1),
-    "one": lambda store: store.find("paul", 1),
+    "count_active": lambda store: store.count_open(),
+    "status": lambda store: store.list_experiments("paul", ended=False, project=None, limit=None),
+    "the last of a project": lambda store: store.list_experiments("paul", ended=True, project="p", limit=1),
+    "one": lambda store: store.find_by_number("paul", 1),
     "its events": lambda store: store.read_events(1, 0),
 }
 
@@ -40,7 +40,7 @@ def steps(path: Path, ask: Callable[[ExperimentStore], object]) -> int:
         count += 1
         return 0
 
-    with database.read() as connection:
+    with database.read_transaction() as connection:
         raw = connection.connection.dbapi_connection
         assert raw is not None
         raw.set_progress_handler(tick, 100)
@@ -52,15 +52,15 @@ def steps(path: Path, ask: Callable[[ExperimentStore], object]) -> int:
 def test_ended_experiments_are_not_looked_at(tmp_path: Path, name: str) -> None:
     path = tmp_path / "riseml.db"
     store = ExperimentStore(Database(f"sqlite:///{path}"))
-    submitted = Submitted(Owner("paul", 1, 1), "p", "", "", ((PLAN, first_jobs(PLAN)),))
-    store.add(submitted, NOW)
+    submitted = NewExperiments(Owner("paul", 1, 1), "p", "", "", ((PLAN, first_jobs(PLAN)),))
+    store.add_experiments(submitted, NOW)
     first = store.load_world().experiments[0]
     ended = replace(first, state=State.FINISHED, reason=Reason.COMPLETED, closed=True, ended_at=NOW)
-    assert store.save(first, ended, NOW)
+    assert store.save_decision(first, ended, NOW)
     multiply(path, 20)
     few = steps(path, ASKED[name])
     multiply(path, 2000)
-    store.add(submitted, NOW)
+    store.add_experiments(submitted, NOW)
     assert steps(path, ASKED[name]) <= few + 10
 
 
@@ -69,7 +69,7 @@ def test_the_steps_are_counted(tmp_path: Path) -> None:
     Database(f"sqlite:///{path}")
 
     def look(store: ExperimentStore) -> None:
-        with store._database.read() as connection:
+        with store._database.read_transaction() as connection:
             connection.execute(
                 sa.text("WITH RECURSIVE n(x) AS (SELECT 1 UNION SELECT x+1 FROM n LIMIT 9999) SELECT sum(x) FROM n")
             )

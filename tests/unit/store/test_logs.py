@@ -29,55 +29,55 @@ def texts(logs: LogStore) -> list[tuple[str, bytes]]:
 
 def test_lines_come_back_in_order(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
-    logs.append(KEY, [frame(1, b"one\n"), frame(2, b"two\r\n", 2)])
-    logs.append(OTHER, [frame(3, b"\xff\n"), frame(4, b"\n")])
+    logs.append_frames(KEY, [frame(1, b"one\n"), frame(2, b"two\r\n", 2)])
+    logs.append_frames(OTHER, [frame(3, b"\xff\n"), frame(4, b"\n")])
     assert texts(logs) == [("worker.1", b"one"), ("worker.1", b"two\r"), ("master", b"\xff"), ("master", b"")]
 
 
 def test_a_cursor_counts_the_frames_of_one_instant(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
-    logs.append(KEY, [frame(1, b"a\n"), frame(2, b"b\n"), frame(2, b"c\n")])
-    assert logs.cursor(KEY) == LogCursor("2026-08-31T07:23:00.2Z", 2)
-    assert LogStore(tmp_path).cursor(KEY) == logs.cursor(KEY), "a new server finds the same cursor"
-    assert logs.cursor(OTHER) == LogCursor()
+    logs.append_frames(KEY, [frame(1, b"a\n"), frame(2, b"b\n"), frame(2, b"c\n")])
+    assert logs.find_cursor(KEY) == LogCursor("2026-08-31T07:23:00.2Z", 2)
+    assert LogStore(tmp_path).find_cursor(KEY) == logs.find_cursor(KEY), "a new server finds the same cursor"
+    assert logs.find_cursor(OTHER) == LogCursor()
 
 
 def test_a_torn_record_is_cut_off(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
-    logs.append(KEY, [frame(1, b"a\n")])
+    logs.append_frames(KEY, [frame(1, b"a\n")])
     with (tmp_path / "4.log").open("ab") as file:
         file.write(b"1 worker.1 1 2026-08-31T07:23:09Z tor")
     again = LogStore(tmp_path)
-    assert again.cursor(KEY).at == "2026-08-31T07:23:00.1Z"
-    again.append(KEY, [frame(2, b"b\n")])
+    assert again.find_cursor(KEY).at == "2026-08-31T07:23:00.1Z"
+    again.append_frames(KEY, [frame(2, b"b\n")])
     assert texts(again) == [("worker.1", b"a"), ("worker.1", b"b")]
 
 
 def test_a_long_line_in_pieces_is_one_line(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
-    logs.append(KEY, [frame(1, b"x" * 9), frame(1, b"y" * 9)])
-    logs.append(OTHER, [frame(2, b"between\n")])
+    logs.append_frames(KEY, [frame(1, b"x" * 9), frame(1, b"y" * 9)])
+    logs.append_frames(OTHER, [frame(2, b"between\n")])
     assert texts(logs) == [], "the line before it goes on"
-    logs.append(KEY, [frame(1, b"z\n")])
+    logs.append_frames(KEY, [frame(1, b"z\n")])
     assert texts(logs) == [("master", b"between"), ("worker.1", b"x" * 9 + b"y" * 9 + b"z")]
 
 
 def test_an_unfinished_line_is_ended_with_its_job(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
-    logs.append(KEY, [frame(1, b"no newline")])
-    logs.finish(KEY)
-    logs.finish(KEY)
+    logs.append_frames(KEY, [frame(1, b"no newline")])
+    logs.finish_job(KEY)
+    logs.finish_job(KEY)
     assert texts(logs) == [("worker.1", b"no newline")]
-    assert logs.cursor(KEY).frames_held == 1
+    assert logs.find_cursor(KEY).frames_held == 1
 
 
 def test_unfinished_lines_of_both_streams_are_ended_with_their_job(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
-    logs.append(KEY, [frame(1, b"out", 1), frame(2, b"err", 2), frame(3, b" goes on\n", 2)])
+    logs.append_frames(KEY, [frame(1, b"out", 1), frame(2, b"err", 2), frame(3, b" goes on\n", 2)])
     assert texts(logs) == [], "the first line may go on"
     again = LogStore(tmp_path)
-    again.append(KEY, [frame(4, b"more", 2)])
-    again.finish(KEY)
+    again.append_frames(KEY, [frame(4, b"more", 2)])
+    again.finish_job(KEY)
     assert sorted(texts(again)) == [("worker.1", b"err goes on"), ("worker.1", b"more"), ("worker.1", b"out")]
 
 
@@ -87,16 +87,16 @@ MARK = b" [riseml: line cut at 1 MiB]"
 def test_a_line_without_end_does_not_hold_up_the_others(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     for _ in range(100):
-        logs.append(KEY, [frame(1, b"x" * 16384)])
-    logs.append(OTHER, [frame(2, b"alive\n")])
+        logs.append_frames(KEY, [frame(1, b"x" * 16384)])
+    logs.append_frames(OTHER, [frame(2, b"alive\n")])
     assert texts(logs) == [("worker.1", b"x" * LONGEST_LINE + MARK), ("master", b"alive")]
 
 
 def test_a_short_line_without_end_does_not_hold_up_the_others_for_ever(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
-    logs.append(KEY, [frame(1, b"working ")])
+    logs.append_frames(KEY, [frame(1, b"working ")])
     for _ in range(200):
-        logs.append(OTHER, [frame(2, b"x" * 16000 + b"\n")])
+        logs.append_frames(OTHER, [frame(2, b"x" * 16000 + b"\n")])
     jobs = [job for job, _ in texts(logs)]
     assert jobs.count("worker.1") == 1
     assert jobs.count("master") == 200
@@ -109,31 +109,31 @@ def test_a_line_is_cut_once_wherever_it_is_read(tmp_path: Path, size: int, *, ag
     logs = LogStore(tmp_path)
     found, mark = [], ReadPosition()
     left = size
-    logs.append(KEY, [frame(0, b"before\n")])
+    logs.append_frames(KEY, [frame(0, b"before\n")])
     while left:
         part, left = min(left, 16384 * 7), left - min(left, 16384 * 7)
-        logs.append(KEY, [frame(1, b"x" * part + (b"" if left else b"\n"))])
-        logs.append(KEY, [frame(2, b"beside\n", 2)])
+        logs.append_frames(KEY, [frame(1, b"x" * part + (b"" if left else b"\n"))])
+        logs.append_frames(KEY, [frame(2, b"beside\n", 2)])
         if again:
-            logs.close(4)
+            logs.close_experiment(4)
             logs = LogStore(tmp_path)
-        blocks, mark = logs.read(4, mark)
+        blocks, mark = logs.read_blocks(4, mark)
         found += [line.text for block in blocks for line in block.lines()]
-    logs.append(KEY, [frame(3, b"behind\n")])
+    logs.append_frames(KEY, [frame(3, b"behind\n")])
     found += [line.text for line in read_all(logs, 4, mark)]
     wanted = b"x" * min(size, LONGEST_LINE) + (MARK if size > LONGEST_LINE else b"")
     assert [text for text in found if text != b"beside"] == [b"before", wanted, b"behind"]
     assert [line.text for line in read_all(logs, 4)] == found
-    assert logs.size(4) < LONGEST_LINE + 50_000, "what is cut off is not kept"
+    assert logs.log_size(4) < LONGEST_LINE + 50_000, "what is cut off is not kept"
 
 
 def test_what_ends_a_job_in_a_line_that_was_cut_adds_no_line(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     for _ in range(2):
-        logs.append(KEY, [frame(1, b"x" * LONGEST_LINE)])
-    logs.finish(KEY)
+        logs.append_frames(KEY, [frame(1, b"x" * LONGEST_LINE)])
+    logs.finish_job(KEY)
     assert texts(logs) == [("worker.1", b"x" * LONGEST_LINE + MARK)]
-    assert logs.cursor(KEY) == LogCursor("2026-08-31T07:23:00.1Z", 2)
+    assert logs.find_cursor(KEY) == LogCursor("2026-08-31T07:23:00.1Z", 2)
 
 
 @given(
@@ -158,9 +158,9 @@ def test_reading_on_from_any_line_neither_loses_nor_repeats(rows: list[tuple[Job
             else:
                 batches.append((key, [piece]))
         for key, pieces in batches:
-            logs.append(key, pieces)
+            logs.append_frames(key, pieces)
         for key in (KEY, OTHER):
-            logs.append(key, [frame(99, b"the end\n", 1), frame(99, b"the end\n", 2)])
+            logs.append_frames(key, [frame(99, b"the end\n", 1), frame(99, b"the end\n", 2)])
         lines = list(read_all(logs, 4))
         assert len(lines) == 4 + sum(whole for _, _, whole, _, _ in rows)
         for number, line in enumerate(lines):
@@ -172,9 +172,9 @@ def test_reading_on_from_any_line_neither_loses_nor_repeats(rows: list[tuple[Job
 
 def test_a_cursor_among_pieces_names_the_line_that_was_given_out(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
-    logs.append(KEY, [frame(1, b"a long ")])
-    logs.append(OTHER, [frame(2, b"between\n")])
-    logs.append(KEY, [frame(1, b"line\n"), frame(3, b"after\n")])
+    logs.append_frames(KEY, [frame(1, b"a long ")])
+    logs.append_frames(OTHER, [frame(2, b"between\n")])
+    logs.append_frames(KEY, [frame(1, b"line\n"), frame(3, b"after\n")])
     between, long, after = read_all(logs, 4)
     assert (between.text, long.text, after.text) == (b"between", b"a long line", b"after")
     assert between.end == ReadPosition(0, 1)
@@ -183,12 +183,12 @@ def test_a_cursor_among_pieces_names_the_line_that_was_given_out(tmp_path: Path)
 
 def test_many_lines_of_one_job_are_one_block(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
-    logs.append(KEY, [frame(index, b"text %d\n" % index) for index in range(50)])
-    logs.append(OTHER, [frame(60, b"other\n")])
-    logs.append(KEY, [frame(61, b"1 worker.1 1 a text that looks like a record\n")])
-    blocks, end = logs.read(4, ReadPosition())
+    logs.append_frames(KEY, [frame(index, b"text %d\n" % index) for index in range(50)])
+    logs.append_frames(OTHER, [frame(60, b"other\n")])
+    logs.append_frames(KEY, [frame(61, b"1 worker.1 1 a text that looks like a record\n")])
+    blocks, end = logs.read_blocks(4, ReadPosition())
     assert [block.count for block in blocks] == [50, 1, 1]
-    assert end == blocks[-1].end == ReadPosition(logs.size(4))
+    assert end == blocks[-1].end == ReadPosition(logs.log_size(4))
     first, rest = blocks[0].split(20)
     assert first.lines() + rest.lines() == blocks[0].lines()
     assert list(read_all(logs, 4, first.end))[:30] == rest.lines()
@@ -196,43 +196,43 @@ def test_many_lines_of_one_job_are_one_block(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_into_one_read_is_read_all_the_same(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
-    logs.append(KEY, [frame(1, b"x" * 16384) for _ in range(40)])
-    logs.append(KEY, [frame(1, b"end\n"), frame(2, b"y" * 400_000 + b"\n"), frame(3, b"z\n")])
+    logs.append_frames(KEY, [frame(1, b"x" * 16384) for _ in range(40)])
+    logs.append_frames(KEY, [frame(1, b"end\n"), frame(2, b"y" * 400_000 + b"\n"), frame(3, b"z\n")])
     assert [len(text) for _, text in texts(logs)] == [40 * 16384 + 3, 400_000, 1]
 
 
 def test_a_piece_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None:
     """As on a full disk: its beginning is written, then the system refuses; the same frames come again."""
     logs = LogStore(tmp_path)
-    logs.append(KEY, [frame(1, b"a\n")])
+    logs.append_frames(KEY, [frame(1, b"a\n")])
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (logs.size(4) + 10, limits[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (logs.log_size(4) + 10, limits[1]))
     try:
         with pytest.raises(OSError, match="too large"):
-            logs.append(KEY, [frame(2, b"b\n"), frame(3, b"c\n")])
+            logs.append_frames(KEY, [frame(2, b"b\n"), frame(3, b"c\n")])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert logs.cursor(KEY).at == "2026-08-31T07:23:00.1Z"
-    logs.append(KEY, [frame(2, b"b\n"), frame(3, b"c\n")])
+    assert logs.find_cursor(KEY).at == "2026-08-31T07:23:00.1Z"
+    logs.append_frames(KEY, [frame(2, b"b\n"), frame(3, b"c\n")])
     assert [text for _, text in texts(logs)] == [b"a", b"b", b"c"]
 
 
 def test_who_still_holds_a_log_that_was_closed_writes_into_nobody_elses_file(tmp_path: Path) -> None:
     logs = LogStore(tmp_path / "logs")
-    logs.append(KEY, [frame(1, b"one\n")])
+    logs.append_frames(KEY, [frame(1, b"one\n")])
     held = logs._open(KEY.experiment)
-    logs.close(KEY.experiment)
+    logs.close_experiment(KEY.experiment)
     other = tmp_path / "other"
     with other.open("wb"), pytest.raises(OSError, match="closed meanwhile"):  # it has the number that the log had
         held.append(KEY, [frame(2, b"two\n")])
     assert other.read_bytes() == b""
-    logs.append(KEY, [frame(2, b"two\n")])
+    logs.append_frames(KEY, [frame(2, b"two\n")])
     assert [line.text for line in read_all(logs, KEY.experiment)] == [b"one", b"two"]
 
 
 def test_logs_of_experiments_that_are_no_more_are_not_kept_open(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     for experiment in (3, 4, 5):
-        logs.append(replace(KEY, experiment=experiment), [frame(1, b"one\n")])
-    logs.keep(frozenset({4}))
+        logs.append_frames(replace(KEY, experiment=experiment), [frame(1, b"one\n")])
+    logs.close_all_but(frozenset({4}))
     assert set(logs._files) == {4}

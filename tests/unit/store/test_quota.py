@@ -25,39 +25,39 @@ def texts(logs: LogStore, job: str = "worker.1") -> list[bytes]:
 def test_the_log_of_one_job_is_cut_once(tmp_path: Path) -> None:
     logs = LogStore(tmp_path, LIMIT)
     for number in range(300):
-        logs.append(KEY, [frame(number, b"x" * 99 + b"\n")])
-        logs.append(OTHER, [frame(number, b"y\n")])
+        logs.append_frames(KEY, [frame(number, b"x" * 99 + b"\n")])
+        logs.append_frames(OTHER, [frame(number, b"y\n")])
     assert texts(logs) == [b"x" * 99] * 11 + [MARK]
     assert len(texts(logs, "master")) == 300
 
 
 def test_a_line_in_pieces_is_ended_by_the_cut(tmp_path: Path) -> None:
     logs = LogStore(tmp_path, LIMIT)
-    logs.append(KEY, [frame(1, b"x" * 600)])
-    logs.append(KEY, [frame(1, b"x" * 600), frame(1, b"x" * 600), frame(2, b"never\n")])
-    logs.finish(KEY)
+    logs.append_frames(KEY, [frame(1, b"x" * 600)])
+    logs.append_frames(KEY, [frame(1, b"x" * 600), frame(1, b"x" * 600), frame(2, b"never\n")])
+    logs.finish_job(KEY)
     assert texts(logs) == [b"x" * 1200, MARK]
 
 
 def test_a_line_of_the_other_stream_does_not_vanish(tmp_path: Path) -> None:
     logs = LogStore(tmp_path, LIMIT)
-    logs.append(KEY, [frame(1, b"half", 1)])
-    logs.append(KEY, [frame(2, b"e" * 1000 + b"\n", 2), frame(3, b"never\n", 2)])
-    logs.append(KEY, [frame(4, b"never\n", 1)])
-    logs.finish(KEY)
+    logs.append_frames(KEY, [frame(1, b"half", 1)])
+    logs.append_frames(KEY, [frame(2, b"e" * 1000 + b"\n", 2), frame(3, b"never\n", 2)])
+    logs.append_frames(KEY, [frame(4, b"never\n", 1)])
+    logs.finish_job(KEY)
     assert set(texts(logs)) == {b"half", b"e" * 1000, MARK}
 
 
 def test_another_server_goes_on_counting(tmp_path: Path) -> None:
     limit = 3 << 20
-    LogStore(tmp_path, limit).append(KEY, [frame(1, b"x" * 1023 + b"\n")] * 2000)
+    LogStore(tmp_path, limit).append_frames(KEY, [frame(1, b"x" * 1023 + b"\n")] * 2000)
     logs = LogStore(tmp_path, limit)
-    logs.append(KEY, [frame(2, b"x" * 1023 + b"\n")] * 2000)
+    logs.append_frames(KEY, [frame(2, b"x" * 1023 + b"\n")] * 2000)
     assert len(texts(logs)) == 3073 + 1
     again = LogStore(tmp_path, limit)
-    again.append(KEY, [frame(3, b"more\n")])
+    again.append_frames(KEY, [frame(3, b"more\n")])
     assert len(texts(again)) == 3073 + 1, "the mark is there once"
-    logs.close(KEY.experiment)
+    logs.close_experiment(KEY.experiment)
     assert os.listdir(tmp_path) == ["4.log"]
 
 
@@ -81,5 +81,5 @@ def test_a_job_that_floods_ends_well(make_rig: Callable[..., Rig]) -> None:
 def test_counts_that_a_power_cut_has_emptied_stop_no_log(tmp_path: Path) -> None:
     (tmp_path / f"{KEY.experiment}.counts").write_text("")
     logs = LogStore(tmp_path, LIMIT)
-    logs.append(KEY, [frame(1, b"one\n")])
+    logs.append_frames(KEY, [frame(1, b"one\n")])
     assert texts(logs) == [b"one"]

@@ -30,7 +30,7 @@ async def pieces(archive: bytes, size: int = 512) -> AsyncIterator[bytes]:
 
 
 def receive(snapshots: SnapshotStore, chunks: AsyncIterator[bytes]) -> None:
-    asyncio.run(snapshots.receive(DIGEST, chunks, OWNER))
+    asyncio.run(snapshots.receive_archive(DIGEST, chunks, OWNER))
 
 
 def left(folder: Path) -> list[str]:
@@ -39,12 +39,12 @@ def left(folder: Path) -> list[str]:
 
 def test_what_was_sent_is_there(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
-    assert not snapshots.has(DIGEST)
+    assert not snapshots.has_snapshot(DIGEST)
     receive(snapshots, pieces(ARCHIVE))
-    assert snapshots.has(DIGEST)
-    assert set(snapshots.manifest(DIGEST).files) == {"riseml.yml", "requirements.txt", "run.sh"}
-    assert snapshots.manifest(DIGEST).texts == {"requirements.txt": "numpy"}
-    with tarfile.open(snapshots.path(DIGEST)) as tar:
+    assert snapshots.has_snapshot(DIGEST)
+    assert set(snapshots.load_manifest(DIGEST).files) == {"riseml.yml", "requirements.txt", "run.sh"}
+    assert snapshots.load_manifest(DIGEST).texts == {"requirements.txt": "numpy"}
+    with tarfile.open(snapshots.archive_path(DIGEST)) as tar:
         assert {(member.uid, member.gid, member.mode) for member in tar} == {(1000, 1000, 0o644), (1000, 1000, 0o755)}
     assert left(tmp_path) == [f"{DIGEST}.json", f"{DIGEST}.tar"]
 
@@ -53,10 +53,10 @@ def test_the_same_project_from_two_sides_at_the_same_time(tmp_path: Path) -> Non
     snapshots = SnapshotStore(tmp_path)
 
     async def both() -> None:
-        await asyncio.gather(*(snapshots.receive(DIGEST, pieces(ARCHIVE), OWNER) for _ in range(8)))
+        await asyncio.gather(*(snapshots.receive_archive(DIGEST, pieces(ARCHIVE), OWNER) for _ in range(8)))
 
     asyncio.run(both())
-    with tarfile.open(snapshots.path(DIGEST)) as tar:
+    with tarfile.open(snapshots.archive_path(DIGEST)) as tar:
         assert [member.name for member in tar] == ["riseml.yml", "requirements.txt", "run.sh"]
     assert left(tmp_path) == [f"{DIGEST}.json", f"{DIGEST}.tar"]
 
@@ -87,19 +87,19 @@ def test_a_full_disk(tmp_path: Path) -> None:
 def test_what_a_killed_server_left_half_done_is_removed(tmp_path: Path) -> None:
     receive(SnapshotStore(tmp_path), pieces(ARCHIVE))
     (tmp_path / "tmpabc.part").write_bytes(ARCHIVE[:700])
-    assert SnapshotStore(tmp_path).has(DIGEST)
+    assert SnapshotStore(tmp_path).has_snapshot(DIGEST)
     assert left(tmp_path) == [f"{DIGEST}.json", f"{DIGEST}.tar"]
 
 
 def test_one_that_lost_its_half_is_sent_again(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
     receive(snapshots, pieces(ARCHIVE))
-    snapshots.path(DIGEST).unlink()
-    assert not snapshots.has(DIGEST)
+    snapshots.archive_path(DIGEST).unlink()
+    assert not snapshots.has_snapshot(DIGEST)
     receive(snapshots, pieces(ARCHIVE))
-    assert snapshots.has(DIGEST)
-    snapshots.remove(DIGEST)
-    snapshots.remove(DIGEST)
+    assert snapshots.has_snapshot(DIGEST)
+    snapshots.remove_snapshot(DIGEST)
+    snapshots.remove_snapshot(DIGEST)
     assert left(tmp_path) == []
 
 
@@ -111,4 +111,4 @@ def test_names_of_any_bytes_come_back(tmp_path: Path) -> None:
             tar.addfile(tarfile.TarInfo(name))
     snapshots = SnapshotStore(tmp_path)
     receive(snapshots, pieces(buffer.getvalue(), 4096))
-    assert sorted(snapshots.manifest(DIGEST).files) == sorted(names)
+    assert sorted(snapshots.load_manifest(DIGEST).files) == sorted(names)

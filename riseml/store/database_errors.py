@@ -15,7 +15,7 @@ _RESTORE = "restore it from a backup, or move it away"
 _PRIMARY = 0xFF  # SQLite's extended codes carry the primary one in their lowest byte
 
 
-def explain(error: SQLAlchemyError, url: URL) -> StoreError | None:
+def translate_database_error(error: SQLAlchemyError, url: URL) -> StoreError | None:
     """The error as one of ours; None when it is no trouble of the store but a mistake of who asked."""
     where = url.render_as_string(hide_password=True)
     if not isinstance(error, DBAPIError):

@@ -1,8 +1,8 @@
-"""Who waits for news of an experiment is woken from any thread. News say only whether more than lines is new: who reads
-looks for itself.
+"""Notifications of changes: any thread notifies, readers of log streams subscribe.
 
-The first news wakes at once; what follows within a moment wakes once, at its end, so that a reader of a log that grows
-without a pause looks for many lines at a time.
+A notification says only whether records changed, not just log lines; the reader fetches the data. The first
+notification wakes a reader at once. Those that follow within 10 ms wake it once, so that a reader of a log that grows
+without a pause fetches many lines at a time.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Subscription:
         self._pending = False
         self._last = 0.0
 
-    def take(self) -> frozenset[int]:
+    def take_changed(self) -> frozenset[int]:
         """Before every look: the experiments of which more than lines may be new since the last one; first all."""
         self._event.clear()
         with self._lock:
             records, self._records = frozenset(self._records), set()
         return records
 
-    async def wait(self, seconds: float) -> bool:
+    async def wait_for_change(self, seconds: float) -> bool:
         """Return when there is news since `take`, or false after `seconds`."""
         try:
             await asyncio.wait_for(self._event.wait(), seconds)
@@ -41,7 +41,7 @@ class Subscription:
             return False
         return True
 
-    def ring(self, changed: int | None) -> None:
+    def notify_reader(self, changed: int | None) -> None:
         """There is news; of the records of an experiment, if one is named. A reader that is about to be woken need
         not be told again.
         """
@@ -67,14 +67,14 @@ class Subscription:
         self._event.set()
 
 
-class News:
+class Notifier:
     """Subscriptions by experiment."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: dict[int, set[Subscription]] = {}
 
-    def publish(self, experiment: int) -> None:
+    def publish_records(self, experiment: int) -> None:
         """The records of this experiment have changed."""
         self._ring(experiment, experiment)
 
@@ -102,4 +102,4 @@ class News:
         with self._lock:
             bells = list(self._waiting.get(experiment, ()))
         for bell in bells:
-            bell.ring(changed)
+            bell.notify_reader(changed)

@@ -26,7 +26,7 @@ PAGE = 4096  # bytes; SQLite's default
 @contextmanager
 def locked(database: Database) -> Iterator[None]:
     """Somebody else is in the middle of a write."""
-    with database.write():
+    with database.write_transaction():
         yield
 
 
@@ -55,11 +55,11 @@ def test_a_locked_store_can_be_read(store: str) -> None:
 def test_a_reader_sees_one_state(store: str) -> None:
     reading, writing = Database(store), Database(store)
     count = sa.select(sa.func.count()).select_from(facts)
-    with reading.read() as connection:
+    with reading.read_transaction() as connection:
         before = connection.execute(count).scalar()
-        ExperimentStore(writing).server_id()
+        ExperimentStore(writing).load_server_id()
         assert connection.execute(count).scalar() == before
-    with reading.read() as connection:
+    with reading.read_transaction() as connection:
         assert connection.execute(count).scalar() != before
     reading.close()
     writing.close()
@@ -70,14 +70,16 @@ def test_a_full_disk_costs_only_what_was_not_acknowledged(tmp_path: Path) -> Non
     experiments = ExperimentStore(database)
     acknowledged = [submit(experiments).id]
     size = (tmp_path / "riseml.db").stat().st_size // PAGE + 40
-    with database.read() as connection:  # of this thread's one connection: what a file system without room says
+    with (
+        database.read_transaction() as connection
+    ):  # of this thread's one connection: what a file system without room says
         connection.exec_driver_sql(f"PRAGMA max_page_count = {size}")
     with pytest.raises(StoreError, match=r"riseml\.db cannot grow: its disk is full") as raised:
         acknowledged += [submit(experiments).id for _ in range(200)]
     assert str(tmp_path) in (raised.value.hint or "")
     found = {experiment.id for experiment in experiments.load_world().experiments}
     assert found >= set(acknowledged)
-    with database.read() as connection:
+    with database.read_transaction() as connection:
         connection.exec_driver_sql("PRAGMA max_page_count = 1000000")
     assert submit(experiments).id not in found, "it goes on once there is room"
     database.close()
@@ -105,7 +107,7 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 
 
 def test_a_mistake_of_ours_is_no_trouble_of_the_store(database: Database) -> None:
-    with pytest.raises(IntegrityError), database.write() as connection:
+    with pytest.raises(IntegrityError), database.write_transaction() as connection:
         for _ in range(2):
             connection.execute(facts.insert().values(name="twice", value="x"))
 
@@ -161,10 +163,10 @@ def test_a_server_that_lost_its_claim_writes_nothing(postgres_store: str, postgr
     with pytest.raises(StoreError, match="is used by the new one"):
         submit(experiments)
     with pytest.raises(StoreError, match="is used by the new one"):
-        old.confirm()
+        old.confirm_sole_server()
     submit(ExperimentStore(new))
     new.close()
-    old.confirm()  # nobody has it now
+    old.confirm_sole_server()  # nobody has it now
     assert submit(experiments).number == 2
     old.close()
 
@@ -173,7 +175,7 @@ def test_a_claim_survives_the_end_of_its_session(postgres_store: str, postgres: 
     database = Database(postgres_store, "one", patience=0.3)
     end_sessions(postgres, f"pg_stat_activity WHERE datname = '{database.url.database}'")
     assert submit(ExperimentStore(database)).number == 1, "connections that died are replaced"
-    database.confirm()
+    database.confirm_sole_server()
     with pytest.raises(StoreError, match="is used by one"):
         Database(postgres_store, "two", patience=0.3)
     database.close()

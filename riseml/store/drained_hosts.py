@@ -17,20 +17,20 @@ class DrainedHosts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def all(self) -> frozenset[HostName]:
+    def load_drained(self) -> frozenset[HostName]:
         """Their names."""
-        with self._database.read() as connection:
+        with self._database.read_transaction() as connection:
             return _names(connection)
 
-    def drain(self, host: HostName, moment: datetime) -> None:
+    def drain_host(self, host: HostName, moment: datetime) -> None:
         """Give the host nothing new from now on; one that is drained already stays so."""
-        with self._database.write() as connection:
+        with self._database.write_transaction() as connection:
             if host not in _names(connection):
                 connection.execute(sa.insert(drained_hosts).values(name=host, at=moment))
 
-    def resume(self, host: HostName) -> None:
+    def resume_host(self, host: HostName) -> None:
         """Let the host take new jobs again."""
-        with self._database.write() as connection:
+        with self._database.write_transaction() as connection:
             connection.execute(sa.delete(drained_hosts).where(drained_hosts.c.name == host))
 
 
