@@ -18,7 +18,8 @@ import httpx
 from benchmarks.common import Context
 from benchmarks.engine import Engine, poll
 from benchmarks.machine import environ
-from riseml.project import list_files, take_snapshot
+from riseml.project.archive import take_snapshot
+from riseml.project.listing import list_project_files
 
 COMMAND = str(Path(sys.executable).parent / "riseml")
 _DEADLINE = 180.0
@@ -98,7 +99,7 @@ class Home:
             "parameters": [],
             "settings": [],
             "environment": {},
-            "snapshot": take_snapshot(list_files(project)).digest,
+            "snapshot": take_snapshot(list_project_files(project)).digest,
         }
         with self.client() as client:
             return str(client.post("/experiments", json=body).raise_for_status().json()["id"])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.output.printer import Render
     from riseml.client import Client
-    from riseml.project import Project
+    from riseml.project.folder import Project
     from riseml.settings import Settings
 
 
@@ -73,7 +73,7 @@ def last_experiment(tools: Tools, client: Client) -> wire.ExperimentView:
     Raises:
         NotFound: there is no project, or it has no experiment.
     """
-    from riseml.project import find_project
+    from riseml.project.folder import find_project
 
     try:
         name = _read_name(find_project(tools.folder))
@@ -93,10 +93,10 @@ def _read_name(project: Project) -> str:
     Raises:
         UsageError: the file does not say it.
     """
-    from riseml.project import find_name, read_config
+    from riseml.project.folder import find_project_name, read_config
 
     config = read_config(project)
-    if name := find_name(config):
+    if name := find_project_name(config):
         return name
     from riseml.spec.config.loader import Overrides, check_config
 

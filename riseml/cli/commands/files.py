@@ -16,7 +16,7 @@ from riseml.cli.output import lines
 from riseml.cli.output.text import plural
 from riseml.cli.tools import Exit, Tools
 from riseml.errors import Conflict, Refused, RisemlError, UsageError
-from riseml.project import CONFIG, Project, find_project, read_config
+from riseml.project.folder import CONFIG, Project, find_project, read_config
 
 if TYPE_CHECKING:
     from riseml import wire

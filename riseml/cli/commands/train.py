@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.output.printer import Render
     from riseml.client import Client
-    from riseml.project import Listing
+    from riseml.project.listing import Listing
     from riseml.spec.config.types import Spec
 
 
@@ -146,16 +146,17 @@ def _begin(tools: Tools, source: Source, submission: wire.Submission, *, json: b
 
 def _sync(render: Render, client: Client, listing: Listing, *, quiet: bool) -> str:
     """Send the files unless they are there; the digest that names them."""
-    from riseml import project
+    from riseml.project.archive import pack_snapshot, take_snapshot
+    from riseml.project.messages import format_size
 
     if not quiet:
-        size, count = project.format_size(listing.size), plural(listing.count, "file")
+        size, count = format_size(listing.size), plural(listing.count, "file")
         render.begin(f"Syncing project ({size}, {count})...")
     try:
-        snapshot = project.take_snapshot(listing)
+        snapshot = take_snapshot(listing)
         there = client.has_snapshot(snapshot.digest)
         if not there:
-            client.put_snapshot(snapshot.digest, project.pack(snapshot))
+            client.put_snapshot(snapshot.digest, pack_snapshot(snapshot))
     except BaseException:
         if not quiet:
             render.print("")  # ends the line
@@ -166,10 +167,10 @@ def _sync(render: Render, client: Client, listing: Listing, *, quiet: bool) -> s
 
 
 def _list_files(tools: Tools, source: Source) -> Listing:
-    from riseml import project
+    from riseml.project.listing import DEFAULT_LIMIT, LIMIT_VARIABLE, list_project_files
 
-    limit = read_size(tools.environ, project.LIMIT_VARIABLE, project.DEFAULT_LIMIT)
-    return project.list_files(source.project.folder, limit)
+    limit = read_size(tools.environ, LIMIT_VARIABLE, DEFAULT_LIMIT)
+    return list_project_files(source.project.folder, limit)
 
 
 def _submit(tools: Tools, client: Client, submission: wire.Submission) -> wire.ExperimentView:
@@ -182,10 +183,10 @@ def _submit(tools: Tools, client: Client, submission: wire.Submission) -> wire.E
 
 def _plan(tools: Tools, source: Source, submission: wire.Submission, *, json: bool) -> None:
     """Nothing is sent: only a server that has the files already can say whether their environment is cached."""
-    from riseml import project
     from riseml.cli.output.plans import print_plan
+    from riseml.project.archive import take_snapshot
 
-    snapshot = project.take_snapshot(_list_files(tools, source))
+    snapshot = take_snapshot(_list_files(tools, source))
     with tools.connect() as client:  # as it is: a question replaces no server
         wanted, used = tools.settings().executor, client.server()["executor"]
         if client.has_snapshot(snapshot.digest):

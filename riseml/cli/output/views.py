@@ -18,7 +18,7 @@ from riseml.cli.output.text import (
     show_parameters,
 )
 from riseml.names import LOCAL_HOST, THIS_MACHINE
-from riseml.project import format_size
+from riseml.project.messages import format_size
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import psutil
 
-from riseml.project import Snapshot, list_files, pack, take_snapshot
+from riseml.project.archive import Snapshot, pack_snapshot, take_snapshot
+from riseml.project.listing import list_project_files
 from tests.support.rig import Rig, single
 
 FEW, MANY = 1_000, 20_000
@@ -61,7 +62,7 @@ def fill(folder: Path, count: int, size: int) -> Path:
 
 def test_everything_arrives(rig: Rig, tmp_path: Path) -> None:
     project = fill(tmp_path / "project", FEW, 2**24)
-    snapshot = take_snapshot(list_files(project))
+    snapshot = take_snapshot(list_project_files(project))
     send(rig, snapshot)
     config = single("python print.py")
     rig.post("/v1/experiments", {"project": "p", "file": "f", "config": config, "snapshot": snapshot.digest})
@@ -74,7 +75,7 @@ def test_everything_arrives(rig: Rig, tmp_path: Path) -> None:
 def test_much_takes_little_memory(process_rig: Rig, tmp_path: Path) -> None:
     rig = process_rig
     assert rig.process is not None
-    snapshot = take_snapshot(list_files(fill(tmp_path / "project", MANY, BIG)))
+    snapshot = take_snapshot(list_project_files(fill(tmp_path / "project", MANY, BIG)))
     assert (snapshot.count, snapshot.size > BIG) == (MANY + 13, True)
     before = psutil.Process(rig.process.pid).memory_info().rss
     send(rig, snapshot)
@@ -87,5 +88,5 @@ def test_much_takes_little_memory(process_rig: Rig, tmp_path: Path) -> None:
 def send(rig: Rig, snapshot: Snapshot) -> None:
     """Upload it as `riseml train` does."""
     with rig.client() as client:
-        answer = client.put(f"/v1/snapshots/{snapshot.digest}", content=pack(snapshot), timeout=300)
+        answer = client.put(f"/v1/snapshots/{snapshot.digest}", content=pack_snapshot(snapshot), timeout=300)
     assert answer.status_code == 201, answer.text

@@ -85,7 +85,7 @@ def test_the_version(riseml: Riseml) -> None:
         ("train -f gone.yml", 3, "there is no file gone.yml"),
         ("validate -f gone.yml", 3, "there is no file gone.yml"),
         ("system clean --foreign zz", 2, "--foreign 'zz' is no server"),
-        ("validate -f /dev/null", 3, "/dev/null is no regular file"),
+        ("validate -f /dev/null", 3, "/dev/null is not a regular file"),
         ("validate -f /proc", 3, "there is no riseml.yml in /proc"),
         ("train extra", 2, "unexpected extra argument"),
         ("init", 4, "riseml.yml is already there"),
@@ -197,7 +197,7 @@ def test_no_traceback_reaches_a_person(riseml: Riseml, monkeypatch: pytest.Monke
     def fail(*_: object) -> object:
         raise ZeroDivisionError("oops\nmore")
 
-    monkeypatch.setattr("riseml.project.find_project", fail)
+    monkeypatch.setattr("riseml.project.folder.find_project", fail)
     monkeypatch.setattr("riseml.cli.commands.files.find_project", fail)
     result = riseml("validate")
     assert (result.code, result.err.splitlines()[0]) == (1, "error: riseml itself failed: ZeroDivisionError: oops")

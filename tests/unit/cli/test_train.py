@@ -128,7 +128,7 @@ def test_ctrl_c_before_is_short(riseml: Riseml, monkeypatch: pytest.MonkeyPatch)
     def interrupt(*_: object) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("riseml.project.take_snapshot", interrupt)
+    monkeypatch.setattr("riseml.project.archive.take_snapshot", interrupt)
     result = riseml("train")
     assert (result.code, result.err) == (130, "\nInterrupted.\n")
 
@@ -185,7 +185,7 @@ PLAN: wire.PlanView = {
 def test_what_is_refused_anyway_is_refused_before_a_file_is_read(
     riseml: Riseml, door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("riseml.project.take_snapshot", None)
+    monkeypatch.setattr("riseml.project.archive.take_snapshot", None)
     door.refuse("POST /experiments/check", "Refused", "this can never run", exit_code=4, status=403)
     result = riseml("train")
     assert (result.code, result.out) == (4, "")

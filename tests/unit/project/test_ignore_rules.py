@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
 from pathlib import Path
 
 import pytest
 
 from riseml.errors import UsageError
-from riseml.ignore import Rules, is_ignored, parse_rules, read_rules
+from riseml.project.ignore_rules import RuleFile, is_ignored, parse_rules, read_rules
+from tests.unit.project.builders import drop_privileges
 
 CASES = {
     "a name anywhere": ["a"],
@@ -50,7 +50,7 @@ PIECES = ["a", "b", "*", "**", "?", "/", "!", ".o", "[ab]", "[!a]", "[a-b]", "fo
 
 
 def _fill(folder: Path, chance: random.Random) -> list[str]:
-    """Some files in some folders; all their paths."""
+    """Make files in folders; return all their paths."""
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
     for _ in range(40):
         path = folder.joinpath(*chance.choices(NAMES, k=chance.randint(1, 3)))
@@ -73,7 +73,7 @@ def _ask_git(folder: Path, paths: list[str]) -> set[str]:
     return set(answer.stdout.decode().split("\0")) - {""}
 
 
-def _ask_riseml(folder: Path, rules: Rules | None, paths: list[str]) -> set[str]:
+def _ask_riseml(folder: Path, rules: RuleFile | None, paths: list[str]) -> set[str]:
     chain = () if rules is None else (rules,)
 
     def out(path: str) -> bool:
@@ -104,6 +104,42 @@ def test_random_rules_mean_what_they_mean_to_git(place: tuple[Path, list[str]], 
     content = "\n".join(lines).encode()
     (folder / ".gitignore").write_bytes(content)
     assert _ask_riseml(folder, parse_rules(content.split(b"\n")), paths) == _ask_git(folder, paths)
+
+
+STARS = ["a", "b", "*", "*", "*a", "**/", "/**/", "**\\/", "?", "/", "/*", "[ab]", "ab", ".o"]
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_rules_of_many_stars_mean_what_they_mean_to_git(place: tuple[Path, list[str]], seed: int) -> None:
+    folder, paths = place
+    chance = random.Random(seed)
+    lines = ["".join(chance.choices(STARS, k=chance.randint(3, 9))) for _ in range(chance.randint(1, 3))]
+    content = "\n".join(lines).encode()
+    (folder / ".gitignore").write_bytes(content)
+    assert _ask_riseml(folder, parse_rules(content.split(b"\n")), paths) == _ask_git(folder, paths)
+
+
+@pytest.mark.parametrize(
+    ("rule", "path"),
+    [
+        ("*a*a*a*a*ab", "a" * 250),
+        ("*a" * 100 + "b", "a" * 250),
+        ("x/" + "*a" * 100 + "b/y", "x/" + "a" * 250 + "/y"),
+        ("**/a*/" * 30 + "b", "/".join(["a" * 60] * 60)),
+        ("[ab]*?*" * 50 + "c", "ab" * 125),
+    ],
+    ids=["five stars", "a hundred stars", "stars in a path", "folders between", "sets and single characters"],
+)
+def test_a_rule_of_many_stars_needs_no_exponential_search(rule: str, path: str) -> None:
+    """Backtracking through these would take longer than the universe exists; in another process, it can be ended."""
+    program = (
+        "import sys; from riseml.project.ignore_rules import is_ignored, parse_rules;"
+        "rules = parse_rules([sys.argv[1].encode()]); assert rules;"
+        "print(is_ignored((rules,), sys.argv[2].encode(), is_folder=False))"
+    )
+    command = [sys.executable, "-c", program, rule, path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.stderr) == ("False\n", "")
 
 
 def test_rules_are_on_bytes() -> None:
@@ -139,20 +175,7 @@ def test_a_linked_gitignore_is_left_alone(tmp_path: Path) -> None:
 def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("a\n")
     (tmp_path / ".gitignore").chmod(0)
-    with as_nobody(tmp_path), pytest.raises(UsageError, match="gitignore"):
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    with drop_privileges(), pytest.raises(UsageError, match="gitignore"):
         tuple(read_rules(os.fsencode(tmp_path), b""))
-
-
-@contextmanager
-def as_nobody(folder: Path) -> Iterator[None]:
-    """Somebody who may not read everything, also when root runs the tests."""
-    if os.geteuid() != 0:
-        yield
-        return
-    for place in (folder, *folder.parents[:2]):
-        place.chmod(0o755)
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
