@@ -1,12 +1,18 @@
-"""The seam between the loop and what runs jobs. Every method may raise `Unreachable` (nothing is known of the effect)
-or `EngineError` (the engine refused); a replayed call meets what the first one made."""
+"""The seam between the control loop and what runs jobs: `Executor` is what the loop needs of one host.
+
+A host that can do more offers a capability of `executors.capabilities`; a caller asks for it with
+`isinstance(executor, ImageMover)`. A new kind of executor (Slurm, which places jobs by itself and starts a gang as one
+thing) and a new kind of storage (an object store) get a capability of their own there. This Protocol grows only when
+the loop cannot work with a host that lacks the method.
+
+Every method may raise `Unreachable` (the effect is unknown) or `EngineError` (the engine refused). Every call may be
+repeated: it finds what the first call made.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from enum import Enum
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
@@ -22,11 +28,21 @@ Emit = Callable[[str], None]
 
 
 class SubnetTaken(EngineError):
-    """The addresses that a network should get are in use by somebody else."""
+    """Another network already uses the requested subnet."""
+
+
+class NotThere(EngineError):
+    """The object that the call names does not exist on the host, or no longer exists."""
 
 
 class Cancellation:
-    """A way to end something that blocks: whoever blocks attaches what unblocks it."""
+    """Ends a call that blocks: the call attaches the function that unblocks it.
+
+    Example:
+        >>> cancellation = Cancellation()
+        >>> cancellation.attach(stream.close)  # in the thread that reads the stream
+        >>> cancellation.ask()  # in another thread
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -34,7 +50,7 @@ class Cancellation:
         self.asked = False
 
     def attach(self, unblock: Callable[[], None]) -> None:
-        """Call `unblock` when the cancellation is asked for; at once when it was already. Replaces the last one."""
+        """Call `unblock` on cancellation, at once if it already happened. Replaces the last attached function."""
         with self._lock:
             self._unblock = unblock
             asked = self.asked
@@ -50,10 +66,10 @@ class Cancellation:
             unblock()
 
     def check(self) -> None:
-        """Go on, unless somebody has cancelled.
+        """Return unless the build was cancelled.
 
         Raises:
-            EngineError: somebody has.
+            EngineError: the build was cancelled.
         """
         if self.asked:
             raise EngineError("the build was cancelled", permanent=True)
@@ -61,136 +77,86 @@ class Cancellation:
 
 @dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """An environment to be made. `snapshot` is the tar of the project whose files the steps may read."""
+    """An environment to build."""
 
     image: Image
-    snapshot: Path | None
-    emit: Emit
+    snapshot: Path | None  # the project archive whose files the install steps may read
+    emit: Emit  # receives the build's output line by line
     cancellation: Cancellation
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An experiment's output folder as it should be: `tar` holds what is to be there below `root`, with its owners.
-    `others` is what its jobs will mount besides; all of it has to be there.
-    """
+    """The output folder of an experiment on a host whose files the server does not see."""
 
-    root: Mount
-    tar: bytes
-    others: tuple[Mount, ...] = ()
+    root: Mount  # the folder or volume below which all output folders are
+    tar: bytes  # the folders to create below `root`, with their owners
+    others: tuple[Mount, ...] = ()  # what the jobs mount besides; `prepare` fails when one is missing
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What the jobs of an experiment share on a host.
-
-    `creates_network`: this host creates the network; False when another host does. `output` is None when the server
-    made the folder itself.
-    """
+    """What the jobs of an experiment share on a host."""
 
     experiment: int
-    subnet: str | None = None
+    subnet: str | None = None  # of the experiment's network, `10.213.0.0/26`; None: the host chooses
     network: Network = Network.BRIDGE
-    creates_network: bool = True
-    output: Output | None = None
-
-
-class InventoryKind(Enum):
-    """What riseml leaves on a host, or beside the store."""
-
-    CONTAINER = "container"
-    NETWORK = "network"
-    FOLDER = "folder"  # what the processes of an experiment share
-    ENVIRONMENT = "environment"  # an image, or a virtual environment
-    SNAPSHOT = "snapshot"  # a project's files
-
-
-@dataclass(frozen=True, slots=True)
-class InventoryItem:
-    """One thing of riseml that is there, whoever made it.
-
-    `identity` is what the host calls it, `name` what people do; `server` the id of the server that made it, empty when
-    the host does not tell; `reference` the environment that it is; `size` its bytes.
-    """
-
-    kind: InventoryKind
-    identity: str
-    name: str
-    server: str = ""
-    experiment: int | None = None
-    reference: str = ""
-    running: bool = False
-    size: int | None = None
-    made_at: datetime | None = None
+    creates_network: bool = True  # False: another host creates the network
+    output: Output | None = None  # None: the server made the folder itself
 
 
 class Executor(Protocol):
-    """One host."""
+    """One host, as the control loop uses it."""
 
     name: HostName
-    contained: bool  # True: a job sees /output and /data; False: the folders of the host as they are
+    contained: bool  # True: a job sees /output and /data; False: a job sees the folders of the host
 
     def describe(self) -> str:
-        """What runs there, for people: `Docker 20.10.24`."""
+        """Return what runs jobs there, for people: `Docker 20.10.24`."""
 
     def observe(self, references: frozenset[str]) -> HostSeen:
-        """Everything of ours on the host, and which of these environments are there."""
+        """Return every job and network of this server on the host, and which of these environments are present."""
 
     def ensure_image(self, order: BuildOrder) -> None:
-        """Make or fetch an environment; returns when it is there.
+        """Build or fetch an environment; return when it is present.
 
         Raises:
-            EngineError: a step failed or the image does not exist (permanent), or the order was cancelled.
+            EngineError: an install step failed or the image does not exist (permanent), or the order was cancelled.
         """
 
-    def export_image(self, reference: str) -> Iterator[bytes]:
-        """An environment as a stream that another host of this kind can take in."""
-
-    def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
-        """Take in what another host exported; returns when the environment is there."""
-
-    def publish_image(self, reference: str, registry: str) -> None:
-        """Put an environment into a registry that the other hosts reach, too."""
-
-    def fetch_image(self, reference: str, registry: str) -> None:
-        """Get an environment that another host has published."""
-
     def prepare(self, share: Share) -> None:
-        """Make what an experiment's jobs share here.
+        """Create what the jobs of an experiment share on this host.
 
         Raises:
-            SubnetTaken: somebody else uses these addresses.
+            SubnetTaken: another network uses the subnet.
         """
 
     def start(self, launch: Launch, code: Path | None) -> None:
-        """Create and start one job, `code` (a tar) in its working directory."""
+        """Create and start one job, with the project archive `code` unpacked into its working directory."""
 
     def stop(self, key: JobKey, signal: Signal) -> None:
-        """Send a signal; a job that has ended or is gone is no error."""
+        """Send a signal to a job; does nothing when the job has ended or does not exist."""
 
     def remove(self, key: JobKey) -> None:
-        """Remove a job, running or not; one that is gone is no error."""
+        """Remove a job, running or not; does nothing when it does not exist."""
 
     def release(self, experiment: int) -> None:
-        """Remove what `prepare` made."""
-
-    def inventory(self, references: frozenset[str]) -> list[InventoryItem]:
-        """Everything of riseml on the host, other servers' too. `references` are environments that may be there, for a
-        host that cannot tell their names.
-        """
-
-    def discard(self, item: InventoryItem) -> None:
-        """Remove a thing of the inventory; one that is gone is no error.
-
-        Raises:
-            EngineError: it is in use.
-        """
+        """Remove what `prepare` created; does nothing when it does not exist."""
 
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
-        """The output behind the cursor, as it comes. An end says nothing about the job while `follow` is set."""
+        """Yield the log frames after the cursor as they arrive.
+
+        With `follow` the end of the iterator does not prove that the job has ended.
+
+        Raises:
+            NotThere: the job does not exist.
+        """
 
     def sample(self, key: JobKey) -> Iterator[Sample]:
-        """A measurement about every second, for as long as the job runs and the iterator is asked."""
+        """Yield about one measurement per second until the job ends or the caller closes the iterator."""
 
     def changes(self) -> Iterator[None]:
-        """One item whenever something of ours changed, until the connection breaks: a hint, never the truth."""
+        """Yield one item after each change on the host, until the connection breaks.
+
+        An item says only that a new observation is worthwhile; the loop never depends on it.
+        """

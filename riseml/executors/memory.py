@@ -14,7 +14,8 @@ from pathlib import Path
 
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
-from riseml.executors.base import BuildOrder, InventoryItem, InventoryKind, Share, SubnetTaken
+from riseml.executors.base import BuildOrder, Share, SubnetTaken
+from riseml.executors.capabilities import InventoryItem, InventoryKind
 from riseml.model import Capacity, ContainerSeen, Frame, HostSeen, ImageSeen, JobKey, Launch, LogCursor, Sample
 from riseml.names import HostName
 
@@ -135,7 +136,7 @@ class MemoryExecutor:
         self.networks.pop(experiment, None)
         self._reply()
 
-    def inventory(self, references: frozenset[str]) -> list[InventoryItem]:
+    def list_inventory(self, references: frozenset[str]) -> list[InventoryItem]:
         self._answer()
         return [
             *(
@@ -146,7 +147,7 @@ class MemoryExecutor:
             *(InventoryItem(InventoryKind.ENVIRONMENT, name, name, reference=name) for name in sorted(self.images)),
         ]
 
-    def discard(self, item: InventoryItem) -> None:
+    def discard_item(self, item: InventoryItem) -> None:
         self._write()
         if item.kind is InventoryKind.CONTAINER:
             self.containers = {key: seen for key, seen in self.containers.items() if str(key) != item.identity}

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 from docker.errors import APIError
 
-from riseml.executors.transports.engine_client import ENVIRONMENT
+from riseml.executors.docker.labels import ENVIRONMENT
 from tests.chaos.calls import DOCKER, through
 from tests.chaos.ledger import Tally, judge
 from tests.chaos.patient import PatientRig

@@ -11,9 +11,9 @@ from typing import Protocol, TypedDict
 import docker
 import psutil
 
+from riseml.executors.docker.labels import JOB, SERVER
 from riseml.executors.process import supervisor
 from riseml.executors.process.job_folders import MARKER
-from riseml.executors.transports.engine_client import JOB, SERVER
 
 ENDS = 60  # seconds
 

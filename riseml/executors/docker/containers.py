@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from riseml.executors.transports import engine_client
+from riseml.executors.docker import labels
 from riseml.model import JobKey, Launch, Mount
 from riseml.names import hostname
 from riseml.states import Network
@@ -46,13 +46,7 @@ def container_request(launch: Launch, most_mem: int) -> dict[str, Any]:
         "WorkingDir": "/code",
         "Hostname": launch.hostname,
         "User": f"{launch.owner.uid}:{launch.owner.gid}",
-        "Labels": {
-            engine_client.SERVER: launch.server,
-            engine_client.EXPERIMENT: str(launch.key.experiment),
-            engine_client.JOB: launch.key.job,
-            engine_client.ATTEMPT: str(launch.key.attempt),
-            engine_client.TITLE: launch.title,
-        },
+        "Labels": labels.job_labels(launch.key, launch.server, launch.title),
         "HostConfig": {**_host_config(launch, network), **_memory(launch, most_mem)},
         "NetworkingConfig": {"EndpointsConfig": {} if network == _HOST else {network: _endpoint(launch)}},
     }

@@ -20,20 +20,22 @@ from docker.errors import APIError, NotFound
 
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
-from riseml.executors.base import BuildOrder, InventoryItem, Share
-from riseml.executors.docker import helper_container, images, inventory, networks, stats
+from riseml.executors.base import BuildOrder, Share
+from riseml.executors.capabilities import HostReport, InventoryItem
+from riseml.executors.docker import helper_container, images, inventory, labels, networks, stats
 from riseml.executors.docker.containers import container_name, container_request
 from riseml.executors.docker.exit_events import ExitEvents
 from riseml.executors.docker.facts import FactsReader
+from riseml.executors.docker.host_check import inspect_host
 from riseml.executors.docker.log_frames import Behind, ChunkReader, FrameReader, since
 from riseml.executors.docker.outages import Outages, is_doubtful
 from riseml.executors.docker.project_archive import code_archive
 from riseml.executors.machine import list_subnets, read_gpus
 from riseml.executors.timestamps import to_datetime, to_nanoseconds
 from riseml.executors.transports import engine_client
-from riseml.executors.transports.engine_client import Engine, check, labelled
-from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Owner, Sample
-from riseml.names import HOST_LABEL, JobName
+from riseml.executors.transports.engine_client import Engine, check
+from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Mount, Owner, Sample
+from riseml.names import HOST_LABEL
 from riseml.spec.pool.types import HostSpec
 from riseml.states import Network
 
@@ -87,7 +89,7 @@ class DockerExecutor:
         fresh: dict[str, ContainerSeen] = {}
         changed = self._deaths.take_changed()
         with self.engine.api() as api:
-            rows = api.containers(all=True, filters={"label": labelled(engine_client.SERVER, self._server)})
+            rows = api.containers(all=True, filters={"label": labels.label_filter(labels.SERVER, self._server)})
             for row in rows:
                 found = None if row["State"] in _GONE else self._look(api, row, asked=row["Id"] in changed)
                 if found is not None:
@@ -177,13 +179,25 @@ class DockerExecutor:
             with self.engine.api() as api:
                 networks.remove(api, self._server, experiment)
 
-    def inventory(self, references: frozenset[str]) -> list[InventoryItem]:
+    def list_inventory(self, references: frozenset[str]) -> list[InventoryItem]:
         with self.engine.api() as api:
-            return inventory.list_all(api, self.name)
+            return inventory.list_items(api, self.name)
 
-    def discard(self, item: InventoryItem) -> None:
+    def discard_item(self, item: InventoryItem) -> None:
         with self.engine.api(patient=True) as api:
-            inventory.remove(api, item)
+            inventory.remove_item(api, item)
+
+    def check_host(self) -> HostReport:
+        with self.engine.api() as api:
+            return inspect_host(api, self._host)
+
+    def read_file(self, mount: Mount, name: str) -> bytes | None:
+        with self.engine.api(patient=True) as api:
+            return helper_container.read(api, self._server, mount, name)
+
+    def write_file(self, mount: Mount, name: str, content: bytes) -> None:
+        with self.engine.api(patient=True) as api:
+            helper_container.write(api, self._server, mount, name, content)
 
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
         with self.engine.stream() as api:
@@ -203,7 +217,8 @@ class DockerExecutor:
                 yield replace(sample, gpu=gpu, gpu_mem_used=used, gpu_mem_total=total)
 
     def changes(self) -> Iterator[None]:
-        filters = {"label": labelled(engine_client.SERVER, self._server), "event": ["die", "start", "destroy", "oom"]}
+        ours = labels.label_filter(labels.SERVER, self._server)
+        filters = {"label": ours, "event": ["die", "start", "destroy", "oom"]}
         with self.engine.stream() as api, closing(api.events(filters=filters, decode=True)) as news:
             for event in news:
                 self._deaths.note(event)
@@ -212,7 +227,7 @@ class DockerExecutor:
     def _adopt(self, api: docker.APIClient, name: str, key: JobKey) -> bool:
         """A container of this name is there: fine when it is the one that we want. True when it has been started."""
         found = api.inspect_container(name)
-        if _key(found["Config"]["Labels"] or {}) != key:
+        if labels.parse_job_key(found["Config"]["Labels"] or {}) != key:
             raise EngineError(f"a container called {name} is there and is not ours", permanent=True)
         return _container(key, found).started
 
@@ -220,7 +235,7 @@ class DockerExecutor:
         """What a row of the list stands for. The list lags behind the events; an inspection does not, but costs
         more.
         """
-        key = _key(row["Labels"])
+        key = labels.parse_job_key(row["Labels"])
         known = self._seen.get(row["Id"])
         running = row["State"] in ("running", "paused", "restarting")
         if key is None:
@@ -327,17 +342,6 @@ def _gpus(found: dict[str, Any]) -> tuple[str, ...]:
     """The GPUs that a container was given, which are this machine's: only a local engine is given any."""
     requests = found["HostConfig"].get("DeviceRequests") or []
     return tuple(identity for request in requests for identity in request.get("DeviceIDs") or ())
-
-
-def _key(labels: dict[str, str]) -> JobKey | None:
-    try:
-        return JobKey(
-            int(labels[engine_client.EXPERIMENT]),
-            JobName(labels[engine_client.JOB]),
-            int(labels[engine_client.ATTEMPT]),
-        )
-    except (KeyError, ValueError):
-        return None
 
 
 def _time(text: str) -> datetime | None:

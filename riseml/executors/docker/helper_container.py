@@ -16,8 +16,8 @@ import docker
 from docker.errors import APIError, ImageNotFound, NotFound
 
 from riseml.executors.base import Output
+from riseml.executors.docker import labels
 from riseml.executors.docker.containers import binds, mounts
-from riseml.executors.transports import engine_client
 from riseml.executors.transports.engine_client import check
 from riseml.model import Mount
 
@@ -62,7 +62,7 @@ def _helper(api: docker.APIClient, server: str, what: str, seen: tuple[Mount, ..
     request: dict[str, Any] = {
         "Image": _EMPTY,
         "Cmd": ["-"],
-        "Labels": {engine_client.SERVER: server},
+        "Labels": {labels.SERVER: server},
         "HostConfig": {"Mounts": mounts(seen), "Binds": binds(seen), "NetworkMode": "none"},
     }
     api.create_container_from_config(request, name)

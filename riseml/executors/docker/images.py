@@ -21,7 +21,7 @@ from docker.types import CancellableStream
 
 from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder
-from riseml.executors.transports import engine_client
+from riseml.executors.docker import labels
 from riseml.executors.transports.engine_client import check
 from riseml.model import Image, ImageSeen
 from riseml.planning.image import CONTEXT_FOLDER, dockerfile, first_step
@@ -166,7 +166,7 @@ def _build(api: docker.APIClient, order: BuildOrder, build_network: str) -> None
         params = {
             "dockerfile": _DOCKERFILE,
             "t": image.reference,
-            "labels": json.dumps({engine_client.ENVIRONMENT: image.digest}),
+            "labels": json.dumps({labels.ENVIRONMENT: image.digest}),
             "rm": "1",
             "forcerm": "1",
         }

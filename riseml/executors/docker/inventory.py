@@ -8,25 +8,30 @@ from typing import Any
 import docker
 from docker.errors import APIError
 
-from riseml.executors.base import InventoryItem, InventoryKind
-from riseml.executors.transports import engine_client
+from riseml.executors.capabilities import InventoryItem, InventoryKind
+from riseml.executors.docker import labels
 from riseml.names import HostName
 
-_GONE = frozenset({404})
+_MISSING = 404
 
 
-def list_all(api: docker.APIClient, host: HostName) -> list[InventoryItem]:
-    """The containers, networks and environments of every server."""
-    ours = {"label": engine_client.SERVER}
+def list_items(api: docker.APIClient, host: HostName) -> list[InventoryItem]:
+    """Return the containers, networks and environments of every riseml server."""
+    ours = {"label": labels.SERVER}
+    networks = [row for row in api.networks(filters=ours) if _labels(row).get(labels.HOST, "") in ("", host)]
     return [
-        *(_container(row) for row in api.containers(all=True, filters=ours)),
-        *(_network(row) for row in api.networks(filters=ours) if _label(row, engine_client.HOST) in ("", host)),
-        *(_image(row) for row in api.images(filters={"label": engine_client.ENVIRONMENT})),
+        *(_describe_container(row) for row in api.containers(all=True, filters=ours)),
+        *(_describe_network(row) for row in networks),
+        *(_describe_image(row) for row in api.images(filters={"label": labels.ENVIRONMENT})),
     ]
 
 
-def remove(api: docker.APIClient, item: InventoryItem) -> None:
-    """Remove it; an image that a container uses is refused by the engine."""
+def remove_item(api: docker.APIClient, item: InventoryItem) -> None:
+    """Remove an object; does nothing when it does not exist.
+
+    Raises:
+        EngineError: a container uses the image or the network.
+    """
     try:
         match item.kind:
             case InventoryKind.CONTAINER:
@@ -38,38 +43,37 @@ def remove(api: docker.APIClient, item: InventoryItem) -> None:
             case _:
                 raise ValueError(f"an engine holds no {item.kind.value}")
     except APIError as error:
-        if error.status_code not in _GONE:
+        if error.status_code != _MISSING:
             raise
 
 
-def _container(row: dict[str, Any]) -> InventoryItem:
+def _describe_container(row: dict[str, Any]) -> InventoryItem:
     return InventoryItem(
         InventoryKind.CONTAINER,
         row["Id"],
         row["Names"][0].lstrip("/"),
-        _label(row, engine_client.SERVER),
-        _experiment(row),
+        _labels(row).get(labels.SERVER, ""),
+        labels.parse_experiment(_labels(row)),
         running=row["State"] not in ("created", "exited", "dead"),
         made_at=datetime.fromtimestamp(row["Created"], UTC),
     )
 
 
-def _network(row: dict[str, Any]) -> InventoryItem:
+def _describe_network(row: dict[str, Any]) -> InventoryItem:
     return InventoryItem(
-        InventoryKind.NETWORK, row["Id"], row["Name"], _label(row, engine_client.SERVER), _experiment(row)
+        InventoryKind.NETWORK,
+        row["Id"],
+        row["Name"],
+        _labels(row).get(labels.SERVER, ""),
+        labels.parse_experiment(_labels(row)),
     )
 
 
-def _image(row: dict[str, Any]) -> InventoryItem:
+def _describe_image(row: dict[str, Any]) -> InventoryItem:
     name = (row.get("RepoTags") or [row["Id"]])[0]
     made_at = datetime.fromtimestamp(row["Created"], UTC)
     return InventoryItem(InventoryKind.ENVIRONMENT, name, name, reference=name, size=int(row["Size"]), made_at=made_at)
 
 
-def _label(row: dict[str, Any], name: str) -> str:
-    return str((row.get("Labels") or {}).get(name, ""))
-
-
-def _experiment(row: dict[str, Any]) -> int | None:
-    text = _label(row, engine_client.EXPERIMENT)
-    return int(text) if text.isdecimal() else None
+def _labels(row: dict[str, Any]) -> dict[str, str]:
+    return row.get("Labels") or {}

@@ -10,8 +10,8 @@ from docker.errors import APIError, NotFound
 from docker.types import IPAMConfig, IPAMPool
 
 from riseml.executors.base import Share, SubnetTaken
+from riseml.executors.docker import labels
 from riseml.executors.docker.containers import network_name
-from riseml.executors.transports import engine_client
 from riseml.names import HostName
 from riseml.states import Network
 
@@ -26,11 +26,11 @@ def list_subnets(api: docker.APIClient, server: str, host: HostName) -> tuple[di
     foreign: list[str] = []
     for network in api.networks():
         subnets = [pool["Subnet"] for pool in (network["IPAM"].get("Config") or []) if ":" not in pool["Subnet"]]
-        labels = network.get("Labels") or {}
-        experiment = labels.get(engine_client.EXPERIMENT, "")
-        if labels.get(engine_client.SERVER) == server and experiment.isdecimal():
-            if labels.get(engine_client.HOST, host) == host:
-                mine[int(experiment)] = subnets[0] if subnets else ""
+        marks = network.get("Labels") or {}
+        experiment = labels.parse_experiment(marks)
+        if marks.get(labels.SERVER) == server and experiment is not None:
+            if marks.get(labels.HOST, host) == host:
+                mine[experiment] = subnets[0] if subnets else ""
         else:
             foreign += subnets
     return mine, tuple(foreign)
@@ -55,7 +55,7 @@ def create(api: docker.APIClient, server: str, host: HostName, share: Share) -> 
 
 
 def _create(api: docker.APIClient, server: str, host: HostName, share: Share) -> None:
-    labels = {engine_client.SERVER: server, engine_client.EXPERIMENT: str(share.experiment)}
+    marks = {labels.SERVER: server, labels.EXPERIMENT: str(share.experiment)}
     across = share.network is Network.OVERLAY
     api.create_network(
         network_name(server, share.experiment),
@@ -63,7 +63,7 @@ def _create(api: docker.APIClient, server: str, host: HostName, share: Share) ->
         attachable=True if across else None,
         ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=share.subnet)] if share.subnet else []),
         check_duplicate=True,
-        labels={**labels, engine_client.HOST: host} if across else labels,
+        labels={**marks, labels.HOST: host} if across else marks,
     )
 
 
@@ -78,9 +78,9 @@ def remove(api: docker.APIClient, server: str, experiment: int) -> None:
 
 def _ours(api: docker.APIClient, server: str, experiment: int) -> list[str]:
     """Ids of the experiment's networks, the oldest first."""
-    labels = [
-        engine_client.labelled(engine_client.SERVER, server),
-        engine_client.labelled(engine_client.EXPERIMENT, str(experiment)),
+    wanted = [
+        labels.label_filter(labels.SERVER, server),
+        labels.label_filter(labels.EXPERIMENT, str(experiment)),
     ]
-    found = api.networks(filters={"label": labels})
+    found = api.networks(filters={"label": wanted})
     return [network["Id"] for network in sorted(found, key=lambda network: str(network["Created"]))]

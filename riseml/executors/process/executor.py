@@ -25,7 +25,8 @@ from pathlib import Path
 from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.executors import machine
-from riseml.executors.base import BuildOrder, InventoryItem, InventoryKind, Share
+from riseml.executors.base import BuildOrder, Share
+from riseml.executors.capabilities import InventoryItem, InventoryKind
 from riseml.executors.process import job_folders, supervisor
 from riseml.executors.process.job_folders import MARKER, JobFolders
 from riseml.executors.process.log_reader import LogReader
@@ -44,8 +45,6 @@ _PASSED_ON = re.compile(
     "|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|http_proxy|https_proxy|no_proxy|HTTP_PROXY|HTTPS_PROXY|NO_PROXY"
 )
 """What jobs inherit of the server's environment: where programs and certificates are, and the way out."""
-
-_STAYS = "environments of processes stay on their machine"
 
 
 class ProcessExecutor:
@@ -90,18 +89,6 @@ class ProcessExecutor:
         with _translated("the folder of environments"):
             self._environments.ensure(order)
 
-    def export_image(self, reference: str) -> Iterator[bytes]:
-        raise EngineError(_STAYS, permanent=True)
-
-    def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
-        raise EngineError(_STAYS, permanent=True)
-
-    def publish_image(self, reference: str, registry: str) -> None:
-        raise EngineError(_STAYS, permanent=True)
-
-    def fetch_image(self, reference: str, registry: str) -> None:
-        raise EngineError(_STAYS, permanent=True)
-
     def prepare(self, share: Share) -> None:
         with _translated("the folder of the experiment"):
             self._folders.experiment(share.experiment).mkdir(mode=0o700, exist_ok=True)
@@ -134,7 +121,7 @@ class ProcessExecutor:
             self._watch.forget(self._folders.job(key))
         self._folders.discard(self._folders.experiment(experiment))
 
-    def inventory(self, references: frozenset[str]) -> list[InventoryItem]:
+    def list_inventory(self, references: frozenset[str]) -> list[InventoryItem]:
         with _translated("RISEML_HOME"):
             folders = [
                 InventoryItem(InventoryKind.FOLDER, str(number), f"processes/{number}", self._server, number)
@@ -142,7 +129,7 @@ class ProcessExecutor:
             ]
             return [*folders, *self._environments.inventory(self._server, references)]
 
-    def discard(self, item: InventoryItem) -> None:
+    def discard_item(self, item: InventoryItem) -> None:
         with _translated("RISEML_HOME"):
             if item.kind is InventoryKind.FOLDER:
                 self.release(int(item.identity))

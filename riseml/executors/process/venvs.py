@@ -25,7 +25,8 @@ from threading import Event
 from uv import find_uv_bin
 
 from riseml.errors import EngineError
-from riseml.executors.base import BuildOrder, InventoryItem, InventoryKind
+from riseml.executors.base import BuildOrder
+from riseml.executors.capabilities import InventoryItem, InventoryKind
 from riseml.executors.process.build_step import Step, run_step
 from riseml.executors.process.job_folders import remove_tree
 from riseml.model import ImageSeen

@@ -20,24 +20,12 @@ from docker.errors import APIError, DockerException, ImageNotFound, create_api_e
 from docker.errors import NotFound as EngineNotFound
 
 from riseml.errors import EngineError, Unreachable
+from riseml.executors.base import NotThere
 from riseml.executors.transports.routes import Timeouts, Transport, find_plain_transport, find_transport
 from riseml.spec.pool.types import HostSpec
 
-SERVER = "io.riseml.server"
-EXPERIMENT = "io.riseml.experiment"
-JOB = "io.riseml.job"
-ATTEMPT = "io.riseml.attempt"
-TITLE = "io.riseml.title"
-ENVIRONMENT = "io.riseml.environment"
-HOST = "io.riseml.host"
-
 _TLS_WANTED = "HTTP request to an HTTPS server"
 _PERMANENT = frozenset({400, 404, 409, 403})
-
-
-def labelled(key: str, value: str) -> str:
-    """A label as the engine's filters want it."""
-    return f"{key}={value}"
 
 
 class _Held:
@@ -139,13 +127,14 @@ def translate(error: APIError) -> EngineError:
     """The engine's refusal as one of ours. Codes mislead (a missing image and a full address pool are both 404), so
     that the engine's own words are always kept."""
     text = str(error.explanation or error)
+    refusal = NotThere if isinstance(error, EngineNotFound) else EngineError
     if isinstance(error, ImageNotFound):  # somebody removed it: it is made or brought again, and asked for then
-        return EngineError(f"the image is not there: {text}")
+        return refusal(f"the image is not there: {text}")
     if lacks_network(error):  # somebody removed it: it is made again, and the job started then
-        return EngineError(text)
+        return refusal(text)
     if re.search("no space left on device", text, re.IGNORECASE):
         return EngineError(f"the disk of the host is full: {text}", "free some space, then start again", permanent=True)
-    return EngineError(text, permanent=error.status_code in _PERMANENT)
+    return refusal(text, permanent=error.status_code in _PERMANENT)
 
 
 def lacks_network(error: APIError) -> bool:
@@ -159,8 +148,3 @@ def check(answer: requests.Response) -> None:
         answer.raise_for_status()
     except requests.HTTPError as error:
         raise create_api_error_from_http_exception(error) from error
-
-
-def gone(error: EngineError) -> bool:
-    """True when the refusal means that the thing is not there (any more)."""
-    return isinstance(error.__cause__, EngineNotFound)

@@ -9,8 +9,6 @@ from fastapi import APIRouter, Path, Query
 from riseml import wire
 from riseml.control.placement.ledger import free_room
 from riseml.errors import NotFound, UsageError
-from riseml.executors.transports.hostkeys import HostKey, pin_keys, scan_keys
-from riseml.executors.transports.ssh_command import Destination, find_destination
 from riseml.model import Experiment, HostSeen
 from riseml.names import HostName, experiment_name
 from riseml.server.clock import now
@@ -66,17 +64,14 @@ def _add_host_routes(router: APIRouter, parts: Parts, loop: Loop) -> None:
     @router.get("/pool/hosts/{name}/keys")
     def show_keys(name: Name) -> wire.HostKeys:
         loop.follow_pool(_LOOK)
-        destination = _demand_destination(parts, name)
-        return _show_keys(destination, scan_keys(destination))
+        return parts.hosts.show_host_keys(_demand_spec(parts, name))
 
     @router.post("/pool/hosts/{name}/keys")
     def pin(name: Name, fingerprint: Fingerprints) -> wire.HostKeys:
         loop.follow_pool(_LOOK)
-        destination = _demand_destination(parts, name)
-        keys = pin_keys(destination, frozenset(fingerprint))
-        parts.hosts.engines[HostName(name)].retry()
+        keys = parts.hosts.pin_host_keys(_demand_spec(parts, name), frozenset(fingerprint))
         parts.wake.set()
-        return _show_keys(destination, keys)
+        return keys
 
 
 def show_hosts(parts: Parts) -> list[wire.HostView]:
@@ -179,16 +174,9 @@ def _demand_file(parts: Parts) -> tuple[HostSpec, ...]:
     return hosts.spec.hosts
 
 
-def _demand_destination(parts: Parts, name: str) -> Destination:
+def _demand_spec(parts: Parts, name: str) -> HostSpec:
     specs = {spec.name: spec for spec in _demand_file(parts)}
-    return find_destination(specs[_demand_host(parts, name)], parts.settings.home)
-
-
-def _show_keys(destination: Destination, keys: tuple[HostKey, ...]) -> wire.HostKeys:
-    shown: list[wire.HostKeyView] = [
-        {"kind": key.title, "fingerprint": key.fingerprint, "pinned": key.pinned.value} for key in keys
-    ]
-    return {"host": destination.name, "known_hosts": str(destination.known_hosts), "keys": shown}
+    return specs[_demand_host(parts, name)]
 
 
 def _demand_host(parts: Parts, name: str) -> HostName:

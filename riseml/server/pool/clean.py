@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from riseml.errors import RisemlError, UsageError
-from riseml.executors.base import InventoryItem, InventoryKind
+from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKind
 from riseml.executors.pool import HostPool
 from riseml.names import HostName
 from riseml.store.snapshots import SnapshotStore
@@ -83,8 +83,10 @@ class Cleaner:
         there: list[tuple[HostName, InventoryItem]] = []
         silent: list[HostName] = []
         for name, executor in sorted(self.pool.executors.items()):
+            if not isinstance(executor, Inventory):
+                continue
             try:
-                there += [(name, item) for item in executor.inventory(references)]
+                there += [(name, item) for item in executor.list_inventory(references)]
             except RisemlError as error:
                 log.warning("host %s is not looked through: %s", name, error.message)
                 silent.append(name)
@@ -102,11 +104,14 @@ class Cleaner:
 
     def _remove(self, leftover: Leftover) -> Leftover:
         item = leftover.item
+        executor = None if leftover.host is None else self.pool.executors[leftover.host]
         try:
-            if leftover.host is None:
+            if executor is None:
                 self.snapshots.remove_snapshot(item.identity)
+            elif isinstance(executor, Inventory):
+                executor.discard_item(item)
             else:
-                self.pool.executors[leftover.host].discard(item)
+                return replace(leftover, problem=f"host {leftover.host} cannot remove it any more")
         except RisemlError as error:
             return replace(leftover, problem=error.message)
         log.info("removed %s %s: %s", item.kind.value, item.name, leftover.why)

@@ -9,6 +9,7 @@ import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from riseml import wire
 from riseml.errors import RisemlError, UsageError
 from riseml.executors.base import Executor
 from riseml.executors.docker import swarm
@@ -16,6 +17,8 @@ from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.swarm import Membership
 from riseml.executors.pool import HostPool
 from riseml.executors.transports.engine_client import Engine
+from riseml.executors.transports.hostkeys import HostKey, pin_keys, scan_keys
+from riseml.executors.transports.ssh_command import Destination, find_destination
 from riseml.model import Mount, World
 from riseml.names import HostName
 from riseml.planning.launch import DATA, OUTPUT, Roots
@@ -96,6 +99,28 @@ class Hosts:
             executor.forget_facts()
         return found
 
+    def show_host_keys(self, host: HostSpec) -> wire.HostKeys:
+        """Return the keys that a host shows to ssh now.
+
+        Raises:
+            UsageError: the host is not reached over ssh, or only through another one.
+            Unreachable: it shows no key.
+        """
+        destination = find_destination(host, self.settings.home)
+        return _show_keys(destination, scan_keys(destination))
+
+    def pin_host_keys(self, host: HostSpec, fingerprints: frozenset[str]) -> wire.HostKeys:
+        """Pin those keys of a host that have these fingerprints, connect again at once, and return its keys.
+
+        Raises:
+            Conflict: the host shows no key with one of these fingerprints.
+            UsageError, Unreachable: as `show_host_keys`.
+        """
+        destination = find_destination(host, self.settings.home)
+        keys = pin_keys(destination, fingerprints)
+        self.engines[host.name].retry()
+        return _show_keys(destination, keys)
+
     def close(self) -> None:
         """Let go of the connections to all hosts."""
         for engine in self.engines.values():
@@ -168,6 +193,13 @@ class Hosts:
         self.pool.replace((executor,))
         for former in left.values():
             former.engine.close()
+
+
+def _show_keys(destination: Destination, keys: tuple[HostKey, ...]) -> wire.HostKeys:
+    shown: list[wire.HostKeyView] = [
+        {"kind": key.title, "fingerprint": key.fingerprint, "pinned": key.pinned.value} for key in keys
+    ]
+    return {"host": destination.name, "known_hosts": str(destination.known_hosts), "keys": shown}
 
 
 def _mount(root: str | Volume, target: str, *, makes: bool) -> Mount:

@@ -11,6 +11,7 @@ from typing import assert_never
 from riseml.control.actions import Action, CancelImage, EnsureImage, Prepare, Release, Remove, ShareImage, Start, Stop
 from riseml.errors import EngineError, StoreError, Unreachable
 from riseml.executors.base import BuildOrder, Cancellation, Executor, Output, Share
+from riseml.executors.capabilities import ImageMover
 from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, Frame, JobKey
 from riseml.names import BUILD, HostName
@@ -118,7 +119,9 @@ class Actor:
         return Share(experiment.id, subnet, experiment.network, creates_network, output)
 
     def _share_image(self, target: Executor, source: Executor, reference: str) -> None:
-        """Through the registry if the pool has one, else from engine to engine."""
+        """Move an environment through the pool's registry, or without one from host to host."""
+        if not isinstance(target, ImageMover) or not isinstance(source, ImageMover):
+            raise EngineError(f"environments do not move from {source.name} to {target.name}", permanent=True)
         registry = None if self.hosts.spec is None else self.hosts.spec.registry
         if registry is None:
             target.import_image(reference, source.export_image(reference))

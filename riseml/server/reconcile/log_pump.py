@@ -11,9 +11,8 @@ import logging
 import threading
 import time
 
-from riseml.errors import EngineError, RisemlError
-from riseml.executors.base import Executor
-from riseml.executors.transports.engine_client import gone
+from riseml.errors import RisemlError
+from riseml.executors.base import Executor, NotThere
 from riseml.faultpoints import Point, reach
 from riseml.model import ContainerSeen, JobKey
 from riseml.server.reconcile.notifier import Notifier
@@ -126,9 +125,7 @@ class _Follower(threading.Thread):
                 if follow and now < last + _OFTEN:
                     self.ended.wait(_BREATH)
                 last = now
-        except EngineError as error:
-            if not gone(error):
-                raise
+        except NotThere as error:
             log.warning("log of %s: %s", self._key, error.message)
             return True
         return False

@@ -13,12 +13,14 @@ import docker
 import pytest
 
 from riseml.errors import UsageError
-from riseml.executors.base import Executor, InventoryKind
+from riseml.executors.base import Executor
+from riseml.executors.capabilities import InventoryKind
 from riseml.executors.docker.executor import DockerExecutor
+from riseml.executors.docker.labels import ENVIRONMENT, EXPERIMENT, JOB, SERVER
 from riseml.executors.memory import MemoryExecutor
 from riseml.executors.pool import HostPool
 from riseml.executors.process.executor import ProcessExecutor
-from riseml.executors.transports.engine_client import ENVIRONMENT, EXPERIMENT, JOB, SERVER, Engine
+from riseml.executors.transports.engine_client import Engine
 from riseml.model import Capacity, Experiment, Image, Owner
 from riseml.names import HostName
 from riseml.planning.plan import first_jobs

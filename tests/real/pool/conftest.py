@@ -12,7 +12,7 @@ import docker
 import pytest
 from docker.errors import APIError
 
-from riseml.executors.transports.engine_client import EXPERIMENT, JOB
+from riseml.executors.docker.labels import EXPERIMENT, JOB
 from tests.real.pool.engines import EngineHost, engine_hosts
 from tests.support.hosts import Engine
 from tests.support.rig import BASE, Rig

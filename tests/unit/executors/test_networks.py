@@ -6,8 +6,8 @@ from typing import Any
 
 import docker
 
+from riseml.executors.docker import labels
 from riseml.executors.docker.networks import list_subnets
-from riseml.executors.transports import engine_client
 from riseml.names import HostName
 
 SERVER = "5e17e4"
@@ -28,8 +28,8 @@ def network(subnet: str, **labels: str) -> dict[str, Any]:
 
 
 def test_a_network_with_our_label_that_names_no_experiment_is_somebody_elses() -> None:
-    ours = network("10.213.0.0/26", **{engine_client.SERVER: SERVER, engine_client.EXPERIMENT: "4"})
-    odd = network("10.213.0.64/26", **{engine_client.SERVER: SERVER})
+    ours = network("10.213.0.0/26", **{labels.SERVER: SERVER, labels.EXPERIMENT: "4"})
+    odd = network("10.213.0.64/26", **{labels.SERVER: SERVER})
     other = network("10.213.0.128/26")
     found = list_subnets(Networks(ours, odd, other), SERVER, HostName("h1"))
     assert found == ({4: "10.213.0.0/26"}, ("10.213.0.64/26", "10.213.0.128/26"))

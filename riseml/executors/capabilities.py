@@ -1,0 +1,136 @@
+"""What some hosts can do beyond `executors.base.Executor`. A caller asks for a capability before it uses it.
+
+Example:
+    >>> if isinstance(executor, Inventory):
+    ...     items = executor.list_inventory(references)
+
+A new capability is a Protocol of at most five methods here, with the records that it exchanges. An executor implements
+it by having its methods; processes, for example, do not move environments. The errors are those of
+`executors.base`: `Unreachable` and `EngineError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Protocol, runtime_checkable
+
+from riseml.model import Mount
+
+
+@runtime_checkable
+class ImageMover(Protocol):
+    """Gives environments to other hosts of its kind, and takes theirs."""
+
+    def export_image(self, reference: str) -> Iterator[bytes]:
+        """Yield an environment in the form that `import_image` of another host reads.
+
+        Raises:
+            EngineError: the environment is not present.
+        """
+
+    def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
+        """Store what another host exported; return when the environment is present."""
+
+    def publish_image(self, reference: str, registry: str) -> None:
+        """Push an environment to a registry that the other hosts reach."""
+
+    def fetch_image(self, reference: str, registry: str) -> None:
+        """Pull an environment that another host published."""
+
+
+class InventoryKind(Enum):
+    """What riseml leaves on a host, or beside the store. `system clean` removes the kinds in this order."""
+
+    CONTAINER = "container"
+    NETWORK = "network"
+    FOLDER = "folder"  # what the processes of an experiment share
+    ENVIRONMENT = "environment"  # an image, or a virtual environment
+    SNAPSHOT = "snapshot"  # a project archive
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryItem:
+    """One object of any riseml server on a host."""
+
+    kind: InventoryKind
+    identity: str  # the host's own id
+    name: str  # for people
+    server: str = ""  # id of the server that made it; empty: the host does not tell
+    experiment: int | None = None
+    reference: str = ""  # of an environment
+    running: bool = False
+    size: int | None = None  # bytes
+    made_at: datetime | None = None
+
+
+@runtime_checkable
+class Inventory(Protocol):
+    """Lists and removes everything of riseml on the host, other servers' objects too."""
+
+    def list_inventory(self, references: frozenset[str]) -> list[InventoryItem]:
+        """Return every object of riseml.
+
+        Args:
+            references: environments that may be present, for a host that cannot list their names.
+        """
+
+    def discard_item(self, item: InventoryItem) -> None:
+        """Remove an object of the inventory; does nothing when it does not exist.
+
+        Raises:
+            EngineError: it is in use.
+        """
+
+
+class Outcome(Enum):
+    """The result of one check of a host."""
+
+    OK = "ok"
+    NOTE = "note"  # harmless, but worth knowing
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check of a host, with a sentence for people."""
+
+    topic: str  # what was checked: `connection`, `clock`
+    outcome: Outcome
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostReport:
+    """What a host that answers says of itself."""
+
+    findings: tuple[Finding, ...]
+    swarm: str  # id of the Docker Swarm that it belongs to; empty: none
+
+
+@runtime_checkable
+class HostCheck(Protocol):
+    """Says for `riseml pool check` whether the host does what a pool needs."""
+
+    def check_host(self) -> HostReport:
+        """Return what the host alone tells.
+
+        Raises:
+            Unreachable: the host does not answer.
+        """
+
+    def read_file(self, mount: Mount, name: str) -> bytes | None:
+        """Return the content of a small file in a folder or volume of the host; None: there is no such file.
+
+        Raises:
+            EngineError: the host cannot mount it.
+        """
+
+    def write_file(self, mount: Mount, name: str, content: bytes) -> None:
+        """Write a small file into a folder or volume of the host.
+
+        Raises:
+            EngineError: the host cannot mount it, or not write there.
+        """

@@ -1,0 +1,57 @@
+"""What one engine tells `riseml pool check` about its host."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import Any
+
+import docker
+
+from riseml.executors.capabilities import Finding, HostReport, Outcome
+from riseml.executors.docker import labels
+from riseml.executors.docker.facts import read_facts
+from riseml.spec.pool.types import HostSpec
+
+_OLDEST = (1, 41)  # version of the Docker Engine API; Docker 20.10
+_SKEW = 5.0  # seconds between two clocks that make logs hard to read together
+
+
+def inspect_host(api: docker.APIClient, host: HostSpec) -> HostReport:
+    """Return one finding for each topic; a topic without a problem may have none."""
+    version, info, now = api.version(), api.info(), time.time()
+    environments = api.images(filters={"label": labels.ENVIRONMENT})
+    found = [
+        Finding("connection", Outcome.OK, f"Docker {version['Version']} at {host.url}"),
+        check_version(version),
+        check_clock(info["SystemTime"], now),
+        _count_environments(environments),
+        check_gpus(info, host),
+    ]
+    return HostReport(tuple(one for one in found if one is not None), read_facts(info, host).swarm)
+
+
+def check_version(version: dict[str, Any]) -> Finding | None:
+    """Return a finding when the engine is too old, from the answer of `GET /version`."""
+    if tuple(int(part) for part in version["ApiVersion"].split(".")) >= _OLDEST:
+        return None
+    return Finding("version", Outcome.FAILED, f"Docker {version['Version']} is too old: 20.10 is the oldest")
+
+
+def check_clock(system_time: str, now: float) -> Finding:
+    """Compare the engine's clock (RFC 3339) with this machine's (seconds since 1970)."""
+    skew = abs(datetime.fromisoformat(system_time[:19] + "+00:00").timestamp() - now)
+    outcome = Outcome.OK if skew < _SKEW else Outcome.NOTE
+    return Finding("clock", outcome, f"within {skew:.0f} s of this server's clock")
+
+
+def check_gpus(info: dict[str, Any], host: HostSpec) -> Finding | None:
+    """Return a finding when pool.yml gives the host GPUs that its engine cannot pass on."""
+    if not host.gpus or "nvidia" in (info.get("Runtimes") or {}):
+        return None
+    return Finding("gpus", Outcome.FAILED, "pool.yml gives it GPUs, but its engine has no nvidia runtime")
+
+
+def _count_environments(images: list[dict[str, Any]]) -> Finding:
+    size = sum(image["Size"] for image in images) / 2**30
+    return Finding("images", Outcome.OK, f"holds {len(images)} environments ({size:.1f} GiB)")

@@ -1,0 +1,46 @@
+"""The labels by which riseml finds its objects on a Docker Engine. A container is matched without the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from riseml.model import JobKey
+from riseml.names import JobName
+
+SERVER = "io.riseml.server"  # id of the server that made the object
+EXPERIMENT = "io.riseml.experiment"  # number of the experiment in the store
+JOB = "io.riseml.job"  # `worker.1`
+ATTEMPT = "io.riseml.attempt"  # counts from 1
+TITLE = "io.riseml.title"  # `paul.4.worker.1`, for people
+ENVIRONMENT = "io.riseml.environment"  # digest of the environment that an image holds
+HOST = "io.riseml.host"  # the pool's name of the host that made a network across hosts
+
+
+def label_filter(key: str, value: str) -> str:
+    """Return a label with its value as the engine's filters expect it."""
+    return f"{key}={value}"
+
+
+def job_labels(key: JobKey, server: str, title: str) -> dict[str, str]:
+    """Return the labels of a job's container."""
+    return {
+        SERVER: server,
+        EXPERIMENT: str(key.experiment),
+        JOB: key.job,
+        ATTEMPT: str(key.attempt),
+        TITLE: title,
+    }
+
+
+def parse_job_key(labels: Mapping[str, str]) -> JobKey | None:
+    """Return the job that a container's labels name; None: they name no job."""
+    try:
+        return JobKey(int(labels[EXPERIMENT]), JobName(labels[JOB]), int(labels[ATTEMPT]))
+    except (KeyError, ValueError):
+        return None
+
+
+def parse_experiment(labels: Mapping[str, str]) -> int | None:
+    """Return the experiment that labels name; None: they name none."""
+    text = labels.get(EXPERIMENT, "")
+    return int(text) if text.isdecimal() else None

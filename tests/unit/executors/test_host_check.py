@@ -1,0 +1,55 @@
+"""What an engine's answers tell `riseml pool check`, and how the swarms of all hosts compare."""
+
+from __future__ import annotations
+
+import pytest
+
+from riseml.executors.base import Executor
+from riseml.executors.capabilities import HostCheck, ImageMover, Inventory, Outcome
+from riseml.executors.docker.executor import DockerExecutor
+from riseml.executors.docker.host_check import check_clock, check_gpus, check_version
+from riseml.executors.memory import MemoryExecutor
+from riseml.executors.process.executor import ProcessExecutor
+from riseml.names import HostName
+from riseml.server.pool.checkup import compare_swarms
+from riseml.spec.pool.types import HostSpec
+
+PLAIN = HostSpec(HostName("h1"), "unix:///run/docker.sock")
+WITH_GPUS = HostSpec(HostName("h1"), "unix:///run/docker.sock", gpus=("0",))
+
+
+@pytest.mark.parametrize(("version", "is_old"), [("1.40", True), ("1.41", False), ("1.100", False), ("2.0", False)])
+def test_an_engine_before_20_10_is_too_old(version: str, is_old: bool) -> None:  # noqa: FBT001
+    found = check_version({"Version": "20.10.24", "ApiVersion": version})
+    assert (found is not None and found.outcome is Outcome.FAILED) == is_old
+
+
+@pytest.mark.parametrize(("offset", "outcome"), [(-4, Outcome.OK), (4, Outcome.OK), (6, Outcome.NOTE)])
+def test_a_clock_that_differs_by_more_than_five_seconds_is_noted(offset: float, outcome: Outcome) -> None:
+    assert check_clock("2026-08-31T07:23:46.123456789Z", 1_788_161_026 + offset).outcome is outcome
+
+
+def test_gpus_need_the_nvidia_runtime() -> None:
+    assert check_gpus({"Runtimes": None}, PLAIN) is None
+    assert check_gpus({"Runtimes": {"nvidia": {}}}, WITH_GPUS) is None
+    found = check_gpus({"Runtimes": {"runc": {}}}, WITH_GPUS)
+    assert found is not None
+    assert found.outcome is Outcome.FAILED
+
+
+def test_a_host_in_another_swarm_or_in_none_fails() -> None:
+    swarms = {HostName(name): swarm for name, swarm in (("a", "s1"), ("b", "s2"), ("c", "s1"), ("d", ""))}
+    outcomes = {name: finding.outcome is Outcome.OK for name, finding in compare_swarms(swarms)}
+    assert outcomes == {"a": True, "b": False, "c": True, "d": False}
+
+
+@pytest.mark.parametrize(
+    ("kind", "capabilities"),
+    [
+        (DockerExecutor, {ImageMover, Inventory, HostCheck}),
+        (ProcessExecutor, {Inventory}),
+        (MemoryExecutor, {ImageMover, Inventory}),
+    ],
+)
+def test_each_executor_has_the_capabilities_it_can_have(kind: type[Executor], capabilities: set[type]) -> None:
+    assert {one for one in (ImageMover, Inventory, HostCheck) if issubclass(kind, one)} == capabilities
