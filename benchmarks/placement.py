@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 
 from benchmarks.common import Context, Measure, Report, at_least, at_most, median, say
-from riseml.control.actions import Prepare, Start
+from riseml.control.actions import PrepareHost, StartJob
 from riseml.control.decide import decide
 from riseml.control.observation import Observation
 from riseml.control.placement.place import place
@@ -95,9 +95,9 @@ def _settle(world: World) -> tuple[World, Observation]:
         world = decision.world
         for action in decision.actions:
             match action:
-                case Start(host, key):
+                case StartJob(host, key):
                     containers[host][key] = ContainerSeen(key, str(key), started=True, started_at=_NOW)
-                case Prepare(host, experiment, subnet):
+                case PrepareHost(host, experiment, subnet):
                     networks[host][experiment] = subnet or ""
 
 

@@ -1,8 +1,18 @@
-"""What the loop may do to the outside: a closed union. Each action is idempotent, and its own key in the books."""
+"""The actions that a decision can contain: a closed union of small records.
+
+An action is idempotent: a second execution finds the work done and changes nothing. An action is its own identity:
+two actions with equal fields are the same action, so that the server can recognise one that is already pending.
+
+Every action says in plain words what it does:
+
+    str(StartJob(HostName("gpu1"), JobKey(4, JobName("worker.1"), 1)))   # "start 4.worker.1 on gpu1"
+    action.describe("paul.144.1")                                        # with the name that the user knows
+"""
 
 from __future__ import annotations
 
 import enum
+from abc import abstractmethod
 from dataclasses import dataclass
 
 from riseml.model import JobKey
@@ -10,89 +20,138 @@ from riseml.names import HostName
 
 
 class Signal(enum.Enum):
-    """How hard a job is asked to end."""
+    """The signal that a job gets."""
 
     TERM = "SIGTERM"
     KILL = "SIGKILL"
 
 
+class Describable:
+    """An action in plain words, for the log of decisions."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def describe(self, experiment: str | None = None) -> str:
+        """Return what the action does and where: `start 4.worker.1 on gpu1`.
+
+        Args:
+            experiment: the name of the experiment, as its user knows it; default: the id of its record.
+        """
+
+    def __str__(self) -> str:
+        return self.describe()
+
+
 @dataclass(frozen=True, slots=True)
-class EnsureImage:
-    """Make or fetch an environment on a host; its output is the log of the experiment's build job."""
+class EnsureImage(Describable):
+    """Build or fetch an environment on a host. The output is the log of the experiment's build job."""
 
     host: HostName
-    experiment: int
-    reference: str
+    experiment: int  # id of the record
+    reference: str  # name of the image at the engine
+
+    def describe(self, experiment: str | None = None) -> str:
+        return f"build or fetch environment {self.reference} of {experiment or self.experiment} on {self.host}"
 
 
 @dataclass(frozen=True, slots=True)
-class ShareImage:
-    """Bring an environment to a host from another one that has it."""
+class ShareImage(Describable):
+    """Copy an environment to a host from another host that has it."""
 
-    host: HostName
-    experiment: int
-    reference: str
+    host: HostName  # the target
+    experiment: int  # id of the record
+    reference: str  # name of the image at the engine
     source: HostName
 
+    def describe(self, experiment: str | None = None) -> str:
+        owner = experiment or self.experiment
+        return f"copy environment {self.reference} of {owner} from {self.source} to {self.host}"
+
 
 @dataclass(frozen=True, slots=True)
-class CancelImage:
-    """Give up making an environment for an experiment."""
+class CancelImage(Describable):
+    """Cancel the build of an environment for one experiment."""
 
     host: HostName
-    experiment: int
-    reference: str
+    experiment: int  # id of the record
+    reference: str  # name of the image at the engine
+
+    def describe(self, experiment: str | None = None) -> str:
+        return f"cancel environment {self.reference} of {experiment or self.experiment} on {self.host}"
 
 
 @dataclass(frozen=True, slots=True)
-class Prepare:
-    """Make what the experiment's jobs share on a host: its output folder and its network with this subnet."""
+class PrepareHost(Describable):
+    """Create what the experiment's jobs share on a host: the output folder, and the network with this subnet."""
 
     host: HostName
-    experiment: int
-    subnet: str | None
+    experiment: int  # id of the record
+    subnet: str | None  # CIDR; None: no network of its own
+
+    def describe(self, experiment: str | None = None) -> str:
+        network = f" with network {self.subnet}" if self.subnet else ""
+        return f"prepare {self.host} for {experiment or self.experiment}{network}"
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartJob(Describable):
     """Create and start one job."""
 
     host: HostName
     key: JobKey
 
+    def describe(self, experiment: str | None = None) -> str:
+        return f"start {_job(self.key, experiment)} on {self.host}"
+
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """Send a running job a signal."""
+class StopJob(Describable):
+    """Send a signal to a running job."""
 
     host: HostName
     key: JobKey
     signal: Signal
 
+    def describe(self, experiment: str | None = None) -> str:
+        return f"send {self.signal.value} to {_job(self.key, experiment)} on {self.host}"
+
 
 @dataclass(frozen=True, slots=True)
-class Remove:
-    """Remove what is left of a job, running or not."""
+class RemoveJob(Describable):
+    """Remove the container or process group of a job, running or not."""
 
     host: HostName
     key: JobKey
 
+    def describe(self, experiment: str | None = None) -> str:
+        return f"remove {_job(self.key, experiment)} from {self.host}"
+
 
 @dataclass(frozen=True, slots=True)
-class Release:
-    """Remove what an ended experiment's jobs shared on a host, except its output."""
+class ReleaseHost(Describable):
+    """Remove what the jobs of an experiment shared on a host, except the output."""
 
     host: HostName
-    experiment: int
+    experiment: int  # id of the record
+
+    def describe(self, experiment: str | None = None) -> str:
+        return f"release {self.host} from {experiment or self.experiment}"
 
 
-Action = EnsureImage | ShareImage | CancelImage | Prepare | Start | Stop | Remove | Release
+Action = EnsureImage | ShareImage | CancelImage | PrepareHost | StartJob | StopJob | RemoveJob | ReleaseHost
 
 
 def owner_of(action: Action) -> int:
-    """The experiment that an action belongs to."""
+    """Return the id of the experiment that an action belongs to."""
     match action:
-        case Start() | Stop() | Remove():
+        case StartJob() | StopJob() | RemoveJob():
             return action.key.experiment
-        case EnsureImage() | ShareImage() | CancelImage() | Prepare() | Release():
+        case EnsureImage() | ShareImage() | CancelImage() | PrepareHost() | ReleaseHost():
             return action.experiment
+
+
+def _job(key: JobKey, experiment: str | None) -> str:
+    """Return `4.worker.1`, and from the second attempt on `4.worker.1 (attempt 2)`."""
+    name = f"{experiment or key.experiment}.{key.job}"
+    return name if key.attempt == 1 else f"{name} (attempt {key.attempt})"

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from riseml.control.actions import Action, owner_of
 from riseml.control.converge import converge
 from riseml.control.images import Images, starting_jobs
-from riseml.control.networks import Leftovers
+from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
 from riseml.control.placement.place import place, readdress
 from riseml.control.settle import choose_builder, settle, with_jobs
@@ -34,13 +34,13 @@ def decide(world: World, seen: Observation) -> Decision:
     held = frozenset(experiment.id for experiment in world.experiments if experiment.placed_at is not None)
     moved = readdress(place(settled, seen, held), seen).experiments
     placed = World(tuple(one if one.state is State.PENDING else _roll_up(one) for one in moved))
-    leftovers = Leftovers(seen)
-    wanted = tuple(converge(placed, seen, leftovers))
+    occupied = OccupiedHosts(seen)
+    wanted = tuple(converge(placed, seen, occupied))
     owners = frozenset(owner_of(action) for action in (*seen.busy, *wanted))
     after = World(
         tuple(
             replace(experiment, closed=True)
-            if experiment.state in TERMINAL and not leftovers.have(experiment.id) and experiment.id not in owners
+            if experiment.state in TERMINAL and not occupied.have(experiment.id) and experiment.id not in owners
             else experiment
             for experiment in placed.experiments
         )

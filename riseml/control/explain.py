@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from riseml.control.actions import Release
-from riseml.control.explanation import Block, Blocker, Explanation, JobPlace, Phase, QueuePlace
+from riseml.control.actions import ReleaseHost
+from riseml.control.explanation import Blocker, BlockerKind, Explanation, ExplanationPhase, JobPlace, QueuePlace
 from riseml.control.observation import Observation
 from riseml.control.placement.fit import fit
 from riseml.control.placement.ledger import Site, find_sites, free_room
@@ -27,15 +27,15 @@ def explain(world: World, seen: Observation, experiment: Experiment) -> Explanat
         experiment: whose place is explained.
     """
     if experiment.state in TERMINAL:
-        return _bare(experiment, Phase.ENDED, _sentence(experiment))
+        return _bare(experiment, ExplanationPhase.ENDED, _sentence(experiment))
     if experiment.placed_at is not None:
         return _explain_place(world, seen, experiment)
     if waits(experiment):
         return _explain_waiting(world, seen, experiment)
-    return _bare(experiment, Phase.PREPARES, _sentence(experiment))
+    return _bare(experiment, ExplanationPhase.PREPARES, _sentence(experiment))
 
 
-def _bare(experiment: Experiment, phase: Phase, summary: str) -> Explanation:
+def _bare(experiment: Experiment, phase: ExplanationPhase, summary: str) -> Explanation:
     return Explanation(experiment.id, phase, experiment.state, experiment.reason, summary)
 
 
@@ -56,11 +56,11 @@ def _explain_waiting(world: World, seen: Observation, experiment: Experiment) ->
     blockers = tuple(_find_blockers(world, desk, experiment, name))
     hosts = explain_hosts(world, desk, experiment, name)
     parts = [blocker.text for blocker in blockers]
-    if any(blocker.block is Block.ROOM for blocker in blockers):
+    if any(blocker.kind is BlockerKind.ROOM for blocker in blockers):
         parts.append(describe_nearest(hosts, desk.gang_of(experiment)))
     return Explanation(
         experiment.id,
-        Phase.WAITS,
+        ExplanationPhase.WAITS,
         experiment.state,
         experiment.reason,
         "; ".join(parts) or "it starts with the next pass of the loop",
@@ -72,18 +72,18 @@ def _explain_waiting(world: World, seen: Observation, experiment: Experiment) ->
 
 def _find_blockers(world: World, desk: PlacementPass, experiment: Experiment, name: Namer) -> Iterator[Blocker]:
     seen = desk.look()
-    if any(isinstance(action, Release) and action.experiment == experiment.id for action in seen.busy):
-        yield Blocker(Block.TURN, "the place that it had is being cleared first")
+    if any(isinstance(action, ReleaseHost) and action.experiment == experiment.id for action in seen.busy):
+        yield Blocker(BlockerKind.TURN, "the place that it had is being cleared first")
     if desk.sets.are_full_for(experiment):
         going = tuple(one.id for one in world.experiments if one.set_id == experiment.set_id and _has_place(one))
         limit = f"{experiment.concurrency} of the set at the same time"
-        yield Blocker(Block.CONCURRENCY, f"train.concurrency: {limit} ({name.list(going)} now)", going)
+        yield Blocker(BlockerKind.CONCURRENCY, f"train.concurrency: {limit} ({name.list(going)} now)", going)
         return
     never = misfit({job.name: job.resources for job in experiment.gang}, seen)
     if never:
-        yield Blocker(Block.NEVER, f"it can never run: {'; '.join(never)}")
+        yield Blocker(BlockerKind.NEVER, f"it can never run: {'; '.join(never)}")
     elif not desk.sites:
-        yield Blocker(Block.NO_HOST, "no host answers and takes anything new")
+        yield Blocker(BlockerKind.NO_HOST, "no host answers and takes anything new")
     else:
         yield from _find_lack(desk, experiment, name)
 
@@ -93,22 +93,22 @@ def _find_lack(desk: PlacementPass, experiment: Experiment, name: Namer) -> Iter
     if fit(gang, desk.room, desk.sites) is None:
         apart = {host: Site(site.labels, site.gpus, "any") for host, site in desk.sites.items()}
         if gang.size > 1 and fit(gang, desk.room, apart) is not None:
-            yield Blocker(Block.NETWORK, "no single host has room now, and the hosts that have are not connected")
+            yield Blocker(BlockerKind.NETWORK, "no single host has room now, and the hosts that have are not connected")
         elif not desk.could_hold(experiment):
-            yield Blocker(Block.NO_HOST, "the hosts that answer and take something new could not hold it")
+            yield Blocker(BlockerKind.NO_HOST, "the hosts that answer and take something new could not hold it")
         elif head is None or head.id == experiment.id:
-            yield Blocker(Block.ROOM, "no room now; it is next, and room is kept for it")
+            yield Blocker(BlockerKind.ROOM, "no room now; it is next, and room is kept for it")
         else:
-            yield Blocker(Block.ROOM, f"no room now, and {name(head.id)} is next before it", (head.id,))
+            yield Blocker(BlockerKind.ROOM, f"no room now, and {name(head.id)} is next before it", (head.id,))
         return
     hosts = fit(gang, desk.free_for(experiment), desk.sites)
     if hosts is None and head is not None:
-        yield Blocker(Block.RESERVED, f"what is free is kept for {name(head.id)}, which is next", (head.id,))
+        yield Blocker(BlockerKind.RESERVED, f"what is free is kept for {name(head.id)}, which is next", (head.id,))
     elif hosts is not None and give_place(experiment, hosts, desk) is None:
         shared = len(set(hosts)) > 1 or desk.look().network is not Network.HOST
         by_ports = not desk.look().hosts[hosts[0]].isolated or not shared
         text = "no port is left on one of its hosts" if by_ports else "no network addresses are left for its jobs"
-        yield Blocker(Block.PORTS if by_ports else Block.SUBNETS, text)
+        yield Blocker(BlockerKind.PORTS if by_ports else BlockerKind.SUBNETS, text)
 
 
 def _explain_place(world: World, seen: Observation, experiment: Experiment) -> Explanation:
@@ -139,7 +139,7 @@ def _explain_place(world: World, seen: Observation, experiment: Experiment) -> E
     where = f"all of it is on {hosts[0]}" if len(hosts) == 1 else f"it is spread over {', '.join(hosts)}"
     return Explanation(
         experiment.id,
-        Phase.PLACED,
+        ExplanationPhase.PLACED,
         experiment.state,
         experiment.reason,
         f"{_sentence(experiment)}; {where}",

@@ -12,7 +12,7 @@ from riseml.names import HostName, JobName
 from riseml.states import Network, Reason, State
 
 
-class Phase(enum.Enum):
+class ExplanationPhase(enum.Enum):
     """What there is to explain."""
 
     PREPARES = "prepares"  # its environment is being made; it is not in the queue yet
@@ -39,7 +39,7 @@ class Obstacle(enum.Enum):
     STALE = "stale"  # still holds what is left of other attempts; it is being removed
 
 
-class Block(enum.Enum):
+class BlockerKind(enum.Enum):
     """What an experiment waits for, apart from one host."""
 
     NEVER = "never"  # no host of the pool could hold it, even if the pool were empty
@@ -97,7 +97,7 @@ class HostFit:
 class Blocker:
     """One thing that an experiment waits for; `by` are the experiments (ids of records) that are in its way."""
 
-    block: Block
+    kind: BlockerKind
     text: str
     by: tuple[int, ...] = ()
 
@@ -135,7 +135,7 @@ class Explanation:
     """
 
     experiment: int
-    phase: Phase
+    phase: ExplanationPhase
     state: State
     reason: Reason
     summary: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from riseml.control.actions import Action, Prepare, Release
+from riseml.control.actions import Action, PrepareHost, ReleaseHost
 from riseml.control.observation import Observation
 from riseml.model import Experiment, HostSeen, Job
 from riseml.names import HostName
@@ -40,12 +40,12 @@ def missing(experiment: Experiment, jobs: Iterable[Job], seen: Observation) -> I
         if host is None or host.silent_since is not None or is_listed(experiment, host):
             continue
         if experiment.id not in host.networks:
-            yield Prepare(name, experiment.id, experiment.subnet)
+            yield PrepareHost(name, experiment.id, experiment.subnet)
         elif not any(key.experiment == experiment.id for key in host.containers):
-            yield Release(name, experiment.id)
+            yield ReleaseHost(name, experiment.id)
 
 
-class Leftovers:
+class OccupiedHosts:
     """Which hosts have something of which experiment, as one pass saw it. Nothing can be done about what a silent host
     has, but until the host is lost it counts.
     """
@@ -88,7 +88,7 @@ class Leftovers:
                     continue
                 if name == network_host and (len(names) > 1 or occupied):
                     continue
-                yield Release(name, owner)
+                yield ReleaseHost(name, owner)
 
 
 def _needed(experiment: Experiment | None) -> frozenset[HostName]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from riseml.control.actions import Action, EnsureImage, Prepare, Start
+from riseml.control.actions import Action, EnsureImage, PrepareHost, StartJob
 from riseml.control.images import Images, starting_jobs
 from riseml.control.observation import Observation
 from riseml.model import ActionFailure, ContainerSeen, Experiment, HostSeen, Job
@@ -192,9 +192,9 @@ def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, seen: Obser
         return _end(job, seen, State.FAILED, Reason.VANISHED, f"it is gone from host {job.host}")
     if job.state is not State.STARTING or job.host is None:
         return job
-    start = Start(job.host, experiment.key_of(job))
+    start = StartJob(job.host, experiment.key_of(job))
     shared = {job.host, experiment.network_host or job.host}
-    needed: list[Action] = [start, *(Prepare(host, experiment.id, experiment.subnet) for host in sorted(shared))]
+    needed: list[Action] = [start, *(PrepareHost(host, experiment.id, experiment.subnet) for host in sorted(shared))]
     for action in needed:
         problem = seen.problems.get(action)
         if problem is not None and _hopeless(problem, seen):

@@ -1,7 +1,43 @@
-"""What a framework plug-in is: at most five methods, no state, no I/O.
+"""The seam of frameworks: what a plug-in is, what each of its methods gets and returns.
 
-A plug-in speaks twice: `image`, `roles` and `options` when a plan is made, `bind` and `script` when all addresses are
-known. What it has to remember in between goes through `options`, into the plan.
+A plug-in turns the section of a framework in riseml.yml into jobs, and gives each job what its processes need to find
+each other. It is one class without state and without I/O, in a module beside this one and in one line of `registry.py`.
+riseml calls a plug-in twice:
+
+1. when it makes the plan: `image`, `roles`, `options`. No address is known yet. What the plug-in needs again later, it
+   returns from `options`; riseml stores that with the plan.
+2. when it launches a job: `bind`, then `script`, once for each job. Every address of the gang is known.
+
+For TensorFlow and `worker: 3, ps: 1`, `bind` puts this value into the environment of the job `worker.1`, as TF_CONFIG:
+
+    {"cluster": {"chief": ["master:2222"], "worker": ["worker-1:2222", "worker-2:2222"], "ps": ["ps-1:2222"]},
+     "task": {"type": "worker", "index": 0}}
+
+A small plug-in, for a framework whose processes find each other by the address of the first one:
+
+    class Pytorch:
+        name = "pytorch"                      # `framework: pytorch`
+
+        def image(self, train):
+            return "pytorch/pytorch:2.4.0"    # for a file without `image`
+
+        def roles(self, train):
+            return (Role(JobName("master"), Part.DECIDES, train.resources),
+                    Role(JobName("worker.1"), Part.HELPS, train.resources, WORKER_GRACE))
+
+        def options(self, train):
+            return ()                         # `bind` needs nothing but the plan
+
+        def bind(self, plan, job, addresses):
+            host, _, port = addresses[JobName("master")].rpartition(":")
+            rank = [planned.name for planned in plan.jobs].index(job)
+            return Binding({"MASTER_ADDR": host, "MASTER_PORT": port, "RANK": str(rank)}, placeholders)
+
+        def script(self, plan, job, lines):
+            return join_run_lines(lines)
+
+`placeholders` has a value for every built-in placeholder except `data_dir` and `output_dir`
+(`riseml.spec.yaml.placeholders.BUILT_IN`); tests/unit/frameworks/test_registry.py checks each plug-in.
 """
 
 from __future__ import annotations
@@ -16,57 +52,75 @@ from riseml.spec.config.types import Resources, Train
 from riseml.states import Part
 
 WORKER_GRACE = 10.0
+"""Seconds that a worker may go on after the experiment succeeded."""
+
 EVALUATOR_GRACE = 600.0
+"""Seconds that an evaluator may go on after the experiment succeeded: it evaluates the last checkpoint."""
 
 _STOP = "case $? in 0) ;; *) exit ;; esac"
-"""`sh -e` alone goes on behind `false && true`."""
+"""Ends the script after a failing line. `sh -e` alone does not stop after `false && true`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """One job that a framework asks for. `run` replaces the user's command (tensorboard), None keeps it."""
+    """One job that a framework asks for."""
 
-    name: JobName
-    part: Part
+    name: JobName  # `master`, `worker.1`
+    part: Part  # what the exit of the job means for the experiment
     resources: Resources
-    grace: float = 0.0
-    run: tuple[str, ...] | None = None
+    grace: float = 0.0  # seconds that the job may go on after the experiment succeeded
+    run: tuple[str, ...] | None = None  # replaces the user's command (tensorboard); None: the user's command
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What one job is told of the others: variables, and the values of the built-in placeholders."""
+    """What one job gets to find its peers."""
 
-    variables: Mapping[str, str]
-    placeholders: Mapping[str, str]
+    variables: Mapping[str, str]  # environment variables: TF_CONFIG, WORKER_INDEX
+    placeholders: Mapping[str, str]  # values of the built-in placeholders of `run`: task_index, worker_hosts
 
 
 class Framework(Protocol):
-    """A framework."""
+    """A plug-in: at most five methods, no state, no I/O."""
 
     name: str
+    """The value of `framework` in riseml.yml."""
 
     def image(self, train: Train) -> str | None:
-        """The image that its users expect, None when it has none of its own."""
+        """Return the base image for a file without `image`; None when the framework has no image of its own."""
 
     def roles(self, train: Train) -> tuple[Role, ...]:
-        """Every job of one experiment, a deciding one first."""
+        """Return every job of one experiment, one that decides first."""
 
     def options(self, train: Train) -> Environment:
-        """What it needs to know again in `bind` and `script`, kept with the plan."""
+        """Return what `bind` and `script` need later, as pairs of texts; riseml stores them as `plan.options`."""
 
     def bind(self, plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> Binding:
-        """What `job` is told. `addresses` gives `host:port` for every job of the plan."""
+        """Return what `job` gets to find its peers; called once for each launch.
+
+        Args:
+            plan: the plan of the experiment, with `plan.options`.
+            job: one of `plan.jobs`.
+            addresses: `host:port` of every job of the plan: `{"master": "master:2222", "worker.1": "worker-1:2222"}`.
+        """
 
     def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
-        """What `/bin/sh -e` runs in `job`: the lines of `run`, their placeholders filled. Most want `in_order`."""
+        """Return the shell script that `/bin/sh -e` runs in `job`; most plug-ins return `join_run_lines(lines)`.
+
+        Args:
+            plan: the plan of the experiment.
+            job: one of `plan.jobs`.
+            lines: the lines of `run`, with their placeholders filled.
+        """
 
 
-def in_order(lines: Sequence[str]) -> str:
-    """One shell script that stops at the first failing line. A line that ends with a backslash goes on in the next."""
+def join_run_lines(lines: Sequence[str]) -> str:
+    """Return one shell script that stops at the first failing line. A line that ends with a backslash continues in the
+    next line.
+    """
     *first, last = lines
-    return "\n".join([*(line if _goes_on(line) else f"{line}\n{_STOP}" for line in first), last])
+    return "\n".join([*(line if _continues(line) else f"{line}\n{_STOP}" for line in first), last])
 
 
-def _goes_on(line: str) -> bool:
+def _continues(line: str) -> bool:
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1

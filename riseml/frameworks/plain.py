@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from riseml.frameworks.base import Binding, Role, in_order
+from riseml.frameworks.base import Binding, Role, join_run_lines
 from riseml.model import Environment, Plan
 from riseml.names import JobName
 from riseml.spec.config.types import Train
@@ -37,4 +37,4 @@ class Plain:
         return Binding({"WORKER_INDEX": "0", "TOTAL_WORKERS": "1"}, places)
 
     def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
-        return in_order(lines)
+        return join_run_lines(lines)

@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from riseml.frameworks.base import EVALUATOR_GRACE, WORKER_GRACE, Binding, Role, in_order
+from riseml.frameworks.base import EVALUATOR_GRACE, WORKER_GRACE, Binding, Role, join_run_lines
 from riseml.model import Environment, Plan
 from riseml.names import JobName, job_name, job_type
 from riseml.spec.config.types import ChiefKey, Distributed, Resources, TensorFlow, Train
@@ -65,7 +65,7 @@ class Tensorflow:
         return Binding(variables, _placeholders(plan, job, addresses))
 
     def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
-        return in_order(lines)
+        return join_run_lines(lines)
 
 
 def tf_config(plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> dict[str, object] | None:

@@ -1,4 +1,7 @@
-"""A placed job and its peers make the launch that an executor carries out."""
+"""What an executor needs to start one placed job: command, variables, folders, addresses.
+
+The framework plug-in is asked once for each launch (`bind_job`); everything else is made from its answer.
+"""
 
 from __future__ import annotations
 
@@ -6,63 +9,184 @@ import json
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from riseml.frameworks.base import Binding, Framework
 from riseml.frameworks.registry import find_framework
 from riseml.model import Environment, Experiment, Job, Launch, Mount, Plan, PlannedJob
 from riseml.names import JobName, experiment_name, hostname
-from riseml.planning.template import fill
+from riseml.planning.template import fill_placeholders
 from riseml.spec.config.parameters import OWN
 from riseml.spec.pool.types import Volume
 from riseml.spec.scalars.placeholders import variable_name
 
 OUTPUT = "/output"
 DATA = "/data"
-PORT = 2222
+JOB_PORT = 2222
+"""The port of every job that has an address of its own."""
+
 _LEAST_SHM = 1024  # MiB
 
 
 @dataclass(frozen=True, slots=True)
-class Folders:
-    """The output folder of an experiment, the data folder and the user's home, as somebody sees them."""
+class JobFolders:
+    """The folders as the processes of a job see them."""
 
-    output: str
-    data: str
-    home: str = "/tmp"
+    output: str  # the output folder of the experiment
+    data: str  # the data folder
+    home: str = "/tmp"  # the home folder of the user
 
 
-INSIDE = Folders(OUTPUT, DATA)
-"""As a container sees them."""
+CONTAINER_FOLDERS = JobFolders(OUTPUT, DATA)
+"""The folders as a container sees them when the output root is a folder of the host."""
 
 
 @dataclass(frozen=True, slots=True)
-class Roots:
-    """Where all outputs and the data are: a folder of the hosts, or a volume. `home` is the user's home there."""
+class StorageRoots:
+    """The storage as a host sees it: each root is a folder of the host, or a volume."""
 
-    output: str | Volume
+    output: str | Volume  # the folder of all outputs
     data: str | Volume
-    home: str = "/tmp"
+    home: str = "/tmp"  # the home folder of the user
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a job runs: for which server, with which storage, and whether in a container."""
+class LaunchTarget:
+    """What the launches of one server on one executor have in common."""
 
-    server: str
-    roots: Roots
-    contained: bool = True
+    server: str  # id of the server that owns the jobs
+    roots: StorageRoots
+    contained: bool = True  # False: the job is a process of the host, without a container
 
 
-def folders_of(experiment: Experiment, place: Place) -> Folders:
-    """The folders as the experiment's jobs find them. A volume is mounted whole, for it has one root for all."""
+@dataclass(frozen=True, slots=True)
+class BoundJob:
+    """One job, bound to the addresses of its gang by the plug-in of its framework."""
+
+    experiment: Experiment
+    job: Job
+    planned: PlannedJob
+    framework: Framework
+    binding: Binding  # the plug-in's answer for this job
+    folders: JobFolders
+
+
+def bind_job(experiment: Experiment, job: Job, folders: JobFolders = CONTAINER_FOLDERS) -> BoundJob:
+    """Return the job, bound to the addresses of its gang; the only caller of a plug-in's `bind`.
+
+    Example:
+        variables = dict(job_variables(bind_job(experiment, job)))
+
+    Raises:
+        LookupError: the plan has no such job.
+    """
+    framework = find_framework(experiment.plan.framework)
+    planned = find_planned_job(experiment, job.name)
+    binding = framework.bind(experiment.plan, job.name, job_addresses(experiment))
+    return BoundJob(experiment, job, planned, framework, binding, folders)
+
+
+def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launch:
+    """Return everything that an executor needs to start `job`, whose experiment has a place."""
+    bound = bind_job(experiment, job, job_folders(experiment, target))
+    planned = bound.planned
+    name = experiment_name(experiment.number, experiment.sub)
+    return Launch(
+        key=experiment.key_of(job),
+        server=target.server,
+        title=f"{experiment.owner.user}.{name}.{job.name}",
+        hostname=hostname(job.name),
+        image=experiment.plan.image,
+        command=job_command(bound),
+        environment=job_variables(bound),
+        resources=planned.resources,
+        limits=planned.limits,
+        shm_size=choose_shm_size(experiment.plan, planned),
+        owner=experiment.owner,
+        snapshot=experiment.snapshot,
+        mounts=job_mounts(experiment, target.roots),
+        network=experiment.network,
+        address=job.address,
+        hosts=tuple((hostname(peer.name), peer.address) for peer in experiment.gang if peer.address),
+        gpus=job.gpus,
+    )
+
+
+def job_lines(bound: BoundJob) -> tuple[str, ...]:
+    """Return the lines of `run` of one job, with every placeholder filled."""
+    folders = {"output_dir": bound.folders.output, "data_dir": bound.folders.data}
+    values = {**bound.binding.placeholders, **folders, **dict(bound.experiment.plan.parameters)}
+    return tuple(fill_placeholders(line, values) for line in bound.planned.run)
+
+
+def job_command(bound: BoundJob) -> tuple[str, ...]:
+    """Return the lines of `run` as one shell script that stops at the first failing line."""
+    script = bound.framework.script(bound.experiment.plan, bound.planned.name, job_lines(bound))
+    return ("/bin/sh", "-ec", script)
+
+
+def job_variables(bound: BoundJob) -> Environment:
+    """Return the environment variables of one job.
+
+    A later group overrides an earlier one: riseml's defaults, the user's `env`, the parameters (so that each point of a
+    grid has the values that its name says), riseml's own variables, the framework's variables.
+    """
+    experiment, plan, user = bound.experiment, bound.experiment.plan, bound.experiment.owner.user
+    variables = {
+        **{"PYTHONUNBUFFERED": "1", "HOME": bound.folders.home, "USER": user, "LOGNAME": user},
+        **{name: value for name, value in experiment.environment if not is_reserved(name)},
+        **{variable_name(name): value for name, value in plan.parameters},
+        **_own_variables(experiment, bound.job, bound.folders),
+        **bound.binding.variables,
+    }
+    return tuple(variables.items())
+
+
+def is_reserved(name: str) -> bool:
+    """Return True for a variable that only riseml sets, or leaves unset: a single job has no TF_CONFIG, whatever `env`
+    says.
+    """
+    return name in OWN or name.startswith("RISEML_")
+
+
+def find_tf_config(experiment: Experiment, job: Job) -> dict[str, object] | None:
+    """Return the TF_CONFIG in the environment of a job as a value; None when the job has none."""
+    text = dict(job_variables(bind_job(experiment, job))).get("TF_CONFIG")
+    return None if text is None else json.loads(text)
+
+
+def choose_shm_size(plan: Plan, planned: PlannedJob) -> int:
+    """Return the size of /dev/shm in MiB: `shm_size` of the file, else half of the job's memory and at least 1 GiB.
+
+    The default of Docker, 64 MiB, is too small for the data loaders of most frameworks.
+    """
+    return max(_LEAST_SHM, planned.resources.mem // 2) if plan.shm_size is None else plan.shm_size
+
+
+def job_addresses(experiment: Experiment) -> dict[JobName, str]:
+    """Return `host:port` of every job, as its peers reach it.
+
+    Before placement these are the addresses on a network of the experiment's own: `worker-1:2222`.
+    """
+    found: dict[JobName, str] = {}
+    for job in experiment.gang:
+        host = job.address if job.port is not None and job.address is not None else hostname(job.name)
+        found[job.name] = f"{host}:{job.port or JOB_PORT}"
+    return found
+
+
+def job_folders(experiment: Experiment, target: LaunchTarget) -> JobFolders:
+    """Return the folders as the experiment's jobs see them. All experiments share the root of a volume: it is mounted
+    whole.
+    """
     below = str(output_folder(experiment))
-    if not place.contained:
-        return Folders(f"{place.roots.output}/{below}", str(place.roots.data), place.roots.home)
-    if isinstance(place.roots.output, Volume):
-        return Folders(f"{OUTPUT}/{below}", DATA)
-    return INSIDE
+    if not target.contained:
+        return JobFolders(f"{target.roots.output}/{below}", str(target.roots.data), target.roots.home)
+    if isinstance(target.roots.output, Volume):
+        return JobFolders(f"{OUTPUT}/{below}", DATA)
+    return CONTAINER_FOLDERS
 
 
-def mounts_of(experiment: Experiment, roots: Roots) -> tuple[Mount, ...]:
-    """What a container of the experiment sees of the storage."""
+def job_mounts(experiment: Experiment, roots: StorageRoots) -> tuple[Mount, ...]:
+    """Return what a container of the experiment mounts from the storage."""
     if isinstance(roots.output, Volume):
         output = Mount(roots.output.name, OUTPUT, volume=roots.output)
     else:
@@ -72,98 +196,16 @@ def mounts_of(experiment: Experiment, roots: Roots) -> tuple[Mount, ...]:
     return output, Mount(roots.data, DATA, read_only=True)
 
 
-def make_launch(experiment: Experiment, job: Job, place: Place) -> Launch:
-    """Everything that an executor needs to start `job`, whose experiment has a place."""
-    planned = planned_job(experiment, job.name)
-    name = experiment_name(experiment.number, experiment.sub)
-    folders = folders_of(experiment, place)
-    return Launch(
-        key=experiment.key_of(job),
-        server=place.server,
-        title=f"{experiment.owner.user}.{name}.{job.name}",
-        hostname=hostname(job.name),
-        image=experiment.plan.image,
-        command=command(experiment, planned, folders),
-        environment=environment(experiment, job, folders),
-        resources=planned.resources,
-        limits=planned.limits,
-        shm_size=shm_size(experiment.plan, planned),
-        owner=experiment.owner,
-        snapshot=experiment.snapshot,
-        mounts=mounts_of(experiment, place.roots),
-        network=experiment.network,
-        address=job.address,
-        hosts=tuple((hostname(peer.name), peer.address) for peer in experiment.gang if peer.address),
-        gpus=job.gpus,
-    )
-
-
-def lines(experiment: Experiment, planned: PlannedJob, folders: Folders = INSIDE) -> tuple[str, ...]:
-    """The lines of `run` with every placeholder filled, for one job."""
-    binding = find_framework(experiment.plan.framework).bind(experiment.plan, planned.name, addresses(experiment))
-    places = {"output_dir": folders.output, "data_dir": folders.data}
-    values = {**binding.placeholders, **places, **dict(experiment.plan.parameters)}
-    return tuple(fill(line, values) for line in planned.run)
-
-
-def command(experiment: Experiment, planned: PlannedJob, folders: Folders = INSIDE) -> tuple[str, ...]:
-    """The lines of `run` as one shell script that stops at the first failing line."""
-    framework = find_framework(experiment.plan.framework)
-    return ("/bin/sh", "-ec", framework.script(experiment.plan, planned.name, lines(experiment, planned, folders)))
-
-
-def environment(experiment: Experiment, job: Job, folders: Folders = INSIDE) -> Environment:
-    """The variables of one job. What stands further down wins: riseml's defaults, the user's `env`, the parameters (a
-    point of the grid is what it says it is), riseml's own, the framework's.
-    """
-    plan = experiment.plan
-    user = experiment.owner.user
-    binding = find_framework(plan.framework).bind(plan, job.name, addresses(experiment))
-    variables = {
-        **{"PYTHONUNBUFFERED": "1", "HOME": folders.home, "USER": user, "LOGNAME": user},
-        **{name: value for name, value in experiment.environment if not is_reserved(name)},
-        **{variable_name(name): value for name, value in plan.parameters},
-        **_own(experiment, job, folders),
-        **binding.variables,
-    }
-    return tuple(variables.items())
-
-
-def is_reserved(name: str) -> bool:
-    """True for a variable that only riseml sets, or leaves unset: a job alone has no TF_CONFIG, whatever `env` says."""
-    return name in OWN or name.startswith("RISEML_")
-
-
-def tf_config(experiment: Experiment, job: Job) -> dict[str, object] | None:
-    """The TF_CONFIG that a job finds in its environment, as a value; None when it finds none."""
-    text = dict(environment(experiment, job)).get("TF_CONFIG")
-    return None if text is None else json.loads(text)
-
-
-def shm_size(plan: Plan, planned: PlannedJob) -> int:
-    """The MiB of /dev/shm: half of the job's memory unless the file says it; an engine's own 64 MiB starve loaders."""
-    return max(_LEAST_SHM, planned.resources.mem // 2) if plan.shm_size is None else plan.shm_size
-
-
-def addresses(experiment: Experiment) -> dict[JobName, str]:
-    """`host:port` of every job, as the others reach it; before placement as it will be on a network of its own."""
-    found: dict[JobName, str] = {}
-    for job in experiment.gang:
-        host = job.address if job.port is not None and job.address is not None else hostname(job.name)
-        found[job.name] = f"{host}:{job.port or PORT}"
-    return found
-
-
 def output_folder(experiment: Experiment) -> PurePosixPath:
-    """The experiment's folder below the output root: `<user>/<project>/[<set>/]<experiment>` (RiseML's layout)."""
+    """Return the folder of an experiment below the output root: `<user>/<project>/[<set>/]<experiment>`."""
     parts = [experiment.owner.user, experiment.project, str(experiment.number)]
     if experiment.sub is not None:
         parts.append(str(experiment.sub))
     return PurePosixPath(*parts)
 
 
-def planned_job(experiment: Experiment, name: JobName) -> PlannedJob:
-    """The plan of one job.
+def find_planned_job(experiment: Experiment, name: JobName) -> PlannedJob:
+    """Return the plan of one job.
 
     Raises:
         LookupError: the plan has no such job.
@@ -174,7 +216,7 @@ def planned_job(experiment: Experiment, name: JobName) -> PlannedJob:
     raise LookupError(f"experiment {experiment.id} has no job {name}")
 
 
-def _own(experiment: Experiment, job: Job, folders: Folders) -> dict[str, str]:
+def _own_variables(experiment: Experiment, job: Job, folders: JobFolders) -> dict[str, str]:
     own = {
         "OUTPUT_DIR": folders.output,
         "DATA_DIR": folders.data,

@@ -19,7 +19,7 @@ _HARMLESS = re.compile(r"[A-Za-z0-9_./:=,@%+-]*")
 _IN_DOUBLE = re.compile(r'([\\"`$])')
 
 
-class Context(enum.Enum):
+class ShellContext(enum.Enum):
     """Where in a shell line a placeholder stands."""
 
     BARE = enum.auto()
@@ -28,7 +28,7 @@ class Context(enum.Enum):
     NESTED = enum.auto()  # inside $( ), ` `, a here-document, $' ', a comment, or behind a backslash
 
 
-def fill(line: str, values: Mapping[str, str]) -> str:
+def fill_placeholders(line: str, values: Mapping[str, str]) -> str:
     """Replace every placeholder that `values` has; the others stay.
 
     Raises:
@@ -45,17 +45,17 @@ def fill(line: str, values: Mapping[str, str]) -> str:
     return "".join([*pieces, line[last:]])
 
 
-def _quote(name: str, value: str, context: Context) -> str:
+def _quote(name: str, value: str, context: ShellContext) -> str:
     if "\0" in value:
         raise UsageError(f"the value of {{{{{name}}}}} contains a NUL character", "no command line can carry one")
     match context:
-        case Context.BARE:
+        case ShellContext.BARE:
             return shlex.quote(value)
-        case Context.DOUBLE:
+        case ShellContext.DOUBLE:
             return _IN_DOUBLE.sub(r"\\\1", value)
-        case Context.SINGLE:
+        case ShellContext.SINGLE:
             return value.replace("'", "'\\''")
-        case Context.NESTED:
+        case ShellContext.NESTED:
             if _HARMLESS.fullmatch(value):
                 return value
             raise UsageError(
@@ -64,39 +64,39 @@ def _quote(name: str, value: str, context: Context) -> str:
             )
 
 
-def _contexts(line: str) -> list[Context]:
+def _contexts(line: str) -> list[ShellContext]:
     """The context of every character of a shell line; nesting is never left again, which errs on the safe side."""
-    found: list[Context] = []
-    current = Context.BARE
+    found: list[ShellContext] = []
+    current = ShellContext.BARE
     escaped = False
     for index, char in enumerate(line):
-        found.append(Context.NESTED if escaped else current)
-        if current is Context.NESTED:
+        found.append(ShellContext.NESTED if escaped else current)
+        if current is ShellContext.NESTED:
             continue
         if escaped:
             escaped = False
             continue
-        if char == "\\" and current is not Context.SINGLE:
+        if char == "\\" and current is not ShellContext.SINGLE:
             escaped = True
             continue
         current = _step(line, index, current)
     return found
 
 
-def _step(line: str, index: int, current: Context) -> Context:
+def _step(line: str, index: int, current: ShellContext) -> ShellContext:
     """The context after an unescaped character."""
     char = line[index]
-    if current is Context.SINGLE:
-        return Context.BARE if char == "'" else current
+    if current is ShellContext.SINGLE:
+        return ShellContext.BARE if char == "'" else current
     if char == "`" or line.startswith(("$(", "${"), index):
-        return Context.NESTED
+        return ShellContext.NESTED
     if char == '"':
-        return Context.BARE if current is Context.DOUBLE else Context.DOUBLE
-    if current is Context.BARE:
+        return ShellContext.BARE if current is ShellContext.DOUBLE else ShellContext.DOUBLE
+    if current is ShellContext.BARE:
         if char == "'":
-            return Context.SINGLE
+            return ShellContext.SINGLE
         if line.startswith(("<<", "$'", '$"'), index):
-            return Context.NESTED
+            return ShellContext.NESTED
         if char == "#" and (index == 0 or line[index - 1] in " \t\n;&|("):
-            return Context.NESTED
+            return ShellContext.NESTED
     return current

@@ -13,7 +13,7 @@ import yaml
 from riseml.errors import EngineError
 from riseml.model import Experiment
 from riseml.names import experiment_name
-from riseml.planning.launch import Roots, output_folder
+from riseml.planning.launch import StorageRoots, output_folder
 from riseml.spec.pool.types import Volume
 
 RECORD = "riseml-configuration.yml"
@@ -24,7 +24,7 @@ def output_path(root: Path, experiment: Experiment) -> Path:
     return root / output_folder(experiment)
 
 
-def show_output(roots: Roots, experiment: Experiment) -> str:
+def show_output(roots: StorageRoots, experiment: Experiment) -> str:
     """Where the experiment's output is, for people: a folder of its hosts, or `volume NAME: folder`."""
     below = output_folder(experiment)
     if isinstance(roots.output, Volume):

@@ -19,7 +19,7 @@ _MOST_TRIES = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class JobKind:
     """Jobs of a gang that need the same. `places` are their positions in the gang."""
 
     need: Resources
@@ -30,7 +30,7 @@ class Kind:
 class Gang:
     """What a gang needs: by kind, the hungriest first, and as a whole on one host."""
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[JobKind, ...]
     whole: Resources
     size: int
     possible: bool  # False: its jobs want different values of one label, so that no single host has them all
@@ -53,7 +53,7 @@ def make_gang(needs: Sequence[Resources]) -> Gang:
         sum(need.gpus * len(places) for need, places in found.items()),
         tuple(sorted(labels)),
     )
-    kinds = tuple(Kind(need, tuple(found[need])) for need in order)
+    kinds = tuple(JobKind(need, tuple(found[need])) for need in order)
     return Gang(kinds, whole, len(needs), len({name for name, _ in labels}) == len(labels))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from riseml.control.actions import Start
+from riseml.control.actions import StartJob
 from riseml.control.explanation import Obstacle
 from riseml.control.observation import Observation
 from riseml.model import Capacity, Experiment, HostSeen, Job, JobKey
@@ -93,7 +93,7 @@ def obstacles(experiments: Mapping[int, Experiment], seen: Observation) -> dict[
     late = frozenset(
         action.host
         for action in seen.busy
-        if isinstance(action, Start) and not _is_recorded(action.key, action.host, experiments)
+        if isinstance(action, StartJob) and not _is_recorded(action.key, action.host, experiments)
     )
     found: dict[HostName, Obstacle] = {}
     for name, host in seen.hosts.items():

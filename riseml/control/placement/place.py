@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from riseml.control.actions import Prepare, Release
+from riseml.control.actions import PrepareHost, ReleaseHost
 from riseml.control.explanation import Obstacle
 from riseml.control.observation import Observation
 from riseml.control.placement.addresses import Ports, Subnets, addresses_in, find_subnets, room_needed
-from riseml.control.placement.fit import Gang, Kind, count_fits, fit, make_gang
+from riseml.control.placement.fit import Gang, JobKind, count_fits, fit, make_gang
 from riseml.control.placement.ledger import Free, Room, Site, find_sites, held_jobs, left_of, obstacles
 from riseml.control.placement.queue import Sets, count_sets, make_queue
 from riseml.control.placement.reserve import Reserve
@@ -38,7 +38,7 @@ def place(world: World, seen: Observation, held: frozenset[int] = frozenset()) -
     if not queue:
         return world
     desk = PlacementPass(world, seen)
-    releasing = frozenset(action.experiment for action in seen.busy if isinstance(action, Release))
+    releasing = frozenset(action.experiment for action in seen.busy if isinstance(action, ReleaseHost))
     changed: dict[int, Experiment] = {}
     for waiting in queue:
         if waiting.id in held or waiting.id in releasing:  # its last place is being cleared first
@@ -106,7 +106,7 @@ class PlacementPass:
             return {}  # not even the hungriest of its jobs fit
         return spare if len(kinds) == 1 else self._spare_for(self._reserve, kinds)
 
-    def _spare_for(self, reserve: Reserve, kinds: tuple[Kind, ...]) -> dict[HostName, Free]:
+    def _spare_for(self, reserve: Reserve, kinds: tuple[JobKind, ...]) -> dict[HostName, Free]:
         """What the head has no use for, of the hosts that have room for one of these jobs; the others do not matter."""
         found: dict[HostName, Free] = {}
         for name, free in self.room.items():
@@ -284,7 +284,7 @@ def readdress(world: World, seen: Observation) -> World:
     asked = frozenset(
         (action.experiment, action.subnet)
         for action, problem in seen.problems.items()
-        if isinstance(action, Prepare) and problem.subnet_taken
+        if isinstance(action, PrepareHost) and problem.subnet_taken
     )
     experiments = list(world.experiments)
     for index, experiment in enumerate(experiments):

@@ -16,7 +16,17 @@ from riseml.executors.pool import HostPool
 from riseml.model import Experiment, HostSeen, Job, Owner, PlannedJob, World
 from riseml.names import CanonicalId, HostName, experiment_name
 from riseml.planning.grid import is_set
-from riseml.planning.launch import Folders, Place, command, environment, folders_of, lines, shm_size, tf_config
+from riseml.planning.launch import (
+    JobFolders,
+    LaunchTarget,
+    bind_job,
+    choose_shm_size,
+    find_tf_config,
+    job_command,
+    job_folders,
+    job_lines,
+    job_variables,
+)
 from riseml.planning.plan import first_jobs
 from riseml.server.api.submit import Planned
 from riseml.server.reconcile.loop import Parts
@@ -57,7 +67,7 @@ def show_tf_configs(experiment: Experiment, wanted: CanonicalId) -> wire.TfConfi
     """What the jobs that an ID names read as TF_CONFIG."""
     jobs = [job for job in experiment.gang if wanted.names(job.name)]
     name = experiment_name(experiment.number, experiment.sub)
-    return {"id": name, "configs": {job.name: tf_config(experiment, job) for job in jobs}}
+    return {"id": name, "configs": {job.name: find_tf_config(experiment, job) for job in jobs}}
 
 
 def _look(reference: str, pool: HostPool) -> Iterator[tuple[HostName, HostSeen]]:
@@ -133,8 +143,8 @@ def _show(experiment: Experiment, waits: str | None, parts: Parts) -> wire.PlanE
 
 
 def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, parts: Parts) -> wire.PlanJob:
-    folders = _folders(experiment, job, parts)
-    variables = dict(environment(experiment, job, folders))
+    bound = bind_job(experiment, job, _folders(experiment, job, parts))
+    variables = dict(job_variables(bound))
     return {
         "name": planned.name,
         "part": planned.part.value,
@@ -144,16 +154,16 @@ def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, parts: Part
         "gpus": planned.resources.gpus,
         "limit_cpus": planned.limits.cpus,
         "limit_mem_mib": planned.limits.mem,
-        "shm_mib": shm_size(experiment.plan, planned),
+        "shm_mib": choose_shm_size(experiment.plan, planned),
         "environment": {name: value for name, value in variables.items() if value != _PASSED},
         "passed_on": [name for name, value in variables.items() if value == _PASSED],
-        "run": list(lines(experiment, planned, folders)),
-        "command": list(command(experiment, planned, folders)),
+        "run": list(job_lines(bound)),
+        "command": list(job_command(bound)),
     }
 
 
-def _folders(experiment: Experiment, job: Job, parts: Parts) -> Folders:
+def _folders(experiment: Experiment, job: Job, parts: Parts) -> JobFolders:
     """The folders as the job finds them; without a place, as it would on the first host."""
     executors = parts.pool.executors
     executor = executors[job.host] if job.host is not None else next(iter(executors.values()))
-    return folders_of(experiment, Place("", parts.hosts.roots, executor.contained))
+    return job_folders(experiment, LaunchTarget("", parts.hosts.roots, executor.contained))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from riseml import wire
 from riseml.control.explain import explain
-from riseml.control.explanation import Block, Explanation, HostFit, JobPlace, Obstacle, Phase, Shortage
+from riseml.control.explanation import BlockerKind, Explanation, ExplanationPhase, HostFit, JobPlace, Obstacle, Shortage
 from riseml.control.observation import Observation
 from riseml.errors import RisemlError
 from riseml.executors.pool import HostPool
@@ -21,7 +21,7 @@ Names = Mapping[int, str]
 def show_explanation(world: World, seen: Observation, experiment: Experiment, pool: HostPool) -> wire.ExplanationView:
     """What `control.explain` says, with the IDs that people know, and with the hosts that have never answered."""
     found = explain(world, seen, experiment)
-    unheard = sorted(pool.executors.keys() - seen.hosts.keys()) if found.phase is Phase.WAITS else []
+    unheard = sorted(pool.executors.keys() - seen.hosts.keys()) if found.phase is ExplanationPhase.WAITS else []
     if unheard:
         found = _doubt(found, unheard)
     troubles = pool.troubles()
@@ -35,9 +35,7 @@ def show_explanation(world: World, seen: Observation, experiment: Experiment, po
         "reason": found.reason.value,
         "summary": found.summary,
         "queue": _show_queue(found, names),
-        "blockers": [
-            {"block": one.block.value, "text": one.text, "by": _name(one.by, names)} for one in found.blockers
-        ],
+        "blockers": [{"block": one.kind.value, "text": one.text, "by": _name(one.by, names)} for one in found.blockers],
         "hosts": [_show_host(host, names) for host in sorted(hosts, key=lambda one: one.host)],
         "jobs": [_show_job(job) for job in found.jobs],
         "network": None if found.network is None else found.network.value,
@@ -49,9 +47,9 @@ def _doubt(found: Explanation, unheard: list[HostName]) -> Explanation:
     """What cannot be known while hosts have never answered: one of them may hold what the others never could."""
     summary, blockers = found.summary, []
     for one in found.blockers:
-        if one.block is Block.NEVER:
+        if one.kind is BlockerKind.NEVER:
             text = f"it waits for {', '.join(unheard)}: no other host could ever hold it"
-            summary, one = summary.replace(one.text, text), replace(one, block=Block.NO_HOST, text=text)
+            summary, one = summary.replace(one.text, text), replace(one, kind=BlockerKind.NO_HOST, text=text)
         blockers.append(one)
     return replace(found, summary=summary, blockers=tuple(blockers))
 

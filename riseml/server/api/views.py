@@ -10,7 +10,7 @@ from riseml.control.rollup import cause_of, roll_up_set
 from riseml.control.settle import signal_name
 from riseml.model import Experiment, Job
 from riseml.names import CanonicalId, experiment_name
-from riseml.planning.launch import Roots
+from riseml.planning.launch import StorageRoots
 from riseml.states import SENTENCES, TERMINAL, State
 from riseml.storage.outputs import show_output
 from riseml.store.experiments import ExperimentDetail
@@ -49,7 +49,7 @@ def _message(job: Job) -> str:
 
 
 def show_experiment(
-    detail: ExperimentDetail, output: Roots, wanted: CanonicalId | None = None, last_lines: Sequence[str] = ()
+    detail: ExperimentDetail, output: StorageRoots, wanted: CanonicalId | None = None, last_lines: Sequence[str] = ()
 ) -> wire.ExperimentView:
     """One experiment; with `wanted`, only the jobs that it names."""
     experiment = detail.experiment
@@ -80,7 +80,7 @@ def show_experiment(
     }
 
 
-def show_set(details: tuple[ExperimentDetail, ...], output: Roots) -> wire.ExperimentView:
+def show_set(details: tuple[ExperimentDetail, ...], output: StorageRoots) -> wire.ExperimentView:
     """A whole set, its members inside."""
     members = [show_experiment(detail, output) for detail in details]
     experiments = [detail.experiment for detail in details]
@@ -107,7 +107,7 @@ def show_set(details: tuple[ExperimentDetail, ...], output: Roots) -> wire.Exper
     }
 
 
-def show_all(details: Iterable[ExperimentDetail], output: Roots) -> list[wire.ExperimentView]:
+def show_all(details: Iterable[ExperimentDetail], output: StorageRoots) -> list[wire.ExperimentView]:
     """Experiments in order, the members of a set together in their set."""
     groups: dict[tuple[str, int], list[ExperimentDetail]] = {}
     for detail in details:

@@ -21,7 +21,7 @@ from riseml.executors.transports.hostkeys import HostKey, pin_keys, scan_keys
 from riseml.executors.transports.ssh_command import Destination, find_destination
 from riseml.model import Mount, World
 from riseml.names import HostName
-from riseml.planning.launch import DATA, OUTPUT, Roots
+from riseml.planning.launch import DATA, OUTPUT, StorageRoots
 from riseml.server.pool.choose_executor import DOCKER, PROCESS, Choice, choose_executor
 from riseml.settings import Settings
 from riseml.spec.pool.loader import load_pool
@@ -146,12 +146,12 @@ class Hosts:
         return f"{self.trouble.message.splitlines()[0]}, so that the hosts from before are used; see `riseml pool`"
 
     @property
-    def roots(self) -> Roots:
+    def roots(self) -> StorageRoots:
         """Where outputs and data are on every host."""
         spec = self.spec
         output = spec.output if spec is not None and spec.output is not None else str(self.settings.output)
         data = spec.data if spec is not None and spec.data is not None else str(self.settings.data)
-        return Roots(output, data, str(Path.home()))
+        return StorageRoots(output, data, str(Path.home()))
 
     def storage(self) -> tuple[Mount, tuple[Mount, ...]]:
         """The output root as a helper's mount, and what else has to be there. What pool.yml names is never made."""

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from riseml.control.actions import Action, EnsureImage, Remove, ShareImage, Signal, Start, Stop, owner_of
+from riseml.control.actions import Action, EnsureImage, RemoveJob, ShareImage, Signal, StartJob, StopJob, owner_of
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import SubnetTaken
 from riseml.executors.pool import Clock
@@ -53,7 +53,7 @@ class ActionTracker:
         self._clock = clock
         self._lock = threading.Lock()
         self._busy: set[Action] = set()
-        self._asked: set[Stop] = set()
+        self._asked: set[StopJob] = set()
         self._notes: dict[Action, _Note] = {}
         self._hands: dict[HostName, ThreadPoolExecutor] = {}
 
@@ -80,7 +80,7 @@ class ActionTracker:
                 if action in self._busy or action in self._asked or (note is not None and clock < note.again):
                     continue
                 self._busy.add(action)
-                if isinstance(action, Stop) and action.signal is Signal.TERM:
+                if isinstance(action, StopJob) and action.signal is Signal.TERM:
                     self._asked.add(action)
                 hands = self._hand(action)
             hands.submit(self._run, action, experiments.get(owner_of(action)))
@@ -112,11 +112,11 @@ class ActionTracker:
             self._busy.discard(action)
             if trouble is None:
                 self._notes.pop(action, None)
-                if isinstance(action, Remove):
+                if isinstance(action, RemoveJob):
                     self._asked = {stop for stop in self._asked if stop.key != action.key}
             else:
                 self._note(action, trouble)
-        if isinstance(action, Start):
+        if isinstance(action, StartJob):
             reach(Point.GANG_STARTING)
         self._wake.set()
 
@@ -130,5 +130,5 @@ class ActionTracker:
         problem = ActionFailure(message, permanent, now(), count, isinstance(trouble, SubnetTaken))
         pause = min(_LONGEST_PAUSE, 0.5 * 2 ** min(count, _DOUBLINGS))
         self._notes[action] = _Note(problem, clock if known is None else known.since, clock + pause)
-        if isinstance(action, Stop):
+        if isinstance(action, StopJob):
             self._asked.discard(action)

@@ -8,14 +8,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import assert_never
 
-from riseml.control.actions import Action, CancelImage, EnsureImage, Prepare, Release, Remove, ShareImage, Start, Stop
+from riseml.control.actions import (
+    Action,
+    CancelImage,
+    EnsureImage,
+    PrepareHost,
+    ReleaseHost,
+    RemoveJob,
+    ShareImage,
+    StartJob,
+    StopJob,
+)
 from riseml.errors import EngineError, StoreError, Unreachable
 from riseml.executors.base import BuildOrder, Cancellation, Executor, Output, Share
 from riseml.executors.capabilities import ImageMover
 from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, Frame, JobKey
 from riseml.names import BUILD, HostName
-from riseml.planning.launch import Place, make_launch
+from riseml.planning.launch import LaunchTarget, make_launch
 from riseml.server.clock import stamp
 from riseml.server.pool.hosts import Hosts
 from riseml.server.reconcile.notifier import Notifier
@@ -26,11 +36,11 @@ from riseml.store.snapshots import SnapshotStore
 
 _BEFORE = {
     EnsureImage: Point.FETCHING,
-    Start: Point.STARTING,
-    Remove: Point.REMOVING,
-    Release: Point.RELEASING,
+    StartJob: Point.STARTING,
+    RemoveJob: Point.REMOVING,
+    ReleaseHost: Point.RELEASING,
 }
-_AFTER = {Start: Point.STARTED, Stop: Point.TERMINATED, Release: Point.RELEASED}
+_AFTER = {StartJob: Point.STARTED, StopJob: Point.TERMINATED, ReleaseHost: Point.RELEASED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +83,11 @@ class Actor:
     def _do(self, action: Action, experiment: Experiment | None) -> None:
         executor = self._executor(action.host)
         match action:
-            case Stop(_, key, signal):
+            case StopJob(_, key, signal):
                 executor.stop(key, signal)
-            case Remove(_, key):
+            case RemoveJob(_, key):
                 executor.remove(key)
-            case Release(_, owner):
+            case ReleaseHost(_, owner):
                 executor.release(owner)
             case CancelImage(host, owner, reference):
                 order = self.orders.get(EnsureImage(host, owner, reference))
@@ -85,22 +95,24 @@ class Actor:
                     order.ask()
             case ShareImage(_, _, reference, source):
                 self._share_image(executor, self._executor(source), reference)
-            case EnsureImage() | Prepare() | Start():
+            case EnsureImage() | PrepareHost() | StartJob():
                 if experiment is None:
-                    raise EngineError(f"experiment {action} is not in the store", permanent=True)
+                    raise EngineError(f"cannot {action}: the experiment is not in the store", permanent=True)
                 self._advance(action, executor, experiment)
             case _:
                 assert_never(action)
 
-    def _advance(self, action: EnsureImage | Prepare | Start, executor: Executor, experiment: Experiment) -> None:
+    def _advance(
+        self, action: EnsureImage | PrepareHost | StartJob, executor: Executor, experiment: Experiment
+    ) -> None:
         match action:
             case EnsureImage():
                 self._ensure_image(action, executor, experiment)
-            case Prepare(_, _, subnet):
+            case PrepareHost(_, _, subnet):
                 executor.prepare(self._share(action.host, experiment, subnet))
-            case Start(_, key):
+            case StartJob(_, key):
                 job = next(job for job in experiment.jobs if job.name == key.job)
-                place = Place(self.server, self.hosts.roots, executor.contained)
+                place = LaunchTarget(self.server, self.hosts.roots, executor.contained)
                 executor.start(make_launch(experiment, job, place), self._code(experiment))
 
     def _share(self, host: HostName, experiment: Experiment, subnet: str | None) -> Share:

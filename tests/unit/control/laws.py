@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from riseml.control.actions import Action, Prepare, Release, Remove, ShareImage, Start
+from riseml.control.actions import Action, PrepareHost, ReleaseHost, RemoveJob, ShareImage, StartJob
 from riseml.control.decide import takes_place
 from riseml.control.observation import Observation
 from riseml.model import Experiment, HostSeen, Job, JobKey, Launch
@@ -63,17 +63,17 @@ class Laws(Witness):
                 assert seen.hosts[source].silent_since is None, "4"
                 assert seen.hosts[source].images[reference].present, "it comes from where it is"
                 assert source != action.host
-            case Start(_, key):
+            case StartJob(_, key):
                 self._start_is_allowed(key, host, seen)
-            case Remove(_, key):
+            case RemoveJob(_, key):
                 found = host.containers[key]
                 unread = found.started and not found.running and not found.drained
                 assert not unread or key.experiment not in self.simulation.open, "10: its last words were not read"
-            case Prepare(name, identity):
+            case PrepareHost(name, identity):
                 network_host = self.simulation.stored[identity].network_host
                 if network_host not in (None, name):
                     assert identity in seen.hosts[network_host].networks, "the network_host first"
-            case Release(name, identity):
+            case ReleaseHost(name, identity):
                 self._release_is_allowed(name, identity, seen)
 
     def check(self) -> None:

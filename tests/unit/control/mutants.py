@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from riseml.control import converge, decide, images, networks, observation, settle, verdict
-from riseml.control.actions import Action, Prepare, Release
+from riseml.control.actions import Action, PrepareHost, ReleaseHost
 from riseml.control.explanation import Obstacle
 from riseml.control.placement import ledger, place
 from riseml.model import Experiment, Job, JobKey, World
@@ -90,9 +90,9 @@ def close_at_once(original: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def act_on_silent_hosts(original: Callable[..., Any]) -> Callable[..., Any]:
-    def mutant(world: Any, seen: Any, leftovers: Any) -> Any:
+    def mutant(world: Any, seen: Any, occupied: Any) -> Any:
         hosts = {name: replace(host, silent_since=None) for name, host in seen.hosts.items()}
-        return original(world, replace(seen, hosts=hosts), leftovers)
+        return original(world, replace(seen, hosts=hosts), occupied)
 
     return mutant
 
@@ -119,7 +119,7 @@ def start_without_the_network(original: Callable[..., bool]) -> Callable[..., bo
 def prepare_everywhere_at_once(original: Callable[..., Any]) -> Callable[..., Any]:
     def mutant(experiment: Experiment, jobs: Any, seen: Any) -> Any:
         return (
-            Prepare(job.host, experiment.id, experiment.subnet)
+            PrepareHost(job.host, experiment.id, experiment.subnet)
             for job in jobs
             if job.host in seen.hosts
             and seen.hosts[job.host].silent_since is None
@@ -138,7 +138,7 @@ def release_the_fabric_first(original: Callable[..., Any]) -> Callable[..., Any]
 
 
 def never_release(original: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, experiments: (a for a in original(self, experiments) if not isinstance(a, Release))
+    return lambda self, experiments: (a for a in original(self, experiments) if not isinstance(a, ReleaseHost))
 
 
 def use_drained_hosts(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -229,15 +229,15 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "a gang is placed in part": ((place, "give_place", place_what_fits),),
     "a kill does not end retrying": ((decide, "judge", retry_after_a_kill),),
     "a failed master counts as success": ((settle, "_settle_exit", believe_in_success),),
-    "closed before everything is gone": ((networks.Leftovers, "have", close_at_once),),
+    "closed before everything is gone": ((networks.OccupiedHosts, "have", close_at_once),),
     "silent hosts are asked": ((decide, "converge", act_on_silent_hosts),),
     "silent is lost": ((observation.Observation, "is_over", lose_silent_hosts_at_once),),
     "logs are removed unread": ((converge, "_converge_container", remove_unread_logs),),
     "jobs start before their environment": ((images.Images, "are_ready", start_without_the_environment),),
     "jobs start before their network": ((networks, "are_ready", start_without_the_network),),
     "the network_host is not prepared first": ((networks, "missing", prepare_everywhere_at_once),),
-    "the network_host is released first": ((networks.Leftovers, "releases", release_the_fabric_first),),
-    "networks are never released": ((networks.Leftovers, "releases", never_release),),
+    "the network_host is released first": ((networks.OccupiedHosts, "releases", release_the_fabric_first),),
+    "networks are never released": ((networks.OccupiedHosts, "releases", never_release),),
     "drained hosts are used": ((place, "obstacles", use_drained_hosts),),
     "what is left on a host is not removed first": ((place, "obstacles", start_beside_what_is_left),),
     "labels are passed over": ((ledger.Site, "suits", pass_over_labels),),

@@ -11,12 +11,12 @@ from riseml.control.actions import (
     Action,
     CancelImage,
     EnsureImage,
-    Prepare,
-    Release,
-    Remove,
+    PrepareHost,
+    ReleaseHost,
+    RemoveJob,
     ShareImage,
-    Start,
-    Stop,
+    StartJob,
+    StopJob,
     owner_of,
 )
 from riseml.control.decide import Decision, decide, takes_place, to_save
@@ -39,13 +39,13 @@ from riseml.model import (
     World,
 )
 from riseml.names import HostName, JobName
-from riseml.planning.launch import Place, Roots, make_launch
+from riseml.planning.launch import LaunchTarget, StorageRoots, make_launch
 from riseml.planning.plan import first_jobs
 from riseml.spec.config.types import Limits, Resources, Retry
 from riseml.states import Network, Part, State, Wanted
 
 START = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
-PLACE = Place("5e7a" * 8, Roots("/home/paul/output", "/home/paul/data"))
+LAUNCH_TARGET = LaunchTarget("5e7a" * 8, StorageRoots("/home/paul/output", "/home/paul/data"))
 LOST_AFTER = 300.0
 
 
@@ -256,17 +256,17 @@ class Simulation:
                 host.import_image(reference, self.hosts[source].export_image(reference))
             case CancelImage():
                 return
-            case Prepare(_, identity, subnet):
+            case PrepareHost(_, identity, subnet):
                 host.prepare(Share(identity, subnet))
-            case Start(_, key):
+            case StartJob(_, key):
                 assert experiment is not None, "only a stored experiment starts jobs"
                 job = next(job for job in experiment.jobs if job.name == key.job)
-                host.start(make_launch(experiment, job, PLACE), None)
-            case Stop(_, key, signal):
+                host.start(make_launch(experiment, job, LAUNCH_TARGET), None)
+            case StopJob(_, key, signal):
                 host.stop(key, signal)
-            case Remove(_, key):
+            case RemoveJob(_, key):
                 host.remove(key)
-            case Release(_, identity):
+            case ReleaseHost(_, identity):
                 host.release(identity)
             case _:
                 assert_never(action)

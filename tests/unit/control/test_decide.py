@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.control.actions import Start
+from riseml.control.actions import StartJob
 from riseml.control.rollup import roll_up_set
 from riseml.errors import EngineError
 from riseml.executors.memory import MemoryExecutor
@@ -373,4 +373,4 @@ def test_a_lost_reply_is_looked_at_again() -> None:
 
 def test_an_action_is_its_own_key(simulation: Simulation) -> None:
     key = simulation.running(1)[0]
-    assert Start(HostName("h1"), key) == Start(HostName("h1"), key)
+    assert StartJob(HostName("h1"), key) == StartJob(HostName("h1"), key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from riseml.control.actions import Action, Start
+from riseml.control.actions import Action, StartJob
 from riseml.control.observation import Observation
 from riseml.model import Capacity
 from riseml.names import HostName
@@ -27,7 +27,7 @@ def test_an_environment_that_is_deleted_as_the_jobs_start_is_made_again() -> Non
 
     class Thief(Witness):
         def acts(self, action: Action, seen: Observation) -> None:
-            if action == Start(host.name, simulation.stored[1].key_of(job_of(simulation, 1, "worker.1"))):
+            if action == StartJob(host.name, simulation.stored[1].key_of(job_of(simulation, 1, "worker.1"))):
                 host.images.clear()
                 simulation.witness = Witness()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from riseml.control.actions import Release
+from riseml.control.actions import ReleaseHost
 from riseml.control.explain import explain
-from riseml.control.explanation import Block, Explanation, Lack, Obstacle, Phase, QueuePlace
+from riseml.control.explanation import BlockerKind, Explanation, ExplanationPhase, Lack, Obstacle, QueuePlace
 from riseml.control.observation import Observation
 from riseml.control.placement.addresses import PORTS
 from riseml.control.placement.place import place
@@ -28,7 +28,7 @@ def test_the_missing_resource_is_named_with_those_who_hold_it() -> None:
     hog = ready(7, {"train": replace(GPU, gpus=2)}, number=3)
     other = ready(9, {"train": GPU}, number=1, owner=Owner("anna", 1, 1))
     found = tell(pool, hog, other, ready(10, {"train": replace(GPU, gpus=2)}))
-    assert found.phase is Phase.WAITS
+    assert found.phase is ExplanationPhase.WAITS
     assert found.queue == QueuePlace(1, 1, ())
     (h1, h2) = found.hosts
     ((shortage,),) = (job.shortages for job in h1.jobs)
@@ -36,7 +36,7 @@ def test_the_missing_resource_is_named_with_those_who_hold_it() -> None:
     assert (shortage.lack, shortage.needs, shortage.free, shortage.total) == (Lack.GPUS, 2, 1, 4)
     assert shortage.held_by == (7, 9)
     assert [one.text for one in h2.jobs[0].shortages] == ["gpus: needs 2, 0 free of 0"]
-    assert [blocker.block for blocker in found.blockers] == [Block.ROOM]
+    assert [blocker.kind for blocker in found.blockers] == [BlockerKind.ROOM]
     assert found.summary == f"no room now; it is next, and room is kept for it; host h1: {shortage.text}"
 
 
@@ -45,7 +45,7 @@ def test_who_is_ahead_and_what_is_kept_for_them() -> None:
     head, small = ready(2, {"train": Resources(8, 64)}), ready(3, ONE_JOB)
     found = tell(look(h1=site(8)), running, head, small)
     assert found.queue == QueuePlace(2, 2, (2,))
-    assert [(blocker.block, blocker.by) for blocker in found.blockers] == [(Block.RESERVED, (2,))]
+    assert [(blocker.kind, blocker.by) for blocker in found.blockers] == [(BlockerKind.RESERVED, (2,))]
     assert found.summary == "what is free is kept for 2, which is next"
     assert found.hosts[0].jobs[0].shortages == ()
     found = tell(look(h1=site(8)), running, head, ready(3, {"train": Resources(4, 8150)}))
@@ -74,36 +74,36 @@ def test_hosts_that_get_nothing_new() -> None:
         "label: needs gpu=a100, has gpu=t4",
         "cpus: needs 1, 0.5 free of 0.5",
     ]
-    assert found.blockers[0].block is Block.NEVER
+    assert found.blockers[0].kind is BlockerKind.NEVER
     nobody = tell(look(h1=site(8, taking=False)), ready(1, ONE_JOB))
-    assert [blocker.block for blocker in nobody.blockers] == [Block.NO_HOST]
+    assert [blocker.kind for blocker in nobody.blockers] == [BlockerKind.NO_HOST]
 
 
 def test_what_else_may_be_in_the_way() -> None:
     members = [ready(n, ONE_JOB, set_id=1, sub=n, number=5, concurrency=1) for n in (1, 2)]
     found = tell(look(h1=site(8)), *members)
-    assert [(one.block, one.by) for one in found.blockers] == [(Block.CONCURRENCY, (1,))]
+    assert [(one.kind, one.by) for one in found.blockers] == [(BlockerKind.CONCURRENCY, (1,))]
     assert found.summary == "train.concurrency: 1 of the set at the same time (5.1 now)"
     pool = replace(look(h1=site(8)), subnets="10.213.0.0/26")
     found = tell(pool, ready(1, ONE_JOB), ready(2, ONE_JOB))
-    assert [one.block for one in found.blockers] == [Block.SUBNETS]
+    assert [one.kind for one in found.blockers] == [BlockerKind.SUBNETS]
     busy = look(Network.HOST, h1=site(8, address="192.0.2.1", busy_ports=frozenset(PORTS)))
-    assert [one.block for one in tell(busy, ready(1, ONE_JOB)).blockers] == [Block.PORTS]
-    clearing = replace(look(h1=site(8)), busy=frozenset({Release(H1, 1)}))
-    assert [one.block for one in tell(clearing, ready(1, ONE_JOB)).blockers] == [Block.TURN]
+    assert [one.kind for one in tell(busy, ready(1, ONE_JOB)).blockers] == [BlockerKind.PORTS]
+    clearing = replace(look(h1=site(8)), busy=frozenset({ReleaseHost(H1, 1)}))
+    assert [one.kind for one in tell(clearing, ready(1, ONE_JOB)).blockers] == [BlockerKind.TURN]
 
 
 def test_hosts_that_are_not_connected() -> None:
     pool = look(h1=site(6, swarm=""), h2=site(3, swarm=""))
     found = tell(pool, ready(1, {"train": Resources(5, 64)}), ready(2, GANG))
-    assert [one.block for one in found.blockers] == [Block.NETWORK]
+    assert [one.kind for one in found.blockers] == [BlockerKind.NETWORK]
 
 
 def test_why_a_running_one_is_where_it_is() -> None:
     needs = {"master": GPU, "worker.1": GPU, "worker.2": GPU, "ps.1": ONE}
     pool = look(h1=site(4, "a", "b"), h2=site(4, "c", "d"), h3=site(16))
     found = tell(pool, ready(1, needs))
-    assert (found.phase, found.network, found.network_host) == (Phase.PLACED, Network.OVERLAY, "h1")
+    assert (found.phase, found.network, found.network_host) == (ExplanationPhase.PLACED, Network.OVERLAY, "h1")
     ps = next(job for job in found.jobs if job.job == "ps.1")
     assert ps.why.startswith("beside ")
     assert "so that it takes no host of its own" in ps.why
@@ -119,8 +119,8 @@ def test_why_a_running_one_is_where_it_is() -> None:
 def test_one_whose_environment_is_made_and_one_that_has_ended() -> None:
     pool = look(h1=site(8))
     fresh = make_experiment(1, make_plan("train"))
-    assert explain(World((fresh,)), pool, fresh).phase is Phase.PREPARES
+    assert explain(World((fresh,)), pool, fresh).phase is ExplanationPhase.PREPARES
     over = replace(fresh, state=State.FAILED, reason=Reason.EXIT_CODE, message="exit code 3")
     found = explain(World(()), pool, over)
-    assert found.phase is Phase.ENDED
+    assert found.phase is ExplanationPhase.ENDED
     assert found.summary == "Ended with an exit code other than 0 (exit code 3)"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from riseml.control.actions import Prepare, Release, ShareImage, Start
+from riseml.control.actions import PrepareHost, ReleaseHost, ShareImage, StartJob
 from riseml.model import ActionFailure
 from riseml.spec.config.types import Resources, Retry
 from riseml.states import Part, Reason, State
@@ -28,11 +28,11 @@ def test_nothing_starts_before_every_host_has_the_environment_and_the_network(sp
     decision = spread.turn()
     experiment = spread.stored[1]
     assert (experiment.state, experiment.network_host) == (State.STARTING, "h1")
-    assert decision.actions == (Prepare(H1, 1, experiment.subnet), ShareImage(H2, 1, "base", H1))
+    assert decision.actions == (PrepareHost(H1, 1, experiment.subnet), ShareImage(H2, 1, "base", H1))
     decision = spread.turn()
-    assert decision.actions == (Prepare(H2, 1, experiment.subnet),)
+    assert decision.actions == (PrepareHost(H2, 1, experiment.subnet),)
     decision = spread.turn()
-    assert [type(action) for action in decision.actions] == [Start] * 4
+    assert [type(action) for action in decision.actions] == [StartJob] * 4
     spread.turn()
     assert spread.state(1) is State.RUNNING
 
@@ -83,7 +83,7 @@ def test_the_network_is_released_at_the_fabric_last(spread: Simulation) -> None:
     spread.kill(1)
     released: list[str] = []
     for _ in range(8):
-        released += [action.host for action in spread.turn().actions if isinstance(action, Release)]
+        released += [action.host for action in spread.turn().actions if isinstance(action, ReleaseHost)]
     assert released == ["h2", "h1"]
     assert spread.stored[1].closed
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from riseml.model import Experiment, Job, Owner
 from riseml.planning.grid import points
 from riseml.planning.image import Manifest
-from riseml.planning.launch import lines, planned_job, tf_config
+from riseml.planning.launch import bind_job, find_tf_config, job_lines
 from riseml.planning.plan import first_jobs, make_plan
 from riseml.spec.config.loader import Overrides, load_config
 from riseml.spec.config.types import Spec
@@ -67,10 +67,10 @@ def gang(experiment: Experiment) -> list[Job]:
 
 def configs(experiment: Experiment) -> dict[str, dict[str, object] | None]:
     """The TF_CONFIG of every job."""
-    return {job.name: tf_config(experiment, job) for job in gang(experiment)}
+    return {job.name: find_tf_config(experiment, job) for job in gang(experiment)}
 
 
 def flags(experiment: Experiment, job: Job) -> dict[str, str]:
     """What the placeholders of one job were replaced by; only of jobs that run the user's lines."""
-    shown = lines(experiment, planned_job(experiment, job.name))
+    shown = job_lines(bind_job(experiment, job))
     return {flag: line.removeprefix("echo ").strip("'") for flag, line in zip(FLAGS, shown, strict=True)}

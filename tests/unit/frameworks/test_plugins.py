@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from riseml.frameworks import registry
-from riseml.frameworks.base import Binding, Role, in_order
+from riseml.frameworks.base import Binding, Role, join_run_lines
 from riseml.model import Environment, Experiment, Plan
 from riseml.names import JobName, job_name
-from riseml.planning.launch import Folders, command, environment, planned_job
+from riseml.planning.launch import JobFolders, bind_job, job_command, job_variables
 from riseml.spec.config.types import Horovod, Spec, TensorFlow, Train
 from riseml.states import Part
 from tests.support.ports import free_port
@@ -120,7 +120,7 @@ class PytorchSketch:
         return Binding({**variables, "MASTER_ADDR": host, "MASTER_PORT": port}, NO_FLAGS)
 
     def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
-        return in_order(lines)
+        return join_run_lines(lines)
 
 
 @pytest.fixture(autouse=True)
@@ -130,17 +130,16 @@ def more_frameworks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run_all(experiment: Experiment, folder: Path) -> list[int]:
     """Run every job on this machine, as the process executor would; their exit codes."""
-    folders = Folders(str(folder), str(folder), str(folder))
+    folders = JobFolders(str(folder), str(folder), str(folder))
     with ExitStack() as stack:
+        bound = [bind_job(experiment, job, folders) for job in gang(experiment)]
         started = [
             stack.enter_context(
                 subprocess.Popen(
-                    command(experiment, planned_job(experiment, job.name), folders),
-                    env={"PATH": os.environ["PATH"], **dict(environment(experiment, job, folders))},
-                    cwd=folder,
+                    job_command(one), env={"PATH": os.environ["PATH"], **dict(job_variables(one))}, cwd=folder
                 )
             )
-            for job in gang(experiment)
+            for one in bound
         ]
         for process in started:
             stack.callback(process.kill)

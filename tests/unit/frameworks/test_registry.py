@@ -13,7 +13,7 @@ from riseml.frameworks import base
 from riseml.frameworks.base import Framework
 from riseml.frameworks.registry import FRAMEWORKS, choose_framework, find_framework
 from riseml.planning.image import Manifest
-from riseml.planning.launch import addresses
+from riseml.planning.launch import job_addresses
 from riseml.planning.plan import first_jobs, make_plan
 from riseml.spec.config.types import Horovod, Spec, TensorFlow, Train
 from riseml.spec.scalars.placeholders import BUILT_IN
@@ -60,7 +60,7 @@ def test_it_keeps_to_the_rules(framework: Framework) -> None:
     experiment = make_experiment(Spec("toaster", train))
     assert [job.name for job in gang(experiment)] == [role.name for role in roles]
     for job in gang(experiment):
-        binding = framework.bind(experiment.plan, job.name, addresses(experiment))
+        binding = framework.bind(experiment.plan, job.name, job_addresses(experiment))
         assert set(binding.placeholders) == BUILT_IN - {"data_dir", "output_dir"}
         assert framework.script(experiment.plan, job.name, ["true"]) == "true"
 

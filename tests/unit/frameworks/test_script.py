@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from riseml.frameworks.base import in_order
+from riseml.frameworks.base import join_run_lines
 
 SHELLS = [shell for shell in ("sh", "dash", "bash", "ksh") if shutil.which(shell)]
 
@@ -37,5 +37,5 @@ RUNS = {
 @pytest.mark.parametrize("name", RUNS)
 def test_lines_run(shell: str, name: str) -> None:
     lines, code, shown = RUNS[name]
-    done = subprocess.run([shell, "-ec", in_order(lines)], capture_output=True, text=True, check=False)
+    done = subprocess.run([shell, "-ec", join_run_lines(lines)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.split(), done.stderr) == (code, shown.split(), "")

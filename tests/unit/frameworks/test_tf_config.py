@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from riseml.model import Experiment
 from riseml.names import job_type
-from riseml.planning.launch import addresses, environment
+from riseml.planning.launch import bind_job, job_addresses, job_variables
 from riseml.spec.config.types import ChiefKey, Distributed, Resources, Spec, TensorFlow, Train
 from riseml.states import Part
 from tests.unit.frameworks.layouts import (
@@ -92,7 +92,7 @@ def test_all_jobs_see_one_cluster(experiment: Experiment) -> None:
 
 @given(experiments)
 def test_every_job_finds_itself(experiment: Experiment) -> None:
-    own = addresses(experiment)
+    own = job_addresses(experiment)
     tasks = []
     for name, config in told(experiment).items():
         task = config["task"]
@@ -103,7 +103,7 @@ def test_every_job_finds_itself(experiment: Experiment) -> None:
 
 @given(experiments)
 def test_a_cluster_holds_each_job_once_and_no_other(experiment: Experiment) -> None:
-    own = addresses(experiment)
+    own = job_addresses(experiment)
     assert len(set(own.values())) == len(own)
     found = told(experiment)
     members = [name for name in own if name != "tensorboard"]
@@ -125,7 +125,7 @@ def test_there_is_one_chief_as_tensorflow_wants_it(experiment: Experiment) -> No
 
 @given(experiments)
 def test_the_workers_are_counted_from_zero(experiment: Experiment) -> None:
-    variables = {job.name: dict(environment(experiment, job)) for job in gang(experiment)}
+    variables = {job.name: dict(job_variables(bind_job(experiment, job))) for job in gang(experiment)}
     workers = [name for name in variables if job_type(name) in TRAINS]
     assert [variables[name]["WORKER_INDEX"] for name in workers] == [str(index) for index in range(len(workers))]
     assert {found["TOTAL_WORKERS"] for found in variables.values()} == {str(len(workers))}
@@ -136,7 +136,7 @@ def test_the_workers_are_counted_from_zero(experiment: Experiment) -> None:
 
 @given(experiments)
 def test_placeholders_agree_with_the_cluster(experiment: Experiment) -> None:
-    own = addresses(experiment)
+    own = job_addresses(experiment)
     for job in gang(experiment):
         if job.name == "tensorboard":
             continue
@@ -145,6 +145,6 @@ def test_placeholders_agree_with_the_cluster(experiment: Experiment) -> None:
         assert hosts["worker"] == [own[name] for name in own if job_type(name) in TRAINS]
         assert hosts["ps"] == ([own[name] for name in own if job_type(name) == "ps"] or [""])
         assert found["num_workers"] == str(len(hosts["worker"]))
-        assert found["worker_index"] == dict(environment(experiment, job)).get("WORKER_INDEX", "")
+        assert found["worker_index"] == dict(job_variables(bind_job(experiment, job))).get("WORKER_INDEX", "")
         if job.name != "evaluator":
             assert hosts[found["job_name"]][int(found["task_index"])] == own[job.name]

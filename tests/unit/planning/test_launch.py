@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
+from riseml.frameworks.base import Binding, Framework
 from riseml.frameworks.registry import FRAMEWORKS
-from riseml.model import Experiment, Image, Job, Launch, Mount
+from riseml.model import Experiment, Image, Job, Launch, Mount, Plan
 from riseml.names import HostName, JobName
 from riseml.planning.launch import (
-    INSIDE,
-    Place,
-    Roots,
-    addresses,
-    command,
-    environment,
+    LaunchTarget,
+    StorageRoots,
+    bind_job,
+    find_planned_job,
     is_reserved,
+    job_addresses,
+    job_command,
+    job_variables,
     make_launch,
     output_folder,
-    planned_job,
 )
 from riseml.planning.plan import next_attempt
 from riseml.spec.config.parameters import OWN, RESERVED
@@ -28,7 +30,7 @@ from riseml.spec.scalars.placeholders import variable_name
 from riseml.states import State
 from tests.unit.control.simulation import make_experiment, make_plan
 
-HOST = Place("5e7a", Roots("/home/paul/output", "/home/paul/data", "/home/paul"))
+HOST = LaunchTarget("5e7a", StorageRoots("/home/paul/output", "/home/paul/data", "/home/paul"))
 BARE = replace(HOST, contained=False)
 OUTPUT, DATA = "/home/paul/output/paul/toaster/4", "/home/paul/data"
 DEFAULTS = {"PYTHONUNBUFFERED": "1", "HOME": "/tmp", "USER": "paul", "LOGNAME": "paul"}
@@ -42,7 +44,7 @@ def job_of(experiment: Experiment, name: str) -> Job:
     return next(job for job in experiment.jobs if job.name == name)
 
 
-def launch(experiment: Experiment, name: str, place: Place = HOST) -> Launch:
+def launch(experiment: Experiment, name: str, place: LaunchTarget = HOST) -> Launch:
     return make_launch(experiment, job_of(experiment, name), place)
 
 
@@ -57,7 +59,7 @@ def with_parameters(experiment: Experiment, **parameters: str) -> Experiment:
 
 def test_the_environment_of_a_job_alone() -> None:
     experiment = with_parameters(make("train"), lr="1e-6")
-    assert dict(environment(experiment, job_of(experiment, "train"))) == {
+    assert dict(job_variables(bind_job(experiment, job_of(experiment, "train")))) == {
         **DEFAULTS,
         "LR": "1e-6",
         "OUTPUT_DIR": "/output",
@@ -86,21 +88,21 @@ def test_env_cannot_set_what_riseml_sets(job: str, name: str) -> None:
     """Nor what it leaves unset: a job alone that found a TF_CONFIG would wait for the others."""
     plain = make("train") if job == "train" else make("master", "ps.1")
     tried = replace(plain, environment=((name, "mine"), ("KEPT", "mine")))
-    wanted = {**dict(environment(plain, job_of(plain, job))), "KEPT": "mine"}
-    assert dict(environment(tried, job_of(tried, job))) == wanted
+    wanted = {**dict(job_variables(bind_job(plain, job_of(plain, job)))), "KEPT": "mine"}
+    assert dict(job_variables(bind_job(tried, job_of(tried, job)))) == wanted
 
 
 @pytest.mark.parametrize("name", ["HOME", "PYTHONUNBUFFERED", "PATH", "CUDA_VISIBLE_DEVICES", "TF_CPP_MIN_LOG_LEVEL"])
 def test_env_replaces_defaults(name: str) -> None:
     experiment = make("train", environment=((name, "mine"),))
-    assert dict(environment(experiment, job_of(experiment, "train")))[name] == "mine"
+    assert dict(job_variables(bind_job(experiment, job_of(experiment, "train"))))[name] == "mine"
 
 
 def test_a_parameter_wins_over_env() -> None:
     """`{{lr}}` and `$LR` never differ, and every point of a grid is what it says."""
     experiment = with_run(with_parameters(make("train", environment=(("LR", "9"),)), lr="0.1"), "train {{lr}} $LR")
-    assert dict(environment(experiment, job_of(experiment, "train")))["LR"] == "0.1"
-    assert command(experiment, planned_job(experiment, JobName("train")))[-1] == "train 0.1 $LR"
+    assert dict(job_variables(bind_job(experiment, job_of(experiment, "train"))))["LR"] == "0.1"
+    assert job_command(bind_job(experiment, job_of(experiment, "train")))[-1] == "train 0.1 $LR"
 
 
 def test_everything_that_riseml_sets_is_reserved() -> None:
@@ -109,7 +111,7 @@ def test_everything_that_riseml_sets_is_reserved() -> None:
     jobs = tuple(replace(job, address="127.0.0.1", port=20000) for job in experiment.jobs)
     for framework in FRAMEWORKS:
         one = replace(experiment, jobs=jobs, plan=replace(experiment.plan, framework=framework.name))
-        found = {name for job in one.jobs[1:] for name, _ in environment(one, job)}
+        found = {name for job in one.jobs[1:] for name, _ in job_variables(bind_job(one, job))}
         assert all(is_reserved(name) for name in found - set(DEFAULTS))
     assert {name for name in RESERVED if is_reserved(name)} == OWN
     assert set(DEFAULTS) <= RESERVED
@@ -122,7 +124,7 @@ def test_everything_that_riseml_sets_is_reserved() -> None:
 def test_names_of_variables(parameter: str, variable: str) -> None:
     experiment = with_parameters(make("train"), **{parameter: "1"})
     assert variable_name(parameter) == variable
-    assert dict(environment(experiment, job_of(experiment, "train")))[variable] == "1"
+    assert dict(job_variables(bind_job(experiment, job_of(experiment, "train"))))[variable] == "1"
 
 
 def test_placeholders_of_folders() -> None:
@@ -173,7 +175,7 @@ def test_a_whole_launch() -> None:
         hostname="worker-1",
         image=Image("base"),
         command=("/bin/sh", "-ec", "true"),
-        environment=environment(replace(experiment, jobs=jobs), jobs[2], INSIDE),
+        environment=job_variables(bind_job(replace(experiment, jobs=jobs), jobs[2])),
         resources=Resources(0.1, 64),
         limits=Limits(),
         shm_size=1024,
@@ -190,14 +192,14 @@ def test_a_whole_launch() -> None:
 def test_addresses_are_names_on_a_network_of_ones_own() -> None:
     experiment = make("master", "worker.1")
     placed = replace(experiment, jobs=tuple(replace(job, address="10.213.0.2") for job in experiment.jobs))
-    assert addresses(placed) == addresses(experiment) == {"master": "master:2222", "worker.1": "worker-1:2222"}
+    assert job_addresses(placed) == job_addresses(experiment) == {"master": "master:2222", "worker.1": "worker-1:2222"}
 
 
 def test_another_attempt_is_told_so() -> None:
     experiment = make("train")
     jobs = next_attempt(tuple(replace(job, state=State.FAILED, host=HostName("h1")) for job in experiment.jobs))
     again = replace(experiment, jobs=jobs)
-    found = dict(environment(again, job_of(again, "train")))
+    found = dict(job_variables(bind_job(again, job_of(again, "train"))))
     assert (found["RISEML_ATTEMPT"], found["OUTPUT_DIR"]) == ("2", "/output")
     assert launch(again, "train").key.attempt == 2
     assert job_of(again, "train").host is None
@@ -205,4 +207,20 @@ def test_another_attempt_is_told_so() -> None:
 
 def test_a_job_that_is_not_planned() -> None:
     with pytest.raises(LookupError, match=r"experiment 4 has no job worker\.9"):
-        planned_job(make("train"), JobName("worker.9"))
+        find_planned_job(make("train"), JobName("worker.9"))
+
+
+@pytest.mark.parametrize("name", [framework.name for framework in FRAMEWORKS])
+def test_a_launch_binds_its_framework_once(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    framework = next(framework for framework in FRAMEWORKS if framework.name == name)
+    original = type(framework).bind
+    bound: list[JobName] = []
+
+    def bind(self: Framework, plan: Plan, job: JobName, peers: Mapping[JobName, str]) -> Binding:
+        bound.append(job)
+        return original(self, plan, job, peers)
+
+    monkeypatch.setattr(type(framework), "bind", bind)
+    experiment = with_run(make("train"), "go {{job_name}}")
+    launch(replace(experiment, plan=replace(experiment.plan, framework=name)), "train")
+    assert bound == ["train"]

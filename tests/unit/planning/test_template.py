@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from riseml.errors import UsageError
-from riseml.planning.template import fill
+from riseml.planning.template import fill_placeholders
 
 values = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 
@@ -26,7 +26,7 @@ def run(line: str) -> str:
 )
 def test_every_value_arrives_as_it_is(line: str, value: str) -> None:
     prefix = "ab" if line.endswith("''{{v}}") else ""
-    assert run(fill(line, {"v": value})) == prefix + value
+    assert run(fill_placeholders(line, {"v": value})) == prefix + value
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ def test_every_value_arrives_as_it_is(line: str, value: str) -> None:
     ["echo $(echo {{v}})", "echo `echo {{v}}`", "cat <<X\n{{v}}\nX", "echo \\{{v}}", "echo $'{{v}}'", "true # {{v}}"],
 )
 def test_nested_shell_code_takes_harmless_values_only(line: str) -> None:
-    assert "0.01" in fill(line, {"v": "0.01"})
+    assert "0.01" in fill_placeholders(line, {"v": "0.01"})
     with pytest.raises(UsageError, match="nested shell code"):
-        fill(line, {"v": "a; rm -rf x"})
+        fill_placeholders(line, {"v": "a; rm -rf x"})
 
 
 def test_what_has_no_value_stays() -> None:
-    assert fill("a {{ x }} {{y}}", {"y": "1"}) == "a {{ x }} 1"
+    assert fill_placeholders("a {{ x }} {{y}}", {"y": "1"}) == "a {{ x }} 1"
 
 
 CONTEXTS = {
@@ -63,7 +63,7 @@ CONTEXTS = {
 
 @pytest.mark.parametrize("line", CONTEXTS)
 def test_each_place_has_its_quoting(line: str) -> None:
-    assert fill(line, {"v": "a b"}) == CONTEXTS[line]
+    assert fill_placeholders(line, {"v": "a b"}) == CONTEXTS[line]
 
 
 EVIL = ["$(id)", "`id`", "a;id", "a&&id", "'; id; '", '"; id; "', "\\", "\n id", "*", "~", "-rf", "", "$HOME", "{{v}}"]
@@ -72,15 +72,15 @@ EVIL = ["$(id)", "`id`", "a;id", "a&&id", "'; id; '", '"; id; "', "\\", "\n id",
 @pytest.mark.parametrize("value", EVIL)
 @pytest.mark.parametrize("line", ["printf %s {{v}}", 'printf %s "{{v}}"', "printf %s '{{v}}'"])
 def test_no_value_becomes_shell_code(line: str, value: str) -> None:
-    assert run(fill(line.replace("%s", "'%s'") if value == "-rf" else line, {"v": value})) == value
+    assert run(fill_placeholders(line.replace("%s", "'%s'") if value == "-rf" else line, {"v": value})) == value
 
 
 def test_no_command_line_carries_a_nul() -> None:
     with pytest.raises(UsageError, match="NUL"):
-        fill("run {{v}}", {"v": "a\0b"})
+        fill_placeholders("run {{v}}", {"v": "a\0b"})
 
 
 def test_the_hint_names_the_variable() -> None:
     with pytest.raises(UsageError) as refusal:
-        fill("run $(echo {{learning-rate}})", {"learning-rate": "a b"})
+        fill_placeholders("run $(echo {{learning-rate}})", {"learning-rate": "a b"})
     assert refusal.value.hint == "read it from the environment there: $LEARNING_RATE"

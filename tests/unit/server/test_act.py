@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from riseml.control.actions import Action, EnsureImage, Prepare, Start
+from riseml.control.actions import Action, EnsureImage, PrepareHost, StartJob
 from riseml.errors import EngineError, RisemlError, StoreError
 from riseml.executors.base import BuildOrder
 from riseml.executors.memory import MemoryExecutor
@@ -74,7 +74,7 @@ class Scene:
 
 
 def test_a_project_whose_files_are_gone_never_starts(tmp_path: Path) -> None:
-    error = Scene(tmp_path, snapshot="ab" * 32).refusal(Start(HOST, MASTER))
+    error = Scene(tmp_path, snapshot="ab" * 32).refusal(StartJob(HOST, MASTER))
     assert isinstance(error, EngineError)
     assert error.permanent
     assert "the project's files abababababab are gone" in error.message
@@ -82,7 +82,7 @@ def test_a_project_whose_files_are_gone_never_starts(tmp_path: Path) -> None:
 
 def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "data").touch()
-    error = Scene(tmp_path).refusal(Prepare(HOST, 1, None))
+    error = Scene(tmp_path).refusal(PrepareHost(HOST, 1, None))
     assert isinstance(error, EngineError)
     assert error.permanent
     assert str(tmp_path / "data") in error.message
@@ -97,13 +97,13 @@ def test_a_build_log_that_cannot_be_written_is_trouble_of_the_store(tmp_path: Pa
 @pytest.mark.parametrize("value", ["2026-13-45", "=", "0b_"])
 def test_what_yaml_alone_would_refuse_is_written_down_as_it_stands(tmp_path: Path, value: str) -> None:
     scene = Scene(tmp_path, f"{CONFIG}  parameters:\n    day: {value}\n")
-    scene.perform(Prepare(HOST, 1, None))
+    scene.perform(PrepareHost(HOST, 1, None))
     record = yaml.safe_load((tmp_path / "output" / "paul" / "toaster" / "1" / RECORD).read_text())
     assert record["config"]["train"]["parameters"] == {"day": value}
 
 
 def test_numbers_of_the_configuration_stay_numbers(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
-    scene.perform(Prepare(HOST, 1, None))
+    scene.perform(PrepareHost(HOST, 1, None))
     record = yaml.safe_load((tmp_path / "output" / "paul" / "toaster" / "1" / RECORD).read_text())
     assert record["config"]["train"]["cpus"] == 2

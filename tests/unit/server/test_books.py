@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime, timedelta
 
-from riseml.control.actions import Action, Release, Signal, Stop
+from riseml.control.actions import Action, ReleaseHost, Signal, StopJob
 from riseml.errors import EngineError
 from riseml.model import Experiment, JobKey
 from riseml.names import HostName, JobName
@@ -15,7 +15,7 @@ from riseml.server.reconcile.wake import Wake
 NOW = datetime(2026, 8, 31, 7, 23, 40, tzinfo=UTC)
 DEADLINE = 60.0  # seconds
 HOST = HostName("h1")
-RELEASE = Release(HOST, 4)
+RELEASE = ReleaseHost(HOST, 4)
 
 
 class Scene:
@@ -75,7 +75,7 @@ def test_an_action_that_fails_for_days_is_still_tried_in_its_time() -> None:
 
 def test_nothing_is_remembered_of_experiments_that_are_no_more() -> None:
     scene = Scene()
-    stop = Stop(HOST, JobKey(4, JobName("master"), 1), Signal.TERM)
+    stop = StopJob(HOST, JobKey(4, JobName("master"), 1), Signal.TERM)
     scene.begin(RELEASE)
     scene.trouble = None
     scene.begin(stop)
