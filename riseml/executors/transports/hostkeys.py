@@ -1,5 +1,7 @@
-"""Host keys of ssh: what a host shows now, what is pinned, and the pinning. Nothing is pinned that nobody has seen:
-whoever pins names fingerprints, and only a key that the host still shows and that has one of them is written.
+"""Host keys of ssh: the keys that a host shows now, the pinned ones, and the pinning.
+
+The user who pins a key names its fingerprint. Only a key that the host still shows and that has this fingerprint is
+written, so that no key is pinned unseen.
 """
 
 from __future__ import annotations
@@ -8,121 +10,147 @@ import base64
 import contextlib
 import enum
 import hashlib
-import hmac
 import os
 import secrets
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.errors import Conflict, Unreachable, UsageError
+from riseml.executors.transports.known_hosts import find_pinned_keys, replace_pinned_keys
 from riseml.executors.transports.ssh_command import Destination
 
-_PATIENCE = 10  # seconds
-_MARKERS = ("@revoked", "@cert-authority")
-_SHORT = {"ssh-ed25519": "ED25519", "ssh-rsa": "RSA", "ssh-dss": "DSA"}
+_SCAN_TIMEOUT = 10  # seconds that ssh-keyscan waits for an answer
+_COMMAND_TIMEOUT = 2 * _SCAN_TIMEOUT  # seconds until ssh or ssh-keyscan is killed
+_SSH_PORT = "22"
+_SHORT_TITLES = {"ssh-ed25519": "ED25519", "ssh-rsa": "RSA", "ssh-dss": "DSA"}
 
 
 class Pinned(enum.Enum):
-    """How a key stands to known_hosts."""
+    """Whether known_hosts has a key of a host."""
 
-    NO = "no"  # the host has no key of this kind there
+    NO = "no"  # it has no key of this kind for the host
     YES = "yes"
-    OTHER = "other"  # another one is there
+    OTHER = "other"  # it has another key of this kind
 
 
 @dataclass(frozen=True, slots=True)
 class HostKey:
-    """One key that a host shows. `kind` is as in known_hosts, `ssh-ed25519`; `blob` the key itself, in base 64."""
+    """One key that a host shows."""
 
-    kind: str
-    blob: str
+    kind: str  # as in known_hosts: `ssh-ed25519`
+    blob: str  # the key itself, in base 64
     pinned: Pinned
 
     @property
     def fingerprint(self) -> str:
-        """As `ssh-keygen -l` shows it."""
+        """The fingerprint as `ssh-keygen -l` shows it."""
         digest = hashlib.sha256(base64.b64decode(self.blob)).digest()
         return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
 
     @property
     def title(self) -> str:
-        """`ED25519`."""
-        return _SHORT.get(self.kind, self.kind.partition("-sha2-")[0].upper())
+        """The kind as ssh-keygen shows it: `ED25519`."""
+        return _SHORT_TITLES.get(self.kind, self.kind.partition("-sha2-")[0].upper())
+
+
+@dataclass(frozen=True, slots=True)
+class _SshAddress:
+    """Where ssh connects to, after the aliases of the user's ssh configuration."""
+
+    hostname: str
+    port: str
+    alias: str  # HostKeyAlias; empty: none
+
+    @property
+    def entry(self) -> str:
+        """The name that ssh looks for in known_hosts."""
+        return self.alias or (self.hostname if self.port == _SSH_PORT else f"[{self.hostname}]:{self.port}")
 
 
 def scan_keys(destination: Destination) -> tuple[HostKey, ...]:
-    """The keys that a host shows now.
+    """Return the keys that a host shows now.
 
     Raises:
-        Unreachable: it shows none.
-        UsageError: it is behind another host, and cannot be asked from here; or a file of ssh cannot be read.
+        Unreachable: the host shows no key.
+        UsageError: the host is behind another host, so that this machine cannot scan it; or a file of ssh cannot be
+            read.
     """
-    place = _resolve(destination)
-    command = ["ssh-keyscan", "-T", str(_PATIENCE), "-p", place["port"], place["hostname"]]
-    said = _ask(command, destination).stdout
-    name = _entry_name(place)
-    known = list(_read_pinned(destination.known_hosts, name))
-    found = []
-    for line in said.splitlines():
-        words = line.split()
-        if len(words) >= 3 and not line.startswith("#") and _is_key(words[2]):
-            kinds = {blob for kind, blob in known if kind == words[1]}
-            pinned = Pinned.YES if words[2] in kinds else Pinned.OTHER if kinds else Pinned.NO
-            found.append(HostKey(words[1], words[2], pinned))
-    if not found:
-        raise Unreachable(
-            f"host {destination.name} ({destination.url}) shows no host key",
-            f"is it up, and does sshd listen there? `{shlex.join(command)}` says more",
-        )
-    return tuple(sorted(found, key=lambda key: key.kind))
+    return _scan_address(_resolve_address(destination), destination)
 
 
-def pin_keys(destination: Destination, fingerprints: frozenset[str]) -> tuple[HostKey, ...]:
-    """Write those of a host's keys into its known_hosts that have these fingerprints, in place of what stood there.
+def pin_keys(destination: Destination, fingerprints: Collection[str]) -> tuple[HostKey, ...]:
+    """Write the keys of a host that have these fingerprints into its known_hosts, instead of the host's earlier keys.
 
     Raises:
-        Unreachable: it shows no key.
+        Unreachable: the host shows no key.
         UsageError: known_hosts cannot be read or written.
-        Conflict: it shows none with one of these fingerprints.
+        Conflict: the host shows no key with one of these fingerprints.
     """
-    keys = scan_keys(destination)
-    chosen = [key for key in keys if key.fingerprint in fingerprints]
+    address = _resolve_address(destination)
+    keys = _scan_address(address, destination)
+    chosen = [(key.kind, key.blob) for key in keys if key.fingerprint in fingerprints]
     if not chosen:
         shown = ", ".join(key.fingerprint for key in keys)
         raise Conflict(
             f"host {destination.name} has no key with the fingerprint {', '.join(sorted(fingerprints))}",
-            f"it shows {shown}: if that is not what its owner says, another machine answers in its place",
+            f"it shows {shown}: if its owner says otherwise, another machine answers in its place",
         )
-    name = _entry_name(_resolve(destination))
     path = destination.known_hosts
-    kept = [line for line in _read_lines(path) if not _is_entry(line, name)]
-    _write(path, [*kept, *(f"{name} {key.kind} {key.blob}" for key in chosen)])
-    return scan_keys(destination)
+    _write_lines(path, replace_pinned_keys(_read_lines(path), address.entry, chosen))
+    return _scan_address(address, destination)
 
 
-def _resolve(destination: Destination) -> dict[str, str]:
-    """What the user's configuration of ssh makes of the host: aliases, ports, jumps."""
+def _scan_address(address: _SshAddress, destination: Destination) -> tuple[HostKey, ...]:
+    command = ["ssh-keyscan", "-T", str(_SCAN_TIMEOUT), "-p", address.port, address.hostname]
+    lines = _run_ssh_tool(command, destination).stdout.splitlines()
+    shown = [words for line in lines if len(words := line.split()) >= 3 and words[0] != "#" and _is_key(words[2])]
+    if not shown:
+        raise Unreachable(
+            f"host {destination.name} ({destination.url}) shows no host key",
+            f"is it up, and does sshd listen there? `{shlex.join(command)}` says more",
+        )
+    known = _read_lines(destination.known_hosts)
+    keys = (HostKey(kind, blob, _compare_pinned(known, address, kind, blob)) for _, kind, blob, *_ in shown)
+    return tuple(sorted(keys, key=lambda key: key.kind))
+
+
+def _compare_pinned(known: list[str], address: _SshAddress, kind: str, blob: str) -> Pinned:
+    """Compare a key with known_hosts as ssh does: when no line names host and port, a line that has the same key for
+    the host without its port counts.
+    """
+    pinned = {key for found, key in find_pinned_keys(known, address.entry) if found == kind}
+    if pinned:
+        return Pinned.YES if blob in pinned else Pinned.OTHER
+    without_port = address.alias or address.hostname
+    return Pinned.YES if (kind, blob) in find_pinned_keys(known, without_port) else Pinned.NO
+
+
+def _resolve_address(destination: Destination) -> _SshAddress:
+    """Ask ssh what the user's configuration makes of the host: aliases, ports, jumps."""
     url = destination.url
     port = [] if url.port is None else ["-p", str(url.port)]
-    answer = _ask(["ssh", "-G", *port, "--", url.host], destination)
-    place = dict(line.split(" ", 1) for line in answer.stdout.splitlines() if " " in line)
-    if not {"hostname", "port"} <= place.keys():
-        said = (answer.stderr.strip().splitlines() or [f"exit code {answer.returncode}"])[-1]
-        raise UsageError(f"ssh cannot tell what host {destination.name} ({url}) is: {said}", f"try `ssh -G {url.host}`")
+    answer = _run_ssh_tool(["ssh", "-G", *port, "--", url.host], destination)
+    found = dict(line.split(" ", 1) for line in answer.stdout.splitlines() if " " in line)
+    if not {"hostname", "port"} <= found.keys():
+        reason = (answer.stderr.strip().splitlines() or [f"exit code {answer.returncode}"])[-1]
+        raise UsageError(
+            f"ssh cannot read its configuration of host {destination.name} ({url}): {reason}",
+            f"try `ssh -G {url.host}`",
+        )
     for jump in ("proxyjump", "proxycommand"):
-        if place.get(jump, "none") != "none":
+        if found.get(jump, "none") != "none":
             raise UsageError(
-                f"host {destination.name} is reached through another one ({place[jump]}), so that its key cannot be "
-                "asked for from here",
-                f"run `ssh-keyscan {url.host}` over there, and put what it says into {destination.known_hosts}",
+                f"host {destination.name} is reached through another host ({found[jump]}), so that this machine cannot "
+                "scan its key",
+                f"run `ssh-keyscan {url.host}` on that host, and put the output into {destination.known_hosts}",
             )
-    return place
+    return _SshAddress(found["hostname"], found["port"], found.get("hostkeyalias", ""))
 
 
-def _ask(command: list[str], destination: Destination) -> subprocess.CompletedProcess[str]:
+def _run_ssh_tool(command: list[str], destination: Destination) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             command,
@@ -130,7 +158,7 @@ def _ask(command: list[str], destination: Destination) -> subprocess.CompletedPr
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=2 * _PATIENCE,
+            timeout=_COMMAND_TIMEOUT,
             check=False,
         )
     except OSError as error:
@@ -141,40 +169,6 @@ def _ask(command: list[str], destination: Destination) -> subprocess.CompletedPr
         ) from error
 
 
-def _entry_name(place: dict[str, str]) -> str:
-    """What ssh looks for in known_hosts."""
-    if place.get("hostkeyalias"):
-        return place["hostkeyalias"]
-    return place["hostname"] if place["port"] == "22" else f"[{place['hostname']}]:{place['port']}"
-
-
-def _read_pinned(path: Path, name: str) -> Iterator[tuple[str, str]]:
-    """Kind and key of each entry."""
-    for line in _read_lines(path):
-        if _is_entry(line, name):
-            words = line.split()
-            yield words[1], words[2]
-
-
-def _is_entry(line: str, name: str) -> bool:
-    words = line.split()
-    if len(words) < 3 or line.startswith("#") or words[0] in _MARKERS:
-        return False
-    return any(one == name or _is_hash_of(one, name) for one in words[0].split(","))
-
-
-def _is_hash_of(pattern: str, name: str) -> bool:
-    """`|1|salt|hash`, as HashKnownHosts writes it."""
-    parts = pattern.split("|")
-    if len(parts) != 4 or parts[1] != "1":
-        return False
-    try:
-        salt, wanted = base64.b64decode(parts[2]), base64.b64decode(parts[3])
-    except ValueError:  # no base 64, or not even ASCII
-        return False
-    return hmac.compare_digest(hmac.digest(salt, name.encode(), "sha1"), wanted)
-
-
 def _is_key(text: str) -> bool:
     try:
         return len(base64.b64decode(text, validate=True)) > 0
@@ -183,17 +177,18 @@ def _is_key(text: str) -> bool:
 
 
 def _read_lines(path: Path) -> list[str]:
-    """The file may have comments in any encoding; they stay as they are."""
+    """Return the lines of a file; comments in any encoding survive a rewrite."""
     try:
-        return path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except FileNotFoundError:
         return []
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", "make it yours and readable") from error
+    return text.removesuffix("\n").split("\n") if text else []
 
 
-def _write(path: Path, lines: list[str]) -> None:
-    """All or nothing, for a tunnel may be reading it."""
+def _write_lines(path: Path, lines: list[str]) -> None:
+    """Replace the file atomically: a tunnel may be reading it."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -201,6 +196,6 @@ def _write(path: Path, lines: list[str]) -> None:
         fresh.chmod(0o600)
         os.replace(fresh, path)
     except OSError as error:
-        with contextlib.suppress(OSError):  # it may be the folder that is wrong
+        with contextlib.suppress(OSError):  # the folder itself may be missing
             fresh.unlink()
         raise UsageError(f"{path} cannot be written: {error.strerror}", "make its folder yours and writable") from error

@@ -1,4 +1,4 @@
-"""Pinning the key of a real sshd: asked, looked at, written, and then the tunnel stands."""
+"""Pinning the key of a real sshd: scan, compare, write; then the tunnel stands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from riseml.executors.transports.ssh_command import Destination, find_destinatio
 from riseml.names import HostName
 from riseml.spec.pool.types import HostSpec
 from tests.real.transports.conftest import Connect, refusal, ssh_url
-from tests.real.transports.servers import Sshd, make_key, wait
+from tests.real.transports.servers import Sshd, make_key, public_key, wait
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def destination(sshd: Sshd, engine_url: str, tmp_path: Path) -> Destination:
 
 
 def fingerprint(path: Path) -> str:
-    """What ssh-keygen makes of a key."""
+    """Return the fingerprint that ssh-keygen shows for a key."""
     said = subprocess.run(["ssh-keygen", "-lf", str(path)], check=True, capture_output=True, text=True).stdout
     return said.split()[1]
 
@@ -42,7 +42,7 @@ def test_a_key_is_shown_and_pinned(
     wait("the tunnel finds it", lambda: _answers(engine))
 
 
-def test_a_key_that_nobody_has_looked_at_is_not_pinned(destination: Destination, sshd: Sshd, tmp_path: Path) -> None:
+def test_a_key_whose_fingerprint_the_user_did_not_name_is_not_pinned(destination: Destination, sshd: Sshd, tmp_path: Path) -> None:
     other = fingerprint(make_key(tmp_path / "other"))
     with pytest.raises(Conflict, match="has no key with the fingerprint") as raised:
         pin_keys(destination, frozenset({other}))
@@ -73,13 +73,23 @@ def test_a_new_key_takes_the_place_of_the_old_one_only(
     assert destination.known_hosts.read_text() == f"{others}{name} {key.kind} {key.blob}\n"
 
 
-def test_nobody_answers(destination: Destination, sshd: Sshd) -> None:
+@pytest.mark.parametrize("field", ["127.0.0.*", "[127.0.0.*]:*", "127.0.0.1"])
+def test_a_pattern_or_a_name_without_a_port_pins_the_key_as_ssh_sees_it(
+    field: str, sshd: Sshd, destination: Destination, engine_url: str, connect: Connect
+) -> None:
+    destination.known_hosts.parent.mkdir()
+    destination.known_hosts.write_text(f"{field} {public_key(sshd.host_key)}")
+    assert [key.pinned for key in scan_keys(destination)] == [Pinned.YES]
+    assert connect(ssh_url(sshd, engine_url), identity=str(sshd.identity)).version()
+
+
+def test_no_ssh_server_answers(destination: Destination, sshd: Sshd) -> None:
     sshd.stop()
     with pytest.raises(Unreachable, match="shows no host key"):
         scan_keys(destination)
 
 
-def test_a_configuration_that_ssh_cannot_read_is_told_in_its_words(
+def test_a_configuration_that_ssh_cannot_read_is_reported_in_the_words_of_ssh(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ssh = tmp_path / "ssh"
