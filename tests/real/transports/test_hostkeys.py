@@ -42,7 +42,7 @@ def test_a_key_is_shown_and_pinned(
     wait("the tunnel finds it", lambda: _answers(engine))
 
 
-def test_a_key_whose_fingerprint_the_user_did_not_name_is_not_pinned(destination: Destination, sshd: Sshd, tmp_path: Path) -> None:
+def test_a_key_with_another_fingerprint_is_not_pinned(destination: Destination, sshd: Sshd, tmp_path: Path) -> None:
     other = fingerprint(make_key(tmp_path / "other"))
     with pytest.raises(Conflict, match="has no key with the fingerprint") as raised:
         pin_keys(destination, frozenset({other}))
