@@ -14,7 +14,6 @@ import re
 import signal as signals
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
@@ -30,7 +29,8 @@ from riseml.executors.capabilities import InventoryItem, InventoryKind
 from riseml.executors.process import job_folders, supervisor
 from riseml.executors.process.job_folders import MARKER, JobFolders
 from riseml.executors.process.log_reader import LogReader
-from riseml.executors.process.venvs import Environments, unpack
+from riseml.executors.process.project_files import unpack_project
+from riseml.executors.process.venvs import Environments
 from riseml.executors.process.watch import Watch
 from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Sample
 from riseml.names import HOST_LABEL, HostName
@@ -236,11 +236,7 @@ def _put_code(folder: Path, code: Path | None) -> None:
     fresh = Path(tempfile.mkdtemp(dir=folder, prefix=f"{_CODE}."))
     fresh.chmod(0o755)
     if code is not None:
-        try:
-            with tarfile.open(code) as tar:
-                unpack(tar, fresh)
-        except tarfile.TarError as error:
-            raise EngineError(f"the project's files cannot be unpacked: {error}", permanent=True) from error
+        unpack_project(code, fresh)
     fresh.rename(target)
 
 

@@ -15,7 +15,6 @@ import os
 import platform
 import re
 import sys
-import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -29,6 +28,7 @@ from riseml.executors.base import BuildOrder
 from riseml.executors.capabilities import InventoryItem, InventoryKind
 from riseml.executors.process.build_step import Step, run_step
 from riseml.executors.process.job_folders import remove_tree
+from riseml.executors.process.project_files import unpack_project
 from riseml.model import ImageSeen
 
 _SCHEME = 1  # a new number makes every environment anew
@@ -220,20 +220,10 @@ def _lock(descriptor: int) -> bool:
 
 
 def _unpack(order: BuildOrder, target: Path) -> None:
-    """The project's files that the steps may read. They stay: `pip install -e` points to them."""
+    """Unpack the project's files that the steps may read. They stay: `pip install -e` points to them."""
     target.mkdir()
-    wanted = set(order.image.files)
-    if order.snapshot is None or not wanted:
-        return
-    with tarfile.open(order.snapshot) as tar:
-        unpack(tar, target, [member for member in tar if member.name in wanted])
-
-
-def unpack(tar: tarfile.TarFile, target: Path, members: list[tarfile.TarInfo] | None = None) -> None:
-    """Extract files of a snapshot, which was checked when it came in; a Python before 3.11.4 cannot check again."""
-    if hasattr(tarfile, "data_filter"):
-        tar.extraction_filter = tarfile.data_filter
-    tar.extractall(target, members)
+    if order.snapshot is not None and order.image.files:
+        unpack_project(order.snapshot, target, frozenset(order.image.files))
 
 
 def _environ(variables: Mapping[str, str]) -> dict[str, str]:
