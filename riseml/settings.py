@@ -1,4 +1,7 @@
-"""Where things are and how the server behaves: one frozen value, read once from the environment and `settings.yml`."""
+"""The settings of the server and the commands: one frozen value, read from environment variables at one place.
+
+The README's table of settings lists the variables for users. There is no settings file.
+"""
 
 from __future__ import annotations
 
@@ -10,47 +13,41 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from riseml.errors import UsageError
+from riseml.sizes import SIZE_HINT, BadSize, parse_size
 
 DEFAULT_ENGINE = "unix:///var/run/docker.sock"
-DEFAULT_LOST_AFTER = 300.0
-DEFAULT_IDLE_AFTER = 1800.0
-DEFAULT_LOG_LIMIT = 512 * 2**20
-MOST_LOG = 2 * 2**30
-"""What a limit of logs may be at most: hosts keep a little more of a job's output, and no more."""
-MOST_TAIL = 10_000_000
-"""How many lines may be asked for at most as the tail of a log."""
+DEFAULT_LOST_AFTER = 300.0  # seconds
+DEFAULT_IDLE_AFTER = 1800.0  # seconds
+DEFAULT_LOG_LIMIT = 512 * 2**20  # bytes
+MOST_LOG = 2 * 2**30  # bytes; the largest RISEML_LOG_LIMIT, because hosts keep only a little more of a job's output
+MOST_TAIL = 10_000_000  # lines; the most that a reader may request as the tail of a log
 
 _POSTGRES = "postgresql+psycopg"
-_LONGEST = 1e9  # seconds; more than thirty years, which every calendar can add to a day
+_LONGEST = 1e9  # seconds, 31 years; added to any date it stays within what datetime can hold
 _LONGEST_SOCKET = 100  # bytes; the kernel's limit for a unix socket path is 108
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Times are in seconds.
+    """Where things are and how the server behaves. The comment of each field names its variable and its unit."""
 
-    `engine` is the address of the local Docker Engine; `subnets` the range that experiments' networks are taken from;
-    `build_network` the network of `install` steps (an engine whose bridge reaches nothing needs `host`). `executor`
-    is `docker` or `process`; None: `docker` when an engine answers. `store` is SQLAlchemy's address of a PostgreSQL,
-    which may have a password in it; None: a file in `home`. `log_limit` is how many bytes of one job's output are kept.
-    """
-
-    home: Path
-    output: Path
-    data: Path
-    engine: str = DEFAULT_ENGINE
-    subnets: str = "10.213.0.0/16"
-    build_network: str = "default"
-    lost_after: float = DEFAULT_LOST_AFTER
-    idle_after: float = DEFAULT_IDLE_AFTER
-    poll: float = 2.0
-    executor: str | None = None
+    home: Path  # RISEML_HOME: the folder of the server's socket, store and logs
+    output: Path  # RISEML_OUTPUT: the folder of all experiments' outputs
+    data: Path  # RISEML_DATA: the folder that jobs read as /data
+    engine: str = DEFAULT_ENGINE  # DOCKER_HOST: the URL of the local Docker Engine
+    subnets: str = "10.213.0.0/16"  # CIDR; the networks of experiments are taken from this range; no variable
+    build_network: str = "default"  # RISEML_BUILD_NETWORK: of `install` steps; `host` where the bridge reaches nothing
+    lost_after: float = DEFAULT_LOST_AFTER  # RISEML_LOST_AFTER: seconds until a silent host counts as lost
+    idle_after: float = DEFAULT_IDLE_AFTER  # RISEML_IDLE_AFTER: seconds until an idle server ends
+    poll: float = 2.0  # seconds between two passes of the loop when nothing wakes it; no variable
+    executor: str | None = None  # RISEML_EXECUTOR: `docker` or `process`; None: `docker` when an engine answers
+    # RISEML_STORE: SQLAlchemy's URL of a PostgreSQL, perhaps with a password; None: the store is a file in `home`
     store: str | None = field(default=None, repr=False)
-    log_limit: int = DEFAULT_LOG_LIMIT
+    log_limit: int = DEFAULT_LOG_LIMIT  # RISEML_LOG_LIMIT: bytes of one job's output that are kept
 
     @property
     def socket(self) -> Path:
-        """The server's unix socket; in a private folder of /tmp when the home's path is too long for one."""
+        """The server's unix socket; in a private folder of /tmp when the path of the home is too long for a socket."""
         path = self.home / "server.sock"
         if len(os.fsencode(path)) <= _LONGEST_SOCKET:
             return path
@@ -64,27 +61,29 @@ class Settings:
 
     @property
     def lock(self) -> Path:
-        """Held by the one server of this home."""
+        """The file that the one server of this home keeps locked."""
         return self.home / "server.lock"
 
     @property
     def pool_file(self) -> Path:
-        """The hosts that experiments may use; without it, this machine."""
+        """The file with the hosts that experiments may use; without it, this machine is the pool."""
         return self.home / "pool.yml"
 
     @property
     def database(self) -> str:
-        """The store's address."""
+        """SQLAlchemy's URL of the store."""
         return self.store or f"sqlite:///{self.home / 'riseml.db'}"
 
     @property
     def identity(self) -> Path:
-        """The id of this home's server, beside the store: a store that has another one is not this home's."""
+        """The file with the id of this home's server. A store with another id belongs to another home."""
         return self.home / "server.id"
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
-    """The settings of this user.
+    """Return the settings of this user.
+
+    Example: `read_settings(os.environ).socket`.
 
     Raises:
         UsageError: a variable has a value that cannot be used.
@@ -105,35 +104,37 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
 
 
 def read_size(environ: Mapping[str, str], name: str, default: int) -> int:
-    """The bytes that a variable names: `500MB`, `4GiB`, `1.5G`.
+    """Return the bytes of a size in a variable: `512M`, `500MB` and `4GiB`, as in riseml.yml (`riseml.sizes`).
 
     Raises:
-        UsageError: it holds no size.
+        UsageError: the variable holds something else, or a number without a unit.
     """
     text = environ.get(name, "").strip()
     if not text:
         return default
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d+)?)\s*(?:([KMGT])(iB?|B)?|B)?", text, re.ASCII | re.IGNORECASE)
-    if found is None:
-        raise UsageError(f"{name} is {text!r}", "give a size such as 500MB or 4GiB")
-    power = "KMGT".index(found[2].upper()) + 1 if found[2] else 0
-    return int(float(found[1]) * (1024 if (found[3] or "i")[0] in "iI" else 1000) ** power)
+    try:
+        size = parse_size(text)
+    except BadSize as bad:
+        raise UsageError(f"{name} is {text!r}, which {bad.problem}", bad.hint) from None
+    if not size.prefix:
+        raise UsageError(f"{name} is {text!r}, which has no unit", SIZE_HINT)
+    return int(size.count_bytes())
 
 
 def _engine(environ: Mapping[str, str]) -> str:
     text = environ.get("DOCKER_HOST") or DEFAULT_ENGINE
     if re.fullmatch(r"unix:///\S+|(tcp|https?)://[^\s/]+:\d{1,5}/?", text, re.ASCII):
         return text
-    hint = "write unix:///var/run/docker.sock or tcp://host:2375; unset, it is the first of these"
+    hint = "write unix:///var/run/docker.sock or tcp://host:2375; the first is the default"
     if text.startswith("ssh://"):
-        hint = f"an engine behind ssh is a host of the pool: name it in pool.yml with `url: {text}`, and unset this"
-    raise UsageError(f"DOCKER_HOST is {text!r}, which is no address that riseml can reach an engine at", hint)
+        hint = f"an engine behind ssh belongs in pool.yml: write `url: {text}` there, and unset DOCKER_HOST"
+    raise UsageError(f"DOCKER_HOST is {text!r}, which is not a URL of an engine that riseml can use", hint)
 
 
 def _log_limit(environ: Mapping[str, str]) -> int:
     size = read_size(environ, "RISEML_LOG_LIMIT", DEFAULT_LOG_LIMIT)
     if not 0 < size <= MOST_LOG:
-        raise UsageError(f"RISEML_LOG_LIMIT is {environ['RISEML_LOG_LIMIT']!r}", "give a size of 1KiB to 2GiB")
+        raise UsageError(f"RISEML_LOG_LIMIT is {environ['RISEML_LOG_LIMIT']!r}", "write a size from 1KiB to 2GiB")
     return size
 
 
@@ -142,10 +143,10 @@ def _store(environ: Mapping[str, str]) -> str | None:
     if not text:
         return None
     scheme, mark, rest = text.partition("://")
-    if not mark or scheme not in ("postgresql", "postgres", _POSTGRES):  # its password is nobody's business
+    if not mark or scheme not in ("postgresql", "postgres", _POSTGRES):  # the message leaves out the password
         raise UsageError(
-            "RISEML_STORE is no address of a PostgreSQL",
-            "write postgresql://user:password@host/database; unset, the store is a file in RISEML_HOME",
+            "RISEML_STORE is not the URL of a PostgreSQL",
+            "write postgresql://user:password@host/database, or unset it to keep the store in RISEML_HOME",
         )
     return f"{_POSTGRES}://{rest}"
 
@@ -153,7 +154,7 @@ def _store(environ: Mapping[str, str]) -> str | None:
 def _executor(environ: Mapping[str, str]) -> str | None:
     name = environ.get("RISEML_EXECUTOR") or None
     if name not in (None, "docker", "process"):
-        raise UsageError(f"RISEML_EXECUTOR is {name!r}", "it is docker or process; unset, riseml chooses")
+        raise UsageError(f"RISEML_EXECUTOR is {name!r}", "write docker or process, or unset it to let riseml choose")
     return name
 
 
@@ -170,5 +171,5 @@ def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value <= _LONGEST:
-        raise UsageError(f"{name} is {text!r}", f"give a number of seconds above 0, and {_LONGEST:.0f} at most")
+        raise UsageError(f"{name} is {text!r}", f"write a number of seconds above 0, at most {_LONGEST:.0f}")
     return value

@@ -30,8 +30,10 @@ file; `riseml.yml.example` shows every key with a comment. `riseml train -p lr=0
 _FORMS = """\
 ## Forms
 
-- **Memory**: `512M`, `16GiB`, `16G`, `4096MB`: powers of 1024 in any spelling. A bare number is MiB from 64 up
-  (`16384`) and GiB below (`4`). `16 Gb` is bits, and refused.
+- **Memory**: a number with K, M, G or T. Every spelling is a power of 1024: `512M`, `512MB`, `512Mi` and `512MiB` are
+  the same, `500MB` is 500 MiB, `1GB` is 1024 MiB. A number without a unit is MiB from 64 up (`16384`) and GiB below
+  (`4`), with a warning. `16Gb` means bits and is refused. Sizes in variables such as `RISEML_LOG_LIMIT` are written the
+  same way, always with a unit.
 - **Durations**: `90` (seconds), `30s`, `10m`, `2h`, `1d`, `1h30m`.
 - **CPU cores**: `0.2`, `.5`, `2`.
 - **Texts** need no quotes where a text is wanted: `version: 1.10` stays `1.10`, and a parameter's value `yes`, `012` or

@@ -45,7 +45,8 @@ a word is noticed within half a minute.
 
 ## Forms
 
-- **Memory** is written as in riseml.yml: `512M`, `16GiB`; a bare number is MiB from 64 up and GiB below.
+- **Memory** is written as in riseml.yml: `512M`, `500MB`, `16GiB`, in powers of 1024. A number without a unit is MiB
+  from 64 up and GiB below, with a warning.
 - **Paths of files** are relative to pool.yml; `~` is the home of the server's user. **Storage paths** are absolute, and
   the same on every host.
 - **Labels** and driver options are texts, as written: `true` stays `true` and `1.10` stays `1.10`.

@@ -6,22 +6,20 @@ import math
 import re
 from decimal import Decimal
 
+from riseml.sizes import SIZE_HINT, BadSize, Size, parse_size
 from riseml.spec.scalars.texts import BadText, quote_text
 
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 _WHOLE = re.compile(r"[-+]?[0-9]+")
 _LONGEST = 40  # digits; more is a mistake, and slow to compute with
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
-_MEMORY = re.compile(r"(?P<number>[0-9]+(\.[0-9]*)?|\.[0-9]+) ?(?:(?P<prefix>[KMGTkmgt])(?P<bytes>i?[Bb]|i)?)?")
-_MIB = {"k": Decimal(1) / 1024, "m": Decimal(1), "g": Decimal(1024), "t": Decimal(1024) ** 2}
 _MOST_MEMORY = 64 * 1024**2  # MiB: 64 TiB
-_BARE_MIB = 64
+_BARE_MIB = 64  # a number without a unit is MiB from here up, and GiB below
 _DURATION_PART = re.compile(r"(?P<number>[0-9]+(\.[0-9]*)?|\.[0-9]+) ?(?P<unit>[smhd])")
 _DURATION = re.compile(r"(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+) ?[smhd])+")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LONGEST_DURATION = 10 * 365 * 86400
 _SEXAGESIMAL = re.compile(r"[0-9]+(:[0-9]+)+")
-_MEMORY_HINT = "write a number with a unit, such as 512M or 16GiB"
 _DURATION_HINT = "write 90, 30s, 10m, 2h or 1d"
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
@@ -48,41 +46,40 @@ def parse_number(text: str) -> int | Decimal | None:
 
 
 def parse_memory(text: str) -> int:
-    """Memory in MiB, rounded up. A bare number is MiB from 64 up and GiB below; units are powers of 1024.
+    """Return an amount of memory in MiB, rounded up.
+
+    A number without a unit is MiB from 64 up and GiB below: RiseML's documentation writes `mem: 16384` for 16 GiB and
+    `mem: 4` for 4 GiB.
+
+    Example: `parse_memory("1.5GiB")` is 1536.
 
     Raises:
-        BadText: the text is no amount of memory.
+        BadText: the text is not an amount of memory, or below 1 byte, or above 64 TiB.
     """
-    found = _MEMORY.fullmatch(text)
-    if found is None or len(text) > _LONGEST or _is_bits(found):
-        raise BadText(*_bad_memory(text))
-    amount = Decimal(found["number"])
-    prefix = (found["prefix"] or ("m" if amount >= _BARE_MIB else "g")).lower()
-    mib = math.ceil(amount * _MIB[prefix])
+    size = _parse_size(text)
+    bare = not size.prefix
+    if bare:
+        size = Size(size.amount, "M" if size.amount >= _BARE_MIB else "G")
+    mib = math.ceil(size.count_bytes() / 2**20)
     if mib < 1:
-        raise BadText(f"{quote_text(text)} is no memory at all", _MEMORY_HINT)
+        raise BadText(f"{quote_text(text)} is no memory at all", SIZE_HINT)
     if mib > _MOST_MEMORY:
-        bare = " (a bare number is read as MiB)" if found["prefix"] is None else ""
-        raise BadText(f"{quote_text(text)} is more than 64 TiB{bare}", _MEMORY_HINT)
+        note = " (a number without a unit is MiB)" if bare else ""
+        raise BadText(f"{quote_text(text)} is more than 64 TiB{note}", SIZE_HINT)
     return mib
 
 
-def _is_bits(found: re.Match[str]) -> bool:
-    """`Gb`: a capital prefix with a small b."""
-    return (found["prefix"] or "").isupper() and (found["bytes"] or "").endswith("b")
+def is_bare_gib(text: str) -> bool:
+    """Return True for an amount of memory that is taken as GiB although it has no unit: `4`, `63`."""
+    size = _parse_size(text)
+    return not size.prefix and size.amount < _BARE_MIB
 
 
-def _bad_memory(text: str) -> tuple[str, str]:
-    if text.startswith("-"):
-        return f"{quote_text(text)} is negative", _MEMORY_HINT
-    found = _MEMORY.fullmatch(text)
-    if found is not None and _is_bits(found):
-        unit = f"{found['prefix']}{found['bytes']}"
-        return (
-            f"{quote_text(text)} has the unit {unit}, which is bits",
-            f"for memory write {found['number']}{found['prefix']}iB",
-        )
-    return f"{quote_text(text)} is no amount of memory", _MEMORY_HINT
+def _parse_size(text: str) -> Size:
+    try:
+        return parse_size(text)
+    except BadSize as bad:
+        raise BadText(f"{quote_text(text)} {bad.problem}", bad.hint) from bad
 
 
 def parse_duration(text: str) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from riseml.spec.scalars.quantities import parse_boolean, parse_duration, parse_memory, parse_number
+from riseml.spec.scalars.quantities import is_bare_gib, parse_boolean, parse_duration, parse_memory, parse_number
 from riseml.spec.scalars.texts import BadText
 from riseml.spec.yaml.document import Node, ScalarNode, SequenceNode
 from riseml.spec.yaml.problems import FilePosition, KeyPath, Problem, Severity, make_problem
@@ -53,8 +53,14 @@ class SourceFile:
         return found
 
     def memory_at(self, path: KeyPath) -> int | None:
-        """Return the memory at a path in MiB; None without one, or after noting why it cannot be read."""
-        return self._parse_at(path, parse_memory)
+        """Return the memory at a path in MiB; None without one, or after noting why it cannot be read.
+
+        A number without a unit that is taken as GiB is noted as a warning.
+        """
+        mib = self._parse_at(path, parse_memory)
+        if mib is not None and is_bare_gib(text := self.value_at(path)):
+            self.warn(path, f"{text} has no unit and is read as {text} GiB", f"write {text}GiB, or {text}MiB")
+        return mib
 
     def duration_at(self, path: KeyPath) -> float | None:
         """Return the duration at a path in seconds; None without one, or after noting why it cannot be read."""

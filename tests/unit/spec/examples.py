@@ -58,7 +58,7 @@ train:
 project: x
 train:
   framework: tensorflow
-  resources: {cpus: 2, mem: 4, gpus: 1}
+  resources: {cpus: 2, mem: 4GiB, gpus: 1}
   tensorflow:
     version: 2.21.0
     tensorboard: true

@@ -22,6 +22,7 @@ from riseml.spec.config.types import (
 )
 from riseml.spec.scalars.quantities import parse_duration, parse_memory
 from riseml.spec.scalars.texts import BadText
+from riseml.spec.yaml.problems import Severity
 from tests.unit.spec.examples import DISTRIBUTED, EXAMPLES
 
 ROOT = Path(__file__).parents[3]
@@ -103,12 +104,32 @@ def test_lines_of_a_command_stay_together(lines: str, expected: str) -> None:
     [
         *(("16GiB", 16384), ("512M", 512), ("16G", 16384), ("4096MB", 4096), ("16 GB", 16384), ("16g", 16384)),
         *(("16384", 16384), ("64", 64), ("63", 64512), ("4", 4096), (".5", 512), ("1.5GiB", 1536), ("2T", 2097152)),
-        *(("1000k", 1), ("512Mi", 512), ("0.5", 512)),
+        *(("1000k", 1), ("512Mi", 512), ("0.5", 512), ("500MB", 500), ("500MiB", 500), ("1GB", 1024), ("16gib", 16384)),
     ],
 )
 def test_memory(text: str, mib: int) -> None:
     assert parse_memory(text) == mib
     assert load_config(f"{HEAD}  run: b\n  resources: {{mem: {text}}}\n").train.resources.mem == mib
+
+
+MEMORY_KEYS = pytest.mark.parametrize("key", ["resources: {mem: %s}", "limits: {mem: %s}", "shm_size: %s"])
+
+
+@MEMORY_KEYS
+@pytest.mark.parametrize("text", ["4", "63", ".5"])
+def test_a_number_without_a_unit_below_64_is_gib_with_a_warning(key: str, text: str) -> None:
+    checked = check_config(f"{HEAD}  run: b\n  {key % text}\n")
+    (warning,) = checked.problems
+    assert checked.spec is not None
+    assert warning.severity is Severity.WARNING
+    assert warning.problem == f"{text} has no unit and is read as {text} GiB"
+    assert warning.hint == f"write {text}GiB, or {text}MiB"
+
+
+@MEMORY_KEYS
+@pytest.mark.parametrize("text", ["64", "16384", "63GiB", "63M"])
+def test_other_amounts_of_memory_have_no_warning(key: str, text: str) -> None:
+    assert check_config(f"{HEAD}  run: b\n  {key % text}\n").problems == ()
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_job_that_floods_ends_well(make_rig: Callable[..., Rig]) -> None:
     rig.submit(single("seq -f '%.0f of a long sequence of lines' 20000; exit 0"))
     assert rig.wait_closed("1")["state"] == "FINISHED"
     *lines, last = rig.lines("1.train")
-    assert last == "1.train [riseml: train has printed more than 300,000 bytes; what follows is not kept]"
+    assert last == "1.train [riseml: train has printed more than 307,200 bytes; what follows is not kept]"
     assert lines == [f"1.train {number + 1} of a long sequence of lines" for number in range(len(lines))]
     assert (rig.home / "logs" / "1.log").stat().st_size < 1_000_000
 

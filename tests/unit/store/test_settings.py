@@ -1,4 +1,4 @@
-"""Settings: PostgreSQL or a file, a password that is never repeated; engines have an address, times bounds."""
+"""Settings: URLs of PostgreSQL without their password in messages, URLs of engines, bounds of times and sizes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from riseml.errors import UsageError
-from riseml.settings import read_settings
+from riseml.settings import DEFAULT_LOG_LIMIT, read_settings
+from riseml.spec.scalars.quantities import parse_memory
 
 GIVEN = "postgresql+psycopg://paul:secret@db/riseml?sslmode=require"
 
@@ -23,9 +24,38 @@ def test_every_name_of_postgresql_means_its_driver(scheme: str) -> None:
     "text", ["mysql://paul:secret@db/riseml", "paul:secret@db", "sqlite:////tmp/secret.db", "://secret"]
 )
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="RISEML_STORE is no address of a PostgreSQL") as raised:
+    with pytest.raises(UsageError, match="RISEML_STORE is not the URL of a PostgreSQL") as raised:
         read_settings({"RISEML_STORE": text})
     assert "secret" not in f"{raised.value.message} {raised.value.hint}"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        *(("512M", 512 * 2**20), ("500MB", 500 * 2**20), ("500MiB", 500 * 2**20), ("500 mb", 500 * 2**20)),
+        *(("1GB", 2**30), ("1gib", 2**30), ("1Gi", 2**30), ("1.5G", 3 * 2**29), ("1k", 1024), ("", DEFAULT_LOG_LIMIT)),
+    ],
+)
+def test_a_size_means_the_same_in_a_variable_and_in_riseml_yml(text: str, size: int) -> None:
+    assert read_settings({"RISEML_LOG_LIMIT": text}).log_limit == size
+    if text and size >= 2**20:
+        assert parse_memory(text) * 2**20 == size
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "hint"),
+    [
+        ("500", "which has no unit", "such as 512M"),
+        ("16Gb", "which has the unit Gb, which means bits", "write 16GiB"),
+        ("lots", "which is not a size", "such as 512M"),
+        ("-1M", "which is negative", "such as 512M"),
+        ("3GiB", "RISEML_LOG_LIMIT is '3GiB'", "write a size from 1KiB to 2GiB"),
+    ],
+)
+def test_a_size_that_a_variable_cannot_have_is_refused(text: str, problem: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=problem) as raised:
+        read_settings({"RISEML_LOG_LIMIT": text})
+    assert hint in str(raised.value.hint)
 
 
 def test_without_one_it_is_a_file(tmp_path: Path) -> None:
