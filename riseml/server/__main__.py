@@ -92,7 +92,7 @@ def _serve(settings: Settings) -> None:
     finally:
         settings.socket.unlink(missing_ok=True)
         application.loop.stop()
-        application.services.parts.hosts.close()
+        application.services.hosts.close()
         application.database.close()
     logging.shutdown()
     os._exit(code)  # actions under way are not waited for: the next server meets what they made
@@ -119,11 +119,9 @@ async def _run(application: Application, settings: Settings, door: socket.socket
 
 
 def _is_idle(application: Application, settings: Settings) -> bool:
-    idle = now() - application.loop.active_at
+    idle = now() - application.services.passes.active_at
     try:
-        return idle > timedelta(seconds=settings.idle_after) and (
-            application.services.stores.experiments.count_open() == 0
-        )
+        return idle > timedelta(seconds=settings.idle_after) and (application.services.experiments.count_open() == 0)
     except StoreError:  # the loop tells; what is active is not known
         return False
 

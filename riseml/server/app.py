@@ -1,4 +1,4 @@
-"""The composition root: settings in, a served application out."""
+"""The composition root: settings in, a served application out. Read it from top to bottom to see what the server is."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ from riseml.model import Owner
 from riseml.names import HostName
 from riseml.server.api.failures import install_handlers
 from riseml.server.api.limits import BodyLimit
-from riseml.server.api.routes import Services, make_router
+from riseml.server.api.router import make_router
 from riseml.server.clock import now
 from riseml.server.identity import check_server, check_store_is_there
 from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.hosts import Hosts
 from riseml.server.pool.monitor import Monitor
 from riseml.server.reconcile.action_tracker import ActionTracker
-from riseml.server.reconcile.actor import Actor, Stores
+from riseml.server.reconcile.actor import Actor
 from riseml.server.reconcile.log_pump import LogPump
-from riseml.server.reconcile.loop import Loop, Parts
+from riseml.server.reconcile.loop import Loop
 from riseml.server.reconcile.notifier import Notifier
+from riseml.server.reconcile.passes import Passes
 from riseml.server.reconcile.wake import Wake
+from riseml.server.services import ServerInfo, Services
 from riseml.settings import Settings
 from riseml.store.database import Database
 from riseml.store.drained_hosts import DrainedHosts
@@ -38,7 +40,7 @@ from riseml.store.logs import LogStore
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import UsageReader
 
-_PATIENCE = 2.0  # seconds that a pass waits for the hosts
+_HOST_DEADLINE = 2.0  # seconds that a pass waits for the answers of the hosts
 
 log = logging.getLogger(__name__)
 
@@ -54,49 +56,62 @@ class Application:
 
 
 def make_application(settings: Settings, stop: threading.Event) -> Application:
-    """Everything, connected; nothing runs yet.
+    """Connect everything; nothing runs yet. Setting `stop` ends the server.
 
     Raises:
         StoreError: the store cannot be used.
+        RisemlError: pool.yml has problems, or the settings name an executor that cannot run here.
     """
     check_store_is_there(settings)
-    holder = f"process {os.getpid()} on {socket.gethostname()} with the home {settings.home}"
-    database = Database(settings.database, holder)
+    database = Database(settings.database, _describe_holder(settings))
+    services = _make_services(settings, database, stop)
+    return Application(_make_api(services), Loop(services), database, services)
+
+
+def _make_services(settings: Settings, database: Database, stop: threading.Event) -> Services:
     experiments = ExperimentStore(database)
     server = experiments.load_server_id()
     check_server(settings, server)
-    stores = Stores(
-        experiments, LogStore(settings.home / "logs", settings.log_limit), SnapshotStore(settings.home / "snapshots")
-    )
-    notifier, wake = Notifier(), Wake()
-    hosts = Hosts(settings, server, HostPool((), _PATIENCE, _report_silent))
+    logs = LogStore(settings.home / "logs", settings.log_limit)
+    snapshots = SnapshotStore(settings.home / "snapshots")
+    hosts = Hosts(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
     hosts.begin(experiments.load_world())
-    books = ActionTracker(Actor(server, hosts, stores, notifier).perform, wake)
-    pump = LogPump(stores.logs, notifier, wake)
-    parts = Parts(settings, hosts, DrainedHosts(database), experiments, stores.logs, pump, books, notifier, wake)
-    loop = Loop(parts)
-    services = Services(
-        parts=parts,
-        stores=stores,
-        loop=loop,
+    notifier, wake = Notifier(), Wake()
+    actor = Actor(server, hosts, experiments, logs, snapshots, notifier)
+    return Services(
+        settings=settings,
+        info=ServerInfo(server, __version__, os.getpid(), _find_owner(), now()),
+        experiments=experiments,
+        logs=logs,
+        snapshots=snapshots,
+        drained=DrainedHosts(database),
+        hosts=hosts,
         monitor=Monitor(hosts.pool),
-        cleaner=Cleaner(server, hosts.pool, stores.snapshots, UsageReader(database)),
-        owner=_owner(),
-        server=server,
-        version=__version__,
-        pid=os.getpid(),
-        started_at=now(),
-        stop=stop.set,
+        cleaner=Cleaner(server, hosts.pool, snapshots, UsageReader(database)),
+        tracker=ActionTracker(actor.perform, wake),
+        pump=LogPump(logs, notifier, wake),
+        notifier=notifier,
+        wake=wake,
+        passes=Passes(wake, now()),
+        request_stop=stop.set,
     )
+
+
+def _make_api(services: Services) -> FastAPI:
     api = FastAPI(title="riseml", version=__version__, docs_url=None, redoc_url=None)
     api.add_middleware(BodyLimit)
     install_handlers(api)
     api.include_router(make_router(services))
-    return Application(api, loop, database, services)
+    return api
 
 
-def _owner() -> Owner:
-    """Who runs this server. A dot separates the parts of an ID, so that a user's name has none."""
+def _describe_holder(settings: Settings) -> str:
+    """Return the words with which this server tells another one that it holds the store."""
+    return f"process {os.getpid()} on {socket.gethostname()} with the home {settings.home}"
+
+
+def _find_owner() -> Owner:
+    """Return the user that runs this server. A dot separates the parts of an ID, so a user's name has none."""
     return Owner(getpass.getuser().replace(".", "-"), os.getuid(), os.getgid())
 
 

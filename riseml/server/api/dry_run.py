@@ -13,7 +13,7 @@ from riseml.control.observation import Observation
 from riseml.control.placement.place import place
 from riseml.errors import RisemlError
 from riseml.executors.pool import HostPool
-from riseml.model import Experiment, HostSeen, Job, Owner, PlannedJob, World
+from riseml.model import Experiment, HostSeen, Job, PlannedJob, World
 from riseml.names import CanonicalId, HostName, experiment_name
 from riseml.planning.grid import is_set
 from riseml.planning.launch import (
@@ -29,7 +29,8 @@ from riseml.planning.launch import (
 )
 from riseml.planning.plan import first_jobs
 from riseml.server.api.submit import Planned
-from riseml.server.reconcile.loop import Parts
+from riseml.server.pool.observe import make_observation
+from riseml.server.services import Services
 from riseml.spec.config.types import Spec
 from riseml.states import Part, State
 from riseml.storage.outputs import show_output
@@ -40,15 +41,13 @@ _PASSED = "\0"
 log = logging.getLogger(__name__)
 
 
-def show_plan(
-    submission: wire.Submission, planned: Planned, parts: Parts, owner: Owner, moment: datetime
-) -> wire.PlanView:
+def show_plan(submission: wire.Submission, planned: Planned, services: Services, moment: datetime) -> wire.PlanView:
     """What would run, and where if it were submitted at this moment."""
     image = planned.plans[0].image
-    hosts = dict(_look(image.reference, parts.pool))
+    hosts = dict(_look(image.reference, services.hosts.pool))
     known = not image.install or "snapshot" in submission  # without the project's files there is no digest
     cached = all(host.images[image.reference].present for host in hosts.values()) if known and hosts else None
-    world, seen = _suppose(_make_experiments(planned, parts, owner, moment), parts, hosts, moment)
+    world, seen = _suppose(_make_experiments(planned, services, moment), services, hosts, moment)
     world = place(world, seen)
     guests = world.experiments[-len(planned.plans) :]
     return {
@@ -58,7 +57,7 @@ def show_plan(
         "base": image.base,
         "install": list(image.install),
         "cached": cached,
-        "experiments": [_show(guest, _why(guest, world, seen), parts) for guest in guests],
+        "experiments": [_show(guest, _why(guest, world, seen), services) for guest in guests],
         "notes": list(planned.spec.notes),
     }
 
@@ -82,10 +81,10 @@ def _look(reference: str, pool: HostPool) -> Iterator[tuple[HostName, HostSeen]]
             log.info("host %s was not asked for %s: %s", name, reference, error.message)
 
 
-def _make_experiments(planned: Planned, parts: Parts, owner: Owner, moment: datetime) -> tuple[Experiment, ...]:
+def _make_experiments(planned: Planned, services: Services, moment: datetime) -> tuple[Experiment, ...]:
     """The records as they would be stored next, their environment made already."""
-    train = planned.spec.train
-    last = parts.experiments.list_experiments(owner.user, ended=True, project=None, limit=1)
+    train, owner = planned.spec.train, services.info.owner
+    last = services.experiments.list_experiments(owner.user, ended=True, project=None, limit=1)
     number = 1 + max((detail.experiment.number for detail in last), default=0)
     experiments = tuple(
         Experiment(
@@ -114,14 +113,14 @@ def _environment(spec: Spec) -> tuple[tuple[str, str], ...]:
 
 
 def _suppose(
-    guests: tuple[Experiment, ...], parts: Parts, hosts: Mapping[HostName, HostSeen], moment: datetime
+    guests: tuple[Experiment, ...], services: Services, hosts: Mapping[HostName, HostSeen], moment: datetime
 ) -> tuple[World, Observation]:
     """The world as it is with these experiments last in it."""
-    there = parts.experiments.load_world().experiments
+    there = services.experiments.load_world().experiments
     last = max((one.id for one in there), default=0)
     own_set = 1 + max((one.set_id or 0 for one in there), default=0)
     late = (replace(one, id=last + one.id, set_id=None if one.set_id is None else own_set) for one in guests)
-    return World((*there, *late)), parts.observe(hosts, moment)
+    return World((*there, *late)), make_observation(services.hosts, services.drained, hosts, moment)
 
 
 def _why(guest: Experiment, world: World, seen: Observation) -> str | None:
@@ -131,19 +130,19 @@ def _why(guest: Experiment, world: World, seen: Observation) -> str | None:
     return explain(world, seen, guest).summary if seen.hosts else "no host answers"
 
 
-def _show(experiment: Experiment, waits: str | None, parts: Parts) -> wire.PlanExperiment:
+def _show(experiment: Experiment, waits: str | None, services: Services) -> wire.PlanExperiment:
     jobs = {job.name: job for job in experiment.jobs}
     return {
         "id": experiment_name(experiment.number, experiment.sub),
-        "output": show_output(parts.hosts.roots, experiment),
+        "output": show_output(services.hosts.roots, experiment),
         "waits": waits,
         "parameters": dict(experiment.plan.parameters),
-        "jobs": [_show_job(experiment, planned, jobs[planned.name], parts) for planned in experiment.plan.jobs],
+        "jobs": [_show_job(experiment, planned, jobs[planned.name], services) for planned in experiment.plan.jobs],
     }
 
 
-def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, parts: Parts) -> wire.PlanJob:
-    bound = bind_job(experiment, job, _folders(experiment, job, parts))
+def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, services: Services) -> wire.PlanJob:
+    bound = bind_job(experiment, job, _folders(experiment, job, services))
     variables = dict(job_variables(bound))
     return {
         "name": planned.name,
@@ -162,8 +161,8 @@ def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, parts: Part
     }
 
 
-def _folders(experiment: Experiment, job: Job, parts: Parts) -> JobFolders:
+def _folders(experiment: Experiment, job: Job, services: Services) -> JobFolders:
     """The folders as the job finds them; without a place, as it would on the first host."""
-    executors = parts.pool.executors
+    executors = services.hosts.pool.executors
     executor = executors[job.host] if job.host is not None else next(iter(executors.values()))
-    return job_folders(experiment, LaunchTarget("", parts.hosts.roots, executor.contained))
+    return job_folders(experiment, LaunchTarget("", services.hosts.roots, executor.contained))

@@ -22,11 +22,11 @@ from riseml.model import Experiment, Job, JobKey
 from riseml.names import CanonicalId, JobName, experiment_name
 from riseml.server.api.views import exit_code_of
 from riseml.server.clock import now
-from riseml.server.reconcile.actor import Stores
 from riseml.server.reconcile.notifier import Notifier
 from riseml.states import SENTENCES, TERMINAL, Part, Reason, State
 from riseml.store.blocks import LogBlock, LogLine, ReadPosition
-from riseml.store.experiments import StateEvent
+from riseml.store.experiments import ExperimentStore, StateEvent
+from riseml.store.logs import LogStore
 
 _MOST_EVENTS = 2**31  # what every store can count
 _MOST_BYTES = 2**43  # what every file system can seek
@@ -98,9 +98,11 @@ def parse_cursor(text: str, count: int) -> tuple[StreamPosition, ...]:
     return positions
 
 
-async def stream(request: Request, stores: Stores, notifier: Notifier) -> AsyncIterator[bytes]:
+async def stream(
+    request: Request, experiments: ExperimentStore, logs: LogStore, notifier: Notifier
+) -> AsyncIterator[bytes]:
     """NDJSON of `wire.Entry`: what is there, then what comes, then one `end` when everything has come."""
-    reader = _Reader(request, stores)
+    reader = _Reader(request, experiments, logs)
     with notifier.subscribe(request.experiments) as bell:
         if request.tail is not None:
             for entry in await asyncio.to_thread(_last, reader, request.tail):
@@ -129,11 +131,12 @@ class _Reader:
     `idle`: the last read found nothing new. `complete`: and nothing more will ever come.
     """
 
-    def __init__(self, request: Request, stores: Stores) -> None:
+    def __init__(self, request: Request, experiments: ExperimentStore, logs: LogStore) -> None:
         self.complete = False
         self.idle = False
         self._request = request
-        self._stores = stores
+        self._store = experiments
+        self._logs = logs
         # without its Z, so that it is not behind the fractions of its own second
         self._since = "" if request.since is None else _moment(request.since)[:-1]
         self._positions = list(request.positions)
@@ -157,10 +160,10 @@ class _Reader:
         for index, identity in enumerate(self._request.experiments):
             if identity in self._stale:
                 # the record comes first: what closed an experiment was written before
-                self._experiments[index] = self._stores.experiments.get_experiment(identity).experiment
-                events = self._stores.experiments.read_events(identity, self._positions[index].event)
+                self._experiments[index] = self._store.get_experiment(identity).experiment
+                events = self._store.read_events(identity, self._positions[index].event)
                 self._events[index] = deque(events)
-                self._ends[index] = self._stores.logs.find_job_ends(identity)
+                self._ends[index] = self._logs.find_job_ends(identity)
         self._stale = frozenset()
         over = all(self._is_over(experiment) for experiment in self._experiments.values())
         before = list(self._positions)
@@ -197,7 +200,7 @@ class _Reader:
         """
         position = self._positions[index]
         events = self._events[index]
-        found, end = self._stores.logs.read_blocks(experiment.id, position.mark)
+        found, end = self._logs.read_blocks(experiment.id, position.mark)
         exhausted = end == position.mark
         blocks = deque(found)
         while events or blocks:
@@ -266,7 +269,7 @@ class _Reader:
 
     def _is_said(self, experiment: Experiment, job: Job) -> bool:
         """The job ran, and the logs of all its attempts are complete, which they are only when it has ended."""
-        logs = self._stores.logs
+        logs = self._logs
         attempts = range(1, job.attempt + 1)
         return job.started_at is not None and all(
             logs.is_job_finished(JobKey(experiment.id, job.name, attempt)) for attempt in attempts

@@ -12,11 +12,12 @@ from riseml.planning.grid import is_set, points
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plan
 from riseml.server.clock import now
-from riseml.server.reconcile.actor import Stores
-from riseml.server.reconcile.loop import Parts
+from riseml.server.pool.observe import make_observation
+from riseml.server.services import Services
 from riseml.spec.config.loader import Overrides, load_config
 from riseml.spec.config.types import Spec
 from riseml.store.experiments import NewExperiments
+from riseml.store.snapshots import SnapshotStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Planned:
     plans: tuple[Plan, ...]
 
 
-def plan_submission(submission: wire.Submission, stores: Stores) -> Planned:
+def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Planned:
     """Read and plan, without storing anything.
 
     Raises:
@@ -39,7 +40,7 @@ def plan_submission(submission: wire.Submission, stores: Stores) -> Planned:
     overrides = Overrides(_pairs(submission.get("parameters")), _pairs(submission.get("settings")))
     spec = load_config(submission["config"], submission["file"], overrides)
     snapshot = submission.get("snapshot")
-    manifest = stores.snapshots.load_manifest(snapshot) if snapshot else Manifest()
+    manifest = snapshots.load_manifest(snapshot) if snapshot else Manifest()
     return Planned(spec, tuple(make_plan(spec, point, manifest) for point in points(spec.train)))
 
 
@@ -61,14 +62,14 @@ def check_text(value: object) -> None:
                 check_text(part)
 
 
-def check_room(planned: Planned, parts: Parts) -> None:
+def check_room(planned: Planned, services: Services) -> None:
     """Refuse what no empty pool could hold.
 
     Raises:
         Unreachable: no host has answered, or none does any more; one that is only slow can wait for its jobs.
         Refused: it will never fit; with the reason for each host.
     """
-    pool = parts.pool
+    pool = services.hosts.pool
     if not pool.answers():
         trouble = pool.trouble()
         raise Unreachable(
@@ -77,7 +78,7 @@ def check_room(planned: Planned, parts: Parts) -> None:
         )
     if len(pool.last_seen()) < len(pool.executors):
         return  # a host that has never answered may be the one that holds it
-    seen = parts.observe(pool.last_seen(), now())
+    seen = make_observation(services.hosts, services.drained, pool.last_seen(), now())
     reasons = misfit({job.name: job.resources for job in planned.plans[0].jobs}, seen)
     if reasons:
         raise Refused(

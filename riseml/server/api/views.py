@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from riseml import wire
 from riseml.control.rollup import cause_of, roll_up_set
 from riseml.control.settle import signal_name
-from riseml.model import Experiment, Job
+from riseml.model import Experiment, Job, Sample
 from riseml.names import CanonicalId, experiment_name
 from riseml.planning.launch import StorageRoots
 from riseml.states import SENTENCES, TERMINAL, State
@@ -125,3 +125,26 @@ def exit_code_of(experiment: Experiment) -> int | None:
         if verdict is not None and job.name == verdict.job:
             return job.exit_code
     return None
+
+
+def show_sample(experiment: Experiment, job: Job, last: Sample | None) -> wire.SampleView:
+    """Return what one job used when it was last measured."""
+    return {
+        "id": f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
+        "project": experiment.project,
+        "state": job.state.value,
+        "host": job.host,
+        "time": None if last is None else show_time(last.at),
+        "cpu": None if last is None else round(last.cpu, 1),
+        "mem": None if last is None else _percent(last.mem_used, last.mem_total),
+        "mem_used": None if last is None else last.mem_used,
+        "mem_total": None if last is None else last.mem_total,
+        "gpu": None if last is None else last.gpu,
+        "gpu_mem": None if last is None else _percent(last.gpu_mem_used, last.gpu_mem_total),
+        "gpu_mem_used": None if last is None else last.gpu_mem_used,
+        "gpu_mem_total": None if last is None else last.gpu_mem_total,
+    }
+
+
+def _percent(used: int | None, total: int | None) -> float | None:
+    return None if used is None or not total else round(100 * used / total, 2)

@@ -7,18 +7,18 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from riseml import wire
 from riseml.errors import RisemlError
 from riseml.executors.pool import HostPool
 from riseml.model import Experiment, Job, JobKey, Sample
-from riseml.names import CanonicalId, experiment_name
-from riseml.server.api.views import show_time
+from riseml.names import CanonicalId
 from riseml.states import State
 
 LEASE = 30.0  # seconds that sampling goes on after the last question
 _FIRST = 4.0  # seconds that the first question waits: the engine measures once a second, and needs two readings
 
 log = logging.getLogger(__name__)
+
+JobSample = tuple[Experiment, Job, Sample | None]
 
 
 @dataclass(slots=True)
@@ -38,8 +38,8 @@ class Monitor:
         self._lock = threading.Lock()
         self._samplers: dict[JobKey, _Sampler] = {}
 
-    def sample(self, experiments: list[Experiment], wanted: CanonicalId | None) -> wire.Samples:
-        """One sample a job, fresh for every job that runs. Waits for the first one of each, once for all of them."""
+    def sample(self, experiments: list[Experiment], wanted: CanonicalId | None) -> list[JobSample]:
+        """Return one sample a job, None for a job without any. Wait for the first sample of each, once for all."""
         pairs = [
             (experiment, job)
             for experiment in experiments
@@ -54,7 +54,11 @@ class Monitor:
         end = time.monotonic() + _FIRST
         for sampler in samplers.values():
             sampler.first.wait(max(0.0, end - time.monotonic()))
-        return {"samples": [_show(e, job, samplers.get((e.id, job.name))) for e, job in pairs]}
+        return [
+            (experiment, job, None if sampler is None else sampler.last)
+            for experiment, job in pairs
+            for sampler in (samplers.get((experiment.id, job.name)),)
+        ]
 
     def _ask(self, experiment: Experiment, job: Job) -> _Sampler:
         key = experiment.key_of(job)
@@ -84,26 +88,3 @@ class Monitor:
             sampler.first.set()
             with self._lock:
                 self._samplers.pop(key, None)
-
-
-def _show(experiment: Experiment, job: Job, sampler: _Sampler | None) -> wire.SampleView:
-    last = None if sampler is None else sampler.last
-    return {
-        "id": f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
-        "project": experiment.project,
-        "state": job.state.value,
-        "host": job.host,
-        "time": None if last is None else show_time(last.at),
-        "cpu": None if last is None else round(last.cpu, 1),
-        "mem": None if last is None else _percent(last.mem_used, last.mem_total),
-        "mem_used": None if last is None else last.mem_used,
-        "mem_total": None if last is None else last.mem_total,
-        "gpu": None if last is None else last.gpu,
-        "gpu_mem": None if last is None else _percent(last.gpu_mem_used, last.gpu_mem_total),
-        "gpu_mem_used": None if last is None else last.gpu_mem_used,
-        "gpu_mem_total": None if last is None else last.gpu_mem_total,
-    }
-
-
-def _percent(used: int | None, total: int | None) -> float | None:
-    return None if used is None or not total else round(100 * used / total, 2)

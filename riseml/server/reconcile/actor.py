@@ -44,21 +44,14 @@ _AFTER = {StartJob: Point.STARTED, StopJob: Point.TERMINATED, ReleaseHost: Point
 
 
 @dataclass(frozen=True, slots=True)
-class Stores:
-    """Everything that survives a restart."""
-
-    experiments: ExperimentStore
-    logs: LogStore
-    snapshots: SnapshotStore
-
-
-@dataclass(frozen=True, slots=True)
 class Actor:
     """The hands of the loop."""
 
     server: str
     hosts: Hosts
-    stores: Stores
+    experiments: ExperimentStore
+    logs: LogStore
+    snapshots: SnapshotStore
     notifier: Notifier
     orders: dict[EnsureImage, Cancellation] = field(default_factory=dict)
 
@@ -117,7 +110,7 @@ class Actor:
 
     def _share(self, host: HostName, experiment: Experiment, subnet: str | None) -> Share:
         """What the jobs share on a host; the output folder is made here and now where this machine sees it."""
-        config = self.stores.experiments.get_experiment(experiment.id).config
+        config = self.experiments.get_experiment(experiment.id).config
         roots = self.hosts.roots
         output: Output | None = None
         if isinstance(roots.output, str) and self.hosts.is_here(host):
@@ -147,7 +140,7 @@ class Actor:
         def emit(line: str) -> None:
             reach(Point.BUILDING)
             with _written():
-                self.stores.logs.append_frames(key, [Frame(stamp(), 1, line.encode() + b"\n")])
+                self.logs.append_frames(key, [Frame(stamp(), 1, line.encode() + b"\n")])
             self.notifier.publish_lines(experiment.id)
 
         cancellation = self.orders.setdefault(action, Cancellation())
@@ -156,7 +149,7 @@ class Actor:
         finally:
             self.orders.pop(action, None)
             with _written():
-                self.stores.logs.finish_job(key)  # its end is said behind its last line
+                self.logs.finish_job(key)  # its end is said behind its last line
             self.notifier.publish_records(experiment.id)
 
     def _executor(self, host: HostName) -> Executor:
@@ -171,7 +164,7 @@ class Actor:
         """The project's files; None without any."""
         if not experiment.snapshot:
             return None
-        path = self.stores.snapshots.archive_path(experiment.snapshot)
+        path = self.snapshots.archive_path(experiment.snapshot)
         if not path.exists():
             raise EngineError(
                 f"the project's files {experiment.snapshot[:12]} are gone from the server",

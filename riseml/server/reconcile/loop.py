@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -14,150 +13,93 @@ from riseml.control.images import references
 from riseml.control.observation import Observation
 from riseml.errors import RisemlError, StoreError
 from riseml.executors.base import Executor
-from riseml.executors.pool import HostPool
 from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, HostSeen, World
 from riseml.names import HostName
 from riseml.server.clock import now
-from riseml.server.pool.hosts import Hosts
-from riseml.server.reconcile.action_tracker import ActionTracker
-from riseml.server.reconcile.log_pump import LogPump
-from riseml.server.reconcile.notifier import Notifier
-from riseml.server.reconcile.wake import Wake
-from riseml.settings import Settings
+from riseml.server.pool.observe import make_observation
+from riseml.server.services import Services
 from riseml.states import TERMINAL, Part, Reason, State
-from riseml.store.drained_hosts import DrainedHosts
-from riseml.store.experiments import ExperimentStore
-from riseml.store.logs import LogStore
 
-_IDLE_POLL = 30.0  # seconds between two looks at the hosts when nothing is active
-_RECONNECT = 5.0
+_IDLE_POLL = 30.0  # seconds between two passes when no experiment is open
+_RECONNECT = 5.0  # seconds between two attempts to reach a host that does not answer
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What the loop works with."""
-
-    settings: Settings
-    hosts: Hosts
-    drained: DrainedHosts
-    experiments: ExperimentStore
-    logs: LogStore
-    pump: LogPump
-    books: ActionTracker
-    notifier: Notifier
-    wake: Wake
-
-    @property
-    def pool(self) -> HostPool:
-        """The hosts by name."""
-        return self.hosts.pool
-
-    def observe(self, hosts: Mapping[HostName, HostSeen], moment: datetime) -> Observation:
-        """These hosts as an observation, with what the settings and the pool say. Drained ones are marked."""
-        drained = self.drained.load_drained()
-        return Observation(
-            now=moment,
-            hosts={name: replace(host, taking=name not in drained) for name, host in hosts.items()},
-            lost_after=self.settings.lost_after,
-            subnets=self.settings.subnets,
-            network=self.hosts.network,
-            shared_output=self.hosts.shared_output,
-        )
 
 
 class Loop(threading.Thread):
     """The control loop; one a server."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, services: Services) -> None:
         super().__init__(name="loop", daemon=True)
-        self._parts = parts
+        self._services = services
         self._stopping = threading.Event()
-        self._turned = threading.Condition()
-        self._turns = 0
-        self.active_at = now()
-        self.seen: Observation | None = None
 
     def run(self) -> None:
-        self._listen_to(tuple(self._parts.pool.executors.values()))
+        self._listen_to(tuple(self._services.hosts.pool.executors.values()))
         pause = 0.0
         while not self._stopping.is_set():
-            self._parts.wake.wait(pause)
+            self._services.wake.wait(pause)
             try:
                 pause = self._turn()
             except StoreError as error:
                 log.warning("nothing can be decided: %s (%s)", error.message, error.hint)
-                pause = self._parts.settings.poll
+                pause = self._services.settings.poll
             except Exception:
                 log.exception("a pass of the loop failed; the next one follows")
-                pause = self._parts.settings.poll
-            with self._turned:
-                self._turns += 1
-                self._turned.notify_all()
-
-    def look(self, seconds: float) -> None:
-        """Return once a whole pass that began after this call is over, or after `seconds`."""
-        with self._turned:
-            wanted = self._turns + 2  # one may be under way
-            self._parts.wake.set()
-            while self._turns < wanted:
-                self._parts.wake.set()
-                if not self._turned.wait(seconds / 2):
-                    return
-
-    def follow_pool(self, seconds: float) -> None:
-        """Return once pool.yml as it is now is in force, or after `seconds`."""
-        if self._parts.hosts.is_outdated():
-            self.look(seconds)
+                pause = self._services.settings.poll
+            self._services.passes.complete_pass()
 
     def stop(self) -> None:
         """End the loop after the pass that is under way; jobs run on."""
         self._stopping.set()
-        self._parts.wake.set()
+        self._services.wake.set()
         if self.is_alive():
-            self.join(timeout=self._parts.settings.poll * 2)
+            self.join(timeout=self._services.settings.poll * 2)
 
     def _turn(self) -> float:
         """One pass; the seconds until the next one at the latest."""
-        parts = self._parts
-        parts.experiments.confirm_sole_server()  # what another server does to the hosts must not be done by two
-        world = parts.experiments.load_world()
-        self._listen_to(parts.hosts.refresh(world))
-        seen = self.seen = self._observe(world)
+        services = self._services
+        services.experiments.confirm_sole_server()  # what another server does to the hosts must not be done by two
+        world = services.experiments.load_world()
+        self._listen_to(services.hosts.refresh(world))
+        seen = services.passes.observation = self._observe(world)
         decision = _decide(world, seen)
         saved = self._save(world, decision.world, seen.now)
         known = {experiment.id: experiment for experiment in decision.world.experiments}
         actions = tuple(action for action in decision.actions if owner_of(action) not in saved.refused)
-        parts.books.begin(actions, known)
-        parts.books.forget(frozenset(known))
-        parts.logs.close_all_but(frozenset(known))
+        services.tracker.begin(actions, known)
+        services.tracker.forget(frozenset(known))
+        services.logs.close_all_but(frozenset(known))
         if saved.refused:
             return 0.0
         if world.experiments:
-            self.active_at = seen.now
+            services.passes.active_at = seen.now
         return self._pause(decision, seen, active=bool(world.experiments))
 
     def _observe(self, world: World) -> Observation:
-        parts = self._parts
-        busy = parts.books.busy()  # before the look: what ends during it may not be in it
+        services = self._services
+        busy = services.tracker.busy()  # before the look: what ends during it may not be in it
         moment = now()
-        hosts = parts.pool.observe(references(world), moment)
+        hosts = services.hosts.pool.observe(references(world), moment)
         present: set[str] = set()
         for name, host in hosts.items():
             hosts[name] = self._with_logs(name, host)
             present |= {container.id for container in host.containers.values()}
-        parts.pump.drop_followers(frozenset(present))
+        services.pump.drop_followers(frozenset(present))
         building = {action.reference for action in busy if isinstance(action, EnsureImage)}
         hosts = {name: _with_builds(host, building) for name, host in hosts.items()}
-        return replace(parts.observe(hosts, moment), busy=busy, problems=parts.books.problems(moment))
+        return replace(
+            make_observation(services.hosts, services.drained, hosts, moment),
+            busy=busy,
+            problems=services.tracker.problems(moment),
+        )
 
     def _with_logs(self, name: HostName, host: HostSeen) -> HostSeen:
-        executor = self._parts.pool.executors[name]
+        executor = self._services.hosts.pool.executors[name]
         containers = {
             key: replace(
-                container, drained=self._parts.pump.follow_container(executor, container) and not container.running
+                container, drained=self._services.pump.follow_container(executor, container) and not container.running
             )
             for key, container in host.containers.items()
         }
@@ -168,18 +110,18 @@ class Loop(threading.Thread):
         for old, new in to_save(before, after):
             stale = bool(refused) and takes_place(old, new)  # its room may be another one's whose change was dropped
             _reach_before(old, new)
-            if stale or not self._parts.experiments.save_decision(old, new, moment):
+            if stale or not self._services.experiments.save_decision(old, new, moment):
                 refused.add(old.id)
                 continue
             _reach_after(old, new)
-            self._parts.notifier.publish_records(new.id)
+            self._services.notifier.publish_records(new.id)
             if new.closed:
-                self._parts.logs.close_experiment(new.id)
+                self._services.logs.close_experiment(new.id)
         return _Saved(frozenset(refused))
 
     def _pause(self, decision: Decision, seen: Observation, *, active: bool) -> float:
         silent = any(host.silent_since is not None for host in seen.hosts.values())
-        longest = self._parts.settings.poll if active else _RECONNECT if silent else _IDLE_POLL
+        longest = self._services.settings.poll if active else _RECONNECT if silent else _IDLE_POLL
         if decision.wake_at is None:
             return longest
         return min(longest, max(0.0, (decision.wake_at - now()).total_seconds()))
@@ -190,11 +132,11 @@ class Loop(threading.Thread):
 
     def _listen(self, executor: Executor) -> None:
         """Wake the loop at news of a host, for as long as it is in the pool."""
-        pool = self._parts.pool
+        pool = self._services.hosts.pool
         while not self._stopping.is_set() and pool.executors.get(executor.name) is executor:
             try:
                 for _ in executor.changes():
-                    self._parts.wake.set()
+                    self._services.wake.set()
                     if pool.executors.get(executor.name) is not executor:
                         return
             except RisemlError as error:

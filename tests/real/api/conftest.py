@@ -39,7 +39,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         settings = Settings(home, home / "output", home / "data", executor="process", store=store)
         made = make_application(settings, threading.Event())
         stack.callback(made.database.close)
-        made.services.parts.pool.observe(frozenset(), NOW)
+        made.services.hosts.pool.observe(frozenset(), NOW)
         url = stack.enter_context(serve(made))
         _fill(made, url)
         yield url
@@ -79,6 +79,6 @@ def client(url: str) -> Iterator[httpx.Client]:
 
 def close_all(application: Application) -> None:
     """End every experiment, so that its log comes to an end."""
-    experiments = application.services.stores.experiments
+    experiments = application.services.experiments
     for one in experiments.load_world().experiments:
         assert experiments.save_decision(one, replace(one, state=State.FINISHED, closed=True, ended_at=NOW), NOW)

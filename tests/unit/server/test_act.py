@@ -19,7 +19,7 @@ from riseml.model import Capacity, Frame, JobKey, Owner
 from riseml.names import HostName, JobName
 from riseml.planning.plan import first_jobs
 from riseml.server.pool.hosts import Hosts
-from riseml.server.reconcile.actor import Actor, Stores
+from riseml.server.reconcile.actor import Actor
 from riseml.server.reconcile.notifier import Notifier
 from riseml.settings import Settings
 from riseml.states import State
@@ -56,13 +56,14 @@ class Scene:
     def __init__(self, folder: Path, config: str = CONFIG, snapshot: str = "", logs: type[LogStore] = LogStore) -> None:
         self.settings = Settings(folder, folder / "output", folder / "data")
         experiments = ExperimentStore(Database(f"sqlite:///{folder}/riseml.db"))
-        stores = Stores(experiments, logs(folder / "logs"), SnapshotStore(folder / "snapshots"))
         plan = make_plan("master")
         jobs = tuple(replace(job, state=State.STARTING, host=HOST) for job in first_jobs(plan))
         submitted = NewExperiments(Owner("paul", 0, 0), "toaster", config, snapshot, ((plan, jobs),))
         ((self.detail,), _) = experiments.add_experiments(submitted, datetime(2026, 8, 31, tzinfo=UTC))
         pool = HostPool((Talking(HOST, Capacity(4.0, 4096)),), 2.0, lambda *_: None)
-        self.actor = Actor("5e17e4", Hosts(self.settings, "5e17e4", pool), stores, Notifier())
+        hosts = Hosts(self.settings, "5e17e4", pool)
+        snapshots = SnapshotStore(folder / "snapshots")
+        self.actor = Actor("5e17e4", hosts, experiments, logs(folder / "logs"), snapshots, Notifier())
 
     def perform(self, action: Action) -> None:
         self.actor.perform(action, self.detail.experiment)

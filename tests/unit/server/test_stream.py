@@ -18,13 +18,11 @@ from riseml.model import Experiment, Frame, JobKey, Owner
 from riseml.names import BUILD, JobName, parse_id
 from riseml.planning.plan import first_jobs
 from riseml.server.api.log_stream import Request, parse_cursor, stream
-from riseml.server.reconcile.actor import Stores
 from riseml.server.reconcile.notifier import Notifier
 from riseml.states import Part, Reason, State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore, NewExperiments
 from riseml.store.logs import LogStore
-from riseml.store.snapshots import SnapshotStore
 from tests.unit.control.simulation import make_plan
 
 BEGUN = datetime(2026, 8, 31, 7, 23, 40, tzinfo=UTC)
@@ -40,17 +38,17 @@ class Scene:
     """An experiment with a log, without a server."""
 
     def __init__(self, folder: Path) -> None:
-        experiments = ExperimentStore(Database(f"sqlite:///{folder}/riseml.db"))
-        self.stores = Stores(experiments, LogStore(folder / "logs"), SnapshotStore(folder / "snapshots"))
+        self.experiments = ExperimentStore(Database(f"sqlite:///{folder}/riseml.db"))
+        self.logs = LogStore(folder / "logs")
         self.notifier = Notifier()
         plan = make_plan(*JOBS)
-        self.stores.logs.finish_job(JobKey(1, BUILD, 1))
-        experiments.add_experiments(
+        self.logs.finish_job(JobKey(1, BUILD, 1))
+        self.experiments.add_experiments(
             NewExperiments(Owner("paul", 1, 1), "p", "", "", ((plan, first_jobs(plan)),)), BEGUN
         )
 
     def load(self) -> Experiment:
-        return self.stores.experiments.get_experiment(1).experiment
+        return self.experiments.get_experiment(1).experiment
 
     def save(self, state: State, second: float, *, closed: bool = False, reason: Reason = Reason.COMPLETED) -> None:
         """Everything comes into this state."""
@@ -66,17 +64,17 @@ class Scene:
             for job in before.jobs
         )
         after = replace(before, state=state, reason=reason, jobs=jobs, closed=closed)
-        assert self.stores.experiments.save_decision(before, after, at(second))
+        assert self.experiments.save_decision(before, after, at(second))
         self.notifier.publish_records(1)
 
     def write(self, job: str, *lines: tuple[float, str]) -> None:
         frames = [Frame(f"{at(second):%Y-%m-%dT%H:%M:%S.%f}000Z", 1, f"{text}\n".encode()) for second, text in lines]
-        self.stores.logs.append_frames(JobKey(1, JobName(job), 1), frames)
+        self.logs.append_frames(JobKey(1, JobName(job), 1), frames)
         self.notifier.publish_lines(1)
 
     def finish(self, *jobs: str) -> None:
         for job in jobs:
-            self.stores.logs.finish_job(JobKey(1, JobName(job), 1))
+            self.logs.finish_job(JobKey(1, JobName(job), 1))
         self.notifier.publish_records(1)
 
     def ends(self, **asked: Any) -> bool:
@@ -105,7 +103,11 @@ class Scene:
         positions = parse_cursor(cursor, 1)
         wanted = parse_id(asked.pop("name", "1"))
         request = Request(wanted, (1,), asked.pop("follow", False), positions, **asked)
-        return [entry async for piece in stream(request, self.stores, self.notifier) for entry in parse(piece)]
+        return [
+            entry
+            async for piece in stream(request, self.experiments, self.logs, self.notifier)
+            for entry in parse(piece)
+        ]
 
 
 def parse(piece: bytes) -> Iterator[dict[str, Any]]:
@@ -156,7 +158,7 @@ def test_together_and_alone_say_the_same(scene: Scene) -> None:
 
 @pytest.mark.parametrize("batch", [False, True])
 def test_from_any_cursor_on_nothing_is_lost_or_repeated(scene: Scene, *, batch: bool) -> None:
-    scene.stores.logs.append_frames(JobKey(1, JobName("master"), 1), [Frame("2026-08-31T07:23:48Z", 1, b"a long ")])
+    scene.logs.append_frames(JobKey(1, JobName("master"), 1), [Frame("2026-08-31T07:23:48Z", 1, b"a long ")])
     scene.write("worker.1", (9, "between"))
     scene.write("master", (8, "line"), (10, "end"))
     entries = scene.read(batch=batch)
@@ -222,8 +224,8 @@ def test_an_earlier_attempt_is_waited_for(scene: Scene) -> None:
     scene.save(State.FINISHED, 20)
     before = scene.load()
     jobs = tuple(replace(job, attempt=2) if job.name == "master" else job for job in before.jobs)
-    assert scene.stores.experiments.save_decision(before, replace(before, jobs=jobs), at(20))
-    scene.stores.logs.finish_job(JobKey(1, JobName("master"), 2))
+    assert scene.experiments.save_decision(before, replace(before, jobs=jobs), at(20))
+    scene.logs.finish_job(JobKey(1, JobName("master"), 2))
     scene.finish("worker.1")
     assert scene.waits(closed=False)
     scene.finish("master")
@@ -263,7 +265,7 @@ def test_in_a_stored_log_an_end_is_behind_the_last_line_whatever_the_clocks_say(
     scene.write("worker.1", (11, "between"), (13, "very last"))
     scene.finish("worker.1")
     scene.save(State.FINISHED, 10, closed=True)
-    scene.stores.logs.close_experiment(1)
+    scene.logs.close_experiment(1)
     entries = scene.read(batch=batch, follow=True)
     words = shown(entries)
     assert words.index("1.master last") < words.index(ENDS[0])
@@ -292,7 +294,7 @@ def test_an_end_waits_no_longer_than_lines_may_come(scene: Scene, monkeypatch: p
         found: list[str] = []
         with scene.notifier.subscribe((1,)):
             request = Request(parse_id("1"), (1,), follow=True, positions=parse_cursor("", 1))
-            async for piece in stream(request, scene.stores, scene.notifier):
+            async for piece in stream(request, scene.experiments, scene.logs, scene.notifier):
                 found += [word for word in shown(list(parse(piece))) if "ping" not in word]
                 if found and found[-1] == "1 state FINISHED":
                     break

@@ -1,0 +1,80 @@
+"""The routes of experiments: what there is, what one does and waits for, and its kill."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from riseml import wire
+from riseml.control.observation import Observation
+from riseml.errors import UsageError
+from riseml.names import parse_id
+from riseml.server.api.dry_run import show_tf_configs
+from riseml.server.api.explain import show_explanation
+from riseml.server.api.named_experiments import find_details, find_single_experiment, show_details
+from riseml.server.api.submit import check_text
+from riseml.server.api.views import show_all, show_sample
+from riseml.server.api.waiting import wait_for_hosts
+from riseml.server.clock import now
+from riseml.server.services import Services
+
+Name = Annotated[str, Path(max_length=200, description="a canonical ID: 4, 144.1, 4.worker, paul.4.ps.1")]
+
+
+def add_experiment_routes(router: APIRouter, services: Services) -> None:
+    """Add the GET routes of /experiments, and the kill."""
+
+    @router.get("/experiments")
+    def list_experiments(
+        project: Annotated[str | None, Query(max_length=128)] = None,
+        ended: Annotated[bool, Query(alias="all")] = False,  # noqa: FBT002  # a query parameter is named by its caller
+        limit: Annotated[int | None, Query(ge=1, le=10_000)] = None,
+    ) -> wire.ExperimentList:
+        check_text(project)
+        user = services.info.owner.user
+        details = services.experiments.list_experiments(user, ended=ended, project=project, limit=limit)
+        return {"experiments": show_all(details, services.hosts.roots)}
+
+    @router.get("/experiments/{name}")
+    def read_experiment(name: Name) -> wire.ExperimentView:
+        wanted = parse_id(name)
+        return show_details(find_details(wanted, services), wanted, services)
+
+    @router.post("/experiments/{name}/kill")
+    def kill_experiment(name: Name) -> wire.ExperimentView:
+        wanted = parse_id(name)
+        if wanted.job is not None:
+            raise UsageError(
+                f"{name} is a job, and a job cannot be killed alone",
+                f"`riseml kill {wanted.number}` kills its experiment",
+            )
+        services.experiments.request_kill([detail.experiment.id for detail in find_details(wanted, services)])
+        services.wake.set()
+        return show_details(find_details(wanted, services), wanted, services)
+
+    _add_inspection_routes(router, services)
+
+
+def _add_inspection_routes(router: APIRouter, services: Services) -> None:
+    """Add the routes that look into one experiment: what it uses, reads as TF_CONFIG and waits for."""
+
+    @router.get("/experiments/{name}/samples")
+    def read_samples(name: Name) -> wire.Samples:
+        wanted = parse_id(name)
+        experiments = [detail.experiment for detail in find_details(wanted, services)]
+        return {"samples": [show_sample(*one) for one in services.monitor.sample(experiments, wanted)]}
+
+    @router.get("/experiments/{name}/tfconfig")
+    def read_tf_configs(name: Name) -> wire.TfConfigs:
+        wanted = parse_id(name)
+        return show_tf_configs(find_single_experiment(wanted, services), wanted)
+
+    @router.get("/experiments/{name}/explain")
+    def explain_experiment(name: Name) -> wire.ExplanationView:
+        experiment = find_single_experiment(parse_id(name), services)
+        if services.passes.observation is None:
+            wait_for_hosts(services)
+        seen = services.passes.observation or Observation(now(), {})
+        world = services.experiments.load_world()
+        return show_explanation(world, seen, experiment, services.hosts.pool)

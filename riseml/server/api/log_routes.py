@@ -1,0 +1,63 @@
+"""The route of logs: a stream of lines and changes of state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from fastapi.responses import StreamingResponse
+
+from riseml.errors import UsageError
+from riseml.names import parse_id
+from riseml.server.api import log_stream
+from riseml.server.api.experiment_routes import Name
+from riseml.server.api.named_experiments import find_details
+from riseml.server.api.views import show_time
+from riseml.server.services import Services
+from riseml.settings import MOST_TAIL
+
+_NDJSON: dict[int | str, dict[str, Any]] = {
+    200: {"description": "one `Entry` a line", "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _LogQuery:
+    """The query of a log."""
+
+    follow: bool = True
+    cursor: Annotated[str, Query(max_length=64_000)] = ""
+    tail: Annotated[int | None, Query(ge=0, le=MOST_TAIL)] = None
+    since: datetime | None = None
+    batch: bool = False
+    closed: bool = True
+
+
+def add_log_routes(router: APIRouter, services: Services) -> None:
+    """Add /experiments/{name}/logs."""
+
+    @router.get("/experiments/{name}/logs", response_class=StreamingResponse, responses=_NDJSON)
+    def read_logs(name: Name, query: Annotated[_LogQuery, Depends()]) -> StreamingResponse:
+        wanted = parse_id(name)
+        _check_since(query.since)
+        ids = tuple(detail.experiment.id for detail in find_details(wanted, services))
+        positions = log_stream.parse_cursor(query.cursor, len(ids))
+        request = log_stream.Request(
+            wanted, ids, query.follow, positions, query.tail, query.since, query.batch, query.closed
+        )
+        entries = log_stream.stream(request, services.experiments, services.logs, services.notifier)
+        return StreamingResponse(entries, media_type="application/x-ndjson")
+
+
+def _check_since(since: datetime | None) -> None:
+    """Refuse a moment that UTC cannot express: the first and the last day of the calendar, east and west of it.
+
+    Raises:
+        UsageError: it is such a moment.
+    """
+    try:
+        show_time(since)
+    except OverflowError:
+        raise UsageError(f"since is {since}, which is beyond the calendar", "leave it out to read everything") from None

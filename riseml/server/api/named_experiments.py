@@ -1,0 +1,63 @@
+"""The experiments that a canonical ID names, and how they are shown."""
+
+from __future__ import annotations
+
+from riseml import wire
+from riseml.control.rollup import cause_of
+from riseml.errors import NotFound, UsageError
+from riseml.model import Experiment
+from riseml.names import CanonicalId
+from riseml.server.api.views import show_experiment, show_set
+from riseml.server.services import Services
+from riseml.store.experiments import ExperimentDetail
+
+_LAST_LINES = 10  # lines of the log of the job that caused a bad end
+
+
+def find_details(wanted: CanonicalId, services: Services) -> tuple[ExperimentDetail, ...]:
+    """Return the experiment, or the members of the set, that an ID names.
+
+    Raises:
+        NotFound: there is none, it belongs to another user, or it has no such job.
+    """
+    user = services.info.owner.user
+    if wanted.user is not None and wanted.user != user:
+        raise NotFound(f"there is no experiment {wanted}", "`riseml status -a` lists all of yours")
+    details = services.experiments.find_by_number(user, wanted.number, wanted.sub)
+    if wanted.job is not None:
+        jobs = [job.name for detail in details for job in detail.experiment.jobs]
+        if not any(wanted.names(job) for job in jobs):
+            known = ", ".join(dict.fromkeys(jobs))
+            raise NotFound(f"experiment {wanted.number} has no job {wanted.job}", f"its jobs are {known}")
+    return details
+
+
+def find_single_experiment(wanted: CanonicalId, services: Services) -> Experiment:
+    """Return the one experiment that an ID names.
+
+    Raises:
+        NotFound: there is none.
+        UsageError: the ID names a set.
+    """
+    details = find_details(wanted, services)
+    if details[0].experiment.set_id is not None and wanted.sub is None:
+        raise UsageError(f"{wanted} is a set", f"name one of its experiments: {wanted.number}.1")
+    return details[0].experiment
+
+
+def show_details(
+    details: tuple[ExperimentDetail, ...], wanted: CanonicalId | None, services: Services
+) -> wire.ExperimentView:
+    """Return an experiment, or a whole set; with `wanted`, only the jobs that it names."""
+    roots = services.hosts.roots
+    first = details[0].experiment
+    if first.set_id is not None and (wanted is None or wanted.sub is None):
+        return show_set(details, roots)
+    return show_experiment(details[0], roots, wanted, _read_last_lines(first, services))
+
+
+def _read_last_lines(experiment: Experiment, services: Services) -> list[str]:
+    """Return the end of the log of the job that caused a bad end; empty without one."""
+    cause = cause_of(experiment)
+    lines = [] if cause is None else services.logs.read_last_lines(experiment.id, cause, _LAST_LINES)
+    return [line.text.decode("utf-8", "replace") for line in lines]

@@ -1,0 +1,26 @@
+"""Every route below /v1, by subject. Commands write what the user wants and wake the loop; queries read the store."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from riseml.server.api.clean_routes import add_clean_routes
+from riseml.server.api.experiment_routes import add_experiment_routes
+from riseml.server.api.failures import FAILURES
+from riseml.server.api.log_routes import add_log_routes
+from riseml.server.api.pool_routes import add_pool_routes
+from riseml.server.api.server_routes import add_server_routes
+from riseml.server.api.submission_routes import add_submission_routes
+from riseml.server.services import Services
+
+
+def make_router(services: Services) -> APIRouter:
+    """Return the router of the whole API."""
+    router = APIRouter(prefix="/v1", responses=FAILURES)
+    add_server_routes(router, services)
+    add_submission_routes(router, services)
+    add_experiment_routes(router, services)
+    add_log_routes(router, services)
+    add_pool_routes(router, services)
+    add_clean_routes(router, services.cleaner)
+    return router

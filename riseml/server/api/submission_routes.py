@@ -1,0 +1,79 @@
+"""The routes that lead to a run: project archives, the plan, the check and the submission."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Path, Request, Response
+
+from riseml import wire
+from riseml.faultpoints import Point, reach
+from riseml.server.api.dry_run import show_plan
+from riseml.server.api.failures import FAILURES
+from riseml.server.api.named_experiments import show_details
+from riseml.server.api.submit import Planned, check_room, plan_submission, to_store
+from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
+from riseml.server.clock import now
+from riseml.server.services import Services
+
+Digest = Annotated[str, Path(max_length=64, description="the SHA-256 of the project's files, in hex")]
+Submission = Annotated[wire.Submission, Body()]
+
+_NO_BODY: dict[int | str, dict[str, Any]] = {code: {"model": None} for code in FAILURES}  # HEAD answers have no body
+_TAR_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+_KNOWN: dict[int | str, dict[str, Any]] = {
+    200: {"model": wire.ExperimentView, "description": "the same `key` was used before: this is what it made"}
+}
+
+
+def add_submission_routes(router: APIRouter, services: Services) -> None:
+    """Add /snapshots, /plans and the POST routes of /experiments."""
+    _add_snapshot_routes(router, services)
+
+    @router.post("/plans")
+    def plan(submission: Submission) -> wire.PlanView:
+        planned = plan_submission(submission, services.snapshots)
+        return show_plan(submission, planned, services, now())
+
+    @router.post("/experiments", status_code=201, responses=_KNOWN)
+    def submit(submission: Submission, response: Response) -> wire.ExperimentView:
+        planned = _plan_and_check_room(submission, services)
+        reach(Point.REQUEST_READ)
+        details, fresh = services.experiments.add_experiments(to_store(submission, planned, services.info.owner), now())
+        reach(Point.REQUEST_STORED)
+        services.wake.set()
+        response.status_code = 201 if fresh else 200
+        return show_details(details, None, services)
+
+    @router.post("/experiments/check", status_code=204, response_class=Response)
+    def check(submission: Submission) -> Response:
+        to_store(submission, _plan_and_check_room(submission, services), services.info.owner)
+        return Response(status_code=204)
+
+
+def _add_snapshot_routes(router: APIRouter, services: Services) -> None:
+    snapshots, owner = services.snapshots, services.info.owner
+
+    @router.head("/snapshots/{digest}", responses=_NO_BODY, response_class=Response)
+    def has_snapshot(digest: Digest) -> Response:
+        return Response(status_code=200 if snapshots.has_snapshot(digest) else 404)
+
+    @router.put("/snapshots/{digest}", status_code=201, response_class=Response, openapi_extra=_TAR_BODY)
+    async def put_snapshot(digest: Digest, request: Request) -> Response:
+        await snapshots.receive_archive(digest, request.stream(), owner)
+        return Response(status_code=201)
+
+
+def _plan_and_check_room(submission: wire.Submission, services: Services) -> Planned:
+    """Return what will run; refuse what the hosts could never hold."""
+    planned = plan_submission(submission, services.snapshots)
+    if not services.hosts.pool.answers():
+        wait_for_hosts(services)
+    wait_for_pool_file(services)
+    check_room(planned, services)
+    return planned

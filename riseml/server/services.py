@@ -1,0 +1,56 @@
+"""The one container of what the server is made of. `app` fills it once; the loop and the routes take from it what they
+need, and nothing is added to it later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from riseml.model import Owner
+from riseml.server.pool.clean import Cleaner
+from riseml.server.pool.hosts import Hosts
+from riseml.server.pool.monitor import Monitor
+from riseml.server.reconcile.action_tracker import ActionTracker
+from riseml.server.reconcile.log_pump import LogPump
+from riseml.server.reconcile.notifier import Notifier
+from riseml.server.reconcile.passes import Passes
+from riseml.server.reconcile.wake import Wake
+from riseml.settings import Settings
+from riseml.store.drained_hosts import DrainedHosts
+from riseml.store.experiments import ExperimentStore
+from riseml.store.logs import LogStore
+from riseml.store.snapshots import SnapshotStore
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """Facts about this server process that never change while it runs."""
+
+    id: str  # labels every container, network and folder that this server makes
+    version: str  # of riseml
+    pid: int
+    owner: Owner  # the user that runs the server, and owns every experiment and output
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Everything that the loop and the routes work with."""
+
+    settings: Settings
+    info: ServerInfo
+    experiments: ExperimentStore
+    logs: LogStore  # the output of jobs
+    snapshots: SnapshotStore  # project archives
+    drained: DrainedHosts  # hosts that get no new jobs
+    hosts: Hosts
+    monitor: Monitor  # samples what running jobs use
+    cleaner: Cleaner  # finds and removes what no experiment owns
+    tracker: ActionTracker  # starts actions and remembers how they went
+    pump: LogPump  # follows the log of every container
+    notifier: Notifier  # tells log readers that an experiment changed
+    wake: Wake  # asks the loop for a pass
+    passes: Passes  # how many passes the loop has completed, and what the last one observed
+    request_stop: Callable[[], None]  # ends the server after the answers under way; jobs run on
