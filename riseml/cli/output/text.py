@@ -10,15 +10,10 @@ from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import Any
 
+from riseml.terminal_text import plain_line
+
 # Control characters except the tab, marks that turn the direction of writing, separators of lines, lone surrogates.
 _ODD = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_SEQUENCE = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, movements, erasing
-    r"|\x9b[0-?]*[ -/]*[@-~]"  # the same in one byte
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]).*?(?:\x07|\x1b\\|\x9c|$)"  # OSC, DCS, ...: titles, links, the clipboard
-    r"|\x1b[ -/]*[0-~]",  # all others
-    re.DOTALL,
-)
 _COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
 _RESET = "\x1b[0m"
 
@@ -38,10 +33,7 @@ def clean(text: str, *, colours: bool = False) -> str:
 
 
 def _clean_piece(text: str) -> str:
-    text = _SEQUENCE.sub("", text)
-    if "\r" in text:
-        text = next((piece for piece in reversed(text.split("\r")) if piece.strip()), "")
-    return _ODD.sub(_show_odd, text)
+    return _ODD.sub(_show_odd, plain_line(text))
 
 
 def _show_odd(found: re.Match[str]) -> str:

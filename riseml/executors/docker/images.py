@@ -25,9 +25,9 @@ from riseml.executors.docker import labels
 from riseml.executors.transports.engine_client import check
 from riseml.model import Image, ImageSeen
 from riseml.planning.image import CONTEXT_FOLDER, dockerfile, first_step
+from riseml.terminal_text import plain_line
 
 _STEP = re.compile(r"^Step (\d+)/\d+ : ")
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _NOISE = re.compile(r"^( ---> |Removing intermediate container |Successfully (built|tagged) )")
 _DOCKERFILE = "environment.dockerfile"
 _BLOCK = 2**20
@@ -202,20 +202,15 @@ def _read_build(lines: Iterator[dict[str, Any]], order: BuildOrder) -> None:
             raise EngineError(_build_message(order.image, step, str(line["error"])), permanent=True)
         rest += str(line.get("stream", ""))
         *whole, rest = rest.split("\n")
-        for text in map(_plain, whole):
+        for text in map(plain_line, whole):
             started = _STEP.match(text)
             if started is not None:
                 step = int(started[1])
                 _announce(order, step)
             elif text.strip() and not _NOISE.match(text):
                 order.emit(text)
-    if _plain(rest).strip():
-        order.emit(_plain(rest))
-
-
-def _plain(text: str) -> str:
-    """A line without the colours that the engine puts around errors, and of a progress bar its last state."""
-    return _COLOUR.sub("", text).rstrip("\r").rpartition("\r")[2]
+    if plain_line(rest).strip():
+        order.emit(plain_line(rest))
 
 
 def _announce(order: BuildOrder, step: int) -> None:

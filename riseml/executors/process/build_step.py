@@ -14,8 +14,8 @@ from pathlib import Path
 
 from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder
+from riseml.terminal_text import plain_line
 
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _NOISE = re.compile(r" \+ |Using Python ")  # uv names every package that it installed
 _LOOK = 200  # milliseconds until the end of a command is noticed whose output somebody else still holds
 _CHUNK = 1 << 16
@@ -93,6 +93,6 @@ def _copy_output(process: subprocess.Popen[bytes], order: BuildOrder) -> None:
 
 def _emit(line: bytes, order: BuildOrder) -> None:
     """A line without colours, and of a progress bar its last state."""
-    text = _COLOUR.sub("", line.decode("utf-8", "replace")).rstrip("\r").rpartition("\r")[2]
+    text = plain_line(line.decode("utf-8", "replace"))
     if text.strip() and not _NOISE.match(text):
         order.emit(text)
