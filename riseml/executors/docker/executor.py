@@ -33,7 +33,7 @@ from riseml.executors.docker.project_archive import code_archive
 from riseml.executors.machine import list_subnets, read_gpus
 from riseml.executors.timestamps import to_datetime, to_nanoseconds
 from riseml.executors.transports import engine_client
-from riseml.executors.transports.engine_client import Engine, check
+from riseml.executors.transports.engine_client import Engine, raise_for_refusal
 from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Mount, Owner, Sample
 from riseml.names import HOST_LABEL
 from riseml.spec.pool.types import HostSpec
@@ -284,7 +284,7 @@ def _fine(*codes: int) -> Iterator[None]:
 def _put_code(api: docker.APIClient, name: str, code: Path, owner: Owner) -> None:
     """Copy the project into the container. The SDK's own call sets no deadline."""
     url = f"{api.base_url}/v{api.api_version}/containers/{name}/archive"
-    check(api.put(url, params={"path": "/"}, data=code_archive(code, owner), timeout=api.timeout))
+    raise_for_refusal(api.put(url, params={"path": "/"}, data=code_archive(code, owner), timeout=api.timeout))
 
 
 def _log_chunks(api: docker.APIClient, name: str, cursor: LogCursor, *, follow: bool) -> Iterator[bytes]:
@@ -295,7 +295,7 @@ def _log_chunks(api: docker.APIClient, name: str, cursor: LogCursor, *, follow: 
         params["since"] = start
     url = f"{api.base_url}/v{api.api_version}/containers/{name}/logs"
     with api.get(url, params=params, stream=True, timeout=(api.timeout, None if follow else 60)) as answer:
-        check(answer)
+        raise_for_refusal(answer)
         yield from _content(answer.raw)
 
 

@@ -18,7 +18,7 @@ from docker.errors import APIError, ImageNotFound, NotFound
 from riseml.executors.base import Output
 from riseml.executors.docker import labels
 from riseml.executors.docker.containers import binds, mounts
-from riseml.executors.transports.engine_client import check
+from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.model import Mount
 
 _EMPTY = "riseml/empty:1"
@@ -90,4 +90,4 @@ def _discard(api: docker.APIClient, name: str) -> None:
 
 def _put(api: docker.APIClient, name: str, path: str, tar: bytes) -> None:
     url = f"{api.base_url}/v{api.api_version}/containers/{name}/archive"
-    check(api.put(url, params={"path": path}, data=tar, timeout=api.timeout))
+    raise_for_refusal(api.put(url, params={"path": path}, data=tar, timeout=api.timeout))

@@ -22,7 +22,7 @@ from docker.types import CancellableStream
 from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder
 from riseml.executors.docker import labels
-from riseml.executors.transports.engine_client import check
+from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.model import Image, ImageSeen
 from riseml.planning.image import CONTEXT_FOLDER, dockerfile, first_step
 from riseml.terminal_text import plain_line
@@ -62,7 +62,7 @@ def export(api: docker.APIClient, reference: str) -> Iterator[bytes]:
     with api.get(url, params={"names": reference}, stream=True, timeout=(api.timeout, _PATIENCE)) as answer:
         if answer.status_code == 404:
             raise EngineError(f"the image {reference} is not there any more")
-        check(answer)
+        raise_for_refusal(answer)
         yield from answer.iter_content(_BLOCK)
 
 
@@ -75,7 +75,7 @@ def load(api: docker.APIClient, reference: str, stream: Iterator[bytes]) -> None
     url = f"{api.base_url}/v{api.api_version}/images/load"
     headers = {"Content-Type": "application/x-tar"}
     with api.post(url, data=stream, headers=headers, stream=True, timeout=(api.timeout, None)) as answer:
-        check(answer)
+        raise_for_refusal(answer)
         for line in answer.iter_lines():
             if line and "error" in json.loads(line):
                 raise EngineError(f"the image {reference} could not be taken in: {json.loads(line)['error']}")
@@ -186,7 +186,7 @@ def _post(
     headers = {"Content-Type": "application/x-tar"} if body is not None else {}
     url = f"{api.base_url}/v{api.api_version}{path}"
     with api.post(url, params=params, data=body, headers=headers, stream=True, timeout=(api.timeout, None)) as answer:
-        check(answer)
+        raise_for_refusal(answer)
         lines = CancellableStream(answer.iter_lines(), answer)
         order.cancellation.attach(lines.close)
         yield from (json.loads(line) for line in lines if line)

@@ -1,6 +1,6 @@
-"""How one Docker Engine is reached, and what its answers mean.
+"""Clients for one Docker Engine, and its refusals as errors of riseml.
 
-The SDK makes no promise about threads, so that every thread has a client of its own; the API version is settled once.
+The Docker SDK promises nothing about threads, so every thread has its own client. The API version is settled once.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from riseml.executors.base import NotThere
 from riseml.executors.transports.routes import Timeouts, Transport, find_plain_transport, find_transport
 from riseml.spec.pool.types import HostSpec
 
-_TLS_WANTED = "HTTP request to an HTTPS server"
-_PERMANENT = frozenset({400, 404, 409, 403})
+_TLS_WANTED = "HTTP request to an HTTPS server"  # an engine with TLS answers this to a plain HTTP request
+_PERMANENT_STATUSES = frozenset({400, 403, 404, 409})  # HTTP; the same request gets the same answer
 
 
-class _Held:
-    """A thread's client, closed when the thread has ended, or when the engine lets go of it."""
+class _ThreadClient:
+    """The client of one thread; it is closed when the thread ends or the engine is closed."""
 
     def __init__(self, client: docker.APIClient) -> None:
         self.client = client
@@ -37,79 +37,96 @@ class _Held:
 
 
 class Engine:
-    """The address of an engine, and clients for it.
+    """One Docker Engine. The first call connects.
 
     Args:
         url: `unix:///var/run/docker.sock` or `tcp://host:port`.
-        transport: the way there; None: the plain one of the url.
-        patience: how long is waited.
+        transport: how to reach the engine; None: directly at the url.
+        timeouts: how long calls wait.
+
+    Example:
+        >>> engine = Engine("unix:///var/run/docker.sock")
+        >>> with engine.api() as api:
+        ...     api.containers()
     """
 
-    def __init__(self, url: str, transport: Transport | None = None, patience: Timeouts = Timeouts()) -> None:
+    def __init__(self, url: str, transport: Transport | None = None, timeouts: Timeouts = Timeouts()) -> None:
         self.url = url
         self.is_local = url.startswith("unix://")
-        self._transport = transport or find_plain_transport(url, patience)
-        self._patience = patience
+        self._transport = transport or find_plain_transport(url, timeouts)
+        self._timeouts = timeouts
         self._version: str | None = None
-        self._local = threading.local()
+        self._clients = threading.local()
 
     @classmethod
-    def of(cls, spec: HostSpec, home: Path, patience: Timeouts = Timeouts()) -> Engine:
-        """The engine of a host of the pool; nothing is connected yet. `home` is riseml's: pinned host keys and the
-        sockets of tunnels are there.
-        """
-        return cls(spec.url, find_transport(spec, home, patience), patience)
+    def of_host(cls, spec: HostSpec, home: Path, timeouts: Timeouts = Timeouts()) -> Engine:
+        """Return the engine of a host of the pool.
 
-    def retry(self) -> None:
-        """Do not wait for the next attempt to reach it: something has changed."""
-        self._transport.retry()
+        Args:
+            spec: the host.
+            home: RISEML_HOME, which has the pinned host keys and the sockets of the ssh tunnels.
+            timeouts: how long calls wait.
+        """
+        return cls(spec.url, find_transport(spec, home, timeouts), timeouts)
+
+    def reconnect(self) -> None:
+        """Try at once to reach the engine, instead of after the current delay."""
+        self._transport.reconnect()
 
     def close(self) -> None:
-        """End what was started to reach it; calls fail from then on where something was."""
+        """Close all clients and the ssh tunnel. Later calls over a tunnel fail."""
         self._transport.close()
-        self._local = threading.local()  # lets go of every thread's clients
+        self._clients = threading.local()  # drops the clients of every thread
 
     @contextmanager
     def api(self, *, patient: bool = False) -> Iterator[docker.APIClient]:
-        """This thread's client, with its errors turned into ours. `patient` waits for slow disks.
+        """Give this thread's client; its errors become those of riseml.
+
+        Args:
+            patient: wait as long as creates and starts may take, which wait for disks.
 
         Raises:
-            Unreachable: no answer; nothing is known of the effect.
+            Unreachable: the engine did not answer; the effect of the call is unknown.
             EngineError: the engine refused.
         """
-        seconds = self._patience.slow if patient else self._patience.quick
+        seconds = self._timeouts.slow if patient else self._timeouts.quick
         name = "patient" if patient else "quick"
-        with self._translated():
-            held: _Held | None = getattr(self._local, name, None)
+        with self._translate_errors():
+            held: _ThreadClient | None = getattr(self._clients, name, None)
             if held is None:
-                held = _Held(self._connect(seconds))
-                setattr(self._local, name, held)
+                held = _ThreadClient(self._connect_client(seconds))
+                setattr(self._clients, name, held)
             yield held.client
 
     @contextmanager
     def stream(self) -> Iterator[docker.APIClient]:
-        """A client of its own for an answer that does not end, closed afterwards."""
-        with self._translated():
-            client = self._connect(self._patience.quick)
+        """Give a new client for an answer that does not end; it is closed afterwards.
+
+        Raises:
+            Unreachable: the engine did not answer.
+            EngineError: the engine refused.
+        """
+        with self._translate_errors():
+            client = self._connect_client(self._timeouts.quick)
             try:
                 yield client
             finally:
                 client.close()
 
     def version(self) -> str:
-        """The engine's own version, `20.10.24`."""
+        """Return the version of the engine: `20.10.24`."""
         with self.api() as api:
             return str(api.version()["Version"])
 
-    def _connect(self, seconds: float) -> docker.APIClient:
+    def _connect_client(self, seconds: float) -> docker.APIClient:
         if self._version is None:
-            # Not by the SDK's `auto`, which asks before anything of the connection can be set.
-            with self._transport.connect(MINIMUM_DOCKER_API_VERSION, self._patience.quick) as first:
+            # The SDK's `auto` would ask for the version before its connections can be configured.
+            with self._transport.connect(MINIMUM_DOCKER_API_VERSION, self._timeouts.quick) as first:
                 self._version = str(first.version(api_version=False)["ApiVersion"])
         return self._transport.connect(self._version, seconds)
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except APIError as error:
@@ -117,33 +134,40 @@ class Engine:
                 raise Unreachable(
                     f"the Docker Engine at {self.url} speaks TLS only", "give `tls` in pool.yml: ca, cert and key"
                 ) from error
-            raise translate(error) from error
+            raise translate_refusal(error) from error
         except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError, DockerException, OSError) as error:
-            cause, hint = self._transport.explain(error)
+            cause, hint = self._transport.explain_failure(error)
             raise Unreachable(f"the Docker Engine at {self.url} does not answer: {cause}", hint) from error
 
 
-def translate(error: APIError) -> EngineError:
-    """The engine's refusal as one of ours. Codes mislead (a missing image and a full address pool are both 404), so
-    that the engine's own words are always kept."""
+def translate_refusal(error: APIError) -> EngineError:
+    """Return an engine's refusal as an error of riseml.
+
+    A missing image, a missing network and a full address pool are all 404, so the message keeps the engine's words. A
+    missing image or network is not permanent: the server creates it again, then starts the job.
+    """
     text = str(error.explanation or error)
     refusal = NotThere if isinstance(error, EngineNotFound) else EngineError
-    if isinstance(error, ImageNotFound):  # somebody removed it: it is made or brought again, and asked for then
+    if isinstance(error, ImageNotFound):
         return refusal(f"the image is not there: {text}")
-    if lacks_network(error):  # somebody removed it: it is made again, and the job started then
+    if lacks_network(error):
         return refusal(text)
     if re.search("no space left on device", text, re.IGNORECASE):
         return EngineError(f"the disk of the host is full: {text}", "free some space, then start again", permanent=True)
-    return refusal(text, permanent=error.status_code in _PERMANENT)
+    return refusal(text, permanent=error.status_code in _PERMANENT_STATUSES)
 
 
 def lacks_network(error: APIError) -> bool:
-    """True when the refusal means that the network of a container is gone."""
+    """Return whether the engine refused because the network of a container does not exist."""
     return re.search("network .* not found", str(error.explanation or error)) is not None
 
 
-def check(answer: requests.Response) -> None:
-    """Turn a refusal of a plain HTTP call into the SDK's own error, as its public calls do."""
+def raise_for_refusal(answer: requests.Response) -> None:
+    """Raise a refusal of a plain HTTP call as the SDK's public calls do.
+
+    Raises:
+        APIError: the engine refused.
+    """
     try:
         answer.raise_for_status()
     except requests.HTTPError as error:

@@ -75,10 +75,10 @@ class Transport(Protocol):
             Unreachable: there is no way at present.
         """
 
-    def explain(self, error: Exception) -> tuple[str, str]:
+    def explain_failure(self, error: Exception) -> tuple[str, str]:
         """Why a call has failed, and what to do next."""
 
-    def retry(self) -> None:
+    def reconnect(self) -> None:
         """Do not wait for the next attempt: something has changed."""
 
     def close(self) -> None:
@@ -98,12 +98,12 @@ class SocketTransport:
     def connect(self, version: str, timeout: float) -> docker.APIClient:
         return _connect_socket(self._url, version, timeout)
 
-    def explain(self, error: Exception) -> tuple[str, str]:
+    def explain_failure(self, error: Exception) -> tuple[str, str]:
         if self._url.startswith("ssh://"):
             return "riseml reaches an engine over ssh as a host of its pool", f"name it in pool.yml: `url: {self._url}`"
         return describe(error), _LOCAL_HINT
 
-    def retry(self) -> None:
+    def reconnect(self) -> None:
         """Every call is an attempt."""
 
     def close(self) -> None:
@@ -133,11 +133,11 @@ class TcpTransport:
             client.cert = (self._tls.cert, self._tls.key)
         return client
 
-    def explain(self, error: Exception) -> tuple[str, str]:
+    def explain_failure(self, error: Exception) -> tuple[str, str]:
         told = None if self._tls is None else tls_errors.explain(error, self._url, self._tls)
         return told or (describe(error), _REMOTE_HINT)
 
-    def retry(self) -> None:
+    def reconnect(self) -> None:
         """Every call is an attempt."""
 
     def close(self) -> None:
@@ -153,11 +153,11 @@ class SshTransport:
     def connect(self, version: str, timeout: float) -> docker.APIClient:
         return _connect_socket(f"unix://{self._tunnel.open()}", version, timeout)
 
-    def explain(self, error: Exception) -> tuple[str, str]:
-        return self._tunnel.explain() or (describe(error), _REMOTE_HINT)
+    def explain_failure(self, error: Exception) -> tuple[str, str]:
+        return self._tunnel.explain_failure() or (describe(error), _REMOTE_HINT)
 
-    def retry(self) -> None:
-        self._tunnel.retry()
+    def reconnect(self) -> None:
+        self._tunnel.reconnect()
 
     def close(self) -> None:
         self._tunnel.close()

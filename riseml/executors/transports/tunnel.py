@@ -101,7 +101,7 @@ class Tunnel:
             what, hint = self._trouble or ("ssh has not connected yet", "it goes on trying")
         raise Unreachable(f"no way to host {self._destination.name} ({self._destination.url}): {what}", hint)
 
-    def explain(self) -> tuple[str, str] | None:
+    def explain_failure(self) -> tuple[str, str] | None:
         """Why a call over the tunnel has failed, and what to do next; None when ssh says nothing about it."""
         with self._changed:
             if self._phase is not _Phase.UP:
@@ -110,7 +110,7 @@ class Tunnel:
                 return None
             return explain_refused_socket(self._destination, tuple(self._words))
 
-    def retry(self) -> None:
+    def reconnect(self) -> None:
         """Open it again now, if it waits for its next attempt; callers wait for that one."""
         with self._changed:
             if self._phase is _Phase.DOWN:

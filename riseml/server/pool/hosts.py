@@ -118,7 +118,7 @@ class Hosts:
         """
         destination = find_destination(host, self.settings.home)
         keys = pin_keys(destination, fingerprints)
-        self.engines[host.name].retry()
+        self.engines[host.name].reconnect()
         return _show_keys(destination, keys)
 
     def close(self) -> None:
@@ -183,7 +183,7 @@ class Hosts:
             executor.engine.close()
 
     def _make(self, host: HostSpec) -> DockerExecutor:
-        return DockerExecutor(host, self.server, Engine.of(host, self.settings.home), self.settings.build_network)
+        return DockerExecutor(host, self.server, Engine.of_host(host, self.settings.home), self.settings.build_network)
 
     def _use_this_machine(self, world: World) -> None:
         choice: Choice = choose_executor(self.settings, self.server, world)

@@ -45,7 +45,7 @@ def connect(tmp_path: Path) -> Iterator[Connect]:
 
     def make(url: str, patience: Timeouts = CALM, **fields: object) -> Engine:
         spec = HostSpec(HostName("far"), url, **fields)  # type: ignore[arg-type]  # the fields, by name
-        made.append(Engine.of(spec, tmp_path / "home", patience))
+        made.append(Engine.of_host(spec, tmp_path / "home", patience))
         return made[-1]
 
     yield make

@@ -41,7 +41,7 @@ from riseml.executors.transports.engine_client import Engine
 from riseml.names import HostName
 from riseml.spec.pool.types import HostSpec
 url, identity, known_hosts, home = sys.argv[1:]
-engine = Engine.of(HostSpec(HostName("far"), url, identity=identity, known_hosts=known_hosts), Path(home))
+engine = Engine.of_host(HostSpec(HostName("far"), url, identity=identity, known_hosts=known_hosts), Path(home))
 print(engine.version(), flush=True)
 sys.stdin.read()
 """
@@ -97,7 +97,7 @@ def test_a_home_with_a_long_or_an_odd_name(sshd: Sshd, engine_url: str, tmp_path
         home.mkdir()
         known_hosts = home / "known_hosts"
         known_hosts.write_bytes(sshd.known_hosts.read_bytes())
-        engine = Engine.of(HostSpec(HostName("far"), ssh_url(sshd, engine_url), identity=str(sshd.identity)), home)
+        engine = Engine.of_host(HostSpec(HostName("far"), ssh_url(sshd, engine_url), identity=str(sshd.identity)), home)
         assert engine.version()
         engine.close()
 
