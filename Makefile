@@ -1,7 +1,10 @@
-.PHONY: demo test check coverage soak bench chaos clean
+.PHONY: demo unit test check coverage soak bench chaos clean
 
 demo: ## the main job on this machine
 	@scripts/demo
+
+unit: ## the tests that need no engine, no PostgreSQL, no root and no network: under a minute
+	@scripts/unit
 
 test: ## everything, against a real engine
 	@scripts/test

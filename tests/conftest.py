@@ -1,4 +1,4 @@
-"""What all tests share: a real engine, and a server of one's own."""
+"""Fixtures of all tests: a real engine, PostgreSQL, and servers. Marks say which tests need an engine or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.rig import Rig
 from tests.support.stores import open_database, start_postgres
 
+_FIXTURES_AND_MARKS = (("engine_url", pytest.mark.engine), ("postgres", pytest.mark.postgres))
 _SLOW = [HealthCheck.too_slow]  # a machine that is busy with something else is no fault of a test
 settings.register_profile("same-every-time", derandomize=True, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("soak", database=None, deadline=None, suppress_health_check=_SLOW)
@@ -22,6 +23,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same-every-time"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests whose fixtures start or reach something real, so that `make unit` leaves them out.
+
+    A parameter for which a fixture calls `getfixturevalue` carries its mark itself.
+    """
+    for item in items:
+        for fixture, mark in _FIXTURES_AND_MARKS:
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(mark)
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +65,7 @@ def postgres_store(postgres: sa.Engine) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(params=["docker", "process"])
+@pytest.fixture(params=[pytest.param("docker", marks=pytest.mark.engine), "process"])
 def host(request: pytest.FixtureRequest) -> str | None:
     """Each executor in its turn: the address of an engine, or None for processes."""
     return None if request.param == "process" else str(request.getfixturevalue("engine_url"))

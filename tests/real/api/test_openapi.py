@@ -18,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.real.api.conftest import SUBMISSION
+from tests.unit.server.api.conftest import SUBMISSION
 
 CHECKS = [
     not_a_server_error,
@@ -27,7 +27,8 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-pytestmark = pytest.mark.parametrize("url", ["postgresql"], indirect=True)  # of the stores the one that takes less
+ON_POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.postgres)
+pytestmark = pytest.mark.parametrize("url", [ON_POSTGRESQL], indirect=True)  # faster than SQLite here
 NO_HTTP = b"Invalid HTTP request received."  # said before there is a request: to a line that is too long, for instance
 EXAMPLES = 12  # right ones, and as many wrong ones, of each route
 PLAIN = [  # there is nothing to get wrong

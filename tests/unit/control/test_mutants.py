@@ -10,6 +10,8 @@ from tests.unit.control.histories import run
 from tests.unit.control.mutants import MUTANTS, OF_THE_STORE
 from tests.unit.control.stored import stored_history
 
+pytestmark = pytest.mark.long
+
 MOST = 3000
 """Each of them dies within 500 histories on every seed that was tried."""
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from riseml.server.api.limits import MOST_BODY
-from tests.real.api.conftest import DIGEST, SUBMISSION
+from tests.unit.server.api.conftest import DIGEST, SUBMISSION
 from tests.support.rig import single
 
 JSON = {"Content-Type": "application/json"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from tests.real.api.conftest import SUBMISSION
+from tests.unit.server.api.conftest import SUBMISSION
 from tests.support.rig import single
 
 BARE = {name: value for name, value in SUBMISSION.items() if name != "snapshot"}

@@ -1,0 +1,83 @@
+"""The application on a port of its own: its host has been seen, its loop stands still, nothing is ever started."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+import uvicorn
+
+from riseml.server.app import Application, make_application
+from riseml.settings import Settings
+from riseml.states import State
+from tests.support.rig import pack, single
+from tests.support.stores import open_database
+
+NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
+CONFIG = single("echo {{lr}}", parameters={"lr": 0.1})
+ARCHIVE = pack({"riseml.yml": CONFIG})
+DIGEST = hashlib.sha256(ARCHIVE).hexdigest()
+SUBMISSION = {"project": "toaster", "file": "riseml.yml", "config": CONFIG, "snapshot": DIGEST}
+
+
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where it is served. Experiment 1 has ended, 2 is a set of two that has, 3 waits."""
+    home = tmp_path_factory.mktemp("api")
+    with ExitStack() as stack:
+        store = None
+        if request.param == "postgresql":
+            store = stack.enter_context(open_database(request.getfixturevalue("postgres")))
+        settings = Settings(home, home / "output", home / "data", executor="process", store=store)
+        made = make_application(settings, threading.Event())
+        stack.callback(made.database.close)
+        made.services.hosts.pool.observe(frozenset(), NOW)
+        url = stack.enter_context(serve(made))
+        _fill(made, url)
+        yield url
+
+
+@contextmanager
+def serve(application: Application) -> Iterator[str]:
+    """Its address."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(16)  # before anybody asks, however late the server's thread begins
+        config = uvicorn.Config(application.api, log_config=None, log_level="critical", lifespan="off", ws="none")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
+
+
+def _fill(made: Application, url: str) -> None:
+    with httpx.Client(base_url=url) as client:
+        assert client.put(f"/v1/snapshots/{DIGEST}", content=ARCHIVE).status_code == 201
+        assert client.post("/v1/experiments", json=SUBMISSION).status_code == 201
+        both = single("echo {{lr}}", parameters={"lr": [0.1, 0.2]})
+        assert client.post("/v1/experiments", json=SUBMISSION | {"config": both}).status_code == 201
+        close_all(made)
+        assert client.post("/v1/experiments", json=SUBMISSION).status_code == 201
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[httpx.Client]:
+    """Asks it."""
+    with httpx.Client(base_url=url) as made:
+        yield made
+
+
+def close_all(application: Application) -> None:
+    """End every experiment, so that its log comes to an end."""
+    experiments = application.services.experiments
+    for one in experiments.load_world().experiments:
+        assert experiments.save_decision(one, replace(one, state=State.FINISHED, closed=True, ended_at=NOW), NOW)
