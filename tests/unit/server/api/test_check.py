@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from tests.unit.server.api.conftest import SUBMISSION
 from tests.support.rig import single
+from tests.unit.server.api.conftest import SUBMISSION
 
 BARE = {name: value for name, value in SUBMISSION.items() if name != "snapshot"}
 

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from riseml.server.api.limits import MOST_BODY
-from tests.unit.server.api.conftest import DIGEST, SUBMISSION
 from tests.support.rig import single
+from tests.unit.server.api.conftest import DIGEST, SUBMISSION
 
 JSON = {"Content-Type": "application/json"}
 OTHER = "0" * 64
