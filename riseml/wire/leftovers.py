@@ -1,4 +1,4 @@
-"""What no experiment owns, as it crosses the HTTP door."""
+"""What is left over: containers, networks, folders, environments and project files that no experiment uses."""
 
 from __future__ import annotations
 
@@ -8,24 +8,22 @@ from typing_extensions import TypedDict
 
 
 class LeftoverView(TypedDict):
-    """A thing that no experiment owns. `host` is None for what is beside the store; `problem` says why it is still
-    there although it was to be removed.
-    """
+    """One thing that no experiment uses."""
 
-    kind: Literal["container", "network", "folder", "environment", "snapshot"]
+    kind: Literal["container", "network", "folder", "environment", "snapshot"]  # snapshot: a project's files
     name: str
-    host: str | None
-    server: str
-    size: int | None
-    made_at: str | None
-    why: str
+    host: str | None  # None: it is beside the store, not on a host
+    server: str  # id of the server that made it; empty when unknown
+    size: int | None  # bytes; None: unknown
+    made_at: str | None  # RFC 3339; for a snapshot: when a client last sent or requested it
+    why: str  # why no experiment uses it
     removed: bool
-    problem: str | None
+    problem: str | None  # why the removal failed; None: it was not tried, or it worked
 
 
 class LeftoversView(TypedDict):
-    """What can be removed, or was. `others` counts what other servers have on the hosts, by their ids."""
+    """What `system clean` can remove, or has removed."""
 
     leftovers: list[LeftoverView]
-    others: dict[str, int]
-    silent: list[str]
+    others: dict[str, int]  # id of another server -> how many things it has on the hosts
+    silent: list[str]  # names of hosts that did not answer

@@ -1,4 +1,4 @@
-"""The shapes of the pool, and of the explanations why something runs there or waits."""
+"""The pool and its hosts, and what the commands `pool` and `system test` find there."""
 
 from __future__ import annotations
 
@@ -6,134 +6,47 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from riseml.wire.words import StateName
-
-
-class ShortageView(TypedDict):
-    """One thing that a host lacks for a job: `cpus` (cores), `mem` (MiB), `gpus` or a `label`. `held_by` are the IDs of
-    the experiments that have it; `text` says it all.
-    """
-
-    lack: Literal["cpus", "mem", "gpus", "label"]
-    needs: float
-    free: float
-    total: float
-    held_by: list[str]
-    text: str
-
-
-class JobFitView(TypedDict):
-    """A job on a host; no shortage where it alone would have room."""
-
-    job: str
-    shortages: list[ShortageView]
-
-
-class HostFitView(TypedDict):
-    """A host for an experiment that waits. `obstacle` is why it is out of the question; null: the jobs say why not.
-    `jobs` is empty for a host that has never answered.
-    """
-
-    host: str
-    obstacle: Literal["silent", "lost", "drained", "stale"] | None
-    text: str
-    jobs: list[JobFitView]
-
-
-class BlockerView(TypedDict):
-    """One thing that an experiment waits for; `by` are the IDs of those in its way."""
-
-    block: str
-    text: str
-    by: list[str]
-
-
-class QueuePlaceView(TypedDict):
-    """The place in the queue; `position` 1 is next. `ahead` are the IDs of those before it."""
-
-    position: int
-    length: int
-    ahead: list[str]
-
-
-class JobPlaceView(TypedDict):
-    """Where a job is, and why there. `alternatives` are other hosts that would have room for it now."""
-
-    job: str
-    state: StateName
-    host: str
-    gpus: list[str]
-    address: str | None
-    port: int | None
-    why: str
-    alternatives: list[str]
-
-
-class ExplanationView(TypedDict):
-    """Why an experiment waits (`queue`, `blockers`, `hosts`), or runs where it runs (`jobs`, `network`)."""
-
-    id: str
-    phase: Literal["prepares", "waits", "placed", "ended"]
-    state: StateName
-    reason: str
-    summary: str
-    queue: QueuePlaceView | None
-    blockers: list[BlockerView]
-    hosts: list[HostFitView]
-    jobs: list[JobPlaceView]
-    network: Literal["bridge", "overlay", "host"] | None
-    network_host: str | None
-
 
 class HostView(TypedDict):
-    """One host of the pool.
-
-    `state`: `silent` is a host that does not answer, `draining` one that gets nothing new and still runs something,
-    `drained` one that runs nothing any more. `drained` also tells that of one that is silent: somebody has taken it out
-    of use. `message` says why it is silent. `address` is where the other hosts reach
-    it, `url` how the server does. `swarm` is its part in the swarm, empty without one. `jobs` are the IDs of what holds
-    a place there.
-    """
+    """One host of the pool."""
 
     name: str
+    # silent: it does not answer; draining: it gets no new jobs and still runs some; drained: it runs none any more
     state: Literal["up", "silent", "draining", "drained"]
-    drained: bool
-    message: str
-    url: str
-    address: str
-    swarm: Literal["", "member", "manager"]
-    labels: dict[str, str]
-    jobs: list[str]
-    engine: str
-    cpus: float
-    mem_mib: int
-    gpus: int
-    cpus_used: float
-    mem_mib_used: int
-    gpus_used: int
+    drained: bool  # it gets no new jobs until `riseml pool resume`, also while it is silent
+    message: str  # why it is silent; else empty
+    url: str  # how the server reaches its engine
+    address: str  # where the other hosts reach it
+    swarm: Literal["", "member", "manager"]  # its role in the swarm; empty: it is in no swarm
+    labels: dict[str, str]  # from pool.yml, and `host`
+    jobs: list[str]  # IDs of the jobs that hold resources there
+    engine: str  # its engine and version; empty while silent
+    cpus: float  # cores of the host
+    mem_mib: int  # memory of the host
+    gpus: int  # GPUs of the host
+    cpus_used: float  # cores that jobs hold
+    mem_mib_used: int  # memory that jobs hold
+    gpus_used: int  # GPUs that jobs hold
 
 
 class PoolView(TypedDict):
-    """The pool. `file` is its pool.yml, None when this machine is the pool; `trouble` says why what stands in the file
-    now is not in force. `network` is how jobs on several hosts reach each other. `output` and `data` are where they are
-    on every host.
-    """
+    """The pool."""
 
-    file: str | None
-    trouble: str
-    network: Literal["bridge", "overlay", "host"]
-    output: str
-    data: str
-    shared_output: bool
+    file: str | None  # its pool.yml; None: this machine is the pool
+    trouble: str  # why the present text of the file is not in force; empty: it is
+    network: Literal["bridge", "overlay", "host"]  # how jobs on several hosts reach each other
+    output: str  # where outputs are on every host
+    data: str  # where the data is on every host
+    shared_output: bool  # every host sees the same outputs
     hosts: list[HostView]
 
 
 class PoolFinding(TypedDict):
-    """One thing that `pool check` looked at; a note does not hurt, but should be known."""
+    """One thing that `pool check` examined."""
 
-    host: str
-    topic: str
-    outcome: Literal["ok", "note", "failed"]
+    host: str  # its name
+    topic: str  # `connection`, `version`, `clock`, `images`, `gpus`, `swarm`, `data` or `output`
+    outcome: Literal["ok", "note", "failed"]  # note: no failure, but worth knowing
     message: str
 
 
@@ -144,10 +57,10 @@ class PoolFindings(TypedDict):
 
 
 class PoolMember(TypedDict):
-    """What `pool join` did to a host: it made the swarm, joined it, or had been in it."""
+    """What `pool join` did with one host."""
 
-    host: str
-    membership: Literal["created", "joined", "member"]
+    host: str  # its name
+    membership: Literal["created", "joined", "member"]  # it created the swarm, joined it, or already was a member
 
 
 class PoolMembers(TypedDict):
@@ -157,27 +70,27 @@ class PoolMembers(TypedDict):
 
 
 class HostKeyView(TypedDict):
-    """A key that a host shows to ssh. `pinned`: it is in known_hosts, no key of this kind is, or another one is."""
+    """A key that a host presents to ssh."""
 
-    kind: str
-    fingerprint: str
-    pinned: Literal["yes", "no", "other"]
+    kind: str  # `ED25519`, `RSA`, ...
+    fingerprint: str  # as `ssh-keygen -l` shows it
+    pinned: Literal["yes", "no", "other"]  # no: no key of this kind is pinned; other: a different one is
 
 
 class HostKeys(TypedDict):
-    """What a host shows to ssh; `known_hosts` is the server's file of pinned keys for it."""
+    """The keys that a host presents to ssh."""
 
-    host: str
-    known_hosts: str
+    host: str  # its name
+    known_hosts: str  # the server's file of pinned keys for it
     keys: list[HostKeyView]
 
 
 class HostFinding(TypedDict):
-    """How the job of `system test` went on one host. `id` is its experiment; null when none could be started."""
+    """The outcome of the job of `system test` on one host."""
 
-    host: str
+    host: str  # its name
     outcome: Literal["ok", "failed"]
-    id: str | None
+    id: str | None  # of its experiment; None: it could not start
     message: str
 
 

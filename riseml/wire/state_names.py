@@ -1,4 +1,4 @@
-"""Words that several shapes use."""
+"""The names of states, which several answers use."""
 
 from __future__ import annotations
 

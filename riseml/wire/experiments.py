@@ -1,0 +1,68 @@
+"""Experiments, sets and their jobs."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from riseml.wire.state_names import StateName
+
+
+class JobView(TypedDict):
+    """One job."""
+
+    id: str  # `4.worker.1`
+    name: str  # `worker.1`
+    state: StateName
+    reason: str  # name of a Reason: `EXIT_CODE`
+    message: str  # the reason for people
+    host: str | None  # where it runs or ran; None: it has no host yet
+    attempt: int  # 1, and one more after each retry
+    exit_code: int | None  # None: it has not exited
+    signal: str | None  # the signal that ended it: `SIGKILL`
+    oom: bool  # it ran out of memory
+    cpus: float  # guaranteed cores
+    mem_mib: int  # guaranteed memory
+    gpus: int  # GPUs that it has
+    started_at: str | None  # RFC 3339
+    ended_at: str | None  # RFC 3339
+
+
+class ExperimentView(TypedDict):
+    """One experiment or a whole set. A set has members in `experiments` and no jobs of its own."""
+
+    id: str  # `4`; a member of a set: `144.1`
+    user: str  # the owner
+    project: str  # `project` of its riseml.yml
+    type: Literal["experiment", "set"]
+    state: StateName
+    reason: str  # name of a Reason: `EXIT_CODE`
+    message: str  # the reason for people
+    cause: str | None  # the job whose failure ended the experiment: `worker.1`
+    last_lines: list[str]  # at most 10 last lines of that job; empty in lists of experiments
+    created_at: str  # RFC 3339: when the server accepted it
+    started_at: str | None  # RFC 3339: when its first job ran; None until all jobs run
+    ended_at: str | None  # RFC 3339
+    image: str  # the image of the riseml.yml, before `install`
+    framework: str  # `tensorflow`; empty without a framework
+    parameters: dict[str, str]  # the values of this experiment; empty for a set
+    output: str  # the folder that its jobs see as OUTPUT_DIR
+    exit_code: int | None  # of the job that decided the end
+    closed: bool  # no host has anything of it left
+    jobs: list[JobView]
+    experiments: list[ExperimentView]
+    notes: list[str]  # remarks about its riseml.yml
+
+
+class ExperimentList(TypedDict):
+    """Several experiments, with their jobs."""
+
+    experiments: list[ExperimentView]  # oldest first
+
+
+class TfConfigs(TypedDict):
+    """What each job reads as TF_CONFIG."""
+
+    id: str  # of the experiment
+    configs: dict[str, dict[str, Any] | None]  # name of a job -> its parsed TF_CONFIG; None: the job has none

@@ -1,0 +1,81 @@
+"""Why an experiment waits, or why it runs where it runs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+from riseml.wire.state_names import StateName
+
+
+class ShortageView(TypedDict):
+    """One thing that a host lacks for a job."""
+
+    lack: Literal["cpus", "mem", "gpus", "label"]
+    needs: float  # cores, MiB or devices
+    free: float  # on this host, in the same unit
+    total: float  # of this host, in the same unit
+    held_by: list[str]  # IDs of the experiments that hold the rest
+    text: str  # all of it as a sentence
+
+
+class JobFitView(TypedDict):
+    """One job on one host."""
+
+    job: str  # its name
+    shortages: list[ShortageView]  # empty where the job alone has room
+
+
+class HostFitView(TypedDict):
+    """One host for an experiment that waits."""
+
+    host: str  # its name
+    obstacle: Literal["silent", "lost", "drained", "stale"] | None  # why it is excluded; None: `jobs` says why not
+    text: str  # the obstacle as a sentence
+    jobs: list[JobFitView]  # empty for a host that has never answered
+
+
+class BlockerView(TypedDict):
+    """One thing that an experiment waits for."""
+
+    block: str  # `room`, `reserved`, `concurrency`, ...
+    text: str  # the same as a sentence
+    by: list[str]  # IDs of the experiments that cause it
+
+
+class QueuePlaceView(TypedDict):
+    """The place in the queue."""
+
+    position: int  # 1 is next
+    length: int  # of the queue
+    ahead: list[str]  # IDs of the experiments before it
+
+
+class JobPlaceView(TypedDict):
+    """Where a job is, and why."""
+
+    job: str  # its name
+    state: StateName
+    host: str  # its name
+    gpus: list[str]  # device ids
+    address: str | None  # where the other jobs reach it
+    port: int | None  # where it listens; None: the framework's own port
+    why: str  # why this host
+    alternatives: list[str]  # other hosts that have room for it now
+
+
+class ExplanationView(TypedDict):
+    """Why an experiment waits (`queue`, `blockers`, `hosts`), or why it runs where it runs (`jobs`, `network`)."""
+
+    id: str  # of the experiment
+    phase: Literal["prepares", "waits", "placed", "ended"]
+    state: StateName
+    reason: str  # name of a Reason
+    summary: str  # all of it in a sentence
+    queue: QueuePlaceView | None  # None: it does not wait
+    blockers: list[BlockerView]
+    hosts: list[HostFitView]
+    jobs: list[JobPlaceView]
+    network: Literal["bridge", "overlay", "host"] | None  # how its jobs reach each other
+    network_host: str | None  # the host whose engine created a network across hosts

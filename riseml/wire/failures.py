@@ -1,0 +1,35 @@
+"""Refusals: why a request failed."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+
+class ProblemShape(TypedDict):
+    """One problem of a riseml.yml."""
+
+    file: str  # the riseml.yml, or the option of the command line
+    line: int  # from 1
+    column: int  # from 1
+    path: str  # `train.resources.mem`; empty when the text is not YAML
+    problem: str  # what is wrong
+    hint: str  # what to write instead; may be empty
+    severity: Literal["error", "warning"]
+
+
+class FailureBody(TypedDict):
+    """Why the request failed."""
+
+    kind: str  # name of the class in `riseml.errors`
+    message: str
+    hint: str | None  # what to do next
+    exit_code: int  # what the command exits with
+    problems: NotRequired[list[ProblemShape]]  # of the riseml.yml in the request
+
+
+class Failure(TypedDict):
+    """The body of every answer with a status of 400 or more."""
+
+    error: FailureBody

@@ -1,0 +1,48 @@
+"""What `train` would do with a riseml.yml."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+
+class PlanJob(TypedDict):
+    """One job of a plan."""
+
+    name: str  # `worker.1`
+    part: str  # what its exit means: `DECIDES`, `HELPS`, `SERVES` or `WATCHES`
+    host: str | None  # where it would run if it were submitted now; None: it would wait
+    cpus: float  # guaranteed cores
+    mem_mib: int  # guaranteed memory
+    gpus: int
+    limit_cpus: float | None  # hard limit in cores; None: no limit
+    limit_mem_mib: int | None  # hard limit; None: no limit
+    shm_mib: int  # size of its /dev/shm
+    environment: dict[str, str]  # its variables, without those of `passed_on`
+    passed_on: list[str]  # names of variables with the caller's values, which are never shown
+    run: list[str]  # the lines of `run` with every placeholder filled
+    command: list[str]  # the process that runs these lines
+
+
+class PlanExperiment(TypedDict):
+    """One combination of parameters."""
+
+    id: str  # the ID that it would get if it were submitted now
+    output: str  # its output folder
+    waits: str | None  # why it would not start at once; None: it would
+    parameters: dict[str, str]
+    jobs: list[PlanJob]  # without the build
+
+
+class PlanView(TypedDict):
+    """What `train` would do."""
+
+    project: str
+    framework: str  # empty without a framework
+    image: str  # what the jobs would run: with `install`, the environment that is built
+    base: str  # the image that the environment is built on
+    install: list[str]  # the steps
+    # Every host has the image. None: unknown, because no host answers, or because the server has not the project's
+    # files, which install steps may read; `image` is the base then.
+    cached: bool | None
+    experiments: list[PlanExperiment]  # one for each combination of parameters
+    notes: list[str]  # remarks about its riseml.yml

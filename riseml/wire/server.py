@@ -1,0 +1,28 @@
+"""The server itself, and the whole system."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+from riseml.wire.pool import HostView
+
+
+class ServerView(TypedDict):
+    """The server that answers."""
+
+    version: str  # of riseml
+    id: str  # label of every container that the server starts
+    pid: int  # its process
+    started_at: str  # RFC 3339
+    home: str  # its RISEML_HOME
+    executor: str  # `docker` or `process`
+    note: str  # why jobs run without Docker, or why pool.yml is not usable; empty: neither
+    engine: str  # URL of the local engine; empty when pool.yml names the hosts
+    active: int  # experiments that have not ended
+
+
+class SystemView(TypedDict):
+    """The server and its hosts."""
+
+    server: ServerView
+    hosts: list[HostView]
