@@ -6,13 +6,10 @@ build does the same. Both are read here line by line.
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import tarfile
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO, Any
 
 import docker
@@ -22,14 +19,14 @@ from docker.types import CancellableStream
 from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder
 from riseml.executors.docker import labels
+from riseml.executors.docker.build_context import DOCKERFILE, write_build_context
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.model import Image, ImageSeen
-from riseml.planning.image import CONTEXT_FOLDER, dockerfile, first_step
+from riseml.planning.image import first_step
 from riseml.terminal_text import plain_line
 
 _STEP = re.compile(r"^Step (\d+)/\d+ : ")
 _NOISE = re.compile(r"^( ---> |Removing intermediate container |Successfully (built|tagged) )")
-_DOCKERFILE = "environment.dockerfile"
 _BLOCK = 2**20
 _PATIENCE = 60.0  # seconds between two pieces of an image
 
@@ -161,10 +158,10 @@ def _pull_message(base: str, text: str) -> str:
 def _build(api: docker.APIClient, order: BuildOrder, build_network: str) -> None:
     image = order.image
     with tempfile.TemporaryFile() as context:
-        _write_context(context, image, order.snapshot)
+        write_build_context(context, image, order.snapshot)
         context.seek(0)
         params = {
-            "dockerfile": _DOCKERFILE,
+            "dockerfile": DOCKERFILE,
             "t": image.reference,
             "labels": json.dumps({labels.ENVIRONMENT: image.digest}),
             "rm": "1",
@@ -226,20 +223,3 @@ def _build_message(image: Image, step: int, error: str) -> str:
     code = re.search(r"non-zero code: (\d+)", error)
     what = f"exit code {code[1]}" if code else error
     return f"install step {index + 1} failed with {what}: {image.install[index]}"
-
-
-def _write_context(context: IO[bytes], image: Image, snapshot: Path | None) -> None:
-    """The build context: the Dockerfile, and below CONTEXT_FOLDER the files that the steps may read."""
-    text = dockerfile(image).encode()
-    wanted = set(image.files)
-    with tarfile.open(fileobj=context, mode="w", format=tarfile.PAX_FORMAT) as target:
-        entry = tarfile.TarInfo(_DOCKERFILE)
-        entry.size = len(text)
-        target.addfile(entry, io.BytesIO(text))
-        if snapshot is None or not wanted:
-            return
-        with tarfile.open(snapshot) as source:
-            for member in source:
-                if member.name in wanted:
-                    member = member.replace(name=f"{CONTEXT_FOLDER}/{member.name}", deep=False)
-                    target.addfile(member, source.extractfile(member) if member.isreg() else None)

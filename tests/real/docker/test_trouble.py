@@ -40,6 +40,13 @@ def test_the_environment_is_built_once_and_code_does_not_change_it(rig: Rig) -> 
     assert rig.wait_closed("3")["jobs"][0]["reason"] == "COMPLETED"
 
 
+def test_an_install_step_reads_a_file_whose_name_is_not_ascii(rig: Rig) -> None:
+    name = "größe/" + "ä" * 60 + ".txt"
+    rig.submit(single("true", install=[f"cat {name} needs.txt # {rig.home}"]), {name: "eins\n", "needs.txt": "two\n"})
+    rig.wait_closed("1")
+    assert {"1.build eins", "1.build two"} <= set(rig.lines("1.build"))
+
+
 def test_killing_a_build_ends_it(rig: Rig) -> None:
     rig.submit(single("true", install=[f"echo begun; sleep 300 # {rig.home}"]))
     rig.wait("the build has begun", lambda: rig.lines("1.build", follow=False)[1:])
