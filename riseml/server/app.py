@@ -22,7 +22,7 @@ from riseml.server.api.router import make_router
 from riseml.server.clock import now
 from riseml.server.identity import check_server, check_store_is_there
 from riseml.server.pool.clean import Cleaner
-from riseml.server.pool.hosts import Hosts
+from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.monitor import Monitor
 from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.actor import Actor
@@ -74,8 +74,8 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     check_server(settings, server)
     logs = LogStore(settings.home / "logs", settings.log_limit)
     snapshots = SnapshotStore(settings.home / "snapshots")
-    hosts = Hosts(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
-    hosts.begin(experiments.load_world())
+    hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
+    hosts.open_hosts(experiments.load_world())
     notifier, wake = Notifier(), Wake()
     actor = Actor(server, hosts, experiments, logs, snapshots, notifier)
     return Services(

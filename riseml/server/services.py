@@ -10,7 +10,7 @@ from datetime import datetime
 
 from riseml.model import Owner
 from riseml.server.pool.clean import Cleaner
-from riseml.server.pool.hosts import Hosts
+from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.monitor import Monitor
 from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.log_pump import LogPump
@@ -45,7 +45,7 @@ class Services:
     logs: LogStore  # the output of jobs
     snapshots: SnapshotStore  # project archives
     drained: DrainedHosts  # hosts that get no new jobs
-    hosts: Hosts
+    hosts: HostSet
     monitor: Monitor  # samples what running jobs use
     cleaner: Cleaner  # finds and removes what no experiment owns
     tracker: ActionTracker  # starts actions and remembers how they went

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -11,8 +11,6 @@ from riseml import wire
 from riseml.control.explain import explain
 from riseml.control.observation import Observation
 from riseml.control.placement.place import place
-from riseml.errors import RisemlError
-from riseml.executors.pool import HostPool
 from riseml.model import Experiment, HostSeen, Job, PlannedJob, World
 from riseml.names import CanonicalId, HostName, experiment_name
 from riseml.planning.grid import is_set
@@ -29,7 +27,7 @@ from riseml.planning.launch import (
 )
 from riseml.planning.plan import first_jobs
 from riseml.server.api.submit import Planned
-from riseml.server.pool.observe import make_observation
+from riseml.server.pool.observe import make_observation, observe_environment
 from riseml.server.services import Services
 from riseml.spec.config.types import Spec
 from riseml.states import Part, State
@@ -44,7 +42,7 @@ log = logging.getLogger(__name__)
 def show_plan(submission: wire.Submission, planned: Planned, services: Services, moment: datetime) -> wire.PlanView:
     """What would run, and where if it were submitted at this moment."""
     image = planned.plans[0].image
-    hosts = dict(_look(image.reference, services.hosts.pool))
+    hosts = observe_environment(services.hosts, image.reference)
     known = not image.install or "snapshot" in submission  # without the project's files there is no digest
     cached = all(host.images[image.reference].present for host in hosts.values()) if known and hosts else None
     world, seen = _suppose(_make_experiments(planned, services, moment), services, hosts, moment)
@@ -67,18 +65,6 @@ def show_tf_configs(experiment: Experiment, wanted: CanonicalId) -> wire.TfConfi
     jobs = [job for job in experiment.gang if wanted.names(job.name)]
     name = experiment_name(experiment.number, experiment.sub)
     return {"id": name, "configs": {job.name: find_tf_config(experiment, job) for job in jobs}}
-
-
-def _look(reference: str, pool: HostPool) -> Iterator[tuple[HostName, HostSeen]]:
-    """Every host that answers, with a word on the environment. One that is known to be silent is not waited for."""
-    last = pool.last_seen()
-    for name, executor in pool.executors.items():
-        if name in last and last[name].silent_since is not None:
-            continue
-        try:
-            yield name, executor.observe(frozenset({reference}))
-        except RisemlError as error:
-            log.info("host %s was not asked for %s: %s", name, reference, error.message)
 
 
 def _make_experiments(planned: Planned, services: Services, moment: datetime) -> tuple[Experiment, ...]:
@@ -163,6 +149,4 @@ def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, services: S
 
 def _folders(experiment: Experiment, job: Job, services: Services) -> JobFolders:
     """The folders as the job finds them; without a place, as it would on the first host."""
-    executors = services.hosts.pool.executors
-    executor = executors[job.host] if job.host is not None else next(iter(executors.values()))
-    return job_folders(experiment, LaunchTarget("", services.hosts.roots, executor.contained))
+    return job_folders(experiment, LaunchTarget("", services.hosts.roots, services.hosts.is_contained(job.host)))

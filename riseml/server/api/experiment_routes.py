@@ -76,5 +76,5 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
         if services.passes.observation is None:
             wait_for_hosts(services)
         seen = services.passes.observation or Observation(now(), {})
-        world = services.experiments.load_world()
-        return show_explanation(world, seen, experiment, services.hosts.pool)
+        world, hosts = services.experiments.load_world(), services.hosts
+        return show_explanation(world, seen, experiment, hosts.names, hosts.find_troubles())

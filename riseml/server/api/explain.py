@@ -10,7 +10,6 @@ from riseml.control.explain import explain
 from riseml.control.explanation import BlockerKind, Explanation, ExplanationPhase, HostFit, JobPlace, Obstacle, Shortage
 from riseml.control.observation import Observation
 from riseml.errors import RisemlError
-from riseml.executors.pool import HostPool
 from riseml.model import Experiment, World
 from riseml.names import HostName, experiment_name
 
@@ -18,13 +17,26 @@ Names = Mapping[int, str]
 """Canonical IDs by the ids of records."""
 
 
-def show_explanation(world: World, seen: Observation, experiment: Experiment, pool: HostPool) -> wire.ExplanationView:
-    """What `control.explain` says, with the IDs that people know, and with the hosts that have never answered."""
+def show_explanation(
+    world: World,
+    seen: Observation,
+    experiment: Experiment,
+    hosts_of_pool: Iterable[HostName],
+    troubles: Mapping[HostName, RisemlError],
+) -> wire.ExplanationView:
+    """Return what `control.explain` says, with the IDs that users know, and with the hosts that never answered.
+
+    Args:
+        world: every open experiment.
+        seen: the last observation.
+        experiment: the one to explain.
+        hosts_of_pool: every host, whether it has ever answered or not.
+        troubles: why each silent host does not answer.
+    """
     found = explain(world, seen, experiment)
-    unheard = sorted(pool.executors.keys() - seen.hosts.keys()) if found.phase is ExplanationPhase.WAITS else []
+    unheard = sorted(set(hosts_of_pool) - seen.hosts.keys()) if found.phase is ExplanationPhase.WAITS else []
     if unheard:
         found = _doubt(found, unheard)
-    troubles = pool.troubles()
     hosts = [_add_trouble(host, seen, troubles) for host in found.hosts]
     hosts += [_unheard(name, troubles) for name in unheard]
     names = {one.id: experiment_name(one.number, one.sub) for one in (*world.experiments, experiment)}

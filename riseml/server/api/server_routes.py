@@ -5,9 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from riseml import wire
-from riseml.server.api.pool_routes import show_hosts
+from riseml.server.api.pool_views import show_hosts
 from riseml.server.api.views import show_time
 from riseml.server.api.waiting import wait_for_hosts
+from riseml.server.pool.mode import LocalMode
 from riseml.server.services import Services
 
 
@@ -38,8 +39,8 @@ def show_server(services: Services) -> wire.ServerView:
         "pid": info.pid,
         "started_at": show_time(info.started_at) or "",
         "home": str(services.settings.home),
-        "executor": hosts.name,
+        "executor": hosts.executor_name,
         "note": hosts.notice,
-        "engine": services.settings.engine if hosts.spec is None else "",
+        "engine": services.settings.engine if isinstance(hosts.mode, LocalMode) else "",
         "active": services.experiments.count_open(),
     }

@@ -72,7 +72,7 @@ def _add_snapshot_routes(router: APIRouter, services: Services) -> None:
 def _plan_and_check_room(submission: wire.Submission, services: Services) -> Planned:
     """Return what will run; refuse what the hosts could never hold."""
     planned = plan_submission(submission, services.snapshots)
-    if not services.hosts.pool.answers():
+    if not services.hosts.is_any_answering():
         wait_for_hosts(services)
     wait_for_pool_file(services)
     check_room(planned, services)

@@ -69,16 +69,16 @@ def check_room(planned: Planned, services: Services) -> None:
         Unreachable: no host has answered, or none does any more; one that is only slow can wait for its jobs.
         Refused: it will never fit; with the reason for each host.
     """
-    pool = services.hosts.pool
-    if not pool.answers():
-        trouble = pool.trouble()
+    hosts = services.hosts
+    if not hosts.is_any_answering():
+        trouble = next(iter(hosts.find_troubles().values()), None)
         raise Unreachable(
             trouble.message if trouble else "no host of the pool has answered yet",
             trouble.hint if trouble else "try again in a few seconds",
         )
-    if len(pool.last_seen()) < len(pool.executors):
+    if len(hosts.last_seen()) < len(hosts.names):
         return  # a host that has never answered may be the one that holds it
-    seen = make_observation(services.hosts, services.drained, pool.last_seen(), now())
+    seen = make_observation(hosts, services.drained, hosts.last_seen(), now())
     reasons = misfit({job.name: job.resources for job in planned.plans[0].jobs}, seen)
     if reasons:
         raise Refused(

@@ -13,7 +13,7 @@ from riseml.executors.base import Executor
 from riseml.executors.capabilities import Finding, HostCheck, HostReport, Outcome
 from riseml.model import Mount
 from riseml.names import HostName
-from riseml.server.pool.hosts import Hosts
+from riseml.server.pool.host_set import HostSet
 from riseml.states import Network
 
 _TOKEN = ".riseml-check"  # the file that one host writes and the others read
@@ -30,7 +30,7 @@ class _Checked:
     swarm: str = ""  # id of its Docker Swarm; empty: none
 
 
-def check_pool(hosts: Hosts) -> list[wire.PoolFinding]:
+def check_pool(hosts: HostSet) -> list[wire.PoolFinding]:
     """Return every finding: each host alone, then what the hosts share. The hosts are checked in parallel."""
     executors = sorted(hosts.pool.executors.items())
     with ThreadPoolExecutor(max(1, len(executors)), thread_name_prefix="check") as workers:
@@ -66,9 +66,9 @@ def _check_host(name: HostName, executor: Executor) -> _Checked:
     return _Checked(name, executor, report.findings, report.swarm)
 
 
-def _check_storage(hosts: Hosts, reached: list[tuple[HostName, HostCheck]]) -> Iterator[tuple[HostName, Finding]]:
+def _check_storage(hosts: HostSet, reached: list[tuple[HostName, HostCheck]]) -> Iterator[tuple[HostName, Finding]]:
     """Check that each host has what jobs mount, and that all hosts read what the first one writes."""
-    root, others = hosts.storage()
+    root, others = hosts.find_mounts()
     token = uuid.uuid4().hex.encode()
     for name, host in reached:
         for mount in others:
@@ -79,7 +79,7 @@ def _check_storage(hosts: Hosts, reached: list[tuple[HostName, HostCheck]]) -> I
         yield name, _read_token(host, root, token, reached[0][0])
 
 
-def _readers(hosts: Hosts, reached: list[tuple[HostName, HostCheck]]) -> Iterable[tuple[HostName, HostCheck]]:
+def _readers(hosts: HostSet, reached: list[tuple[HostName, HostCheck]]) -> Iterable[tuple[HostName, HostCheck]]:
     return reached[1:] if hosts.shared_output else ()
 
 

@@ -1,4 +1,4 @@
-"""Which executor this server uses: the one that is named, else Docker when an engine answers, else processes."""
+"""The choice of an executor for this machine, in local mode."""
 
 from __future__ import annotations
 
@@ -24,53 +24,58 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """An executor, what the settings call it, and a line for people when nobody asked for it."""
+class LocalChoice:
+    """The executor for this machine."""
 
     executor: Executor
-    name: str
-    note: str = ""
+    name: str  # `docker` or `process`, as RISEML_EXECUTOR names it
+    note: str = ""  # a sentence for users when jobs run as processes although RISEML_EXECUTOR does not ask for it
 
 
-def choose_executor(settings: Settings, server: str, world: World) -> Choice:
-    """The executor for the local host.
+def choose_executor(settings: Settings, server: str, world: World) -> LocalChoice:
+    """Return the executor that RISEML_EXECUTOR names, else Docker when an engine answers, else processes.
 
-    What has begun with one executor is finished with it; an engine that DOCKER_HOST names is never replaced.
+    An open experiment stays with the executor that it began with. An engine that DOCKER_HOST names is never replaced.
 
     Raises:
         UsageError: the settings name an executor that cannot run here.
     """
-    note = ""
-    name = settings.executor or _used_by(world)
+    name, note = settings.executor or _find_used_executor(world), ""
     if name is None:
-        trouble = None if settings.engine != DEFAULT_ENGINE else _ask(settings.engine)
-        name = PROCESS if trouble is not None and sys.platform == "linux" else DOCKER
-        note = "" if name == DOCKER else "No Docker Engine answers here: jobs run as processes of this machine."
-    if note:
-        log.info("%s (%s)", note, trouble)
-    if name == PROCESS:
-        if sys.platform != "linux":
-            raise UsageError("jobs without Docker need Linux", "start a Docker Engine, and unset RISEML_EXECUTOR")
-        return Choice(ProcessExecutor(THIS_MACHINE, server, settings.home), PROCESS, note)
+        problem = None if settings.engine != DEFAULT_ENGINE else _find_engine_problem(settings.engine)
+        name = PROCESS if problem is not None and sys.platform == "linux" else DOCKER
+        if name == PROCESS:
+            note = "No Docker Engine answers here: jobs run as processes of this machine."
+            log.info("%s (%s)", note, problem)
+    return _choose_processes(settings, server, note) if name == PROCESS else _choose_docker(settings, server)
+
+
+def _choose_processes(settings: Settings, server: str, note: str) -> LocalChoice:
+    if sys.platform != "linux":
+        raise UsageError("jobs without Docker need Linux", "start a Docker Engine, and unset RISEML_EXECUTOR")
+    return LocalChoice(ProcessExecutor(THIS_MACHINE, server, settings.home), PROCESS, note)
+
+
+def _choose_docker(settings: Settings, server: str) -> LocalChoice:
     engine = Engine(settings.engine)
-    gpus = list_gpus() if engine.is_local else ()  # an engine elsewhere has GPUs of its own
+    gpus = list_gpus() if engine.is_local else ()  # an engine on another machine has other GPUs
     host = HostSpec(LOCAL_HOST, settings.engine, gpus=gpus)
-    return Choice(DockerExecutor(host, server, engine, settings.build_network), DOCKER)
+    return LocalChoice(DockerExecutor(host, server, engine, settings.build_network), DOCKER)
 
 
-def _used_by(world: World) -> str | None:
-    """The executor of the experiments that have not ended."""
+def _find_used_executor(world: World) -> str | None:
+    """Return the executor that open experiments began with; None when none has begun."""
     hosts = {job.host for experiment in world.experiments for job in experiment.jobs}
     if THIS_MACHINE in hosts:
         return PROCESS
     return DOCKER if LOCAL_HOST in hosts else None
 
 
-def _ask(engine: str) -> str | None:
-    """Why the engine does not answer; None when it does, even with a refusal."""
+def _find_engine_problem(engine: str) -> str | None:
+    """Return why the engine does not answer; None when it does, even with a refusal."""
     try:
-        with socket.socket(socket.AF_UNIX) as door:  # first, since the SDK loses its socket when nobody is there
-            door.connect(engine.removeprefix("unix://"))
+        with socket.socket(socket.AF_UNIX) as probe:  # first: without a listener the SDK leaks its socket
+            probe.connect(engine.removeprefix("unix://"))
         Engine(engine).version()
     except OSError as error:
         return f"{engine}: {error.strerror}"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
 from riseml.control.observation import Observation
+from riseml.errors import RisemlError
 from riseml.model import HostSeen
 from riseml.names import HostName
-from riseml.server.pool.hosts import Hosts
+from riseml.server.pool.host_set import HostSet
 from riseml.store.drained_hosts import DrainedHosts
+
+log = logging.getLogger(__name__)
 
 
 def make_observation(
-    hosts: Hosts, drained: DrainedHosts, seen: Mapping[HostName, HostSeen], moment: datetime
+    hosts: HostSet, drained: DrainedHosts, seen: Mapping[HostName, HostSeen], moment: datetime
 ) -> Observation:
     """Return the observation of the hosts in `seen`: drained ones marked, with what settings and pool.yml say."""
     not_taking = drained.load_drained()
@@ -26,3 +30,17 @@ def make_observation(
         network=hosts.network,
         shared_output=hosts.shared_output,
     )
+
+
+def observe_environment(hosts: HostSet, reference: str) -> dict[HostName, HostSeen]:
+    """Return every host that answers, with whether it has the environment. Hosts known to be silent are not asked."""
+    last = hosts.last_seen()
+    found: dict[HostName, HostSeen] = {}
+    for name, executor in hosts.pool.executors.items():
+        if name in last and last[name].silent_since is not None:
+            continue
+        try:
+            found[name] = executor.observe(frozenset({reference}))
+        except RisemlError as error:
+            log.debug("host %s did not say whether it has %s: %s", name, reference, error.message)
+    return found

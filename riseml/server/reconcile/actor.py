@@ -27,7 +27,7 @@ from riseml.model import Experiment, Frame, JobKey
 from riseml.names import BUILD, HostName
 from riseml.planning.launch import LaunchTarget, make_launch
 from riseml.server.clock import stamp
-from riseml.server.pool.hosts import Hosts
+from riseml.server.pool.host_set import HostSet
 from riseml.server.reconcile.notifier import Notifier
 from riseml.storage.outputs import pack_output, prepare_data, prepare_output
 from riseml.store.experiments import ExperimentStore
@@ -48,7 +48,7 @@ class Actor:
     """The hands of the loop."""
 
     server: str
-    hosts: Hosts
+    hosts: HostSet
     experiments: ExperimentStore
     logs: LogStore
     snapshots: SnapshotStore
@@ -113,12 +113,12 @@ class Actor:
         config = self.experiments.get_experiment(experiment.id).config
         roots = self.hosts.roots
         output: Output | None = None
-        if isinstance(roots.output, str) and self.hosts.is_here(host):
+        if isinstance(roots.output, str) and self.hosts.is_this_machine(host):
             prepare_output(Path(roots.output), experiment, config)
             if isinstance(roots.data, str):
                 prepare_data(Path(roots.data))
         else:
-            root, others = self.hosts.storage()
+            root, others = self.hosts.find_mounts()
             output = Output(root, pack_output(experiment, config), others)
         creates_network = experiment.network_host in (None, host)
         return Share(experiment.id, subnet, experiment.network, creates_network, output)
@@ -127,7 +127,7 @@ class Actor:
         """Move an environment through the pool's registry, or without one from host to host."""
         if not isinstance(target, ImageMover) or not isinstance(source, ImageMover):
             raise EngineError(f"environments do not move from {source.name} to {target.name}", permanent=True)
-        registry = None if self.hosts.spec is None else self.hosts.spec.registry
+        registry = self.hosts.registry
         if registry is None:
             target.import_image(reference, source.export_image(reference))
         else:

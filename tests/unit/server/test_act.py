@@ -18,7 +18,7 @@ from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Frame, JobKey, Owner
 from riseml.names import HostName, JobName
 from riseml.planning.plan import first_jobs
-from riseml.server.pool.hosts import Hosts
+from riseml.server.pool.host_set import HostSet
 from riseml.server.reconcile.actor import Actor
 from riseml.server.reconcile.notifier import Notifier
 from riseml.settings import Settings
@@ -61,7 +61,7 @@ class Scene:
         submitted = NewExperiments(Owner("paul", 0, 0), "toaster", config, snapshot, ((plan, jobs),))
         ((self.detail,), _) = experiments.add_experiments(submitted, datetime(2026, 8, 31, tzinfo=UTC))
         pool = HostPool((Talking(HOST, Capacity(4.0, 4096)),), 2.0, lambda *_: None)
-        hosts = Hosts(self.settings, "5e17e4", pool)
+        hosts = HostSet(self.settings, "5e17e4", pool)
         snapshots = SnapshotStore(folder / "snapshots")
         self.actor = Actor("5e17e4", hosts, experiments, logs(folder / "logs"), snapshots, Notifier())
 

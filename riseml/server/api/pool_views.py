@@ -1,0 +1,96 @@
+"""The pool and its hosts in the shapes of the HTTP API."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from riseml import wire
+from riseml.control.placement.ledger import free_room
+from riseml.model import Experiment, HostSeen
+from riseml.names import HostName, experiment_name
+from riseml.server.pool.host_set import HostSet
+from riseml.server.pool.mode import PoolMode
+from riseml.server.services import Services
+from riseml.spec.pool.types import Volume
+from riseml.states import PLACED
+
+HostState = Literal["up", "silent", "draining", "drained"]
+
+
+def show_pool(services: Services) -> wire.PoolView:
+    """Return what pool.yml says and how each host is."""
+    hosts = services.hosts
+    return {
+        "file": str(services.settings.pool_file) if isinstance(hosts.mode, PoolMode) else None,
+        "trouble": "" if hosts.trouble is None else hosts.trouble.message,
+        "network": hosts.network.value,
+        "output": _show_root(hosts.roots.output),
+        "data": _show_root(hosts.roots.data),
+        "shared_output": hosts.shared_output,
+        "hosts": show_hosts(services),
+    }
+
+
+def show_hosts(services: Services) -> list[wire.HostView]:
+    """Return every host, whether it has ever answered or not, sorted by name."""
+    experiments = services.experiments.load_world().experiments
+    hosts = services.hosts
+    seen, drained = hosts.last_seen(), services.drained.load_drained()
+    room = free_room(experiments, seen)
+    shown: list[wire.HostView] = []
+    for name in hosts.names:
+        host, free = seen.get(name), room.get(name)
+        capacity = None if host is None else host.capacity
+        jobs = _list_jobs(experiments, name)
+        shown.append(
+            {
+                "name": name,
+                "state": _find_state(host, drained=name in drained, busy=bool(jobs)),
+                "drained": name in drained,
+                "message": _find_trouble(hosts, name),
+                "url": hosts.find_url(name),
+                "address": "" if host is None else host.address,
+                "swarm": "" if host is None or not host.swarm else "manager" if host.manager else "member",
+                "labels": {} if host is None else dict(host.labels),
+                "jobs": jobs,
+                "engine": hosts.describe_executor(name) if _is_answering(host) else "",
+                "cpus": capacity.cpus if capacity else 0.0,
+                "mem_mib": capacity.mem if capacity else 0,
+                "gpus": len(capacity.gpus) if capacity else 0,
+                "cpus_used": round(capacity.cpus - free.cpus, 3) if capacity and free else 0.0,
+                "mem_mib_used": capacity.mem - free.mem if capacity and free else 0,
+                "gpus_used": len(capacity.gpus) - len(free.gpus) if capacity and free else 0,
+            }
+        )
+    return shown
+
+
+def _show_root(root: str | Volume) -> str:
+    return f"volume {root.name}" if isinstance(root, Volume) else root
+
+
+def _list_jobs(experiments: tuple[Experiment, ...], host: HostName) -> list[str]:
+    """Return the IDs of the jobs that hold a place on a host."""
+    return [
+        f"{experiment_name(experiment.number, experiment.sub)}.{job.name}"
+        for experiment in experiments
+        for job in experiment.jobs
+        if job.host == host and job.state in PLACED
+    ]
+
+
+def _is_answering(host: HostSeen | None) -> bool:
+    return host is not None and host.silent_since is None
+
+
+def _find_state(host: HostSeen | None, *, drained: bool, busy: bool) -> HostState:
+    if not _is_answering(host):
+        return "silent"
+    if drained:
+        return "draining" if busy else "drained"
+    return "up"
+
+
+def _find_trouble(hosts: HostSet, name: HostName) -> str:
+    error = hosts.find_troubles().get(name)
+    return "" if error is None else error.message

@@ -1,0 +1,39 @@
+"""The ssh keys of a host: what it shows now, and which of them are pinned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from riseml import wire
+from riseml.executors.transports.hostkeys import HostKey, pin_keys, scan_keys
+from riseml.executors.transports.ssh_command import Destination, find_destination
+from riseml.spec.pool.types import HostSpec
+
+
+def scan_host_keys(host: HostSpec, home: Path) -> wire.HostKeys:
+    """Return the keys that a host shows to ssh now. `home` is RISEML_HOME; its known_hosts has the pinned keys.
+
+    Raises:
+        UsageError: the host is not reached over ssh, or only through another one.
+        Unreachable: it shows no key.
+    """
+    destination = find_destination(host, home)
+    return _show_keys(destination, scan_keys(destination))
+
+
+def pin_host_keys(host: HostSpec, home: Path, fingerprints: frozenset[str]) -> wire.HostKeys:
+    """Pin those keys of a host that have these fingerprints, and return its keys.
+
+    Raises:
+        Conflict: the host shows no key with one of these fingerprints.
+        UsageError, Unreachable: as `scan_host_keys`.
+    """
+    destination = find_destination(host, home)
+    return _show_keys(destination, pin_keys(destination, fingerprints))
+
+
+def _show_keys(destination: Destination, keys: tuple[HostKey, ...]) -> wire.HostKeys:
+    shown: list[wire.HostKeyView] = [
+        {"kind": key.title, "fingerprint": key.fingerprint, "pinned": key.pinned.value} for key in keys
+    ]
+    return {"host": destination.name, "known_hosts": str(destination.known_hosts), "keys": shown}

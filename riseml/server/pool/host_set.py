@@ -1,0 +1,218 @@
+"""The hosts that experiments may use, with their connections: those of pool.yml, or this machine alone.
+
+Every pass of the loop calls `refresh`. A change of pool.yml takes effect at once; a file with problems changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from riseml.errors import RisemlError
+from riseml.executors.base import Executor
+from riseml.executors.docker import swarm
+from riseml.executors.docker.executor import DockerExecutor
+from riseml.executors.docker.swarm import Membership
+from riseml.executors.pool import HostPool
+from riseml.executors.transports.engine_client import Engine
+from riseml.model import HostSeen, Mount, World
+from riseml.names import HostName
+from riseml.planning.launch import StorageRoots
+from riseml.server.pool.choose_executor import DOCKER, PROCESS, choose_executor
+from riseml.server.pool.mode import HostMode, LocalMode, PoolMode, choose_network, find_registry, shares_output
+from riseml.server.pool.pool_file import PoolFile
+from riseml.server.pool.storage_mounts import find_mounts, find_roots
+from riseml.settings import Settings
+from riseml.spec.pool.types import HostSpec, PoolSpec
+from riseml.states import Network
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _HostsInForce:
+    """The hosts at one moment; a reload replaces the whole record, so that a reader never sees half of a change."""
+
+    mode: HostMode
+    engines: Mapping[HostName, Engine] = field(default_factory=dict)  # empty for processes
+    executors: Mapping[HostSpec, DockerExecutor] = field(default_factory=dict)  # by their entry in pool.yml
+
+
+class HostSet:
+    """The hosts of this server, and what is known of them.
+
+    Args:
+        settings: where pool.yml is, and what the user asked for.
+        server: id of this server; labels what it makes on the hosts.
+        pool: observes the hosts; starts empty.
+    """
+
+    def __init__(self, settings: Settings, server: str, pool: HostPool) -> None:
+        self.settings = settings
+        self.pool = pool
+        self.trouble: RisemlError | None = None  # of a pool.yml that cannot be used; the one before stays in force
+        self._server = server
+        self._file = PoolFile(settings.pool_file)
+        self._now = _HostsInForce(LocalMode(DOCKER))
+
+    def open_hosts(self, world: World) -> None:
+        """Use the hosts of pool.yml, or without one this machine.
+
+        Raises:
+            RisemlError: pool.yml has problems, or the settings name an executor that cannot run here.
+        """
+        if self.settings.executor == PROCESS:
+            self._file.mark_read()
+            self._use_this_machine(world)
+        else:
+            self._apply(self._file.load(), world)
+
+    def is_outdated(self) -> bool:
+        """Return True when pool.yml has changed since it was read."""
+        return self._file.has_changed()
+
+    def refresh(self, world: World) -> tuple[Executor, ...]:
+        """Apply a change of pool.yml, and return the hosts that are new."""
+        if not self._file.has_changed():
+            return ()
+        if self.settings.executor == PROCESS:
+            self._file.mark_read()
+            return ()
+        before = set(self.pool.executors.values())
+        try:
+            self._apply(self._file.load(), world)
+            self.trouble = None
+            log.info("the hosts are now %s", ", ".join(sorted(self.pool.executors)))
+        except RisemlError as error:
+            self.trouble = error
+            log.warning("pool.yml cannot be used, the version before stays in force: %s", error.message)
+        return tuple(executor for executor in self.pool.executors.values() if executor not in before)
+
+    def join_swarm(self) -> dict[HostName, Membership]:
+        """Make one Docker Swarm of the pool's hosts, and return what each host had to do for it.
+
+        Raises:
+            RisemlError: a host does not answer, has no address, or is in another swarm.
+        """
+        made = self._now.executors.items()
+        found = swarm.join({host.name: one.engine for host, one in made}, {host.name: host.address for host, _ in made})
+        for _, executor in made:
+            executor.forget_facts()
+        return found
+
+    def reconnect(self, host: HostName) -> None:
+        """Try a connection again at once instead of after its pause."""
+        self._now.engines[host].reconnect()
+
+    def close(self) -> None:
+        """Close the connections to all hosts."""
+        for engine in self._now.engines.values():
+            engine.close()
+
+    @property
+    def mode(self) -> HostMode:
+        """Where experiments run now."""
+        return self._now.mode
+
+    @property
+    def executor_name(self) -> str:
+        """`docker` or `process`."""
+        return self.mode.executor if isinstance(self.mode, LocalMode) else DOCKER
+
+    @property
+    def network(self) -> Network:
+        """The network of gangs on several hosts."""
+        return choose_network(self.mode)
+
+    @property
+    def shared_output(self) -> bool:
+        """True when every host sees the same output folders."""
+        return shares_output(self.mode)
+
+    @property
+    def registry(self) -> str | None:
+        """The registry that moves environments between hosts."""
+        return find_registry(self.mode)
+
+    @property
+    def roots(self) -> StorageRoots:
+        """Where outputs and data are on every host."""
+        return find_roots(self.mode, self.settings)
+
+    def find_mounts(self) -> tuple[Mount, tuple[Mount, ...]]:
+        """Return the output root as a mount, and the other mounts that jobs need."""
+        return find_mounts(self.mode, self.settings)
+
+    @property
+    def notice(self) -> str:
+        """What a user who starts something should know about the hosts; empty when there is nothing."""
+        if self.trouble is not None:
+            return f"{self.trouble.message.splitlines()[0]}, so that the hosts from before are used; see `riseml pool`"
+        return self.mode.note if isinstance(self.mode, LocalMode) else ""
+
+    @property
+    def names(self) -> tuple[HostName, ...]:
+        """The names of all hosts, sorted, whether they have ever answered or not."""
+        return tuple(sorted(self.pool.executors))
+
+    def last_seen(self) -> dict[HostName, HostSeen]:
+        """Return every host that has ever answered, as the last pass saw it."""
+        return self.pool.last_seen()
+
+    def is_any_answering(self) -> bool:
+        """Return True when at least one host answers, or is only slow."""
+        return self.pool.answers()
+
+    def find_troubles(self) -> dict[HostName, RisemlError]:
+        """Return why each silent host does not answer."""
+        return self.pool.troubles()
+
+    def find_url(self, host: HostName) -> str:
+        """Return the address of a host's engine; empty for processes."""
+        engine = self._now.engines.get(host)
+        return "" if engine is None else engine.url
+
+    def describe_executor(self, host: HostName) -> str:
+        """Return what runs jobs on a host, for people: `Docker 20.10.24`."""
+        return self.pool.executors[host].describe()
+
+    def is_contained(self, host: HostName | None) -> bool:
+        """Return True when jobs on a host see /output and /data instead of its folders. None: the first host."""
+        executors = self.pool.executors
+        executor = executors[host] if host is not None else next(iter(executors.values()))
+        return executor.contained
+
+    def is_this_machine(self, host: HostName) -> bool:
+        """Return True when the server sees the files of a host."""
+        engine = self._now.engines.get(host)
+        return engine is None or engine.is_local
+
+    def _apply(self, spec: PoolSpec | None, world: World) -> None:
+        if spec is None:
+            self._use_this_machine(world)
+        else:
+            self._use_pool(spec)
+
+    def _use_pool(self, spec: PoolSpec) -> None:
+        before = self._now.executors
+        made = {host: before.get(host) or self._connect(host) for host in spec.hosts}
+        engines = {host.name: executor.engine for host, executor in made.items()}
+        self._now = _HostsInForce(PoolMode(spec), engines, made)
+        self.pool.replace(tuple(made.values()))
+        for host, executor in before.items():
+            if host not in made:
+                executor.engine.close()
+
+    def _use_this_machine(self, world: World) -> None:
+        choice = choose_executor(self.settings, self._server, world)
+        executor, before = choice.executor, self._now.executors
+        engines = {executor.name: executor.engine} if isinstance(executor, DockerExecutor) else {}
+        self._now = _HostsInForce(LocalMode(choice.name, choice.note), engines)
+        self.pool.replace((executor,))
+        for former in before.values():
+            former.engine.close()
+
+    def _connect(self, host: HostSpec) -> DockerExecutor:
+        engine = Engine.of_host(host, self.settings.home)
+        return DockerExecutor(host, self._server, engine, self.settings.build_network)

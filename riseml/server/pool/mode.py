@@ -1,0 +1,54 @@
+"""Where experiments run, as a value: on the hosts that pool.yml names, or on this machine alone (local mode)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from riseml.spec.pool.types import PoolSpec
+from riseml.states import Network
+
+
+@dataclass(frozen=True, slots=True)
+class LocalMode:
+    """No pool.yml is in force: this machine is the only host."""
+
+    executor: str  # `docker` or `process`, as RISEML_EXECUTOR names it
+    note: str = ""  # why jobs run as processes although the user did not ask for it; empty otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMode:
+    """The hosts of pool.yml are in force; all of them are Docker Engines."""
+
+    spec: PoolSpec
+
+
+HostMode = LocalMode | PoolMode
+
+
+def choose_network(mode: HostMode) -> Network:
+    """Return the network of gangs on several hosts. BRIDGE means that no gang spans several hosts."""
+    match mode:
+        case LocalMode():
+            return Network.BRIDGE
+        case PoolMode(spec):
+            alone = len(spec.hosts) == 1 and spec.network is Network.OVERLAY
+            return Network.BRIDGE if alone else spec.network
+
+
+def shares_output(mode: HostMode) -> bool:
+    """Return True when every host sees the same output folders."""
+    match mode:
+        case LocalMode():
+            return True
+        case PoolMode(spec):
+            return len(spec.hosts) == 1 or spec.output is not None
+
+
+def find_registry(mode: HostMode) -> str | None:
+    """Return the registry that moves environments between hosts, `host[:port]/path`; None without one."""
+    match mode:
+        case LocalMode():
+            return None
+        case PoolMode(spec):
+            return spec.registry

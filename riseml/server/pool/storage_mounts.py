@@ -1,0 +1,45 @@
+"""Where outputs and data are on every host, and how a helper container mounts them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from riseml.model import Mount
+from riseml.planning.launch import DATA, OUTPUT, StorageRoots
+from riseml.server.pool.mode import HostMode, LocalMode, PoolMode
+from riseml.settings import Settings
+from riseml.spec.pool.types import Volume
+
+Root = str | Volume
+"""A folder of the hosts, as an absolute path, or a Docker volume."""
+
+
+def find_roots(mode: HostMode, settings: Settings) -> StorageRoots:
+    """Return where outputs and data are: what pool.yml says, else the folders of the settings on each host."""
+    output, data = _named_roots(mode)
+    return StorageRoots(output or str(settings.output), data or str(settings.data), str(Path.home()))
+
+
+def find_mounts(mode: HostMode, settings: Settings) -> tuple[Mount, tuple[Mount, ...]]:
+    """Return the output root as a mount, and the other mounts that jobs need.
+
+    Docker creates missing folders, except those that pool.yml names: a storage that is not mounted must be noticed.
+    """
+    roots = find_roots(mode, settings)
+    output, data = _named_roots(mode)
+    return _make_mount(roots.output, OUTPUT, makes=output is None), (_make_mount(roots.data, DATA, makes=data is None),)
+
+
+def _named_roots(mode: HostMode) -> tuple[Root | None, Root | None]:
+    """Return the roots of outputs and of data that pool.yml names."""
+    match mode:
+        case LocalMode():
+            return None, None
+        case PoolMode(spec):
+            return spec.output, spec.data
+
+
+def _make_mount(root: Root, target: str, *, makes: bool) -> Mount:
+    if isinstance(root, Volume):
+        return Mount(root.name, target, volume=root)
+    return Mount(root, target, makes=makes)
