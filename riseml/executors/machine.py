@@ -6,8 +6,6 @@ import contextlib
 import hashlib
 import ipaddress
 import os
-import shutil
-import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -19,7 +17,6 @@ from riseml.model import Capacity
 
 _SLICES = 12
 _MIB = 2**20
-_NVIDIA_TIMEOUT = 10.0  # seconds; the first call after the start of a machine is slow
 _UNLIMITED = 1 << 60  # bytes; cgroups write "no limit" as a number near 2**63
 _MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 _TIME_WAIT = "06"
@@ -39,26 +36,6 @@ def total_memory() -> int:
             if limit < _UNLIMITED:
                 total = min(total, limit)
     return total
-
-
-def list_gpus() -> tuple[str, ...]:
-    """The numbers of the GPUs as nvidia-smi has them; none without it."""
-    return tuple(row[0] for row in _ask_nvidia("index"))
-
-
-def read_gpus(ids: Iterable[str]) -> tuple[float, int, int] | None:
-    """Mean utilization in percent, bytes used and bytes in all of these GPUs."""
-    wanted = frozenset(ids)
-    if not wanted:
-        return None
-    rows = [row for row in _ask_nvidia("index,utilization.gpu,memory.used,memory.total") if row[0] in wanted]
-    try:
-        use = [(float(row[1]), int(row[2]) * _MIB, int(row[3]) * _MIB) for row in rows]
-    except (ValueError, IndexError):  # "[N/A]"
-        return None
-    if not use:
-        return None
-    return sum(row[0] for row in use) / len(use), sum(row[1] for row in use), sum(row[2] for row in use)
 
 
 def busy_ports(server: str) -> frozenset[int]:
@@ -134,22 +111,3 @@ def _used_ports() -> Iterator[int]:
                 _, local, _, state, *_ = row.split(maxsplit=4)
                 if state != _TIME_WAIT:
                     yield int(local.rpartition(":")[2], 16)
-
-
-def _ask_nvidia(fields: str) -> list[list[str]]:
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return []
-    try:
-        answer = subprocess.run(
-            [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_NVIDIA_TIMEOUT,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    if answer.returncode != 0:
-        return []
-    return [[cell.strip() for cell in line.split(",")] for line in answer.stdout.splitlines() if line.strip()]

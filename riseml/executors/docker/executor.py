@@ -30,7 +30,8 @@ from riseml.executors.docker.host_check import inspect_host
 from riseml.executors.docker.log_frames import Behind, ChunkReader, FrameReader, since
 from riseml.executors.docker.outages import Outages, is_doubtful
 from riseml.executors.docker.project_archive import code_archive
-from riseml.executors.machine import list_subnets, read_gpus
+from riseml.executors.gpus import GpuReader, with_gpu_use
+from riseml.executors.machine import list_subnets
 from riseml.executors.timestamps import to_datetime, to_nanoseconds
 from riseml.executors.transports import engine_client
 from riseml.executors.transports.engine_client import Engine, raise_for_refusal
@@ -67,6 +68,7 @@ class DockerExecutor:
         self._facts = FactsReader(host)
         self._shares: dict[int, str] = {}  # of experiments whose network another host makes, or that need none
         self._seen: dict[str, ContainerSeen] = {}
+        self._gpus = GpuReader()
         self._outages = Outages()
         self._deaths = ExitEvents()
 
@@ -211,10 +213,9 @@ class DockerExecutor:
     def sample(self, key: JobKey) -> Iterator[Sample]:
         name = container_name(self._server, key)
         with self.engine.stream() as api:
-            gpus = _gpus(api.inspect_container(name))
+            gpus = _gpus(api.inspect_container(name)) if self.engine.is_local else ()
             for sample in stats.read(api.stats(name, decode=True, stream=True)):
-                gpu, used, total = read_gpus(gpus) or (None, None, None)
-                yield replace(sample, gpu=gpu, gpu_mem_used=used, gpu_mem_total=total)
+                yield with_gpu_use(sample, self._gpus.read_use(gpus))
 
     def changes(self) -> Iterator[None]:
         ours = labels.label_filter(labels.SERVER, self._server)

@@ -26,6 +26,7 @@ from riseml.errors import EngineError
 from riseml.executors import machine
 from riseml.executors.base import BuildOrder, Share
 from riseml.executors.capabilities import InventoryItem, InventoryKind
+from riseml.executors.gpus import GpuReader, with_gpu_use
 from riseml.executors.process import job_folders, supervisor
 from riseml.executors.process.job_folders import MARKER, JobFolders
 from riseml.executors.process.log_reader import LogReader
@@ -61,7 +62,8 @@ class ProcessExecutor:
     def __init__(self, name: HostName, server: str, home: Path) -> None:
         self.name = name
         self._server = server
-        self._gpus = machine.list_gpus()
+        self._gpu_reader = GpuReader()
+        self._gpus = self._gpu_reader.list_ids()
         self._capacity = machine.read_capacity(self._gpus)
         self._folders = JobFolders(home / "processes", server)
         self._environments = Environments(home / "environments", gpus=bool(self._gpus))
@@ -160,7 +162,7 @@ class ProcessExecutor:
                 return
             reading = meter.read(job_folders.tree(record))
             if reading is not None:
-                yield _sample(*reading, record.gpus)
+                yield with_gpu_use(_sample(*reading), self._gpu_reader.read_use(record.gpus))
             self._watch.wait_state(folder, count, _AGAIN)
 
     def changes(self) -> Iterator[None]:
@@ -260,8 +262,6 @@ def _spawn(title: str, order: dict[str, object], marker: str) -> None:
         raise EngineError(f"the supervisor of {title} {word or 'ended without a word'}")
 
 
-def _sample(cpu: float, memory: int, gpus: tuple[str, ...]) -> Sample:
-    found = machine.read_gpus(gpus)
-    gpu, used, total = found or (None, None, None)
+def _sample(cpu: float, memory: int) -> Sample:
     at = datetime.fromtimestamp(time.time(), UTC)
-    return Sample(at, cpu, memory, machine.total_memory(), gpu, used, total)
+    return Sample(at, cpu, memory, machine.total_memory())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from riseml.errors import EngineError, Unreachable, UsageError
 from riseml.executors.base import Executor
 from riseml.executors.docker.executor import DockerExecutor
-from riseml.executors.machine import list_gpus
+from riseml.executors.gpus import GpuReader
 from riseml.executors.process.executor import ProcessExecutor
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import World
@@ -58,7 +58,7 @@ def _choose_processes(settings: Settings, server: str, note: str) -> LocalChoice
 
 def _choose_docker(settings: Settings, server: str) -> LocalChoice:
     engine = Engine(settings.engine)
-    gpus = list_gpus() if engine.is_local else ()  # an engine on another machine has other GPUs
+    gpus = GpuReader().list_ids() if engine.is_local else ()  # an engine on another machine has other GPUs
     host = HostSpec(LOCAL_HOST, settings.engine, gpus=gpus)
     return LocalChoice(DockerExecutor(host, server, engine, settings.build_network), DOCKER)
 

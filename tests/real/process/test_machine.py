@@ -25,35 +25,26 @@ from riseml.states import Part
 from tests.support.hosts import Machine, kill
 from tests.support.rig import Rig, gang, iterate, single
 
-NVIDIA = """#!/bin/sh
-case "$1" in
---query-gpu=index) printf '0\\n1\\n' ;;
-*) printf '0, 30, 1024, 8192\\n1, 50, 2048, 8192\\n' ;;
-esac
+NVML = """
+class NVMLError(Exception): pass
+def nvmlInit(): pass
+def nvmlDeviceGetCount(): return 2
+def nvmlDeviceGetHandleByIndex(index): return index
+def nvmlDeviceGetUUID(handle): return f"GPU-{handle}"
 """
 
 
 @pytest.fixture
 def gpus(tmp_path: Path) -> str:
-    """A PATH on which nvidia-smi knows two GPUs."""
-    program = tmp_path / "bin" / "nvidia-smi"
-    program.parent.mkdir()
-    program.write_text(NVIDIA)
-    program.chmod(0o755)
-    return f"{program.parent}:{os.environ['PATH']}"
-
-
-def test_gpus_are_those_of_nvidia_smi(monkeypatch: pytest.MonkeyPatch, gpus: str) -> None:
-    monkeypatch.setenv("PATH", gpus)
-    assert machine.list_gpus() == ("0", "1")
-    assert machine.read_gpus(["1"]) == (50.0, 2048 << 20, 8192 << 20)
-    assert machine.read_gpus(["0", "1"]) == (40.0, 3072 << 20, 16384 << 20)
-    assert machine.read_gpus([]) is None
+    """A PYTHONPATH on which NVML knows two GPUs."""
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "pynvml.py").write_text(NVML)
+    return str(tmp_path / "modules")
 
 
 def test_a_job_gets_its_gpus_and_no_others(tmp_path: Path, gpus: str) -> None:
     show = 'echo "[$CUDA_VISIBLE_DEVICES]"'
-    with Rig(tmp_path / "home", None, PATH=gpus) as rig:
+    with Rig(tmp_path / "home", None, PYTHONPATH=gpus) as rig:
         rig.submit(single(show, resources={"cpus": 0.1, "mem": "64MiB", "gpus": 2}))
         rig.submit(single(show))
         assert rig.lines("1.train") == ["1.train [0,1]"]

@@ -1,0 +1,139 @@
+"""The GPUs of this machine as NVML tells of them, and whose jobs may use its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import docker
+import pytest
+
+from riseml.executors.docker.executor import DockerExecutor
+from riseml.executors.gpus import GpuReader, GpuUse, with_gpu_use
+from riseml.executors.transports.engine_client import Engine
+from riseml.model import JobKey, Sample
+from riseml.names import HostName, JobName
+from riseml.spec.pool.types import HostSpec
+
+MIB = 2**20
+USES = {"GPU-a": (30, 1024), "GPU-b": (50, 2048)}  # percent, MiB of 8192
+
+
+class NoDriver(Exception):
+    """NVML's error."""
+
+
+class Nvml:
+    """NVML of a machine with two GPUs, or without a driver."""
+
+    NVMLError: type[Exception] = NoDriver
+
+    def __init__(self, *, works: bool = True) -> None:
+        self.works = works
+        self.starts = 0
+
+    def nvmlInit(self) -> None:
+        self.starts += 1
+        self._demand_driver()
+
+    def nvmlDeviceGetCount(self) -> int:
+        return len(USES)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> object:
+        return list(USES)[index]
+
+    def nvmlDeviceGetUUID(self, handle: object) -> str:
+        return str(handle)
+
+    def nvmlDeviceGetUtilizationRates(self, handle: object) -> Any:
+        self._demand_driver()
+        return SimpleNamespace(gpu=USES[str(handle)][0])
+
+    def nvmlDeviceGetMemoryInfo(self, handle: object) -> Any:
+        return SimpleNamespace(used=USES[str(handle)][1] * MIB, total=8192 * MIB)
+
+    def _demand_driver(self) -> None:
+        if not self.works:
+            raise NoDriver
+
+
+def test_gpus_are_read_by_index_and_by_uuid() -> None:
+    nvml = Nvml()
+    reader = GpuReader(nvml)
+    assert reader.list_ids() == ("0", "1")
+    assert reader.read_use(["1"]) == reader.read_use(["GPU-b"]) == GpuUse(50.0, 2048 * MIB, 8192 * MIB)
+    assert reader.read_use(["0", "GPU-b"]) == GpuUse(40.0, 3072 * MIB, 16384 * MIB)
+    assert nvml.starts == 1
+
+
+def test_what_is_not_known_is_none() -> None:
+    reader = GpuReader(Nvml())
+    assert reader.read_use([]) is None
+    assert reader.read_use(["0", "2"]) is None
+    without = GpuReader(Nvml(works=False))
+    assert without.list_ids() == ()
+    assert without.read_use(["0"]) is None
+
+
+def test_a_driver_that_fails_is_tried_again() -> None:
+    nvml = Nvml()
+    reader = GpuReader(nvml)
+    assert reader.read_use(["0"]) is not None
+    nvml.works = False
+    assert reader.read_use(["0"]) is None
+    nvml.works = True
+    assert reader.read_use(["0"]) is not None
+
+
+def test_a_machine_without_a_driver_has_no_gpus() -> None:
+    """With the real library, which finds no driver here, or finds this machine's GPUs."""
+    reader = GpuReader()
+    assert (reader.read_use(reader.list_ids()) is None) == (reader.list_ids() == ())
+
+
+def test_a_sample_without_a_reading_keeps_its_gpu_fields_empty() -> None:
+    sample = Sample(datetime(2026, 8, 31, tzinfo=UTC), 10.0, 1, 2)
+    assert with_gpu_use(sample, None) is sample
+    assert with_gpu_use(sample, GpuUse(50.0, 3, 4)) == Sample(sample.at, 10.0, 1, 2, 50.0, 3, 4)
+
+
+class EngineWithStatistics(docker.APIClient):
+    """An engine that measures one container, which has GPU 0."""
+
+    def __init__(self) -> None:
+        """Connects to nothing."""
+
+    def inspect_container(self, *_: object) -> dict[str, Any]:
+        return {"HostConfig": {"DeviceRequests": [{"DeviceIDs": ["0"]}]}}
+
+    def stats(self, *_: object, **__: object) -> list[dict[str, Any]]:
+        return [
+            {
+                "read": f"2026-08-31T07:23:4{second}Z",
+                "cpu_stats": {"cpu_usage": {"total_usage": second * 10**8}},
+                "memory_stats": {"usage": MIB, "limit": 2 * MIB},
+            }
+            for second in range(2)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("url", "percent"), [("unix:///run/docker.sock", 30.0), ("ssh://gpu1", None), ("tcp://gpu1:2376", None)]
+)
+def test_only_a_host_that_is_this_machine_uses_its_gpus(
+    monkeypatch: pytest.MonkeyPatch, url: str, percent: float | None
+) -> None:
+    @contextmanager
+    def stream(_: Engine) -> Iterator[docker.APIClient]:
+        yield EngineWithStatistics()
+
+    monkeypatch.setattr(Engine, "stream", stream)
+    engine = Engine("unix:///run/docker.sock")
+    engine.url, engine.is_local = url, url.startswith("unix://")
+    executor = DockerExecutor(HostSpec(HostName("gpu1"), url, gpus=("0",)), "5e17e4", engine, "default")
+    executor._gpus = GpuReader(Nvml())
+    (sample,) = executor.sample(JobKey(4, JobName("train"), 1))
+    assert (sample.cpu, sample.gpu) == (10.0, percent)
