@@ -36,7 +36,7 @@ from riseml.settings import Settings
 from riseml.store.database import Database
 from riseml.store.drained_hosts import DrainedHosts
 from riseml.store.experiments import ExperimentStore
-from riseml.store.logs import LogStore
+from riseml.store.logs.log_store import LogStore
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import UsageReader
 

@@ -20,7 +20,7 @@ from riseml.server.reconcile.wake import Wake
 from riseml.settings import Settings
 from riseml.store.drained_hosts import DrainedHosts
 from riseml.store.experiments import ExperimentStore
-from riseml.store.logs import LogStore
+from riseml.store.logs.log_store import LogStore
 from riseml.store.snapshots import SnapshotStore
 
 

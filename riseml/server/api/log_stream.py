@@ -24,9 +24,9 @@ from riseml.server.api.views import exit_code_of
 from riseml.server.clock import now
 from riseml.server.reconcile.notifier import Notifier
 from riseml.states import SENTENCES, TERMINAL, Part, Reason, State
-from riseml.store.blocks import LogBlock, LogLine, ReadPosition
 from riseml.store.experiments import ExperimentStore, StateEvent
-from riseml.store.logs import LogStore
+from riseml.store.logs.blocks import LogBlock, LogLine, ReadPosition
+from riseml.store.logs.log_store import LogStore
 
 _MOST_EVENTS = 2**31  # what every store can count
 _MOST_BYTES = 2**43  # what every file system can seek
@@ -325,7 +325,7 @@ def _last_rows(text: str, count: int) -> str:
 
 def _split_at(block: LogBlock, moment: str) -> tuple[LogBlock, ...]:
     """Its lines before a moment, and the others, if there are any; the first one counts as before it."""
-    before = next((number for number, at in enumerate(block.times()) if number and at >= moment), 0)
+    before = next((number for number, at in enumerate(block.timestamps()) if number and at >= moment), 0)
     return block.split(before) if before else (block,)
 
 

@@ -31,7 +31,7 @@ from riseml.server.pool.host_set import HostSet
 from riseml.server.reconcile.notifier import Notifier
 from riseml.storage.outputs import pack_output, prepare_data, prepare_output
 from riseml.store.experiments import ExperimentStore
-from riseml.store.logs import LogStore
+from riseml.store.logs.log_store import LogStore
 from riseml.store.snapshots import SnapshotStore
 
 _BEFORE = {

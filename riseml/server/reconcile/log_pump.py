@@ -17,7 +17,7 @@ from riseml.faultpoints import Point, reach
 from riseml.model import ContainerSeen, JobKey
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
-from riseml.store.logs import LogStore
+from riseml.store.logs.log_store import LogStore
 
 _AGAIN = (0.05, 0.2, 1.0, 5.0)  # seconds between attempts at a stream that breaks
 _BREATH = 0.002  # seconds; of a job that prints without a pause, what comes in them is stored as one piece

@@ -26,7 +26,7 @@ from riseml.states import State
 from riseml.storage.outputs import RECORD
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore, NewExperiments
-from riseml.store.logs import LogStore
+from riseml.store.logs.log_store import LogStore
 from riseml.store.snapshots import SnapshotStore
 from tests.unit.control.simulation import make_plan
 

@@ -16,7 +16,7 @@ from riseml.names import HostName, JobName
 from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
-from riseml.store.logs import LogStore, read_all
+from riseml.store.logs.log_store import LogStore, read_all_lines
 from tests.support.waiting import wait_for
 
 KEY = JobKey(4, JobName("master"), 1)
@@ -60,7 +60,7 @@ class Scene:
         return self.pump.follow_container(host, ContainerSeen(KEY, "c1", started=True, exit_code=code))
 
     def lines(self) -> list[bytes]:
-        return [line.text for line in read_all(self.logs, KEY.experiment)]
+        return [line.text for line in read_all_lines(self.logs, KEY.experiment)]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from riseml.server.clock import now
 from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
-from riseml.store.logs import LogStore, read_all
+from riseml.store.logs.log_store import LogStore, read_all_lines
 from tests.support.waiting import wait_for
 
 KEY = JobKey(1, JobName("train"), 1)
@@ -48,4 +48,4 @@ def test_a_job_that_has_printed_too_much_is_read_no_further(tmp_path: Path) -> N
     ended = replace(running, exit_code=0, finished_at=now())
     wait_for("nothing more is expected of it", lambda: pump.follow_container(executor, ended), 30)
     assert executor.reads == 1
-    assert len(list(read_all(logs, 1))) == LIMIT // 10 + 2, "what is kept, the line that was too much, and the mark"
+    assert len(list(read_all_lines(logs, 1))) == LIMIT // 10 + 2, "the lines up to the limit, one more, and the mark"

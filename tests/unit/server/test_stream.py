@@ -22,7 +22,7 @@ from riseml.server.reconcile.notifier import Notifier
 from riseml.states import Part, Reason, State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore, NewExperiments
-from riseml.store.logs import LogStore
+from riseml.store.logs.log_store import LogStore
 from tests.unit.control.simulation import make_plan
 
 BEGUN = datetime(2026, 8, 31, 7, 23, 40, tzinfo=UTC)

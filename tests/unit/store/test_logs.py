@@ -1,4 +1,4 @@
-"""Logs: what was written is read, whatever was cut off."""
+"""Log files: readers get every line that was written once and in order, after crashes and cuts too."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from riseml.model import Frame, JobKey, LogCursor
 from riseml.names import JobName
-from riseml.store.blocks import LONGEST_LINE, ReadPosition
-from riseml.store.logs import LogStore, read_all
+from riseml.store.logs.blocks import ReadPosition
+from riseml.store.logs.line_state import LONGEST_LINE
+from riseml.store.logs.log_store import LogStore, read_all_lines
 
 KEY = JobKey(4, JobName("worker.1"), 1)
 OTHER = JobKey(4, JobName("master"), 2)
@@ -24,17 +25,17 @@ def frame(index: int, text: bytes, stream: int = 1) -> Frame:
 
 
 def texts(logs: LogStore) -> list[tuple[str, bytes]]:
-    return [(line.job, line.text) for line in read_all(logs, 4)]
+    return [(line.job, line.text) for line in read_all_lines(logs, 4)]
 
 
-def test_lines_come_back_in_order(tmp_path: Path) -> None:
+def test_lines_are_read_in_the_order_of_their_frames(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"one\n"), frame(2, b"two\r\n", 2)])
     logs.append_frames(OTHER, [frame(3, b"\xff\n"), frame(4, b"\n")])
     assert texts(logs) == [("worker.1", b"one"), ("worker.1", b"two\r"), ("master", b"\xff"), ("master", b"")]
 
 
-def test_a_cursor_counts_the_frames_of_one_instant(tmp_path: Path) -> None:
+def test_a_cursor_counts_the_frames_with_one_timestamp(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"a\n"), frame(2, b"b\n"), frame(2, b"c\n")])
     assert logs.find_cursor(KEY) == LogCursor("2026-08-31T07:23:00.2Z", 2)
@@ -53,7 +54,7 @@ def test_a_torn_record_is_cut_off(tmp_path: Path) -> None:
     assert texts(again) == [("worker.1", b"a"), ("worker.1", b"b")]
 
 
-def test_a_long_line_in_pieces_is_one_line(tmp_path: Path) -> None:
+def test_a_long_line_in_several_frames_is_one_line(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"x" * 9), frame(1, b"y" * 9)])
     logs.append_frames(OTHER, [frame(2, b"between\n")])
@@ -62,7 +63,7 @@ def test_a_long_line_in_pieces_is_one_line(tmp_path: Path) -> None:
     assert texts(logs) == [("master", b"between"), ("worker.1", b"x" * 9 + b"y" * 9 + b"z")]
 
 
-def test_an_unfinished_line_is_ended_with_its_job(tmp_path: Path) -> None:
+def test_an_open_line_ends_with_its_job(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"no newline")])
     logs.finish_job(KEY)
@@ -71,7 +72,7 @@ def test_an_unfinished_line_is_ended_with_its_job(tmp_path: Path) -> None:
     assert logs.find_cursor(KEY).frames_held == 1
 
 
-def test_unfinished_lines_of_both_streams_are_ended_with_their_job(tmp_path: Path) -> None:
+def test_open_lines_of_both_streams_end_with_their_job(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"out", 1), frame(2, b"err", 2), frame(3, b" goes on\n", 2)])
     assert texts(logs) == [], "the first line may go on"
@@ -84,7 +85,7 @@ def test_unfinished_lines_of_both_streams_are_ended_with_their_job(tmp_path: Pat
 MARK = b" [riseml: line cut at 1 MiB]"
 
 
-def test_a_line_without_end_does_not_hold_up_the_others(tmp_path: Path) -> None:
+def test_an_endless_line_does_not_hold_up_other_jobs(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     for _ in range(100):
         logs.append_frames(KEY, [frame(1, b"x" * 16384)])
@@ -92,7 +93,7 @@ def test_a_line_without_end_does_not_hold_up_the_others(tmp_path: Path) -> None:
     assert texts(logs) == [("worker.1", b"x" * LONGEST_LINE + MARK), ("master", b"alive")]
 
 
-def test_a_short_line_without_end_does_not_hold_up_the_others_for_ever(tmp_path: Path) -> None:
+def test_a_short_line_that_stays_open_holds_up_other_jobs_for_2_mib_at_most(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"working ")])
     for _ in range(200):
@@ -103,9 +104,9 @@ def test_a_short_line_without_end_does_not_hold_up_the_others_for_ever(tmp_path:
 
 
 @pytest.mark.parametrize("size", [LONGEST_LINE, LONGEST_LINE + 1, 10_000_000])
-@pytest.mark.parametrize("again", [False, True], ids=["one server", "a new server at each piece"])
+@pytest.mark.parametrize("again", [False, True], ids=["one server", "the server restarts after each piece"])
 def test_a_line_is_cut_once_wherever_it_is_read(tmp_path: Path, size: int, *, again: bool) -> None:
-    """The cut is in the file: readers that come at any moment see the same line, and so does a server that died."""
+    """The cut is in the file: all readers see the same line, and a restarted server goes on at the same place."""
     logs = LogStore(tmp_path)
     found, mark = [], ReadPosition()
     left = size
@@ -120,14 +121,14 @@ def test_a_line_is_cut_once_wherever_it_is_read(tmp_path: Path, size: int, *, ag
         blocks, mark = logs.read_blocks(4, mark)
         found += [line.text for block in blocks for line in block.lines()]
     logs.append_frames(KEY, [frame(3, b"behind\n")])
-    found += [line.text for line in read_all(logs, 4, mark)]
+    found += [line.text for line in read_all_lines(logs, 4, mark)]
     wanted = b"x" * min(size, LONGEST_LINE) + (MARK if size > LONGEST_LINE else b"")
     assert [text for text in found if text != b"beside"] == [b"before", wanted, b"behind"]
-    assert [line.text for line in read_all(logs, 4)] == found
+    assert [line.text for line in read_all_lines(logs, 4)] == found
     assert logs.log_size(4) < LONGEST_LINE + 50_000, "what is cut off is not kept"
 
 
-def test_what_ends_a_job_in_a_line_that_was_cut_adds_no_line(tmp_path: Path) -> None:
+def test_the_end_of_a_job_inside_a_cut_line_adds_no_line(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     for _ in range(2):
         logs.append_frames(KEY, [frame(1, b"x" * LONGEST_LINE)])
@@ -145,7 +146,7 @@ def test_what_ends_a_job_in_a_line_that_was_cut_adds_no_line(tmp_path: Path) -> 
     )
 )
 def test_reading_on_from_any_line_neither_loses_nor_repeats(rows: list[tuple[JobKey, bytes, bool, int, bool]]) -> None:
-    """Whatever lines in pieces there are, of whichever jobs, and wherever the reader was cut."""
+    """With any lines in pieces, of any jobs, and from any line on."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -161,24 +162,24 @@ def test_reading_on_from_any_line_neither_loses_nor_repeats(rows: list[tuple[Job
             logs.append_frames(key, pieces)
         for key in (KEY, OTHER):
             logs.append_frames(key, [frame(99, b"the end\n", 1), frame(99, b"the end\n", 2)])
-        lines = list(read_all(logs, 4))
+        lines = list(read_all_lines(logs, 4))
         assert len(lines) == 4 + sum(whole for _, _, whole, _, _ in rows)
         for number, line in enumerate(lines):
-            rest = list(read_all(logs, 4, line.end))
+            rest = list(read_all_lines(logs, 4, line.end))
             assert [replace(one, end=ReadPosition()) for one in rest] == [
                 replace(one, end=ReadPosition()) for one in lines[number + 1 :]
             ]
 
 
-def test_a_cursor_among_pieces_names_the_line_that_was_given_out(tmp_path: Path) -> None:
+def test_a_position_among_pieces_counts_the_lines_that_the_reader_has(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"a long ")])
     logs.append_frames(OTHER, [frame(2, b"between\n")])
     logs.append_frames(KEY, [frame(1, b"line\n"), frame(3, b"after\n")])
-    between, long, after = read_all(logs, 4)
+    between, long, after = read_all_lines(logs, 4)
     assert (between.text, long.text, after.text) == (b"between", b"a long line", b"after")
     assert between.end == ReadPosition(0, 1)
-    assert list(read_all(logs, 4, between.end)) == [long, after]
+    assert list(read_all_lines(logs, 4, between.end)) == [long, after]
 
 
 def test_many_lines_of_one_job_are_one_block(tmp_path: Path) -> None:
@@ -191,18 +192,18 @@ def test_many_lines_of_one_job_are_one_block(tmp_path: Path) -> None:
     assert end == blocks[-1].end == ReadPosition(logs.log_size(4))
     first, rest = blocks[0].split(20)
     assert first.lines() + rest.lines() == blocks[0].lines()
-    assert list(read_all(logs, 4, first.end))[:30] == rest.lines()
+    assert list(read_all_lines(logs, 4, first.end))[:30] == rest.lines()
 
 
-def test_what_does_not_fit_into_one_read_is_read_all_the_same(tmp_path: Path) -> None:
+def test_lines_longer_than_one_read_are_read_whole(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"x" * 16384) for _ in range(40)])
     logs.append_frames(KEY, [frame(1, b"end\n"), frame(2, b"y" * 400_000 + b"\n"), frame(3, b"z\n")])
     assert [len(text) for _, text in texts(logs)] == [40 * 16384 + 3, 400_000, 1]
 
 
-def test_a_piece_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None:
-    """As on a full disk: its beginning is written, then the system refuses; the same frames come again."""
+def test_frames_that_do_not_fit_on_the_disk_leave_no_trace(tmp_path: Path) -> None:
+    """As on a full disk: the system writes the beginning, then refuses; the follower brings the same frames again."""
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"a\n")])
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -217,20 +218,20 @@ def test_a_piece_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None
     assert [text for _, text in texts(logs)] == [b"a", b"b", b"c"]
 
 
-def test_who_still_holds_a_log_that_was_closed_writes_into_nobody_elses_file(tmp_path: Path) -> None:
+def test_a_follower_that_holds_a_closed_log_writes_into_no_other_file(tmp_path: Path) -> None:
     logs = LogStore(tmp_path / "logs")
     logs.append_frames(KEY, [frame(1, b"one\n")])
-    held = logs._open(KEY.experiment)
+    held = logs._open_file(KEY.experiment)
     logs.close_experiment(KEY.experiment)
     other = tmp_path / "other"
     with other.open("wb"), pytest.raises(OSError, match="closed meanwhile"):  # it has the number that the log had
-        held.append(KEY, [frame(2, b"two\n")])
+        held.append_frames(KEY, [frame(2, b"two\n")])
     assert other.read_bytes() == b""
     logs.append_frames(KEY, [frame(2, b"two\n")])
-    assert [line.text for line in read_all(logs, KEY.experiment)] == [b"one", b"two"]
+    assert [line.text for line in read_all_lines(logs, KEY.experiment)] == [b"one", b"two"]
 
 
-def test_logs_of_experiments_that_are_no_more_are_not_kept_open(tmp_path: Path) -> None:
+def test_logs_of_other_experiments_are_closed(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     for experiment in (3, 4, 5):
         logs.append_frames(replace(KEY, experiment=experiment), [frame(1, b"one\n")])

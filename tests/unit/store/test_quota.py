@@ -10,7 +10,7 @@ import pytest
 
 from riseml.errors import UsageError
 from riseml.settings import read_settings
-from riseml.store.logs import LogStore, read_all
+from riseml.store.logs.log_store import LogStore, read_all_lines
 from tests.support.rig import Rig, single
 from tests.unit.store.test_logs import KEY, OTHER, frame
 
@@ -19,7 +19,7 @@ MARK = b"[riseml: worker.1 has printed more than 1,000 bytes; what follows is no
 
 
 def texts(logs: LogStore, job: str = "worker.1") -> list[bytes]:
-    return [line.text for line in read_all(logs, KEY.experiment) if line.job == job]
+    return [line.text for line in read_all_lines(logs, KEY.experiment) if line.job == job]
 
 
 def test_the_log_of_one_job_is_cut_once(tmp_path: Path) -> None:

@@ -1,0 +1,166 @@
+"""What readers of a log get: lines of one job and stream that follow each other, as one piece of bytes. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from riseml.names import JobName
+from riseml.store.logs.line_state import BETWEEN_LINES, LONGEST_LINE, LinePhase, LineState, RecordKind, cut_text
+from riseml.store.logs.records import RecordHead, RecordRun, split_runs
+
+_LONGEST_WAIT = 2 * LONGEST_LINE  # bytes of a log behind the beginning of an open line, until readers get it as it is
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPosition:
+    """Where a reader goes on in a log file."""
+
+    offset: int = 0  # bytes from the beginning of the file; a record begins here
+    lines_given: int = 0  # complete lines behind `offset` that the reader has already; 0 unless a line is open there
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line of a job's output."""
+
+    job: JobName
+    at: str  # timestamp of its first piece, as the engine wrote it
+    stream: int  # 1: stdout, 2: stderr, 3: the engine
+    text: bytes  # without its newline
+    end: ReadPosition  # a reader that goes on from here loses and repeats nothing
+
+
+@dataclass(frozen=True, slots=True)
+class LogBlock:
+    """Lines of one job and one stream that follow each other; one at least."""
+
+    job: JobName
+    stream: int  # 1: stdout, 2: stderr, 3: the engine
+    data: bytes  # `<timestamp> <text>\n` for each line
+    start: int  # offset of its first record in the file, in bytes
+    head_size: int  # bytes by which each record is longer than its line in `data`
+    end: ReadPosition  # a reader that goes on from here loses and repeats nothing
+
+    @property
+    def count(self) -> int:
+        """The number of lines."""
+        return self.data.count(b"\n")
+
+    @property
+    def first_at(self) -> str:
+        """The timestamp of the first line."""
+        return self.data[: self.data.index(b" ")].decode()
+
+    def timestamps(self) -> Iterator[str]:
+        """Give the timestamp of each line."""
+        return (row.partition(b" ")[0].decode() for row in self.data.split(b"\n")[:-1])
+
+    def lines(self) -> list[LogLine]:
+        """Return each line on its own."""
+        found: list[LogLine] = []
+        position = self.start
+        for row in self.data.split(b"\n")[:-1]:
+            position += self.head_size + len(row) + 1
+            at, _, text = row.partition(b" ")
+            found.append(LogLine(self.job, at.decode(), self.stream, text, ReadPosition(position)))
+        found[-1] = replace(found[-1], end=self.end)
+        return found
+
+    def split(self, count: int) -> tuple[LogBlock, LogBlock]:
+        """Return the first `count` lines, and the others; the block has more than `count` lines."""
+        size = 0
+        for _ in range(count):
+            size = self.data.index(b"\n", size) + 1
+        middle = self.start + size + count * self.head_size
+        first = replace(self, data=self.data[:size], end=ReadPosition(middle))
+        return first, replace(self, data=self.data[size:], start=middle)
+
+
+def find_blocks(data: bytes, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
+    """Return the complete lines in whole records that begin at `position.offset`, and where to go on.
+
+    The caller goes on before an open line, and counts the lines behind its beginning that it already has.
+    """
+    finder = _BlockFinder(position.offset)
+    for run in split_runs(data):
+        finder.add_run(run)
+    return finder.take_blocks(position.lines_given)
+
+
+@dataclass(slots=True)
+class _OpenLine:
+    """A line whose last piece has not come yet."""
+
+    start: int  # offset of its first record
+    at: bytes  # its first timestamp
+    state: LineState = BETWEEN_LINES
+    pieces: list[bytes] = field(default_factory=list)
+
+
+class _BlockFinder:
+    """The blocks that were found up to an offset, and the lines that are open there."""
+
+    def __init__(self, offset: int) -> None:
+        self._offset = offset
+        self._open: dict[tuple[JobName, int], _OpenLine] = {}  # by job and stream
+        self._blocks: list[LogBlock] = []
+        self._ends: list[int] = []  # the offset behind the last record of each block; they never fall
+
+    def add_run(self, run: RecordRun) -> None:
+        """Take the records that begin at the offset: one block, or one by one while a line is open."""
+        if self._open or run.head.kind is not RecordKind.END:
+            for row in run.rows():
+                self._add_record(run.head, row)
+            return
+        head, start = run.head, self._offset
+        self._offset += len(run.data)
+        lines = run.data[len(head.text) :].replace(b"\n" + head.text, b"\n")
+        end = ReadPosition(self._offset)
+        self._add_block(LogBlock(head.job, head.stream, lines, start, len(head.text), end))
+
+    def take_blocks(self, lines_given: int) -> tuple[list[LogBlock], ReadPosition]:
+        """Return the blocks without the first `lines_given` lines, and where to go on."""
+        restart = self._restart()
+        if restart <= self._offset - _LONGEST_WAIT and self._open:  # an endless line must not hold up the other jobs
+            for owner, line in self._open.items():
+                self._add_line(owner, line, ReadPosition(self._offset))
+            restart = self._offset
+        ready = self._blocks[: bisect_right(self._ends, restart)]
+        while ready and lines_given:
+            first = ready.pop(0)
+            if first.count > lines_given:
+                ready.insert(0, first.split(lines_given)[1])
+            lines_given = max(0, lines_given - first.count)
+        return ready, ReadPosition(restart, lines_given)
+
+    def _add_record(self, head: RecordHead, row: bytes) -> None:
+        """Take a piece of a line, or a line between the pieces of another."""
+        start = self._offset
+        self._offset += len(head.text) + len(row) + 1
+        if not head.kind.has_text:
+            return
+        at, _, text = row.partition(b" ")
+        owner = (head.job, head.stream)
+        line = self._open.setdefault(owner, _OpenLine(start, at))
+        line.pieces.append(text)
+        line.state = line.state.feed(head.kind, len(text))
+        if line.state.phase is LinePhase.OPEN:
+            return
+        del self._open[owner]
+        restart = self._restart()
+        given = 1 + len(self._ends) - bisect_right(self._ends, restart) if restart < self._offset else 0
+        self._add_line(owner, line, ReadPosition(restart, given))
+
+    def _add_line(self, owner: tuple[JobName, int], line: _OpenLine, end: ReadPosition) -> None:
+        data = line.at + b" " + cut_text(b"".join(line.pieces)) + b"\n"
+        self._add_block(LogBlock(*owner, data, line.start, 0, end))
+
+    def _add_block(self, block: LogBlock) -> None:
+        self._blocks.append(block)
+        self._ends.append(self._offset)
+
+    def _restart(self) -> int:
+        """Return where to go on so that no piece of an open line is lost."""
+        return min((line.start for line in self._open.values()), default=self._offset)

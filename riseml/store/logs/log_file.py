@@ -1,0 +1,137 @@
+"""One open log file, with the cursor and the open lines of each of its jobs.
+
+The file is its own index: after a crash a torn last record is cut off, and the records tell where to read each job's
+log on. A small file beside it (`4.ends` beside `4.log`) says where the logs of jobs that are complete end.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from riseml.model import Frame, JobKey, LogCursor
+from riseml.names import JobName
+from riseml.store.logs.line_state import RecordKind
+from riseml.store.logs.records import OpenLines, RecordRun, encode_frames, feed_line, split_runs
+
+JobAttempt = tuple[JobName, int]
+"""A job of the file's experiment, and which attempt at it."""
+
+_RECOVERED_AT_ONCE = 1 << 22  # bytes
+
+
+class LogFile:
+    """One log file, open for appending. Safe from many threads; one thread a job."""
+
+    def __init__(self, path: Path) -> None:
+        self.cursors: dict[JobAttempt, LogCursor] = {}
+        self.ends: Mapping[JobAttempt, int] = load_ends(path)  # offsets behind complete logs; replaced, never changed
+        self._open_lines: dict[JobAttempt, OpenLines] = {}
+        self._path = path
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._recover()
+
+    def append_frames(self, key: JobKey, frames: list[Frame]) -> None:
+        """Write frames behind what is there: all of them or none.
+
+        Raises:
+            OSError: they cannot be written, or the file was closed; the caller brings the same frames again.
+        """
+        owner = (key.job, key.attempt)
+        data, lines = encode_frames(key, frames, self._open_lines.get(owner, {}))
+        view = memoryview(data)
+        with self._lock:
+            self._refuse_if_closed()
+            end = os.lseek(self._file, 0, os.SEEK_END)
+            try:
+                while view:
+                    view = view[os.write(self._file, view) :]
+            except OSError:  # a full disk takes the beginning of what does not fit
+                os.ftruncate(self._file, end)
+                raise
+            self._open_lines[owner] = lines
+            self.cursors[owner] = _advance_cursor(self._cursor(owner), (frame.at for frame in reversed(frames)))
+
+    def finish_job(self, key: JobKey) -> None:
+        """End the lines that the job left open, and write down that its log is complete.
+
+        Raises:
+            OSError: it cannot be written, or the file was closed.
+        """
+        owner = (key.job, key.attempt)
+        streams = sorted(self._open_lines.get(owner, ()))
+        if streams:
+            self.append_frames(key, [Frame("", stream, b"\n") for stream in streams])
+        with self._lock:
+            self._refuse_if_closed()
+            ends = {**self.ends, owner: os.lseek(self._file, 0, os.SEEK_END)}
+            fresh = self._path.with_suffix(".ending")
+            fresh.write_text(json.dumps([[job, attempt, end] for (job, attempt), end in ends.items()]))
+            os.replace(fresh, self._path.with_suffix(".ends"))
+            self.ends = ends
+
+    def close(self) -> None:
+        """Close the file; a thread that still holds this object gets an `OSError` when it appends."""
+        with self._lock:
+            self._is_closed = True
+            os.close(self._file)
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:  # the number of the closed file may be another file's by now
+            raise OSError(errno.EBADF, "the log was closed meanwhile")
+
+    def _recover(self) -> None:
+        """Cut a torn record off, and find every cursor and every open line again."""
+        whole = 0
+        while data := load_records(self._path, whole, _RECOVERED_AT_ONCE):
+            for run in split_runs(data):
+                self._recover_run(run)
+            whole += len(data)
+        os.ftruncate(self._file, whole)
+        self.ends = {owner: end for owner, end in self.ends.items() if end <= whole}
+
+    def _recover_run(self, run: RecordRun) -> None:
+        head = run.head
+        owner = (head.job, head.attempt)
+        size = run.text_size() if head.kind is RecordKind.GOES_ON else 0  # behind the others only the phase matters
+        self._open_lines[owner] = feed_line(self._open_lines.get(owner, {}), head.stream, head.kind, size)
+        self.cursors[owner] = _advance_cursor(self._cursor(owner), run.stamps_from_last())
+
+    def _cursor(self, owner: JobAttempt) -> LogCursor:
+        return self.cursors.get(owner, LogCursor())
+
+
+def _advance_cursor(cursor: LogCursor, stamps_from_last: Iterable[str]) -> LogCursor:
+    """Return the cursor behind frames with these timestamps; frames without one do not count."""
+    at, held = "", 0
+    for stamp in stamps_from_last:
+        if stamp and at and stamp != at:
+            return LogCursor(at, held)
+        if stamp:
+            at, held = stamp, held + 1
+    if not at:
+        return cursor
+    return LogCursor(at, held + cursor.frames_held if cursor.at == at else held)
+
+
+def load_ends(path: Path) -> dict[JobAttempt, int]:
+    """Return the offsets behind the last records of the jobs whose logs in the file at `path` are complete."""
+    beside = path.with_suffix(".ends")
+    rows = json.loads(beside.read_text()) if beside.exists() else []
+    return {(JobName(job), attempt): end for job, attempt, end in rows}
+
+
+def load_records(path: Path, offset: int, limit: int) -> bytes:
+    """Return whole records from an offset on, about `limit` bytes; nothing when there is no whole one."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        data = file.read(limit)
+        if data and b"\n" not in data:
+            data += file.readline()
+    return data[: data.rfind(b"\n") + 1]

@@ -1,0 +1,144 @@
+"""The logs of all experiments below one folder: one file per experiment, frames in the order of their arrival."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from riseml.model import Frame, JobKey, LogCursor
+from riseml.names import JobName
+from riseml.settings import DEFAULT_LOG_LIMIT
+from riseml.store.logs.blocks import LogBlock, LogLine, ReadPosition, find_blocks
+from riseml.store.logs.log_file import JobAttempt, LogFile, load_ends, load_records
+from riseml.store.logs.quota import LogQuota
+
+_READ_AT_ONCE = 1 << 18  # bytes
+_READ_FOR_LONG_LINE = 1 << 22  # bytes; more than the longest line, so that every call gets further
+_NEAR_END = 1 << 20  # bytes before the end in which the last lines are looked for
+_BEGINNING = ReadPosition()
+
+
+class LogStore:
+    """The logs below one folder. Appending is safe from many threads, one thread a job; a reader needs only the file.
+
+    Example:
+        >>> logs = LogStore(Path("logs"))
+        >>> logs.append_frames(JobKey(4, JobName("master"), 1), [Frame("2026-08-31T07:23:46Z", 1, b"step 1\\n")])
+        >>> [line.text for line in read_all_lines(logs, 4)]
+        [b'step 1']
+
+    Args:
+        folder: is created when it is missing.
+        limit: bytes of one job's output that are kept.
+    """
+
+    def __init__(self, folder: Path, limit: int = DEFAULT_LOG_LIMIT) -> None:
+        self._folder = folder
+        self._quota = LogQuota(folder, limit)
+        self._guard = threading.Lock()
+        self._files: dict[int, LogFile] = {}
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def append_frames(self, key: JobKey, frames: Iterable[Frame]) -> None:
+        """Write frames behind what is there, as one piece; nothing of a job that has printed more than the limit.
+
+        Raises:
+            OSError: they cannot be written; the caller brings the same frames again.
+        """
+        with self._quota.admit_frames(key, list(frames)) as kept:
+            if kept:
+                self._open_file(key.experiment).append_frames(key, kept)
+
+    def finish_job(self, key: JobKey) -> None:
+        """End the lines that the job left open: no more frames come from this attempt.
+
+        Raises:
+            OSError: it cannot be written down.
+        """
+        self._open_file(key.experiment).finish_job(key)
+
+    def is_job_finished(self, key: JobKey) -> bool:
+        """True when `finish_job` was called; false also for an experiment whose log was closed since."""
+        with self._guard:
+            file = self._files.get(key.experiment)
+        return file is not None and (key.job, key.attempt) in file.ends
+
+    def find_job_ends(self, experiment: int) -> Mapping[JobAttempt, int]:
+        """Return the offsets behind the last records of the jobs and attempts whose logs are complete."""
+        with self._guard:
+            file = self._files.get(experiment)
+        return load_ends(self._path(experiment)) if file is None else file.ends
+
+    def is_job_full(self, key: JobKey) -> bool:
+        """True when the job has printed more than the limit, so that nothing more of it is kept."""
+        return self._quota.is_exceeded(key)
+
+    def find_cursor(self, key: JobKey) -> LogCursor:
+        """Return where to read the job's log on."""
+        return self._open_file(key.experiment).cursors.get((key.job, key.attempt), LogCursor())
+
+    def log_size(self, experiment: int) -> int:
+        """Return the offset behind the last record, in bytes."""
+        path = self._path(experiment)
+        return path.stat().st_size if path.exists() else 0
+
+    def read_blocks(self, experiment: int, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
+        """Return the complete lines in some bytes behind a position, and where to go on.
+
+        A line whose last piece has not been written yet is left for the next call.
+        """
+        path = self._path(experiment)
+        if not path.exists():
+            return [], position
+        blocks, end = find_blocks(load_records(path, position.offset, _READ_AT_ONCE), position)
+        if end == position:  # nothing more, or a long line in pieces
+            blocks, end = find_blocks(load_records(path, position.offset, _READ_FOR_LONG_LINE), position)
+        return blocks, end
+
+    def read_last_lines(self, experiment: int, job: JobName, count: int) -> list[LogLine]:
+        """Return the last lines of one job, as far as they are in the last MiB of the log."""
+        start = max(0, self.log_size(experiment) - _NEAR_END)
+        path = self._path(experiment)
+        if not path.exists():
+            return []
+        with path.open("rb") as file:
+            file.seek(start)
+            torn = len(file.readline()) if start else 0
+        lines = read_all_lines(self, experiment, ReadPosition(start + torn))
+        return [line for line in lines if line.job == job][-count:]
+
+    def close_experiment(self, experiment: int) -> None:
+        """Close the files of an experiment whose log is complete."""
+        with self._guard:
+            file = self._files.pop(experiment, None)
+        if file is not None:
+            file.close()
+            self._quota.close_experiment(experiment)
+
+    def close_all_but(self, experiments: frozenset[int]) -> None:
+        """Close the files of all experiments but these: a host that returns may report one that was closed before."""
+        with self._guard:
+            others = self._files.keys() - experiments
+        for experiment in others:
+            self.close_experiment(experiment)
+
+    def _open_file(self, experiment: int) -> LogFile:
+        with self._guard:
+            if experiment not in self._files:
+                self._files[experiment] = LogFile(self._path(experiment))
+            return self._files[experiment]
+
+    def _path(self, experiment: int) -> Path:
+        return self._folder / f"{experiment}.log"
+
+
+def read_all_lines(logs: LogStore, experiment: int, position: ReadPosition = _BEGINNING) -> Iterator[LogLine]:
+    """Give every complete line of a log behind a position."""
+    while True:
+        blocks, end = logs.read_blocks(experiment, position)
+        for block in blocks:
+            yield from block.lines()
+        if end == position:
+            return
+        position = end

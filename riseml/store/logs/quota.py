@@ -1,0 +1,102 @@
+"""The limit of output per job: one job that prints without end must not fill the server's disk.
+
+A small file beside each log (`4.counts` beside `4.log`) holds the bytes of each job. When the server is killed, the
+file is behind by less than 1 MiB per job.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from riseml.model import Frame, JobKey
+from riseml.names import JobName
+
+_SAVE_INTERVAL = 1 << 20  # bytes of a job between two saves of its count
+_ENGINE_STREAM = 3  # messages that the job did not print
+
+
+class LogQuota:
+    """Counts the bytes that jobs print. Safe from many threads; one thread a job.
+
+    Args:
+        folder: holds the files with the counts.
+        limit: bytes of one job, all of its attempts together.
+    """
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self._folder = folder
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._counts: dict[int, dict[JobName, int]] = {}
+
+    @contextmanager
+    def admit_frames(self, key: JobKey, frames: list[Frame]) -> Iterator[list[Frame]]:
+        """Give the frames that may be stored: all, some with a line that says so, or none.
+
+        The frames count when the `with` block ends without an error.
+        """
+        with self._lock:
+            before = self._load_counts(key.experiment).get(key.job, 0)
+        after = before + sum(len(frame.data) for frame in frames)
+        yield frames if after <= self._limit else self._cut_frames(key, frames, before)
+        with self._lock:
+            counts = self._load_counts(key.experiment)
+            counts[key.job] = min(after, self._limit + 1)
+            if before <= self._limit and (after > self._limit or after // _SAVE_INTERVAL > before // _SAVE_INTERVAL):
+                self._save_counts(key.experiment, counts)
+
+    def is_exceeded(self, key: JobKey) -> bool:
+        """True when the job has printed more than the limit; nothing more of it is stored."""
+        with self._lock:
+            counts = self._counts.get(key.experiment)  # not `_load_counts`: the experiment may be closed
+            counts = _read_counts(self._path(key.experiment)) if counts is None else counts
+            return counts.get(key.job, 0) > self._limit
+
+    def close_experiment(self, experiment: int) -> None:
+        """Remove the counts of an experiment whose log is complete."""
+        with self._lock:
+            self._counts.pop(experiment, None)
+            self._path(experiment).unlink(missing_ok=True)
+
+    def _cut_frames(self, key: JobKey, frames: list[Frame], size: int) -> list[Frame]:
+        """Return the frames up to the one that exceeds the limit, with its line ended, and a line that says so."""
+        kept: list[Frame] = []
+        for frame in frames:
+            if size > self._limit:
+                break
+            size += len(frame.data)
+            kept.append(frame)
+        if not kept:
+            return kept
+        last = kept[-1]
+        if not last.data.endswith(b"\n"):
+            kept[-1] = Frame(last.at, last.stream, last.data + b"\n")
+        mark = f"[riseml: {key.job} has printed more than {self._limit:,} bytes; what follows is not kept]\n"
+        return [*kept, Frame(last.at, _ENGINE_STREAM, mark.encode())]
+
+    def _load_counts(self, experiment: int) -> dict[JobName, int]:
+        if experiment not in self._counts:
+            self._counts[experiment] = _read_counts(self._path(experiment))
+        return self._counts[experiment]
+
+    def _save_counts(self, experiment: int, counts: dict[JobName, int]) -> None:
+        fresh = self._path(experiment).with_suffix(".counting")
+        fresh.write_text(json.dumps(counts))
+        os.replace(fresh, self._path(experiment))
+
+    def _path(self, experiment: int) -> Path:
+        return self._folder / f"{experiment}.counts"
+
+
+def _read_counts(path: Path) -> dict[JobName, int]:
+    """Return the counts in a file; none when it is missing, or empty after a power cut."""
+    try:
+        found: dict[JobName, int] = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found

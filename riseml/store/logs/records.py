@@ -1,0 +1,123 @@
+"""The format of a log file: one record per frame of the engine, one line per record. Pure.
+
+A record is `<code> <job> <attempt> <timestamp> <text>\n`. The code says what the record is to its line, and which
+stream printed it (`RecordKind.codes`). Existing stores hold this format, so that it can only be extended.
+
+    1 worker.1 1 2026-08-31T07:23:46.000000001Z step 1 of 100
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from riseml.model import Frame, JobKey
+from riseml.names import JobName
+from riseml.store.logs.line_state import BETWEEN_LINES, LinePhase, LineState, RecordKind, cut_text
+
+OpenLines = Mapping[int, LineState]
+"""The lines of one job that are not between two lines, by their streams."""
+
+NO_TIMESTAMP = "-"  # stands for the timestamp of a frame that has none
+_KINDS = {code: (kind, stream) for kind in RecordKind for stream, code in enumerate(kind.codes)}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordHead:
+    """What records of one kind, job and attempt begin with."""
+
+    text: bytes  # `<code> <job> <attempt> `
+    kind: RecordKind
+    stream: int  # 1: stdout, 2: stderr, 3: the engine
+    job: JobName
+    attempt: int
+    pattern: re.Pattern[bytes]  # as many records with this head as follow each other
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRun:
+    """Records with the same head that follow each other."""
+
+    head: RecordHead
+    data: bytes  # the whole records
+
+    def rows(self) -> list[bytes]:
+        """Return `<timestamp> <text>` of each record."""
+        head = self.head.text
+        return self.data[len(head) : -1].split(b"\n" + head)
+
+    def text_size(self) -> int:
+        """Return the bytes of text of all records, without their heads and timestamps."""
+        return sum(len(row) - row.index(b" ") - 1 for row in self.rows())
+
+    def stamps_from_last(self) -> Iterator[str]:
+        """Give the timestamp of each record, the last one first; empty for a record without one."""
+        head, end = self.head.text, len(self.data) - 1
+        while end > 0:
+            start = self.data.rfind(b"\n", 0, end) + 1
+            stamp = self.data[start + len(head) : self.data.index(b" ", start + len(head))].decode()
+            yield "" if stamp == NO_TIMESTAMP else stamp
+            end = start - 1
+
+
+def encode_frames(key: JobKey, frames: list[Frame], before: OpenLines) -> tuple[bytes, OpenLines]:
+    """Return frames as records, and the lines that are open behind them.
+
+    A carriage return stays. The engine splits its log at newlines, so that a frame has one at its end only.
+    """
+    lines = before
+    owner = f" {key.job} {key.attempt} ".encode()
+    whole = [RecordKind.END.codes[stream : stream + 1] + owner for stream in range(len(RecordKind.END.codes))]
+    pieces: list[bytes] = []
+    for at, stream, data in frames:
+        if data.find(b"\n") == len(data) - 1 and data and stream not in lines:  # nearly always
+            pieces += (whole[stream], (at or NO_TIMESTAMP).encode(), b" ", data)
+            continue
+        state = lines.get(stream, BETWEEN_LINES)
+        kind, text = _cut_piece(state, data)
+        lines = feed_line(lines, stream, kind, len(text))
+        pieces += (kind.codes[stream : stream + 1], owner, (at or NO_TIMESTAMP).encode(), b" ", text, b"\n")
+    return b"".join(pieces), lines
+
+
+def _cut_piece(state: LineState, data: bytes) -> tuple[RecordKind, bytes]:
+    """Return the kind of record that the next piece of a line becomes, and the text that is kept."""
+    ends_line = data.endswith(b"\n")
+    text = (data[:-1] if ends_line else data).replace(b"\n", b" ")
+    kind = state.classify_piece(len(text), ends_line=ends_line)
+    return kind, cut_text(text, state.size) if kind.has_text else b""
+
+
+def feed_line(lines: OpenLines, stream: int, kind: RecordKind, size: int) -> OpenLines:
+    """Return the open lines behind a record of this stream with `size` bytes of text."""
+    state = lines.get(stream, BETWEEN_LINES).feed(kind, size)
+    others = {other: line for other, line in lines.items() if other != stream}
+    return others if state.phase is LinePhase.BETWEEN else {**others, stream: state}
+
+
+def split_runs(data: bytes) -> Iterator[RecordRun]:
+    """Give the records of a piece of a log file, in runs of one head. The piece holds whole records only.
+
+    Raises:
+        ValueError: it holds something else.
+    """
+    position = 0
+    while position < len(data):
+        attempt = data.index(b" ", position + 2) + 1
+        head = _parse_head(data[position : data.index(b" ", attempt) + 1])
+        found = head.pattern.match(data, position)
+        if found is None:
+            raise ValueError(f"no whole record at {data[position : position + 80]!r}")
+        yield RecordRun(head, found[0])
+        position = found.end()
+
+
+@lru_cache(maxsize=256)
+def _parse_head(text: bytes) -> RecordHead:
+    code, job, attempt, _ = text.split(b" ")
+    kind, stream = _KINDS[code[0]]
+    # Possessive: to go back could find nothing.
+    pattern = re.compile(b"(?:" + re.escape(text) + rb"[^\n]*+\n)++")
+    return RecordHead(text, kind, stream, JobName(job.decode()), int(attempt), pattern)
