@@ -1,6 +1,6 @@
-"""The client of the HTTP door (see `wire`): one method an endpoint, every call with a deadline, every refusal an error.
+"""The client of the HTTP API (see `wire`): one method for each endpoint, a deadline for each request.
 
-It knows nothing about how a server is started, and it prints nothing.
+Not here: starting a server, printing.
 """
 
 from __future__ import annotations
@@ -10,56 +10,58 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import quote
 
 from riseml.errors import Unreachable
-from riseml.exchange import Address, Exchange, Lost, make_error, read_address
+from riseml.exchange import Address, AnswerLost, Exchange, make_error, read_address
 
 if TYPE_CHECKING:
     from riseml import wire
 
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 __all__ = ["Address", "Client", "LogQuery", "RetryPolicy", "make_error", "read_address"]
 
-_SLOW_ANSWER = 120.0  # seconds; a plan asks the hosts, an upload is stored and listed
-_SILENCE = 45.0  # three heartbeats of a log stream
-_REPEATS = 3  # of a request that is harmless to repeat
+_SLOW_ANSWER = 120.0  # seconds; for a plan the server asks the hosts, an upload it stores and lists
+_SILENCE = 45.0  # seconds; three heartbeats of a log stream
+_REPEATS = 3  # tries of a request that the server recognises by its key
+_LONGEST_WAIT = 2.0  # seconds between two tries
 
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """What to read of a log. `since`: nothing older (RFC 3339). `tail`: of what is there already, the last lines that
-    jobs printed, at most so many, and no change of state.
+    """Which part of a log the server sends, and how."""
 
-    `batch`: lines that stand together come as one entry, which is several times quicker for everybody.
-    """
-
-    follow: bool = True
-    tail: int | None = None
-    since: str | None = None
-    batch: bool = False
+    follow: bool = True  # wait for more lines, to the log's end
+    tail: int | None = None  # at most so many of the last lines that jobs printed, and no changes of state
+    since: str | None = None  # no older entries; RFC 3339
+    batch: bool = False  # adjacent lines as one entry, several times faster for server and client
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a server that is lost is waited for: `limit` seconds without news, with growing waits between."""
+    """How long the client tries to reach a lost server. The waits between two tries grow."""
 
-    limit: float = 60.0
-    clock: Callable[[], float] = time.monotonic
-    wait: Callable[[float], object] = field(default_factory=lambda: threading.Event().wait)
+    limit: float = 60.0  # seconds without an answer
+    clock: Callable[[], float] = time.monotonic  # seconds
+    wait: Callable[[float], object] = field(default_factory=lambda: threading.Event().wait)  # takes seconds
 
 
 class Client:
-    """Talks to one server. Use it in a `with` block, so that its connections are closed.
+    """Sends requests to one server.
 
-    Every method raises a `RisemlError`: what the server refused with, or `Unreachable`.
+    Raises:
+        RisemlError: every method raises the error that the server refused with, or `Unreachable`.
+
+    Example:
+        with Client(read_address(read_settings(os.environ), os.environ)) as client:
+            print(client.get_experiment("4")["state"])
     """
 
-    def __init__(self, address: Address, patience: RetryPolicy | None = None) -> None:
+    def __init__(self, address: Address, retry: RetryPolicy | None = None) -> None:
         self.address = address
-        self._patience = patience or RetryPolicy()
+        self._retry = retry or RetryPolicy()
         self._exchange = Exchange(address)
 
     def __enter__(self) -> Self:
@@ -69,140 +71,153 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close the connections; the client can still be used, and opens new ones."""
+        """Close the connections. The client stays usable: the next request opens a new connection."""
         self._exchange.close()
 
-    def server(self) -> wire.ServerView:
-        """Who answers."""
-        return cast("wire.ServerView", self._exchange.ask("GET", "/server"))
+    def get_server(self) -> wire.ServerView:
+        """Return the server that answers."""
+        return cast("wire.ServerView", self._get("/server"))
 
     def stop_server(self) -> wire.ServerView:
-        """Ask the server to end; training goes on."""
-        return cast("wire.ServerView", self._exchange.ask("POST", "/server/stop"))
+        """Stop the server; training goes on."""
+        return cast("wire.ServerView", self._post("/server/stop"))
 
     def has_snapshot(self, digest: str) -> bool:
-        """True when the server has these files already."""
-        with self._exchange.request("HEAD", f"/snapshots/{digest}") as response:
+        """Return True when the server has the project files with this digest."""
+        with self._exchange.open_response("HEAD", f"/snapshots/{digest}") as response:
             if response.status_code == 404:
                 return False
-            self._exchange.check(response)
+            self._exchange.raise_refusal(response)
             return True
 
     def put_snapshot(self, digest: str, pieces: Iterable[bytes]) -> None:
-        """Send the tar of a project."""
-        with self._exchange.request("PUT", f"/snapshots/{digest}", timeout=_SLOW_ANSWER, content=pieces) as response:
-            self._exchange.check(response)
+        """Send the tar of a project's files, whose digest is `digest`."""
+        with self._exchange.open_response(
+            "PUT", f"/snapshots/{digest}", timeout=_SLOW_ANSWER, content=pieces
+        ) as response:
+            self._exchange.raise_refusal(response)
 
-    def plan(self, submission: wire.Submission) -> wire.PlanView:
-        """What `submit` would do."""
-        return cast("wire.PlanView", self._exchange.ask("POST", "/plans", timeout=_SLOW_ANSWER, json=submission))
+    def plan_submission(self, submission: wire.Submission) -> wire.PlanView:
+        """Return what `submit` would run."""
+        return cast("wire.PlanView", self._post("/plans", timeout=_SLOW_ANSWER, json=submission))
 
-    def check(self, submission: wire.Submission) -> None:
-        """Raise what `submit` would be refused with, as far as that is known without the project's files."""
-        with self._exchange.request("POST", "/experiments/check", timeout=_SLOW_ANSWER, json=submission) as response:
-            self._exchange.check(response)
+    def check_submission(self, submission: wire.Submission) -> None:
+        """Raise the error that `submit` would raise, as far as the server knows it without the project's files."""
+        with self._exchange.open_response(
+            "POST", "/experiments/check", timeout=_SLOW_ANSWER, json=submission
+        ) as response:
+            self._exchange.raise_refusal(response)
 
     def submit(self, submission: wire.Submission) -> wire.ExperimentView:
-        """Run it. With a `key` in it, a request whose answer was lost is repeated; that never makes two experiments."""
+        """Run an experiment and return it.
+
+        With a `key` in the submission, the client repeats a request whose answer was lost. The server starts one
+        experiment for one key.
+        """
         for turn in range(_REPEATS if "key" in submission else 1):
             try:
-                answer = self._exchange.ask("POST", "/experiments", timeout=_SLOW_ANSWER, json=submission)
+                answer = self._post("/experiments", timeout=_SLOW_ANSWER, json=submission)
                 return cast("wire.ExperimentView", answer)
-            except Lost as error:
+            except AnswerLost as error:
                 self.close()
                 lost = error
-                self._patience.wait(0.2 * 2**turn)
+                self._retry.wait(0.2 * 2**turn)
         raise lost
 
-    def experiments(
+    def list_experiments(
         self, *, ended: bool = False, project: str | None = None, limit: int | None = None
     ) -> list[wire.ExperimentView]:
-        """The running ones, with `ended` all; the newest is the last."""
-        asked = {"all": "true" if ended else None, "project": project, "limit": limit}
-        answer = cast("wire.ExperimentList", self._exchange.ask("GET", "/experiments", params=_given(asked)))
+        """Return running experiments, with `ended` all of them; the newest is the last."""
+        query = {"all": "true" if ended else None, "project": project, "limit": limit}
+        answer = cast("wire.ExperimentList", self._get("/experiments", params=_drop_missing(query)))
         return answer["experiments"]
 
-    def experiment(self, identity: str) -> wire.ExperimentView:
-        """One experiment or set."""
-        return cast("wire.ExperimentView", self._exchange.ask("GET", f"/experiments/{quote(identity, safe='')}"))
+    def get_experiment(self, identity: str) -> wire.ExperimentView:
+        """Return one experiment or set."""
+        return cast("wire.ExperimentView", self._get(_format_path("experiments", identity)))
 
-    def kill(self, identity: str) -> wire.ExperimentView:
-        """End it. The answer comes before the end does."""
-        return cast("wire.ExperimentView", self._exchange.ask("POST", f"/experiments/{quote(identity, safe='')}/kill"))
+    def kill_experiment(self, identity: str) -> wire.ExperimentView:
+        """Kill an experiment. The answer comes before its jobs have ended."""
+        return cast("wire.ExperimentView", self._post(_format_path("experiments", identity, "kill")))
 
-    def samples(self, identity: str) -> wire.Samples:
-        """How its jobs are doing."""
-        return cast("wire.Samples", self._exchange.ask("GET", f"/experiments/{quote(identity, safe='')}/samples"))
+    def get_samples(self, identity: str) -> wire.Samples:
+        """Return what the jobs of an experiment use now."""
+        return cast("wire.Samples", self._get(_format_path("experiments", identity, "samples")))
 
-    def tf_configs(self, identity: str) -> wire.TfConfigs:
-        """The TF_CONFIG of each of its jobs."""
-        return cast("wire.TfConfigs", self._exchange.ask("GET", f"/experiments/{quote(identity, safe='')}/tfconfig"))
+    def get_tf_configs(self, identity: str) -> wire.TfConfigs:
+        """Return the TF_CONFIG of each job of an experiment."""
+        return cast("wire.TfConfigs", self._get(_format_path("experiments", identity, "tfconfig")))
 
-    def explain(self, identity: str) -> wire.ExplanationView:
-        """Why it waits, or runs where it runs."""
-        path = f"/experiments/{quote(identity, safe='')}/explain"
-        return cast("wire.ExplanationView", self._exchange.ask("GET", path))
+    def explain_experiment(self, identity: str) -> wire.ExplanationView:
+        """Return why an experiment waits, or why its jobs run where they run."""
+        path = _format_path("experiments", identity, "explain")
+        return cast("wire.ExplanationView", self._get(path))
 
-    def system(self) -> wire.SystemView:
-        """The server and its hosts."""
-        return cast("wire.SystemView", self._exchange.ask("GET", "/system"))
+    def get_system(self) -> wire.SystemView:
+        """Return the server and its hosts."""
+        return cast("wire.SystemView", self._get("/system"))
 
-    def pool(self) -> wire.PoolView:
-        """The pool and its hosts."""
-        return cast("wire.PoolView", self._exchange.ask("GET", "/pool"))
+    def get_pool(self) -> wire.PoolView:
+        """Return the pool and its hosts."""
+        return cast("wire.PoolView", self._get("/pool"))
 
     def check_pool(self) -> list[wire.PoolFinding]:
-        """Look whether the hosts do what the pool needs. Takes some seconds."""
-        return cast("wire.PoolFindings", self._exchange.ask("POST", "/pool/check", timeout=_SLOW_ANSWER))["findings"]
+        """Check whether the hosts do what the pool needs. Takes some seconds."""
+        return cast("wire.PoolFindings", self._post("/pool/check", timeout=_SLOW_ANSWER))["findings"]
 
     def join_pool(self) -> list[wire.PoolMember]:
-        """Make one swarm of the hosts. Takes some seconds."""
-        return cast("wire.PoolMembers", self._exchange.ask("POST", "/pool/join", timeout=_SLOW_ANSWER))["members"]
+        """Make one Docker swarm of the hosts. Takes some seconds."""
+        return cast("wire.PoolMembers", self._post("/pool/join", timeout=_SLOW_ANSWER))["members"]
 
-    def host_keys(self, name: str) -> wire.HostKeys:
-        """The keys that the host shows to ssh now. Takes some seconds."""
-        path = f"/pool/hosts/{quote(name, safe='')}/keys"
-        return cast("wire.HostKeys", self._exchange.ask("GET", path, timeout=_SLOW_ANSWER))
+    def get_host_keys(self, name: str) -> wire.HostKeys:
+        """Return the keys that the host shows to ssh now. Takes some seconds."""
+        path = _format_path("pool", "hosts", name, "keys")
+        return cast("wire.HostKeys", self._get(path, timeout=_SLOW_ANSWER))
 
     def pin_host(self, name: str, fingerprints: Sequence[str]) -> wire.HostKeys:
-        """Pin those of its keys that have these fingerprints."""
-        path = f"/pool/hosts/{quote(name, safe='')}/keys"
-        asked = {"fingerprint": list(fingerprints)}
-        return cast("wire.HostKeys", self._exchange.ask("POST", path, params=asked, timeout=_SLOW_ANSWER))
+        """Pin the keys of a host that have these fingerprints."""
+        path = _format_path("pool", "hosts", name, "keys")
+        query = {"fingerprint": list(fingerprints)}
+        return cast("wire.HostKeys", self._post(path, params=query, timeout=_SLOW_ANSWER))
 
     def drain_host(self, name: str) -> wire.HostView:
-        """Give the host nothing new."""
-        return cast("wire.HostView", self._exchange.ask("POST", f"/pool/hosts/{quote(name, safe='')}/drain"))
+        """Let a host take no new jobs."""
+        return cast("wire.HostView", self._post(_format_path("pool", "hosts", name, "drain")))
 
     def resume_host(self, name: str) -> wire.HostView:
-        """Let the host take new jobs again."""
-        return cast("wire.HostView", self._exchange.ask("POST", f"/pool/hosts/{quote(name, safe='')}/resume"))
+        """Let a drained host take new jobs again."""
+        return cast("wire.HostView", self._post(_format_path("pool", "hosts", name, "resume")))
 
-    def leftovers(self, asked: Mapping[str, str], *, remove: bool = False) -> wire.LeftoversView:
-        """What no experiment owns; with `remove` it is removed. `asked` are the route's own parameters."""
-        method, path = ("POST", "/leftovers/remove") if remove else ("GET", "/leftovers")
-        return cast("wire.LeftoversView", self._exchange.ask(method, path, timeout=_SLOW_ANSWER, params=asked))
+    def list_leftovers(self, query: Mapping[str, str]) -> wire.LeftoversView:
+        """Return what no experiment owns. `query` has the parameters of the route."""
+        answer = self._get("/leftovers", timeout=_SLOW_ANSWER, params=query)
+        return cast("wire.LeftoversView", answer)
 
-    def logs(
+    def remove_leftovers(self, query: Mapping[str, str]) -> wire.LeftoversView:
+        """Remove what no experiment owns, and return it. `query` has the parameters of the route."""
+        answer = self._post("/leftovers/remove", timeout=_SLOW_ANSWER, params=query)
+        return cast("wire.LeftoversView", answer)
+
+    def stream_log(
         self, identity: str, query: LogQuery | None = None, on_cut: Callable[[int], None] | None = None
     ) -> Iterator[wire.Entry]:
-        """The log (see `LogQuery`); when following, until its `end` entry, which comes when nothing of the experiment
-        runs; its containers are removed meanwhile. Heartbeats are left out.
+        """Yield the entries of a log, without heartbeats.
 
-        A stream that is cut is taken up again where it was: nothing is lost, nothing repeated. `on_cut` hears of each
-        such moment, with the number of vain tries so far; it may start the server again.
+        When following, the last entry is `end`; it comes when no job of the experiment runs. When the connection
+        breaks, the client continues after the last entry: no entry is lost or repeated. It calls `on_cut` before each
+        try with the number of failed tries; `on_cut` may start the server again.
 
         Raises:
-            Unreachable: no news for too long. The experiment goes on.
+            Unreachable: the server did not answer for too long. The experiment goes on.
         """
         query = query or LogQuery()
-        cursor, vigil = "", _Vigil(self._patience)
+        cursor, timer = "", _RetryTimer(self._retry)
         while True:
             cut: Unreachable | None = None
             try:
-                for entry in self._read_log(identity, query, cursor):
+                for entry in self._request_log(identity, query, cursor):
                     cursor = entry["cursor"] or cursor
-                    vigil.end()
+                    timer.reset()
                     if entry["type"] != "ping":
                         yield entry
                     if entry["type"] == "end":
@@ -212,25 +227,34 @@ class Client:
             except Unreachable as error:
                 cut = error
             self.close()
-            vigil.wait(cut, on_cut)
+            timer.wait(cut, on_cut)
 
-    def persist(self, ask: Callable[[], Found], on_cut: Callable[[int], None] | None = None) -> Found:
-        """What a harmless question finds out, also when the server is away for a moment; `on_cut` as in `logs`.
+    def ask_until_answered(self, ask: Callable[[], Answer], on_cut: Callable[[int], None] | None = None) -> Answer:
+        """Return what `ask` returns, and call it again while the server does not answer; `on_cut` as in `stream_log`.
 
         Raises:
-            Unreachable: no news for too long.
+            Unreachable: the server did not answer for too long.
+
+        Example:
+            client.ask_until_answered(lambda: client.get_experiment("4"))
         """
-        vigil = _Vigil(self._patience)
+        timer = _RetryTimer(self._retry)
         while True:
             try:
                 return ask()
             except Unreachable as error:
                 self.close()
-                vigil.wait(error, on_cut)
+                timer.wait(error, on_cut)
 
-    def _read_log(self, identity: str, query: LogQuery, cursor: str) -> Iterator[wire.Entry]:
-        """One connection's worth of the log."""
-        asked = {
+    def _get(self, path: str, **request: Any) -> object:
+        return self._exchange.request_json("GET", path, **request)
+
+    def _post(self, path: str, **request: Any) -> object:
+        return self._exchange.request_json("POST", path, **request)
+
+    def _request_log(self, identity: str, query: LogQuery, cursor: str) -> Iterator[wire.Entry]:
+        """Yield the entries that come over one connection."""
+        parameters = {
             "follow": str(query.follow).lower(),
             "cursor": cursor or None,
             "tail": None if cursor else query.tail,
@@ -238,40 +262,44 @@ class Client:
             "batch": "true" if query.batch else None,
             "closed": "false",
         }
-        path = f"/experiments/{quote(identity, safe='')}/logs"
-        with self._exchange.request("GET", path, timeout=_SILENCE, params=_given(asked)) as response:
-            self._exchange.check(response)
-            for line in _lines(response.iter_bytes()):
+        path = _format_path("experiments", identity, "logs")
+        with self._exchange.open_response("GET", path, timeout=_SILENCE, params=_drop_missing(parameters)) as response:
+            self._exchange.raise_refusal(response)
+            for line in _split_lines(response.iter_bytes()):
                 yield cast("wire.Entry", json.loads(line))
 
 
-class _Vigil:
-    """Waiting for a server that is lost: since when, and how often it was tried in vain."""
+class _RetryTimer:
+    """Counts the failed tries since the last answer of the server, and their time."""
 
-    def __init__(self, patience: RetryPolicy) -> None:
-        self._patience = patience
-        self.end()
+    def __init__(self, retry: RetryPolicy) -> None:
+        self._retry = retry
+        self.reset()
 
-    def end(self) -> None:
-        """There is news."""
-        self._tries, self._since = 0, self._patience.clock()
+    def reset(self) -> None:
+        """Start again: the server has answered."""
+        self._tries, self._since = 0, self._retry.clock()
 
     def wait(self, error: Unreachable | None, on_cut: Callable[[int], None] | None) -> None:
-        """Wait before the next try; longer each time, and not for ever: then `error` is raised."""
-        if error is not None and self._patience.clock() - self._since > self._patience.limit:
+        """Wait before the next try, longer each time; raise `error` after the limit of the retry policy."""
+        if error is not None and self._retry.clock() - self._since > self._retry.limit:
             raise error
         if on_cut is not None:
             on_cut(self._tries)
-        self._patience.wait(min(2.0, 0.1 * 2**self._tries) if self._tries else 0)
+        self._retry.wait(min(_LONGEST_WAIT, 0.1 * 2**self._tries) if self._tries else 0)
         self._tries += 1
 
 
-def _given(values: Mapping[str, object]) -> dict[str, str]:
+def _format_path(*parts: str) -> str:
+    return "".join(f"/{quote(part, safe='')}" for part in parts)
+
+
+def _drop_missing(values: Mapping[str, object]) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value is not None}
 
 
-def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines that end with a newline byte, and nothing else: text may hold any other separator of lines."""
+def _split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield lines. Only a newline byte ends a line, because text may contain other line separators."""
     held = b""
     for piece in pieces:
         *whole, held = (held + piece).split(b"\n")

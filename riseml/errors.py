@@ -1,17 +1,17 @@
-"""The one error tree. Each class knows the exit code of the command line and the status of the HTTP door.
+"""The error tree of riseml. Each class has the exit code of the command line and the status of the HTTP API.
 
 RisemlError
   x UsageError              2 / 400   the call itself is wrong
     - SpecError             2 / 422   riseml.yml has problems (all of them are listed)
-  x NotFound                3 / 404   no such experiment, job or project
+  x NotFound                3 / 404   there is no such experiment, job or project
   x Refused                 4 / 403   not allowed, or over a limit
-    - Conflict              4 / 409   it contradicts what is already there
-    - TooLarge              4 / 413   more than is taken at once
+    - Conflict              4 / 409   it contradicts what exists already
+    - TooLarge              4 / 413   more than one request may have
   x Unreachable             5 / 503   the server or an engine does not answer
-    - EngineError           5 / 502   the engine answered, and refused
-    - StoreError            5 / 503   the store cannot be used, now or at all
-  x ExperimentFailed        1 / 409   the experiment ended, and not well
-  x Interrupted           130 / 409   killed by somebody, or detached
+    - EngineError           5 / 502   the engine answered and refused
+    - StoreError            5 / 503   the store cannot be used, now or ever
+  x ExperimentFailed        1 / 409   the experiment failed
+  x Interrupted           130 / 409   a user killed it, or detached
 
 A message says what happened and where; the hint says what to do next.
 """
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 
 class RisemlError(Exception):
-    """Base of everything that a person is told about.
+    """Base of all errors that users see.
 
     Args:
         message: one sentence, what happened and where.
@@ -44,40 +44,40 @@ class UsageError(RisemlError):
 
 
 class NotFound(RisemlError):
-    """The thing that was named is not there."""
+    """What the user named does not exist."""
 
     exit_code = 3
     http_status = 404
 
 
 class Refused(RisemlError):
-    """The caller may not do this, or it goes beyond a limit."""
+    """The user may not do this, or it is over a limit."""
 
     exit_code = 4
     http_status = 403
 
 
 class Conflict(Refused):
-    """The request contradicts what is already there."""
+    """The request contradicts what exists already."""
 
     http_status = 409
 
 
 class TooLarge(Refused):
-    """More bytes or files than are taken at once."""
+    """The request has more bytes or files than one request may have."""
 
     http_status = 413
 
 
 class Unreachable(RisemlError):
-    """A server or an engine does not answer. This says nothing about what it did."""
+    """A server or an engine does not answer. It may have done what was asked."""
 
     exit_code = 5
     http_status = 503
 
 
 class EngineError(Unreachable):
-    """The engine answered and refused. `permanent` means that asking again is useless."""
+    """The engine answered and refused. `permanent`: the same request can never succeed."""
 
     http_status = 502
 
@@ -87,21 +87,21 @@ class EngineError(Unreachable):
 
 
 class StoreError(Unreachable):
-    """The store cannot be used: it is locked, full, damaged, away, or another server's.
+    """The store cannot be used: it is locked, full, damaged, not reachable, or belongs to another server.
 
-    A write that ended so may have been done, when the store went away in the middle of it.
+    A write that raises this may have been done, when the connection broke after it.
     """
 
 
 class ExperimentFailed(RisemlError):
-    """The experiment ended, and not well."""
+    """The experiment failed."""
 
     exit_code = 1
     http_status = 409
 
 
 class Interrupted(RisemlError):
-    """Killed by a person, or the person left."""
+    """A user killed the experiment, or left the command with Ctrl-C."""
 
     exit_code = 130
     http_status = 409

@@ -1,4 +1,7 @@
-"""One exchange over the HTTP door: how a server is reached, and what goes wrong on the way, as errors."""
+"""One HTTP request to a server: where the server is, how it is reached, and failures as errors of riseml.
+
+MEASURED
+"""
 
 from __future__ import annotations
 
@@ -27,42 +30,47 @@ if TYPE_CHECKING:
 SERVER_VARIABLE = "RISEML_SERVER"
 KEY_VARIABLE = "RISEML_API_KEY"
 
-_CONNECT = 5.0  # seconds
-_ANSWER = 30.0
+_CONNECT = 5.0  # seconds to connect
+_ANSWER = 30.0  # seconds of silence in an answer
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the server is: a unix socket, or a URL with an API key."""
+    """Where the server is."""
 
-    socket: Path | None = None
+    socket: Path | None = None  # the unix socket of the user's own server; None: the server is at `url`
     url: str = "http://riseml"
-    key: str | None = field(default=None, repr=False)
+    key: str | None = field(default=None, repr=False)  # API key
 
     def __str__(self) -> str:
         return self.url if self.socket is None else str(self.socket)
 
 
 def read_address(settings: Settings, environ: Mapping[str, str]) -> Address:
-    """The server that RISEML_SERVER names, or this user's own.
+    """Return the address of the server that RISEML_SERVER names, or of the user's own server.
 
     Raises:
-        UsageError: the variable holds no URL.
-        Refused: the folder of the own server's socket is somebody else's, and so whoever answers there.
+        UsageError: RISEML_SERVER is not a URL.
+        Refused: the folder of the own server's socket belongs to another user, who could answer there.
+
+    Example:
+        read_address(read_settings(os.environ), os.environ)
     """
     url = environ.get(SERVER_VARIABLE, "").strip().rstrip("/")
     if not url:
-        return Address(_own_socket(settings))
+        return Address(_find_own_socket(settings))
     if not _is_url(url):
-        raise UsageError(f"{SERVER_VARIABLE} is {url!r}", "give a URL such as https://riseml.example.org:8443")
+        raise UsageError(
+            f"{SERVER_VARIABLE} is {url!r}, which is not a URL", "give a URL such as https://riseml.example.org:8443"
+        )
     return Address(None, url, environ.get(KEY_VARIABLE) or None)
 
 
-def _own_socket(settings: Settings) -> Path:
+def _find_own_socket(settings: Settings) -> Path:
     folder = settings.socket.parent
     if folder != settings.home and folder.exists() and not is_private(folder):
         raise Refused(
-            f"{folder}, where your server's socket would be, is not a folder of yours alone",
+            f"{folder}, the folder of your server's socket, does not belong to you alone",
             "remove it, or choose a RISEML_HOME with a shorter path",
         )
     return settings.socket
@@ -72,21 +80,24 @@ def _is_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and " " not in text
-    except ValueError:  # a port that is none, or half of an IPv6 address
+    except ValueError:  # an invalid port or IPv6 address
         return False
 
 
-class Lost(Unreachable):
-    """The request was sent; whether it had an effect is not known."""
+_LOST_HINT = "the server may have done it: `riseml status` shows"
+
+
+class AnswerLost(Unreachable):
+    """The request was sent and its answer was not received: the server may have done it."""
 
 
 def make_error(body: wire.FailureBody) -> RisemlError:
-    """The error that a server refused with, as it was raised there."""
+    """Return the error that the server raised, from the body of its answer."""
     if body.get("problems"):
         from riseml.spec.yaml.problems import Problem, Severity, SpecError
 
-        told = [dict(problem, severity=Severity(problem["severity"])) for problem in body["problems"]]
-        return SpecError([Problem(**problem) for problem in told])  # type: ignore[arg-type]  # a dict has one type of value
+        shapes = [dict(problem, severity=Severity(problem["severity"])) for problem in body["problems"]]
+        return SpecError([Problem(**shape) for shape in shapes])  # type: ignore[arg-type]  # a dict has one type of value
     found = getattr(errors, body["kind"], None)
     if isinstance(found, type) and issubclass(found, RisemlError):
         return found(body["message"], body["hint"])
@@ -98,7 +109,8 @@ def make_error(body: wire.FailureBody) -> RisemlError:
 class Exchange:
     """The connections to one server.
 
-    Every method raises a `RisemlError`: what the server refused with, or `Unreachable`.
+    Raises:
+        RisemlError: every method raises the error that the server refused with, or `Unreachable`.
     """
 
     def __init__(self, address: Address) -> None:
@@ -111,18 +123,20 @@ class Exchange:
             self._http.close()
             self._http = None
 
-    def ask(self, method: str, path: str, **request: Any) -> object:
-        """The JSON of a successful answer."""
-        with self.request(method, path, **request) as response:
-            self.check(response)
+    def request_json(self, method: str, path: str, **request: Any) -> object:
+        """Send a request and return the JSON of a successful answer."""
+        with self.open_response(method, path, **request) as response:
+            self.raise_refusal(response)
             try:
                 return json.loads(response.read())
             except ValueError:
-                raise self._strange(response) from None
+                raise self._make_strange_error(response) from None
 
     @contextmanager
-    def request(self, method: str, path: str, timeout: float = _ANSWER, **request: Any) -> Iterator[httpx.Response]:
-        """One exchange; trouble on the way, also while the answer is read, becomes `Unreachable`."""
+    def open_response(
+        self, method: str, path: str, timeout: float = _ANSWER, **request: Any
+    ) -> Iterator[httpx.Response]:
+        """Send a request and yield its response; a failed connection becomes `Unreachable`, also while reading."""
         if self._http is None:
             self._http = self._open()
         httpx = _import_httpx()
@@ -131,44 +145,40 @@ class Exchange:
             with self._http.stream(method, f"/v1{path}", timeout=limits, **request) as response:
                 yield response
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
-            raise self._absent(str(error)) from error
+            raise self._make_absent_error(str(error)) from error
         except httpx.TimeoutException as error:
-            raise Lost(
-                f"the riseml server at {self.address} has not answered for {timeout:.0f} s",
-                "what was asked may have been done all the same: look with `riseml status`",
-            ) from error
+            message = f"the riseml server at {self.address} has not answered for {timeout:.0f} s"
+            raise AnswerLost(message, _LOST_HINT) from error
         except httpx.TransportError as error:
-            raise Lost(
-                f"the riseml server at {self.address} broke the connection ({error})",
-                "what was asked may have been done all the same: look with `riseml status`",
-            ) from error
+            message = f"the riseml server at {self.address} broke the connection ({error})"
+            raise AnswerLost(message, _LOST_HINT) from error
 
     def _open(self) -> httpx.Client:
-        """Connections, once something is known to listen: httpx would leave a socket open when nothing does."""
+        """Return connections. Test the unix socket first: httpx leaves a file descriptor open when connecting fails."""
         if self.address.socket is not None:
             try:
-                with socket.socket(socket.AF_UNIX) as knock:
-                    knock.settimeout(_CONNECT)
-                    knock.connect(str(self.address.socket))
+                with socket.socket(socket.AF_UNIX) as probe:
+                    probe.settimeout(_CONNECT)
+                    probe.connect(str(self.address.socket))
             except PermissionError:
                 raise Refused(
-                    f"{self.address} is somebody else's: {os.strerror(errno.EACCES)}",
-                    "name a folder of yours in RISEML_HOME",
+                    f"{self.address} belongs to another user: {os.strerror(errno.EACCES)}",
+                    "name a folder of your own in RISEML_HOME",
                 ) from None
             except OSError as error:
-                raise self._absent(error.strerror or str(error)) from None
-        return _open(self.address)
+                raise self._make_absent_error(error.strerror or str(error)) from None
+        return _make_http_client(self.address)
 
-    def check(self, response: httpx.Response) -> None:
-        """Raise what the server refused with, if it did."""
+    def raise_refusal(self, response: httpx.Response) -> None:
+        """Raise the error in the answer when the server refused."""
         if not response.is_success:
             try:
                 body = json.loads(response.read())["error"]
                 raise make_error(body)
             except (ValueError, KeyError, TypeError):
-                raise self._strange(response) from None
+                raise self._make_strange_error(response) from None
 
-    def _absent(self, why: str) -> Unreachable:
+    def _make_absent_error(self, why: str) -> Unreachable:
         if self.address.socket is not None:
             return Unreachable(
                 f"no riseml server answers at {self.address} ({why})", "`riseml server start` starts yours"
@@ -178,30 +188,30 @@ class Exchange:
             f"check the address in {SERVER_VARIABLE}; without it, riseml uses your own server",
         )
 
-    def _strange(self, response: httpx.Response) -> Unreachable:
+    def _make_strange_error(self, response: httpx.Response) -> Unreachable:
         return Unreachable(
-            f"{self.address} answered {response.status_code}, and not as a riseml server does",
+            f"{self.address} answered {response.status_code}, but not as a riseml server does",
             f"check {SERVER_VARIABLE}" if self.address.socket is None else "`riseml server stop`, then try again",
         )
 
 
-def _open(address: Address) -> httpx.Client:
+def _make_http_client(address: Address) -> httpx.Client:
     make = _import_httpx()
     headers = {"Authorization": f"Bearer {address.key}"} if address.key else {}
     if address.socket is None:
         return cast("httpx.Client", make.Client(base_url=address.url, headers=headers))
     import ssl
 
-    # No TLS on a unix socket: a context without certificates spares loading those of the whole world.
+    # A unix socket needs no TLS: an empty context saves the time to load certificates.
     transport = make.HTTPTransport(uds=str(address.socket), verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     made = make.Client(base_url=address.url, headers=headers, transport=transport, trust_env=False)
     return cast("httpx.Client", made)
 
 
 def _import_httpx() -> Any:
-    """httpx without its own command line, which would import rich and pygments: 0.10 s instead of 0.24 s.
+    """Import httpx without its command line, which would import rich and pygments: 0.10 s instead of 0.24 s.
 
-    None in `sys.modules` is Python's documented way to say that a module cannot be imported; httpx expects that.
+    None in `sys.modules` is Python's documented way to make an import fail; httpx expects that failure.
     """
     if "httpx" not in sys.modules:
         sys.modules["httpx._main"] = None  # type: ignore[assignment]  # typeshed knows modules alone

@@ -1,1 +1,8 @@
-"""The command line: one file a group of verbs; `render` is the only printer. No part of the server is imported here."""
+"""The command line: a thin client of the HTTP API.
+
+Modules: `main` (the entry point), `commands` (one module for each group of commands), `output` (what commands print),
+`context` and `arguments` (what every command gets and reads), `config_source` (the riseml.yml of a command),
+`log_follower` (a log to its end), `local_server`, `server_process` and `versions` (the user's own server).
+
+Not here: anything of the server; import-linter forbids it. Only `output.printer` writes to a stream.
+"""

@@ -1,4 +1,4 @@
-"""`python -m riseml.cli` is `riseml`."""
+"""Run `python -m riseml.cli` as `riseml`."""
 
 from riseml.cli.main import run
 

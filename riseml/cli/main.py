@@ -1,4 +1,4 @@
-"""The command `riseml`: all verbs, and what becomes of their errors."""
+"""The command `riseml`: its commands, and how their errors become messages and exit codes."""
 
 from __future__ import annotations
 
@@ -14,114 +14,120 @@ import typer
 from typer.core import TyperGroup
 
 from riseml import __version__
-from riseml.cli.commands import files, pool, show, system
-from riseml.cli.commands import train as running
-from riseml.cli.commands.explain import explain
-from riseml.cli.commands.system_test import system_test
-from riseml.cli.commands.tfconfig import tfconfig
-from riseml.cli.output.printer import make_render, silence
-from riseml.cli.tools import Exit, Tools
+from riseml.cli.commands import config_file, experiments
+from riseml.cli.commands.explain import explain_experiment
+from riseml.cli.commands.pool import pool_app
+from riseml.cli.commands.server import server_app
+from riseml.cli.commands.system import system_app
+from riseml.cli.commands.tfconfig import print_tf_config
+from riseml.cli.commands.train import train_project
+from riseml.cli.context import CommandContext, Exit
+from riseml.cli.output.printer import discard_output, make_printer
 from riseml.errors import Interrupted, Refused, RisemlError, UsageError
 
 _DEBUG = "--debug"
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})  # what a write to a file without room ends with
-_BadUsage: type[Exception] = typer.BadParameter.__mro__[1]  # its base, whichever library typer parses with
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})  # errors of a write to a full disk
+_UsageFault: type[Exception] = typer.BadParameter.__mro__[1]  # the base class, in the library that typer parses with
 
 
-class Commands(TyperGroup):
-    """Takes away from typer what it would do on its own when the user, or the reader of the output, leaves."""
+class CommandGroup(TyperGroup):
+    """Handles Ctrl-C and a closed pipe before typer does."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was named."""
+        """Run the command that the user named."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            silence()
+            discard_output()
             raise Exit(0) from None
         except KeyboardInterrupt:
-            ctx.obj.render.say("", "Interrupted.")
+            ctx.obj.printer.say("", "Interrupted.")
             raise Exit(Interrupted.exit_code) from None
 
 
 app = typer.Typer(
     name="riseml",
-    cls=Commands,
+    cls=CommandGroup,
     help="Distributed training on your own Docker hosts, from one riseml.yml.",
     epilog="Exit codes: 0 done, 1 the experiment failed, 2 wrong usage or riseml.yml, 3 not found, 4 refused, "
     "5 no server or engine, 130 killed or interrupted.",
     rich_markup_mode=None,  # plain help: quick, and readable in a pipe
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command()(files.init)
-app.command()(files.validate)
-app.command()(running.train)
-app.command()(show.status)
-app.command()(show.logs)
-app.command()(show.monitor)
-app.command()(show.kill)
-app.command()(explain)
-app.command()(tfconfig)
-app.add_typer(pool.pool, name="pool")
-app.add_typer(system.server, name="server")
-app.add_typer(system.system, name="system")
-system.system.command("test")(system_test)
+app.command("init")(config_file.init_project)
+app.command("validate")(config_file.validate_config)
+app.command("train")(train_project)
+app.command("status")(experiments.show_status)
+app.command("logs")(experiments.print_logs)
+app.command("monitor")(experiments.monitor_experiment)
+app.command("kill")(experiments.kill_experiments)
+app.command("explain")(explain_experiment)
+app.command("tfconfig")(print_tf_config)
+app.add_typer(pool_app, name="pool")
+app.add_typer(server_app, name="server")
+app.add_typer(system_app, name="system")
 _GROUPS = (["server"], ["system"])
-"""Groups that do nothing by themselves."""
+"""Groups that do nothing without a subcommand."""
 
 
 @app.callback()
-def root(
+def accept_root_options(
     *,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     debug: Annotated[bool, typer.Option(_DEBUG, help="Show where an unexpected error came from.")] = False,
 ) -> None:
-    """Options before any command; `execute` has taken them out."""
+    """Declare the options before any command, for the help; `execute` handles them."""
 
 
 def run() -> None:
-    """The console script."""
+    """Run the command line of this process: the console script."""
     try:
         sys.exit(execute(sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)
 
 
-def execute(arguments: Sequence[str], tools: Tools | None = None) -> int:
-    """Run one command line and give its exit code. `--debug` may stand anywhere."""
+def execute(arguments: Sequence[str], context: CommandContext | None = None) -> int:
+    """Run one command line and return its exit code. `--debug` may stand anywhere.
+
+    Example:
+        execute(["status", "4"])
+    """
     debug = _DEBUG in arguments
-    tools = tools or _look_around()
+    context = context or _make_context()
     words = [word for word in arguments if word != _DEBUG]
     if not words or words in _GROUPS:
         words.append("--help")
     try:
-        return _call(words, tools)
+        return _call_app(words, context)
     except Exit as left:
         return left.code
     except BrokenPipeError:
-        silence()
+        discard_output()
         return 0
     except Exception as error:
         if debug:
             raise
-        told = _explain(error)
-        tools.render.error(told)
-        return told.exit_code
+        shown = _convert_error(error)
+        context.printer.print_error(shown)
+        return shown.exit_code
 
 
-def _explain(error: Exception) -> RisemlError:
-    """What a person is told: one sentence, whatever it was, and no traceback."""
+def _convert_error(error: Exception) -> RisemlError:
+    """Return the error that the user sees: one sentence and no traceback."""
     if isinstance(error, RisemlError):
         return error
-    if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
-        silence()
-        return Refused(f"the output cannot be written: {error.strerror}", "free some space; what runs goes on running")
-    what = str(error).splitlines()[0] if str(error) else "no further word"
+    if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+        discard_output()
+        message = f"the output cannot be written: {error.strerror}"
+        return Refused(message, "free some space on the disk; experiments go on")
+    what = str(error).splitlines()[0] if str(error) else "no message"
     message = f"riseml itself failed: {type(error).__name__}: {what}"
-    return RisemlError(message, f"run again with {_DEBUG}, and report what it shows")
+    return RisemlError(message, f"run the command again with {_DEBUG}, and report what it shows")
 
 
-def _find_command(error: Exception, words: Sequence[str]) -> str:
-    """The command that was called wrongly; not every error of the parser knows it."""
+def _find_command_path(error: Exception, words: Sequence[str]) -> str:
+    """Return the command that the user called, such as `riseml pool drain`; not every error of the parser has it."""
     context: Any = getattr(error, "ctx", None)
     if context is not None:
         return str(context.command_path)
@@ -129,26 +135,27 @@ def _find_command(error: Exception, words: Sequence[str]) -> str:
     return " ".join(["riseml", *verbs[: 2 if verbs[:1] in _GROUPS else 1]])
 
 
-def _look_around() -> Tools:
+def _make_context() -> CommandContext:
     try:
         folder = Path.cwd()
     except OSError:
-        folder = Path(os.environ.get("PWD") or "/proc/self/cwd")  # it was removed: nothing will be found there
-    return Tools(make_render(os.environ), os.environ, folder, asks=sys.stdin is not None and sys.stdin.isatty())
+        folder = Path(os.environ.get("PWD") or "/proc/self/cwd")  # the folder was removed; its path finds no file
+    asks = sys.stdin is not None and sys.stdin.isatty()
+    return CommandContext(make_printer(os.environ), os.environ, folder, asks=asks)
 
 
-def _call(words: Sequence[str], tools: Tools) -> int:
+def _call_app(words: Sequence[str], context: CommandContext) -> int:
     if words == ["--version"]:
-        tools.render.print(f"riseml {__version__}")
+        context.printer.print_lines([f"riseml {__version__}"])
         return 0
     try:
-        code = app(args=list(words), prog_name="riseml", standalone_mode=False, obj=tools)
+        code = app(args=list(words), prog_name="riseml", standalone_mode=False, obj=context)
     except typer.Abort:
-        tools.render.say("Nothing was done.")
+        context.printer.say("Nothing was done.")
         return Interrupted.exit_code
-    except _BadUsage as error:
+    except _UsageFault as error:
         message: str = error.format_message()  # type: ignore[attr-defined]  # its class is found at run time
-        message = message.replace("is not a valid int range", "is no whole number")
-        hint = f"`{_find_command(error, words)} -h` shows what it takes"
+        message = message.replace("is not a valid int range", "is not a whole number")
+        hint = f"`{_find_command_path(error, words)} -h` shows what it takes"
         raise UsageError(message[:1].lower() + message[1:].rstrip("."), hint) from None
     return code if isinstance(code, int) else 0

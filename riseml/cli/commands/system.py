@@ -1,4 +1,4 @@
-"""`server` and `system`: the machinery itself."""
+"""`system`: the hosts, and what is left over on them."""
 
 from __future__ import annotations
 
@@ -7,103 +7,45 @@ from typing import Annotated
 
 import typer
 
-from riseml.cli.commands.files import JsonOption
-from riseml.cli.output.text import plural
-from riseml.cli.tools import Tools
-from riseml.errors import EngineError, Unreachable, UsageError
+from riseml.cli.commands.options import JsonOption
+from riseml.cli.commands.system_test import run_system_test
+from riseml.cli.context import CommandContext
+from riseml.cli.output.text import count_noun
+from riseml.errors import EngineError, UsageError
 
-server = typer.Typer(help="Start, stop or look at your own server.")
-system = typer.Typer(help="Show and test the hosts; clean what is left over there.")
-
-
-@server.command("status")
-def server_status(context: typer.Context, *, json: JsonOption = False) -> None:
-    """Say whether a server runs, and which. Starts none."""
-    from riseml.cli.local import probe
-    from riseml.cli.output.views import server_lines
-    from riseml.client import Client, read_address
-
-    tools: Tools = context.obj
-    settings = tools.settings()
-    with Client(read_address(settings, tools.environ)) as client:
-        found = probe(client)
-    if found is None:
-        where = settings.home if client.address.socket is not None else client.address
-        raise Unreachable(f"no riseml server runs for {where}", "every other command starts it when it is needed")
-    if json:
-        tools.render.json(found)
-    else:
-        tools.render.print(*server_lines(found), f"Log: {settings.log}")
+system_app = typer.Typer(help="Show and test the hosts; remove what is left over there.")
 
 
-@server.command("start")
-def start_server(context: typer.Context, *, json: JsonOption = False) -> None:
-    """Start your server now.
-
-    Any other command does it when it is needed.
-    """
-    from riseml.cli.output.views import server_lines
-
-    tools: Tools = context.obj
-    with tools.connect() as client:
-        found = client.server()
-    if json:
-        tools.render.json(found)
-    else:
-        tools.render.print(*server_lines(found))
-
-
-@server.command("stop")
-def stop_server(context: typer.Context, *, json: JsonOption = False) -> None:
-    """Stop your server. Training goes on; the next command starts the server again."""
-    from riseml.cli.local import stop
-    from riseml.client import Client, read_address
-
-    tools: Tools = context.obj
-    settings = tools.settings()
-    with Client(read_address(settings, tools.environ)) as client:
-        if client.address.socket is None:
-            raise UsageError(f"{client.address} is not your own server", "unset RISEML_SERVER to stop the one that is")
-        stopped = stop(client, settings)
-    active = 0 if stopped is None else stopped["active"]
-    if json:
-        pid = None if stopped is None else stopped["pid"]
-        tools.render.json({"stopped": stopped is not None, "pid": pid, "active": active})
-    elif stopped is None:
-        tools.render.print(f"No riseml server runs for {settings.home}.")
-    else:
-        goes_on = f" {plural(active, 'experiment')} {'goes' if active == 1 else 'go'} on without it." if active else ""
-        tools.render.print(f"Stopped the riseml server (process {stopped['pid']}).{goes_on}")
-
-
-@system.command("info")
-def system_info(
+@system_app.command("info")
+def show_system(
     context: typer.Context,
     *,
     long: Annotated[bool, typer.Option("-l", "--long", help="Show the server and the engines too.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Show the hosts with their cpus, memory and GPUs."""
-    from riseml.cli.output.views import print_system
+    from riseml.cli.output.host_views import list_host_warnings, list_hosts
 
-    tools: Tools = context.obj
-    with tools.connect() as client:
-        found = client.system()
+    command: CommandContext = context.obj
+    with command.connect() as client:
+        found = client.get_system()
     if json:
-        tools.render.json(found)
-    else:
-        print_system(tools.render, found, long=long)
+        command.printer.print_json(found)
+        return
+    command.printer.print_lines(list_hosts(found, command.printer.style, long=long))
+    for warning in list_host_warnings(found["hosts"]):
+        command.printer.warn(warning)
 
 
-@system.command("clean")
-def clean(  # noqa: PLR0913  # the command has so many options
+@system_app.command("clean")
+def clean_system(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Remove it. Without this, it is only shown.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove it. Without --yes the command only shows it.")] = False,
     images: Annotated[
         bool, typer.Option("--images", help="Also environments and project files that were not used for --days.")
     ] = False,
-    days: Annotated[int, typer.Option(metavar="N", min=0, max=36_500, help="How long --images are kept.")] = 30,
+    days: Annotated[int, typer.Option(metavar="N", min=0, max=36_500, help="Days that --images are kept.")] = 30,
     foreign: Annotated[
         str, typer.Option(metavar="SERVER", help="Also what this other server left; be sure that it is gone.")
     ] = "",
@@ -111,23 +53,31 @@ def clean(  # noqa: PLR0913  # the command has so many options
 ) -> None:
     """Show, or remove, what no experiment owns.
 
-    Containers, networks, folders, and project files that were never used. Only what riseml made is looked at.
+    Containers, networks, folders, and project files that were never used. The command looks only at what riseml made.
     """
-    from riseml.cli.output.views import print_leftovers
+    from riseml.cli.output.host_views import list_leftovers, summarise_leftovers
 
-    tools: Tools = context.obj
+    command: CommandContext = context.obj
     if not re.fullmatch("[0-9a-f]*", foreign):
-        raise UsageError(f"--foreign {foreign!r} is no server", "`riseml system clean` names the others that it finds")
-    asked = {"caches": str(images).lower(), "days": str(days), "foreign": foreign}
-    with tools.connect() as client:
-        found = client.leftovers(asked, remove=yes)
+        raise UsageError(
+            f"--foreign {foreign!r} is not a server", "`riseml system clean` names the other servers that it finds"
+        )
+    query = {"caches": str(images).lower(), "days": str(days), "foreign": foreign}
+    with command.connect() as client:
+        found = client.remove_leftovers(query) if yes else client.list_leftovers(query)
     if json:
-        tools.render.json(found)
+        command.printer.print_json(found)
     else:
-        print_leftovers(tools.render, found, removed=yes)
+        command.printer.print_lines(list_leftovers(found, command.printer.style))
+        command.printer.say(*summarise_leftovers(found, removed=yes))
+        for host in found["silent"]:
+            command.printer.warn(f"host {host} does not answer; what is left over there is not listed")
     failed = [one for one in found["leftovers"] if one["problem"] is not None]
     if failed:
         raise EngineError(
-            f"{plural(len(failed), 'thing')} could not be removed: {failed[0]['name']}: {failed[0]['problem']}",
-            "try again when nothing uses it",
+            f"{count_noun(len(failed), 'thing')} could not be removed: {failed[0]['name']}: {failed[0]['problem']}",
+            "try again when no process uses it",
         )
+
+
+system_app.command("test")(run_system_test)

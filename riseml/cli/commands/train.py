@@ -1,4 +1,4 @@
-"""`train`: validate here, send the files, submit, follow."""
+"""`train`: check riseml.yml, send the project's files, submit, follow the log."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from riseml.cli.commands.files import FileOption, JsonOption, Source, check_source, read_source
-from riseml.cli.output.text import plural
-from riseml.cli.tools import Exit, Tools, read_pairs
+from riseml.cli.arguments import parse_pairs
+from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption, SettingOption
+from riseml.cli.config_source import ConfigSource, check_config_source, read_config_source
+from riseml.cli.context import CommandContext, Exit
+from riseml.cli.output.text import count_noun
 from riseml.errors import Interrupted, UsageError
 from riseml.settings import read_size
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.cli.output.printer import Render
+    from riseml.cli.output.printer import Printer
     from riseml.client import Client
     from riseml.project.listing import Listing
     from riseml.spec.config.types import Spec
-
 
 Pairs = list[tuple[str, str]]
 
@@ -35,16 +36,7 @@ class ExecutorChoice(Enum):
     PROCESS = "process"
 
 
-ParameterOption = Annotated[
-    list[str] | None, typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Set a parameter; repeatable.")
-]
-SettingOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="Change riseml.yml for this run: train.resources.gpus=2."),
-]
-
-
-def train(  # noqa: PLR0913  # the command has so many options
+def train_project(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
     *,
     file: FileOption = None,
@@ -58,41 +50,48 @@ def train(  # noqa: PLR0913  # the command has so many options
         ExecutorChoice | None, typer.Option(help="Run jobs in Docker containers, or as processes of this machine.")
     ] = None,
 ) -> None:
-    """Run the project: sync, build, start, and stream its log.
+    """Run the project: sync, build, start, and follow its log.
 
-    Ends with the experiment's own exit code. Ctrl-C leaves the log; the experiment goes on.
+    The exit code is 0 when the experiment finished, 1 when it failed, 130 when it was killed. Ctrl-C leaves the log;
+    the experiment goes on.
     """
-    from riseml.cli.follow import View, exit_code, stream
+    from riseml.cli.log_follower import LogDisplay, follow_log, get_exit_code
 
-    tools: Tools = context.obj
+    command: CommandContext = context.obj
     if executor is not None:
-        tools = replace(tools, environ={**tools.environ, "RISEML_EXECUTOR": executor.value})
-    source = read_source(tools, file)
-    submission = _prepare(tools, source, read_pairs(parameters or [], "-p"), read_pairs(settings or [], "--set"))
+        command = replace(command, environ={**command.environ, "RISEML_EXECUTOR": executor.value})
+    source = read_config_source(command, file)
+    pairs = parse_pairs(parameters or [], "-p"), parse_pairs(settings or [], "--set")
+    submission = _prepare_submission(command, source, *pairs)
     if dry_run:
-        _plan(tools, source, submission, json=json)
+        _show_plan(command, source, submission, json=json)
         return
-    with closing(_begin(tools, source, submission, json=json)) as client:
-        experiment = _submit(tools, client, submission)
+    with closing(_send_project(command, source, submission, json=json)) as client:
+        experiment = _submit_experiment(command, client, submission)
         if json:
-            tools.render.json(experiment)
+            command.printer.print_json(experiment)
         if not detach:
-            raise Exit(exit_code(stream(tools, client, experiment, View(json=json, long=long))))
+            end = follow_log(command, client, experiment, LogDisplay(json=json, long=long))
+            raise Exit(get_exit_code(end))
         if not json:
             name = experiment["id"]
-            tools.render.print(f"Experiment {name} runs in the background. Type `riseml logs {name}` for its log.")
+            started = f"Experiment {name} runs in the background. Type `riseml logs {name}` for its log."
+            command.printer.print_lines([started])
 
 
-def _prepare(tools: Tools, source: Source, parameters: Pairs, settings: Pairs) -> wire.Submission:
-    """What will be submitted, once the files are there; every problem of riseml.yml is shown before.
+def _prepare_submission(
+    command: CommandContext, source: ConfigSource, parameters: Pairs, settings: Pairs
+) -> wire.Submission:
+    """Return the submission without the project's files; print every problem of riseml.yml.
 
     Raises:
-        UsageError: it asks for a framework that cannot run, or passes on a variable that is not set.
+        Exit: riseml.yml has errors.
+        UsageError: riseml cannot run the framework, or train.env passes on a variable that is not set.
     """
     from riseml.frameworks.registry import choose_framework
 
-    spec = _read_spec(tools, source, parameters, settings)
-    tools.render.notes(spec.notes)
+    spec = _read_spec(command, source, parameters, settings)
+    command.printer.print_notes(spec.notes)
     choose_framework(spec.train)
     return {
         "project": spec.project,
@@ -100,23 +99,23 @@ def _prepare(tools: Tools, source: Source, parameters: Pairs, settings: Pairs) -
         "config": source.text,
         "parameters": parameters,
         "settings": settings,
-        "environment": _pass_through(spec, tools.environ),
+        "environment": _collect_passed_variables(spec, command.environ),
     }
 
 
-def _read_spec(tools: Tools, source: Source, parameters: Pairs, settings: Pairs) -> Spec:
-    from riseml.cli.output.lines import count_problems
+def _read_spec(command: CommandContext, source: ConfigSource, parameters: Pairs, settings: Pairs) -> Spec:
+    from riseml.cli.output.problem_lines import count_problems
     from riseml.spec.config.loader import Overrides
 
-    spec, problems = check_source(source, Overrides(tuple(parameters), tuple(settings)))
-    tools.render.problems(problems, source.name, source.text)
+    spec, problems = check_config_source(source, Overrides(tuple(parameters), tuple(settings)))
+    command.printer.print_problems(problems, source.name, source.text)
     if spec is None:
-        tools.render.say(f"{source.name} has {count_problems(problems)}. Nothing was started.")
+        command.printer.say(f"{source.name} has {count_problems(problems)}. Nothing was started.")
         raise Exit(UsageError.exit_code)
     return spec
 
 
-def _pass_through(spec: Spec, environ: Mapping[str, str]) -> dict[str, str]:
+def _collect_passed_variables(spec: Spec, environ: Mapping[str, str]) -> dict[str, str]:
     names = [variable.name for variable in spec.train.env if variable.value is None]
     missing = [name for name in names if name not in environ]
     if missing:
@@ -127,74 +126,73 @@ def _pass_through(spec: Spec, environ: Mapping[str, str]) -> dict[str, str]:
     return {name: environ[name] for name in names}
 
 
-def _begin(tools: Tools, source: Source, submission: wire.Submission, *, json: bool) -> Client:
-    """Send the project's files, if the server does not have them, and name them in the submission.
+def _send_project(command: CommandContext, source: ConfigSource, submission: wire.Submission, *, json: bool) -> Client:
+    """Send the project's files if the server lacks them, and add their digest to the submission.
 
-    What will be refused anyway is refused before a file is read.
+    The server checks the submission before a file is read, so that a refusal takes no time.
     """
-    listing = _list_files(tools, source)  # what cannot be sent is told before a server is asked for anything
-    client = tools.connect_to_run()
+    listing = _list_files(command, source)  # before the server is asked: reports files that cannot be sent
+    client = command.connect_to_run()
     try:
-        tools.render.notes(filter(None, [client.server()["note"]]))
-        client.check(submission)
-        submission["snapshot"] = _sync(tools.render, client, listing, quiet=json)
+        command.printer.print_notes(filter(None, [client.get_server()["note"]]))
+        client.check_submission(submission)
+        submission["snapshot"] = _sync_files(command.printer, client, listing, quiet=json)
     except BaseException:
         client.close()
         raise
     return client
 
 
-def _sync(render: Render, client: Client, listing: Listing, *, quiet: bool) -> str:
-    """Send the files unless they are there; the digest that names them."""
+def _sync_files(printer: Printer, client: Client, listing: Listing, *, quiet: bool) -> str:
+    """Send the files unless the server has them; return their digest."""
     from riseml.project.archive import pack_snapshot, take_snapshot
     from riseml.project.messages import format_size
 
     if not quiet:
-        size, count = format_size(listing.size), plural(listing.count, "file")
-        render.begin(f"Syncing project ({size}, {count})...")
+        printer.begin_line(f"Syncing project ({format_size(listing.size)}, {count_noun(listing.count, 'file')})...")
     try:
         snapshot = take_snapshot(listing)
-        there = client.has_snapshot(snapshot.digest)
-        if not there:
+        known = client.has_snapshot(snapshot.digest)
+        if not known:
             client.put_snapshot(snapshot.digest, pack_snapshot(snapshot))
     except BaseException:
         if not quiet:
-            render.print("")  # ends the line
+            printer.print_lines([""])  # ends the line
         raise
     if not quiet:
-        render.print("done (no changes)" if there else "done")
+        printer.print_lines(["done (no changes)" if known else "done"])
     return snapshot.digest
 
 
-def _list_files(tools: Tools, source: Source) -> Listing:
+def _list_files(command: CommandContext, source: ConfigSource) -> Listing:
     from riseml.project.listing import DEFAULT_LIMIT, LIMIT_VARIABLE, list_project_files
 
-    limit = read_size(tools.environ, LIMIT_VARIABLE, DEFAULT_LIMIT)
-    return list_project_files(source.project.folder, limit)
+    return list_project_files(source.project.folder, read_size(command.environ, LIMIT_VARIABLE, DEFAULT_LIMIT))
 
 
-def _submit(tools: Tools, client: Client, submission: wire.Submission) -> wire.ExperimentView:
+def _submit_experiment(command: CommandContext, client: Client, submission: wire.Submission) -> wire.ExperimentView:
     try:
         return client.submit({**submission, "key": uuid.uuid4().hex})
     except KeyboardInterrupt:
-        tools.render.say("", "Interrupted; it may have been accepted all the same: look with `riseml status`.")
+        command.printer.say("", "Interrupted; the server may have accepted it: `riseml status` shows it then.")
         raise Exit(Interrupted.exit_code) from None
 
 
-def _plan(tools: Tools, source: Source, submission: wire.Submission, *, json: bool) -> None:
-    """Nothing is sent: only a server that has the files already can say whether their environment is cached."""
-    from riseml.cli.output.plans import print_plan
+def _show_plan(command: CommandContext, source: ConfigSource, submission: wire.Submission, *, json: bool) -> None:
+    """Print the plan and send no file: only a server that has the files already knows whether their image is cached."""
+    from riseml.cli.output.plan_view import list_plan
     from riseml.project.archive import take_snapshot
 
-    snapshot = take_snapshot(_list_files(tools, source))
-    with tools.connect() as client:  # as it is: a question replaces no server
-        wanted, used = tools.settings().executor, client.server()["executor"]
+    snapshot = take_snapshot(_list_files(command, source))
+    with command.connect() as client:  # not `connect_to_run`: a dry run restarts no server
+        wanted, used = command.settings().executor, client.get_server()["executor"]
         if client.has_snapshot(snapshot.digest):
             submission["snapshot"] = snapshot.digest
-        plan = client.plan(submission)
+        plan = client.plan_submission(submission)
     if wanted not in (None, used):
-        tools.render.warn(f"the riseml server uses the {used} executor now, and this is its plan")
+        command.printer.warn(f"the riseml server uses the {used} executor now, and this is its plan")
     if json:
-        tools.render.json(plan)
+        command.printer.print_json(plan)
     else:
-        print_plan(tools.render, plan)
+        command.printer.print_lines(list_plan(plan, command.printer.style))
+        command.printer.say(f"{count_noun(len(plan['experiments']), 'experiment')}; nothing was started.")

@@ -1,4 +1,4 @@
-"""The only printer: results to standard output, everything said beside them to standard error."""
+"""Print: results to standard output, messages to standard error. No other module writes to a stream."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from riseml.cli.output import lines, text
+from riseml.cli.output import problem_lines
+from riseml.cli.output.style import Style
+from riseml.cli.output.text import clean_text
+from riseml.cli.output.widths import cut_to_width, measure_width
 from riseml.errors import RisemlError
 
 if TYPE_CHECKING:
@@ -19,98 +22,98 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Render:
-    """Prints to two streams. `colour` is for `out`, `err_colour` for `err`; `live` means that `out` is a terminal."""
+class Printer:
+    """Prints to two streams.
 
-    out: TextIO
-    err: TextIO
-    colour: bool = False
-    err_colour: bool = False
-    live: bool = False
-    _drawn: int = 0
+    Example:
+        Printer(sys.stdout, sys.stderr).print_lines(["Experiment 4 FINISHED"])
+    """
+
+    out: TextIO  # results
+    err: TextIO  # messages
+    colour: bool = False  # in `out`
+    err_colour: bool = False  # in `err`
+    live: bool = False  # `out` is a terminal
+    _drawn: int = 0  # lines of the last `redraw`
 
     @property
-    def width(self) -> int | None:
-        """Columns of the terminal; None when there is none to fit into."""
-        return shutil.get_terminal_size().columns if self.live else None
+    def style(self) -> Style:
+        """How views must look here. The width is measured now, because users resize terminals."""
+        return Style(self.colour, shutil.get_terminal_size().columns if self.live else None)
 
-    def print(self, *shown: str) -> None:
-        """Lines of the result, written at once."""
-        if shown:
-            self.out.write("\n".join(shown) + "\n")
+    def print_lines(self, lines: Sequence[str]) -> None:
+        """Print lines of the result."""
+        if lines:
+            self.out.write("\n".join(lines) + "\n")
         self.out.flush()
 
-    def begin(self, shown: str) -> None:
-        """The beginning of a line that `print` ends."""
-        self.out.write(shown)
+    def begin_line(self, text: str) -> None:
+        """Print the beginning of a line; `print_lines` completes it."""
+        self.out.write(text)
         self.out.flush()
 
-    def json(self, value: object) -> None:
-        """One JSON document on one line, so that several of them are NDJSON."""
-        self.print(json.dumps(value, ensure_ascii=False))
+    def print_json(self, value: object) -> None:
+        """Print one JSON document on one line, so that several of them are NDJSON."""
+        self.print_lines([json.dumps(value, ensure_ascii=False)])
 
-    def table(self, columns: Sequence[text.Column], rows: Sequence[Sequence[str]]) -> None:
-        """A table that fits the terminal, as wide as it likes elsewhere."""
-        self.print(*self.table_lines(columns, rows))
-
-    def table_lines(self, columns: Sequence[text.Column], rows: Sequence[Sequence[str]]) -> list[str]:
-        """The lines of `table`, for a live view."""
-        cells = [[text.clean(cell) for cell in row] for row in rows]
-        return text.table(columns, cells, self.width)
-
-    def redraw(self, shown: Sequence[str]) -> None:
-        """Lines in the place of those of the last `redraw`; without a terminal below them."""
+    def redraw(self, lines: Sequence[str]) -> None:
+        """Print lines in the place of those of the last `redraw`; without a terminal, below them."""
         if not self.live:
-            self.print(*shown, "")
+            self.print_lines([*lines, ""])
             return
         size = shutil.get_terminal_size()
-        # A line that wrapped, or that scrolled away, could not be drawn over.
-        kept = [line[: size.columns] for line in shown][: size.lines - 1]
+        # A line that wraps, or that scrolls away, cannot be drawn over.
+        kept = [_cut_line(line, size.columns) for line in lines][: size.lines - 1]
         up = f"\x1b[{self._drawn}A" if self._drawn else ""
         self.out.write(f"\r{up}\x1b[J" + "".join(line + "\n" for line in kept))
         self.out.flush()
         self._drawn = len(kept)
 
-    def say(self, *shown: str) -> None:
-        """Something beside the result."""
-        self._tell(map(text.clean, shown))
-        self._drawn = 0  # what was drawn stays above it
+    def say(self, *messages: str) -> None:
+        """Print messages that are no part of the result."""
+        self._write_messages(map(clean_text, messages))
+        self._drawn = 0  # the lines of the last `redraw` stay above the message
 
     def warn(self, message: str) -> None:
-        """Something that the user should change."""
-        self._tell(lines.describe_warning(message, colour=self.err_colour))
+        """Print a warning: something that the user should change."""
+        self._write_messages(problem_lines.describe_warning(message, colour=self.err_colour))
 
-    def notes(self, notes: Iterable[str]) -> None:
-        """Remarks that are no problems."""
-        self._tell(f"{lines.paint('note:', '1;36', colour=self.err_colour)} {text.clean(note)}" for note in notes)
+    def print_notes(self, notes: Iterable[str]) -> None:
+        """Print remarks that need no action."""
+        self._write_messages(problem_lines.describe_note(note, colour=self.err_colour) for note in notes)
 
-    def problems(self, problems: Sequence[Problem], name: str, source: str) -> None:
-        """Problems of the file `name`, each with its line."""
-        self._tell(lines.describe_problems(problems, name, source, colour=self.err_colour))
+    def print_problems(self, problems: Sequence[Problem], name: str, source: str) -> None:
+        """Print problems of the file `name`, each with its line of `source`."""
+        self._write_messages(problem_lines.describe_problems(problems, name, source, colour=self.err_colour))
 
-    def error(self, error: RisemlError) -> None:
-        """What went wrong, and what to do next."""
-        self._tell(lines.describe_error(error, colour=self.err_colour))
+    def print_error(self, error: RisemlError) -> None:
+        """Print what went wrong and what to do next."""
+        self._write_messages(problem_lines.describe_error(error, colour=self.err_colour))
 
-    def _tell(self, shown: Iterable[str]) -> None:
+    def _write_messages(self, lines: Iterable[str]) -> None:
         try:
-            self.err.write("".join(f"{line}\n" for line in shown))
+            self.err.write("".join(f"{line}\n" for line in lines))
             self.err.flush()
         except OSError:
-            self.err = io.StringIO()  # nobody can be told; that must not end what the command does
+            self.err = io.StringIO()  # standard error is closed or full; the command itself must go on
 
 
-def make_render(environ: Mapping[str, str]) -> Render:
-    """For this process's streams; colours only for a terminal, unless NO_COLOR or FORCE_COLOR say otherwise."""
-    out, err = (_prepare(stream) for stream in (sys.stdout, sys.stderr))
-    return Render(out, err, _wants_colour(out, environ), _wants_colour(err, environ), out.isatty())
+def make_printer(environ: Mapping[str, str]) -> Printer:
+    """Return a printer to this process's streams; colours only on a terminal, or as NO_COLOR and FORCE_COLOR say."""
+    out, err = (_prepare_stream(stream) for stream in (sys.stdout, sys.stderr))
+    return Printer(out, err, _wants_colour(out, environ), _wants_colour(err, environ), out.isatty())
 
 
-def _prepare(stream: TextIO | None) -> TextIO:
-    if stream is None:  # it was closed before we began
+def _cut_line(line: str, columns: int) -> str:
+    """Return a line cut to the terminal. Views cut their tables themselves; a line with colours is kept whole."""
+    return line if "\x1b" in line or measure_width(line) <= columns else cut_to_width(line, columns)
+
+
+def _prepare_stream(stream: TextIO | None) -> TextIO:
+    if stream is None:  # the caller closed it before this process started
         return io.StringIO()
     if isinstance(stream, io.TextIOWrapper):
-        # A name that is no UTF-8, or a terminal that knows only ASCII, must not end a command.
+        # A name that is not UTF-8, or a terminal that knows only ASCII, must not end a command.
         stream.reconfigure(errors="backslashreplace", line_buffering=True)
     return stream
 
@@ -121,6 +124,6 @@ def _wants_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
     return bool(environ.get("FORCE_COLOR")) or (stream.isatty() and environ.get("TERM") != "dumb")
 
 
-def silence() -> None:
-    """Let nothing more be printed: the reader of our output is gone."""
+def discard_output() -> None:
+    """Send what is still printed to /dev/null, because the reader of standard output is gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -306,7 +306,7 @@ def test_the_command_shows_and_removes_nothing(riseml: Riseml, door: Door) -> No
         "network   riseml-12345678-9  local          -  its experiment has ended, or was never stored\n"
         "snapshot  snapshots/abc      (server)  2.5 MB  unused\n"
     )
-    assert "2 things, 2.5 MB. Nothing was removed: add --yes to do it.\n" in result.err
+    assert "2 things, 2.5 MB. Nothing was removed: add --yes to remove it.\n" in result.err
     assert "Server ffffffff has 3 things on these hosts." in result.err
     assert "host two does not answer" in result.err
     assert json.loads(riseml("system", "clean", "--json").out) == answer

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from riseml.cli.context import CommandContext
 from riseml.cli.main import execute
-from riseml.cli.output.printer import Render
-from riseml.cli.tools import Tools
+from riseml.cli.output.printer import Printer
 from tests.support.rig import Rig, gang, single
 
 SECRET = "geheim-4711"
@@ -27,12 +27,12 @@ class Result:
 
 def riseml(rig: Rig, folder: Path, *words: str, live: bool = False) -> Result:
     """One command line in the project, against the rig's server."""
-    render = Render(io.StringIO(), io.StringIO(), live=live)
-    tools = Tools(render, {**rig.environ(), **ENVIRON}, folder, wait=lambda _: None)
-    code = execute(words, tools)
-    assert isinstance(render.out, io.StringIO)
-    assert isinstance(render.err, io.StringIO)
-    return Result(code, render.out.getvalue(), render.err.getvalue())
+    printer = Printer(io.StringIO(), io.StringIO(), live=live)
+    context = CommandContext(printer, {**rig.environ(), **ENVIRON}, folder, wait=lambda _: None)
+    code = execute(words, context)
+    assert isinstance(printer.out, io.StringIO)
+    assert isinstance(printer.err, io.StringIO)
+    return Result(code, printer.out.getvalue(), printer.err.getvalue())
 
 
 def plan(rig: Rig, config: str, **fields: Any) -> Any:
@@ -175,7 +175,7 @@ def test_an_image_is_cached_or_not(docker_rig: Rig, tmp_path: Path) -> None:
     assert (found["cached"], found["image"].startswith("riseml/environment:")) == (False, True)
     write(folder, built)
     out = riseml(docker_rig, folder, "train", "--dry-run").out
-    assert "with 2 install steps (whether it is cached is known once the project was synced)\n" in out
+    assert "with 2 install steps (riseml knows whether it is cached once the project was synced)\n" in out
     submission = docker_rig.submission(built)
     del submission["snapshot"]
     unknown = docker_rig.post("/v1/plans", submission).json()
@@ -225,7 +225,7 @@ def test_tf_config_of_a_file(docker_rig: Rig, tmp_path: Path) -> None:
     assert "\n\nworker.1\n{\n" in shown
 
 
-ALONE = "a job alone gets none, and so does one that is no part of the cluster"
+ALONE = "a single job gets none, nor does a job outside the TensorFlow cluster"
 
 
 def test_a_job_alone_has_no_tf_config(docker_rig: Rig, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_the_commands_of_the_pool(pool_rig: PoolRig) -> None:
     shown = ask(pool_rig, "pool")
     assert all(name in shown for name in ("h1", "h2", "h3", "manager", "0/2", "Network across hosts: overlay"))
     assert "FAILED" not in ask(pool_rig, "pool", "check")
-    assert "h2 gets no new jobs. Nothing runs there." in ask(pool_rig, "pool", "drain", "h2")
+    assert "h2 gets no new jobs. No job runs there." in ask(pool_rig, "pool", "drain", "h2")
     assert "drained" in ask(pool_rig, "pool")
     assert "h2 takes new jobs again." in ask(pool_rig, "pool", "resume", "h2")
     assert "no host h9" in ask(pool_rig, "pool", "drain", "h9", code=3)

@@ -27,7 +27,7 @@ def test_a_key_is_pinned_by_a_command(sshd: Sshd, engine_url: str, tmp_path: Pat
         assert "its host key is not pinned" in silent.stderr
         refused = call("trust", "far")
         assert refused.returncode == 2
-        assert "nobody is here to compare the fingerprints of far" in refused.stderr
+        assert "no user can compare the fingerprints of far" in refused.stderr
         (key,) = json.loads(call("trust", "far", "--json").stdout)["keys"]
         assert key["pinned"] == "no"
         wrong = call("trust", "far", "--fingerprint", "SHA256:abc")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from riseml.cli.context import CommandContext
 from riseml.cli.main import execute
-from riseml.cli.output.printer import Render
-from riseml.cli.tools import Tools
+from riseml.cli.output.printer import Printer
 from riseml.client import Address, Client, RetryPolicy
 from tests.unit.cli.door import Door, open_door
 
@@ -76,12 +76,12 @@ def riseml(door: Door, folder: Path) -> Riseml:
         where: Path | None = None,
         asks: bool = False,
     ) -> Result:
-        render = Render(io.StringIO(), io.StringIO(), colour=live, err_colour=live, live=live)
+        printer = Printer(io.StringIO(), io.StringIO(), colour=live, err_colour=live, live=live)
         surroundings = {"RISEML_HOME": str(door.home)} | (environ or {})
-        tools = Tools(render, surroundings, where or folder, asks=asks, wait=lambda _: None)
-        code = execute(words, tools)
-        assert isinstance(render.out, io.StringIO)
-        assert isinstance(render.err, io.StringIO)
-        return Result(code, render.out.getvalue(), render.err.getvalue())
+        context = CommandContext(printer, surroundings, where or folder, asks=asks, wait=lambda _: None)
+        code = execute(words, context)
+        assert isinstance(printer.out, io.StringIO)
+        assert isinstance(printer.err, io.StringIO)
+        return Result(code, printer.out.getvalue(), printer.err.getvalue())
 
     return call

@@ -20,7 +20,7 @@ SETTINGS = Settings(Path("/home/x"), Path("/o"), Path("/d"))
 def test_a_log_is_read_to_its_end(client: Client, door: Door) -> None:
     door.experiments["4"] = make_experiment()
     door.entries = [state("RUNNING", 1), line("a", 2), {"type": "ping", "cursor": "2"}, end()]
-    assert [entry["type"] for entry in client.logs("4")] == ["state", "line", "end"]
+    assert [entry["type"] for entry in client.stream_log("4")] == ["state", "line", "end"]
 
 
 @pytest.mark.parametrize("cuts", [[0], [1], [2, 3], [0, 0, 5, 1], [7]], ids=str)
@@ -29,7 +29,7 @@ def test_a_cut_log_is_taken_up_where_it_was(client: Client, door: Door, cuts: li
     door.entries = [*(line(str(number), number) for number in range(10)), end()]
     door.cuts = list(cuts)
     heard: list[int] = []
-    texts = [entry["text"] for entry in client.logs("4", on_cut=heard.append) if entry["type"] == "line"]
+    texts = [entry["text"] for entry in client.stream_log("4", on_cut=heard.append) if entry["type"] == "line"]
     assert texts == [str(number) for number in range(10)]
     assert len(heard) == len(cuts)
 
@@ -38,7 +38,7 @@ def test_the_tail_is_asked_for_once_and_the_beginning_again(client: Client, door
     door.experiments["4"] = make_experiment()
     door.entries = [line("a", 1), line("b", 2), end()]
     door.cuts = [1]
-    list(client.logs("4", LogQuery(tail=2, since="2026-08-31T07:00:00Z")))
+    list(client.stream_log("4", LogQuery(tail=2, since="2026-08-31T07:00:00Z")))
     asked = [question for question in door.asked if "/logs" in question]
     assert [("tail=2" in question, "cursor=1" in question, "since=" in question) for question in asked] == [
         (True, False, True),
@@ -49,8 +49,8 @@ def test_the_tail_is_asked_for_once_and_the_beginning_again(client: Client, door
 def test_a_stream_that_ends_without_its_end_is_asked_again_only_when_following(client: Client, door: Door) -> None:
     door.experiments["4"] = make_experiment()
     door.entries = [line("a", 1)]
-    assert len(list(client.logs("4", LogQuery(follow=False)))) == 1
-    follow = client.logs("4")
+    assert len(list(client.stream_log("4", LogQuery(follow=False)))) == 1
+    follow = client.stream_log("4")
     assert next(follow)["type"] == "line"
     door.entries.append(end())
     assert [entry["type"] for entry in follow] == ["end"]
@@ -64,7 +64,7 @@ def test_patience_ends(door: Door) -> None:
         Client(Address(door.home / "server.sock"), RetryPolicy(60, lambda: next(moments), lambda _: None)) as client,
         pytest.raises(errors.Unreachable),
     ):
-        list(client.logs("4"))
+        list(client.stream_log("4"))
     assert len(door.asked) == 7
 
 
@@ -72,7 +72,7 @@ def test_text_may_hold_any_separator_of_lines(client: Client, door: Door) -> Non
     door.experiments["4"] = make_experiment()
     text = "a\u2028b\x85c\x0bd\x1ce"
     door.entries = [line(text, 1), end()]
-    entry = next(client.logs("4"))
+    entry = next(client.stream_log("4"))
     assert entry["type"] == "line"
     assert entry["text"] == text
 
@@ -116,7 +116,7 @@ def test_a_failure_is_the_error_that_was_raised(
 ) -> None:
     door.refuse("GET /experiments/9", kind, "it is so", status=wanted.http_status)
     with pytest.raises(wanted, match="it is so") as raised:
-        client.experiment("9")
+        client.get_experiment("9")
     assert type(raised.value) is wanted
     assert raised.value.hint == "do this"
 
@@ -144,7 +144,7 @@ def test_problems_come_back_as_they_were() -> None:
 def test_something_else_that_answers_is_no_server(client: Client, door: Door, answer: tuple[int, object]) -> None:
     door.answers["GET /server"] = answer
     with pytest.raises(errors.Unreachable, match="not as a riseml server does"):
-        client.server()
+        client.get_server()
 
 
 def test_no_socket_and_a_dead_socket_are_unreachable(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_no_socket_and_a_dead_socket_are_unreachable(tmp_path: Path) -> None:
         left.bind(str(dead))
     for path in (tmp_path / "none.sock", dead):
         with Client(Address(path)) as client, pytest.raises(errors.Unreachable) as raised:
-            client.server()
+            client.get_server()
         assert "riseml server start" in (raised.value.hint or "")
 
 
@@ -173,7 +173,7 @@ def test_a_server_that_is_no_url_is_refused(url: str) -> None:
 
 def test_the_key_is_sent(door: Door) -> None:
     with Client(Address(door.home / "server.sock", key="secret")) as client:
-        client.server()
+        client.get_server()
     assert door.headers["authorization"] == "Bearer secret"
 
 
@@ -184,5 +184,5 @@ def test_a_server_of_somebody_else_is_refused_and_not_called_absent(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("socket.socket.connect", refuse)
-    with pytest.raises(errors.Refused, match="is somebody else's: Permission denied"):
-        client.server()
+    with pytest.raises(errors.Refused, match="belongs to another user: Permission denied"):
+        client.get_server()

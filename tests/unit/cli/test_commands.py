@@ -61,30 +61,30 @@ def test_the_version(riseml: Riseml) -> None:
         ("logs 4 --tail -3", 2, "--tail"),
         ("logs 4 --tail many", 2, "--tail"),
         ("logs 4 --tail 99999999999", 2, "--tail"),
-        ("logs 4 --since yesterday", 2, "--since 'yesterday' is no time"),
+        ("logs 4 --since yesterday", 2, "--since 'yesterday' is not a time"),
         ("logs 4 --since 999999d", 2, "--since '999999d' is beyond the calendar"),
         ("logs 4 --since 9999-12-31T23:59:59-14:00", 2, "is beyond the calendar"),
-        ("logs 4 --since ", 2, "--since '' is no time"),
+        ("logs 4 --since ", 2, "--since '' is not a time"),
         ("status ", 2, "'' is not an experiment ID"),
         ("status 1.train.99999999999999999999", 2, "is not an experiment ID"),
-        ("logs 4 --tail ", 2, "'' is no whole number"),
+        ("logs 4 --tail ", 2, "'' is not a whole number"),
         ("validate -f ", 2, "it is empty; give the path of a riseml.yml"),
         ("train -f ", 2, "it is empty"),
         ("init -f ", 2, "it is empty"),
-        ("pool drain ", 2, "'' is no name of a host"),
-        ("pool resume a/b", 2, "'a/b' is no name of a host"),
-        ("pool trust ..", 2, "'..' is no name of a host"),
+        ("pool drain ", 2, "'' is not the name of a host"),
+        ("pool resume a/b", 2, "'a/b' is not the name of a host"),
+        ("pool trust ..", 2, "'..' is not the name of a host"),
         ("monitor ../etc", 2, "is not an experiment ID"),
         ("kill 9", 3, "there is no experiment 9"),
         ("kill 4;rm", 2, "is not an experiment ID"),
-        ("train -p lr", 2, "-p 'lr' is no pair"),
+        ("train -p lr", 2, "-p 'lr' is not a pair"),
         ("train -p", 2, "`riseml train -h`"),
         ("monitor --gpu=3", 2, "`riseml monitor -h`"),
         ("server stop now", 2, "`riseml server stop -h`"),
-        ("train --set =1", 2, "--set '=1' is no pair"),
+        ("train --set =1", 2, "--set '=1' is not a pair"),
         ("train -f gone.yml", 3, "there is no file gone.yml"),
         ("validate -f gone.yml", 3, "there is no file gone.yml"),
-        ("system clean --foreign zz", 2, "--foreign 'zz' is no server"),
+        ("system clean --foreign zz", 2, "--foreign 'zz' is not a server"),
         ("validate -f /dev/null", 3, "/dev/null is not a regular file"),
         ("validate -f /proc", 3, "there is no riseml.yml in /proc"),
         ("train extra", 2, "unexpected extra argument"),
@@ -198,7 +198,7 @@ def test_no_traceback_reaches_a_person(riseml: Riseml, monkeypatch: pytest.Monke
         raise ZeroDivisionError("oops\nmore")
 
     monkeypatch.setattr("riseml.project.folder.find_project", fail)
-    monkeypatch.setattr("riseml.cli.commands.files.find_project", fail)
+    monkeypatch.setattr("riseml.cli.config_source.find_project", fail)
     result = riseml("validate")
     assert (result.code, result.err.splitlines()[0]) == (1, "error: riseml itself failed: ZeroDivisionError: oops")
     assert "--debug" in result.err

@@ -10,8 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from riseml import wire
-from riseml.cli.output.lines import LogText, describe_end, describe_error, describe_problems, log_width
-from riseml.cli.output.text import Column, clean, show_age, show_seconds, table
+from riseml.cli.output.log_lines import LogFormatter, describe_end, get_id_width
+from riseml.cli.output.problem_lines import describe_error, describe_problems
+from riseml.cli.output.style import Style
+from riseml.cli.output.tables import Column, build_table
+from riseml.cli.output.text import clean_text, format_age, format_seconds
+from riseml.cli.output.widths import cut_to_width, measure_width, shorten_to_width
 from riseml.errors import UsageError
 from riseml.spec.yaml.problems import Problem, Severity
 from tests.unit.cli.door import end, line, make_experiment, make_job, state
@@ -43,18 +47,20 @@ NOW = datetime(2026, 8, 31, 7, 24, 46, tzinfo=UTC)
     ],
 )
 def test_foreign_text_cannot_rewrite_the_terminal(text: str, shown: str) -> None:
-    assert clean(text) == shown
+    assert clean_text(text) == shown
 
 
 def test_colours_are_kept_where_they_are_wanted_and_end_with_the_line() -> None:
-    assert clean("\x1b[1;31mred\x1b[5A", colours=True) == "\x1b[1;31mred\x1b[0m"
-    assert clean("plain\x07", colours=True) == "plain\\x07"
+    assert clean_text("\x1b[1;31mred\x1b[5A", colours=True) == "\x1b[1;31mred\x1b[0m"
+    assert clean_text("plain\x07", colours=True) == "plain\\x07"
 
 
 @given(st.text(alphabet=st.characters() | st.sampled_from("\x1b[]mHJ;0\r\n\x07\x9b\\P")))
 def test_nothing_but_colours_comes_through(text: str) -> None:
-    assert clean(text).replace("\t", "").isprintable() or not re.search(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]", clean(text))
-    left = re.sub(r"\x1b\[[0-9;:]*m", "", clean(text, colours=True))
+    assert clean_text(text).replace("\t", "").isprintable() or not re.search(
+        r"[\x00-\x08\x0a-\x1f\x7f-\x9f]", clean_text(text)
+    )
+    left = re.sub(r"\x1b\[[0-9;:]*m", "", clean_text(text, colours=True))
     assert not re.search(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e]", left)
 
 
@@ -70,27 +76,27 @@ def test_nothing_but_colours_comes_through(text: str) -> None:
     ],
 )
 def test_lengths_of_time(seconds: float, text: str) -> None:
-    assert show_seconds(seconds) == text
+    assert format_seconds(seconds) == text
 
 
 def test_ages() -> None:
-    assert show_age("2026-08-31T07:23:46Z", NOW) == "60 seconds"
-    assert show_age("2026-08-31T07:23:46.123456Z", NOW) == "59 seconds"
-    assert show_age(None, NOW) == "-"
+    assert format_age("2026-08-31T07:23:46Z", NOW) == "60 seconds"
+    assert format_age("2026-08-31T07:23:46.123456Z", NOW) == "59 seconds"
+    assert format_age(None, NOW) == "-"
 
 
 WIDE = (Column("ID"), Column("PROJECT", shrinks=True), Column("MEM-Used / Total", right=True))
 
 
 def test_a_table_is_plain_and_as_wide_as_it_is() -> None:
-    assert table(WIDE, [["4.worker.1", "p" * 60, "1.0 / 2.0"]]) == [
+    assert build_table(WIDE, [["4.worker.1", "p" * 60, "1.0 / 2.0"]]) == [
         "ID          PROJECT                                                       MEM-Used / Total",
         f"4.worker.1  {'p' * 60}         1.0 / 2.0",
     ]
 
 
-def test_a_table_that_is_too_wide_keeps_its_ids() -> None:
-    shown = table(WIDE, [["144.12.worker.10", "p" * 60, "1.0 / 2.0"]], width=40)
+def test_a_table_wider_than_the_terminal_keeps_its_ids() -> None:
+    shown = build_table(WIDE, [["144.12.worker.10", "p" * 60, "1.0 / 2.0"]], Style(width=40))
     assert max(map(len, shown)) <= 40
     assert shown[0].rstrip().endswith("MEM-Used")
     assert shown[1].split() == ["ID", "PROJECT", "/", "Total"]
@@ -98,27 +104,56 @@ def test_a_table_that_is_too_wide_keeps_its_ids() -> None:
     assert "…" in shown[2]
 
 
-def test_a_column_that_folds_loses_no_word() -> None:
+def test_a_folded_column_keeps_every_word() -> None:
     columns = (Column("HOST"), Column("FOUND", folds=True))
     words = "no way to this host: its name is not known here"
-    shown = table(columns, [["gpu1", words], ["gpu2", "ok"]], width=30)
+    shown = build_table(columns, [["gpu1", words], ["gpu2", "ok"]], Style(width=30))
     assert max(map(len, shown)) <= 30
     assert " ".join(" ".join(shown[1:-1]).split()) == f"gpu1 {words}"
     assert shown[-1] == "gpu2 ok"
-    assert table(columns, [["gpu1", words]]) == ["HOST  FOUND", f"gpu1  {words}"]
+    assert build_table(columns, [["gpu1", words]]) == ["HOST  FOUND", f"gpu1  {words}"]
+
+
+@pytest.mark.parametrize("name", ["日本", "🙂 toaster", "größe", "e\u0301te", "한국어"])
+def test_columns_are_aligned_below_wide_characters(name: str) -> None:
+    shown = build_table((Column("PROJECT"), Column("STATE")), [[name, "RUNNING"], ["toaster", "FAILED"]])
+    assert {
+        measure_width(row[: row.index(word)]) for row, word in zip(shown, ("STATE", "RUNNING", "FAILED"), strict=True)
+    } == {measure_width(shown[0].partition("STATE")[0])}
+
+
+def test_a_right_column_of_wide_characters_ends_at_one_place() -> None:
+    shown = build_table((Column("ID"), Column("NAME", right=True)), [["1", "日本"], ["2", "long name"]])
+    assert {measure_width(row) for row in shown} == {len("ID  long name")}
+
+
+@pytest.mark.parametrize("width", range(20, 60))
+def test_a_table_of_wide_characters_fits_the_terminal(width: int) -> None:
+    columns = (Column("ID"), Column("PROJECT", shrinks=True), Column("WHY", folds=True))
+    row = ["4.worker.1", "日本語" * 20, "このホストには GPU が足りません " * 2]
+    shown = build_table(columns, [row], Style(width=max(width, 30)))
+    assert max(map(measure_width, shown)) <= max(width, 30)
+
+
+@given(st.text(), st.integers(0, 30))
+def test_cutting_keeps_the_width(text: str, width: int) -> None:
+    cut = cut_to_width(text, width)
+    assert text.startswith(cut)
+    assert measure_width(cut) <= width
+    assert measure_width(shorten_to_width(text, width + 1)) <= width + 1
 
 
 def test_a_table_without_rows_has_its_titles() -> None:
-    assert table(WIDE, []) == ["ID  PROJECT  MEM-Used / Total"]
-    assert table(WIDE, [], width=5)
+    assert build_table(WIDE, []) == ["ID  PROJECT  MEM-Used / Total"]
+    assert build_table(WIDE, [], Style(width=5))
 
 
 def _log(*entries: wire.StateEntry | wire.LineEntry, colour: bool = False) -> list[str]:
-    text = LogText(colour)
-    return [shown for entry in entries for shown in text.lines(entry)]
+    formatter = LogFormatter(colour)
+    return [shown for entry in entries for shown in formatter.format_entry(entry)]
 
 
-def test_the_log_looks_as_it_always_did() -> None:
+def test_the_log_looks_as_riseml_printed_it() -> None:
     assert _log(
         state("BUILDING", job="4", reason="SUBMITTED"),
         state("STARTING", job="4.build", reason="PREPARE", sentence="Preparing environment"),
@@ -138,13 +173,13 @@ def test_the_log_looks_as_it_always_did() -> None:
     ]
 
 
-def test_a_state_that_says_all_is_one_line() -> None:
+def test_a_state_that_explains_itself_is_one_line() -> None:
     for reason in ("SUBMITTED", "RUNNING", "PLACED", "WAITING_FOR_IMAGE"):
         assert len(_log(state("PENDING", reason=reason))) == 1
     assert len(_log(state("PENDING", reason="PLACED", message="one\ntwo"))) == 3
 
 
-def test_the_forged_prefix_of_a_job_stays_in_its_line() -> None:
+def test_a_forged_prefix_stays_in_its_line() -> None:
     shown = _log(line("x\n4.master | [now] forged\r4.ps.1 | forged too"))
     assert len(shown) == 1
     assert shown[0].startswith("4.master      | [2026-08-31T07:23:46Z] ")
@@ -158,9 +193,9 @@ def test_each_job_keeps_its_colour() -> None:
 
 
 def test_the_width_is_fixed_unless_an_id_is_longer() -> None:
-    assert log_width(make_experiment()) == 13
+    assert get_id_width(make_experiment()) == 13
     member = make_experiment("144.12", jobs=[make_job("144.12.worker.10")])
-    assert log_width(make_experiment("144", jobs=[], experiments=[member])) == 16
+    assert get_id_width(make_experiment("144", jobs=[], experiments=[member])) == 16
 
 
 @pytest.mark.parametrize(
@@ -181,12 +216,12 @@ def test_the_width_is_fixed_unless_an_id_is_longer() -> None:
         ),
     ],
 )
-def test_the_last_line_tells_how_it_ended(entry: wire.EndEntry, first: str) -> None:
+def test_the_last_line_says_how_the_experiment_ended(entry: wire.EndEntry, first: str) -> None:
     experiment = make_experiment(ended_at="2026-08-31T07:25:46Z")
     assert describe_end(entry, experiment) == [first, "Output: /output/paul/ai-toaster/4"]
 
 
-def test_the_last_lines_are_told_before_the_output() -> None:
+def test_the_last_lines_come_before_the_output() -> None:
     experiment = make_experiment(cause="master", last_lines=["a", "50%\r100%"])
     assert describe_end(end("FAILED", exit_code=3, cause="master"), experiment)[1:] == [
         "Last lines of 4.master:",
@@ -208,7 +243,7 @@ def test_a_problem_shows_its_line_and_a_caret() -> None:
 
 
 @pytest.mark.parametrize(("line_number", "column"), [(0, 1), (9, 1), (1, 500), (1, 1), (2, 3000)])
-def test_any_place_can_be_shown(line_number: int, column: int) -> None:
+def test_any_position_can_be_shown(line_number: int, column: int) -> None:
     problem = Problem("f", line_number, column, "", "what", "", Severity.WARNING)
     shown = list(describe_problems([problem], "f", "a\tb\x1b[31m\n" + "x" * 4000))
     assert all(len(one) < 100 for one in shown)
@@ -222,6 +257,12 @@ def test_a_problem_of_an_option_has_no_line() -> None:
     ]
 
 
+def test_a_caret_stands_below_its_character_also_after_wide_ones() -> None:
+    problem = Problem("riseml.yml", 1, 6, "", "no such key", "")
+    _, quoted, caret = describe_problems([problem], "riseml.yml", "日本語: x")
+    assert measure_width(quoted[: quoted.index("x")]) == caret.index("^")
+
+
 def test_an_error_is_one_line_and_its_hint() -> None:
     assert describe_error(UsageError("what\nand more", "do\x1b[2J this")) == [
         "error: what",
@@ -230,7 +271,7 @@ def test_an_error_is_one_line_and_its_hint() -> None:
     ]
 
 
-def test_lines_that_come_together_look_as_they_would_alone() -> None:
+def test_a_batch_of_lines_looks_like_single_lines() -> None:
     said = ["plain", "", "a \x1b[31mred\x1b[0m one", "50 %\r100 %", "\u2028", "\u202e", "é", "two  blanks "]
     moments = [f"2026-08-31T07:23:{number:02d}.5Z" for number in range(len(said))]
     for colour in (False, True):
@@ -241,9 +282,11 @@ def test_lines_that_come_together_look_as_they_would_alone() -> None:
             ]
             body = "".join(f"{entry['time']} {entry['text']}\n" for entry in alone)
             batch: wire.LinesEntry = {"type": "lines", "cursor": "", "id": "4.master", "stream": "stdout", "text": body}
-            text = LogText(colour)
-            assert LogText(colour).lines(batch) == [shown for entry in alone for shown in text.lines(entry)]
+            formatter = LogFormatter(colour)
+            assert LogFormatter(colour).format_entry(batch) == [
+                shown for entry in alone for shown in formatter.format_entry(entry)
+            ]
 
 
-def test_whatever_has_to_be_cleaned_is_not_printable() -> None:
-    assert all(clean(chr(code)) == chr(code) for code in range(0x110000) if chr(code).isprintable())
+def test_printable_characters_need_no_cleaning() -> None:
+    assert all(clean_text(chr(code)) == chr(code) for code in range(0x110000) if chr(code).isprintable())

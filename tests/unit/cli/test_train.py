@@ -116,7 +116,7 @@ def test_ctrl_c_leaves_the_log_and_says_how_to_come_back(
     def interrupt(*_: object) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("riseml.cli.output.lines.LogText.lines", interrupt)
+    monkeypatch.setattr("riseml.cli.output.log_lines.LogFormatter.format_entry", interrupt)
     result = riseml("train")
     assert result.code == 130
     assert result.err.splitlines()[-1] == (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.cli.output.printer import Render
+from riseml.cli.output.printer import Printer
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.door import LOST, Door, finish, make_experiment, make_job
 
@@ -93,13 +93,13 @@ def test_watching_survives_a_server_that_is_lost(riseml: Riseml, door: Door, wor
 
 
 def test_a_word_in_between_is_not_drawn_over() -> None:
-    render = Render(io.StringIO(), io.StringIO(), live=True)
+    printer = Printer(io.StringIO(), io.StringIO(), live=True)
     for shown in ("one", "two"):
-        render.redraw([shown])
-    render.say("Lost the riseml server")
-    render.redraw(["three"])
-    assert isinstance(render.out, io.StringIO)
-    assert render.out.getvalue() == "\r\x1b[Jone\n\r\x1b[1A\x1b[Jtwo\n\r\x1b[Jthree\n"
+        printer.redraw([shown])
+    printer.say("Lost the riseml server")
+    printer.redraw(["three"])
+    assert isinstance(printer.out, io.StringIO)
+    assert printer.out.getvalue() == "\r\x1b[Jone\n\r\x1b[1A\x1b[Jtwo\n\r\x1b[Jthree\n"
 
 
 def test_a_single_look_at_a_server_that_is_lost_fails(riseml: Riseml, door: Door) -> None:

@@ -37,5 +37,5 @@ def test_nobody_serves_or_asks_in_a_folder_that_others_may_enter(far: Settings) 
     far.socket.parent.chmod(0o777)
     with pytest.raises(PermissionError, match="is not a folder of yours alone"):
         _bind(far)
-    with pytest.raises(Refused, match="is not a folder of yours alone"):
+    with pytest.raises(Refused, match="does not belong to you alone"):
         read_address(far, {})

@@ -1,0 +1,111 @@
+"""Read what users type: IDs, times, pairs."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from riseml.errors import NotFound, UsageError
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.cli.context import CommandContext
+    from riseml.client import Client
+    from riseml.project.folder import Project
+
+
+def choose_experiment_id(context: CommandContext, client: Client, identity: str | None) -> str:
+    """Return the ID that the user gave, or the ID of the project's last experiment.
+
+    Raises:
+        UsageError: the text is not an ID.
+        NotFound: no ID was given, and there is no project or it has no experiment.
+    """
+    from riseml.names import parse_id
+
+    return find_last_experiment(context, client)["id"] if identity is None else str(parse_id(identity))
+
+
+def find_last_experiment(context: CommandContext, client: Client) -> wire.ExperimentView:
+    """Return the last experiment of the project in the working directory.
+
+    Raises:
+        NotFound: there is no project, or it has no experiment.
+    """
+    from riseml.project.folder import find_project
+
+    try:
+        name = _read_project_name(find_project(context.folder))
+    except NotFound as error:
+        raise NotFound(
+            f"no ID was given, and {error.message}",
+            "give an ID (`riseml status -a` lists yours), or go to a project's folder",
+        ) from None
+    found = client.list_experiments(ended=True, project=name, limit=1)
+    if not found:
+        raise NotFound(f"project {name} has no experiment yet", "`riseml train` starts one")
+    return found[-1]
+
+
+def _read_project_name(project: Project) -> str:
+    from riseml.project.folder import find_project_name, read_config
+
+    config = read_config(project)
+    if name := find_project_name(config):
+        return name
+    from riseml.spec.config.loader import Overrides, check_config
+
+    spec = check_config(config, str(project.file), Overrides()).spec
+    if spec is None:
+        raise UsageError(f"{project.file} does not say `project: NAME`", "`riseml validate` shows what is wrong")
+    return spec.project
+
+
+def parse_since(text: str, now: datetime) -> str:
+    """Return `10m`, `2h`, `3d` or a moment in RFC 3339 as a moment in RFC 3339 (UTC).
+
+    Raises:
+        UsageError: the text is neither.
+
+    Example:
+        >>> parse_since("10m", datetime(2026, 8, 31, 7, 30, tzinfo=UTC))
+        '2026-08-31T07:20:00Z'
+    """
+    from datetime import timedelta
+
+    try:
+        if found := re.fullmatch(r"(\d{1,9})\s*([smhd])", text.strip(), re.ASCII):
+            unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
+            moment = now - timedelta(seconds=int(found[1]) * unit)
+        else:
+            moment = datetime.fromisoformat(text.strip())
+        return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"  # a moment without a zone is local time
+    except OverflowError:
+        raise UsageError(
+            f"--since {text!r} is beyond the calendar", "without --since the log begins at its beginning"
+        ) from None
+    except ValueError:
+        raise UsageError(
+            f"--since {text!r} is not a time", "give an age such as 10m or 2h, or a moment: 2026-08-31T07:23:46Z"
+        ) from None
+
+
+def parse_pairs(values: list[str], option: str) -> list[tuple[str, str]]:
+    """Return `name=value` texts as pairs; a value may have further `=`.
+
+    Raises:
+        UsageError: a text has no `=`, or nothing before it.
+
+    Example:
+        >>> parse_pairs(["lr=0.1"], "-p")
+        [('lr', '0.1')]
+    """
+    pairs: list[tuple[str, str]] = []
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name.strip():
+            form = "path=value" if option == "--set" else "name=value"
+            raise UsageError(f"{option} {value!r} is not a pair", f"write {option} {form}")
+        pairs.append((name.strip(), text))
+    return pairs

@@ -1,0 +1,94 @@
+"""`init` and `validate`: write and check a riseml.yml. Neither needs a server."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from riseml.cli.commands.options import FileOption, JsonOption
+from riseml.cli.config_source import check_config_source, describe_spec, read_config_source
+from riseml.cli.context import CommandContext, Exit
+from riseml.cli.output.problem_lines import count_problems
+from riseml.errors import Conflict, Refused, RisemlError, UsageError
+from riseml.project.folder import CONFIG
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.spec.config.types import Spec
+    from riseml.spec.yaml.problems import Problem
+
+
+def init_project(
+    context: typer.Context,
+    *,
+    framework: Annotated[
+        str | None,
+        typer.Option("--framework", metavar="NAME", help="Start from this framework, for example tensorflow."),
+    ] = None,
+    file: FileOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Write a commented riseml.yml for this folder. Never overwrites a file."""
+    from riseml.spec.config.templates import make_starter_config
+
+    command: CommandContext = context.obj
+    path = command.folder / (file or CONFIG)
+    project = re.sub(r"[^A-Za-z0-9_-]+", "-", path.absolute().parent.name).strip("-") or "project"
+    shown = str(file or CONFIG)
+    text = make_starter_config(project, framework)
+    try:
+        with open(path, "x", encoding="utf-8") as target:
+            target.write(text)
+    except FileExistsError:
+        raise Conflict(
+            f"{shown} is already there", "edit it, or write another file with `riseml init -f FILE`"
+        ) from None
+    except OSError as error:
+        raise Refused(f"cannot write {shown}: {error.strerror}", "check the folder and its permissions") from None
+    if json:
+        command.printer.print_json({"file": shown, "project": project})
+    else:
+        done = f"Wrote {shown} for project {project}. Edit it, then start with `riseml train`."
+        command.printer.print_lines([done])
+
+
+def validate_config(context: typer.Context, *, file: FileOption = None, json: JsonOption = False) -> None:
+    """Check riseml.yml and show every problem with its line. Needs no server."""
+    command: CommandContext = context.obj
+    source = read_config_source(command, file)
+    spec, problems = check_config_source(source)
+    if json:
+        command.printer.print_json([_make_problem_shape(problem) for problem in problems])
+    else:
+        command.printer.print_problems(problems, source.name, source.text)
+    if spec is None:
+        if not json:
+            command.printer.say(f"{source.name} has {count_problems(problems)}.")
+        raise Exit(UsageError.exit_code)
+    if not json:
+        command.printer.print_notes(spec.notes)
+        _warn_of_framework(command, spec)
+        command.printer.print_lines([f"{source.name} is valid: {describe_spec(spec)}"])
+
+
+def _make_problem_shape(problem: Problem) -> wire.ProblemShape:
+    return {
+        "file": problem.file,
+        "line": problem.line,
+        "column": problem.column,
+        "path": problem.path,
+        "problem": problem.problem,
+        "hint": problem.hint,
+        "severity": "error" if problem.severity.value == "error" else "warning",
+    }
+
+
+def _warn_of_framework(command: CommandContext, spec: Spec) -> None:
+    from riseml.frameworks.registry import choose_framework
+
+    try:
+        choose_framework(spec.train)
+    except RisemlError as error:
+        command.printer.warn(f"{error.message}; {error.hint}")

@@ -1,0 +1,223 @@
+"""`status`, `logs`, `monitor`, `kill`: commands about experiments that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from riseml.cli.arguments import choose_experiment_id, find_last_experiment, parse_since
+from riseml.cli.commands.options import IdArgument, JsonOption
+from riseml.cli.commands.system_test import TEST_PROJECT
+from riseml.cli.context import CommandContext, Exit
+from riseml.errors import RisemlError
+from riseml.settings import MOST_TAIL
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.client import Client
+
+_REFRESH_INTERVAL = 2.0  # seconds
+_ENDED = frozenset({"KILLED", "FAILED", "FINISHED"})
+_BEFORE_OUTPUT = frozenset({"CREATED", "PENDING", "STARTING"})  # states in which no job has printed a line
+
+
+@dataclass(frozen=True, slots=True)
+class ViewContent:
+    """One answer of the server, ready to print."""
+
+    answer: object  # what `--json` prints
+    lines: list[str]  # what is printed otherwise
+    final: bool  # True when a later answer cannot differ
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMode:
+    """How a view is printed."""
+
+    json: bool
+    refresh: bool  # again every 2 s, in the place of the last one, until it is final
+
+
+def show_status(  # noqa: PLR0913  # one parameter for each option of the command
+    context: typer.Context,
+    identity: Annotated[
+        str | None, typer.Argument(metavar="ID", show_default=False, help="Show this experiment, set or job.")
+    ] = None,
+    *,
+    ended: Annotated[
+        bool, typer.Option("-a", "--all", help="List ended experiments too, but not those of `system test`.")
+    ] = False,
+    long: Annotated[bool, typer.Option("-l", "--long", help="Show more of each.")] = False,
+    json: JsonOption = False,
+    watch: Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 2 s.")] = False,
+) -> None:
+    """List running experiments, or show one with its jobs."""
+    command: CommandContext = context.obj
+    mode = ViewMode(json, watch)
+    with command.connect() as client:
+        if identity is None:
+            _print_view(command, client, lambda: _fetch_list(command, client, ended=ended, long=long), mode)
+        else:
+            chosen = choose_experiment_id(command, client, identity)
+            _print_view(command, client, lambda: _fetch_experiment(command, client, chosen, long=long), mode)
+
+
+def print_logs(  # noqa: PLR0913  # one parameter for each option of the command
+    context: typer.Context,
+    identity: IdArgument = None,
+    *,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "-f/--no-follow", "--follow", show_default=False, help="Wait for more, until the end (the default)."
+        ),
+    ] = True,
+    tail: Annotated[
+        int | None,
+        typer.Option(
+            "--tail",
+            min=0,
+            max=MOST_TAIL,
+            metavar="N",
+            show_default=False,
+            help="Begin with the last N lines that jobs printed, without changes of state before them.",
+        ),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Begin at TIME: 10m, 2h or 2026-08-31T07:23:46Z.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Print the log of an experiment or of some jobs; follow it.
+
+    The lines of all jobs are merged, each with the ID of its job: `riseml logs 4`, `riseml logs 4.worker`.
+    The exit code is 0 even when the experiment failed.
+    """
+    from riseml.cli.log_follower import LogDisplay, follow_log
+    from riseml.client import LogQuery
+
+    command: CommandContext = context.obj
+    query = LogQuery(follow, tail, None if since is None else parse_since(since, command.now()))
+    with command.connect() as client:
+        chosen = choose_experiment_id(command, client, identity)
+        found = client.get_experiment(chosen)
+        if tail is not None and found["state"] in _BEFORE_OUTPUT:  # --tail prints no changes of state
+            command.printer.print_notes([f"{found['id']} is {found['state']}; jobs print nothing before they run"])
+        follow_log(command, client, found | {"id": chosen}, LogDisplay(json=json), query)
+
+
+def monitor_experiment(
+    context: typer.Context,
+    identity: IdArgument = None,
+    *,
+    gpus: Annotated[bool, typer.Option("--gpu", help="Show GPUs only.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print once instead of every 2 s.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Show what the jobs use, every 2 s until the experiment ends."""
+    command: CommandContext = context.obj
+    with command.connect() as client:
+        chosen = choose_experiment_id(command, client, identity)
+        mode = ViewMode(json, not once)
+        _print_view(command, client, lambda: _fetch_samples(command, client, chosen, gpus=gpus), mode)
+
+
+def kill_experiments(
+    context: typer.Context,
+    identities: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID...]", show_default=False, help="Default: the project's last experiment."),
+    ] = None,
+    *,
+    force: Annotated[bool, typer.Option("-f", "--force", help="Do not ask.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """End experiments with all their jobs."""
+    command: CommandContext = context.obj
+    failed: RisemlError | None = None
+    kills: list[wire.Kill] = []
+    with command.connect() as client:
+        for identity in identities or [_choose_last_to_kill(command, client, force=force)]:
+            try:
+                kills.append(_kill_experiment(client, choose_experiment_id(command, client, identity)))
+            except RisemlError as error:
+                command.printer.print_error(error)
+                failed = failed or error
+            else:
+                if not json:
+                    command.printer.print_lines([_describe_kill(kills[-1])])
+    if json:
+        command.printer.print_json({"kills": kills})
+    if failed is not None:
+        raise Exit(failed.exit_code)
+
+
+def _print_view(command: CommandContext, client: Client, fetch: Callable[[], ViewContent], mode: ViewMode) -> None:
+    """Print a view once, or refresh it. A refreshed view survives a lost server, as a followed log does."""
+    from riseml.cli.log_follower import make_reconnect
+
+    while True:
+        content = client.ask_until_answered(fetch, make_reconnect(command, client)) if mode.refresh else fetch()
+        if mode.json:
+            command.printer.print_json(content.answer)
+        elif mode.refresh:
+            command.printer.redraw(content.lines)
+        else:
+            command.printer.print_lines(content.lines)
+        if not mode.refresh or content.final:
+            return
+        command.wait(_REFRESH_INTERVAL)
+
+
+def _fetch_list(command: CommandContext, client: Client, *, ended: bool, long: bool) -> ViewContent:
+    from riseml.cli.output.experiment_views import list_experiments
+
+    every = client.list_experiments(ended=ended)
+    found = [one for one in every if one["project"] != TEST_PROJECT or one["state"] not in _ENDED]
+    if found:
+        lines = list_experiments(found, command.now(), command.printer.style, long=long)
+    else:
+        lines = ["There is no experiment yet." if ended else "No experiment is running; `riseml status -a` lists all."]
+    return ViewContent({"experiments": found}, lines, final=False)
+
+
+def _fetch_experiment(command: CommandContext, client: Client, identity: str, *, long: bool) -> ViewContent:
+    from riseml.cli.output.experiment_views import list_experiment
+
+    one = client.get_experiment(identity)
+    return ViewContent(one, list_experiment(one, command.now(), command.printer.style, long=long), final=one["closed"])
+
+
+def _fetch_samples(command: CommandContext, client: Client, identity: str, *, gpus: bool) -> ViewContent:
+    from riseml.cli.output.experiment_views import list_samples
+
+    answer = client.get_samples(identity)
+    ended = client.get_experiment(identity)["state"] in _ENDED
+    return ViewContent(answer, list_samples(answer["samples"], command.printer.style, gpus=gpus), final=ended)
+
+
+def _choose_last_to_kill(command: CommandContext, client: Client, *, force: bool) -> str:
+    """Return the ID of the project's last experiment; ask first when a user can answer."""
+    last = find_last_experiment(command, client)
+    if last["state"] not in _ENDED and command.asks and not force:
+        question = f"Kill experiment {last['id']} of {last['project']} ({last['state']})?"
+        if not typer.confirm(question, err=True):
+            raise Exit(0)
+    return last["id"]
+
+
+def _kill_experiment(client: Client, identity: str) -> wire.Kill:
+    before = client.get_experiment(identity)
+    if before["state"] in _ENDED:
+        return {"id": before["id"], "killed": False, "state": before["state"]}
+    after = client.kill_experiment(identity)
+    return {"id": after["id"], "killed": True, "state": after["state"]}
+
+
+def _describe_kill(kill: wire.Kill) -> str:
+    if kill["killed"]:
+        return f"killed experiment {kill['id']}"
+    return f"experiment {kill['id']} has already ended: {kill['state']}"

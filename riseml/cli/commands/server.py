@@ -1,0 +1,76 @@
+"""`server`: the user's own server."""
+
+from __future__ import annotations
+
+import typer
+
+from riseml.cli.commands.options import JsonOption
+from riseml.cli.context import CommandContext
+from riseml.cli.output.text import count_noun
+from riseml.errors import Unreachable, UsageError
+
+server_app = typer.Typer(help="Start, stop or show your own server.")
+
+
+@server_app.command("status")
+def show_server(context: typer.Context, *, json: JsonOption = False) -> None:
+    """Say whether a server runs, and which. Starts none."""
+    from riseml.cli.local_server import probe_server
+    from riseml.cli.output.host_views import list_server
+    from riseml.client import Client, read_address
+
+    command: CommandContext = context.obj
+    settings = command.settings()
+    with Client(read_address(settings, command.environ)) as client:
+        found = probe_server(client)
+    if found is None:
+        where = settings.home if client.address.socket is not None else client.address
+        raise Unreachable(f"no riseml server runs for {where}", "every other command starts it when needed")
+    if json:
+        command.printer.print_json(found)
+    else:
+        command.printer.print_lines([*list_server(found), f"Log: {settings.log}"])
+
+
+@server_app.command("start")
+def start_server(context: typer.Context, *, json: JsonOption = False) -> None:
+    """Start your server now.
+
+    Every other command starts it when needed.
+    """
+    from riseml.cli.output.host_views import list_server
+
+    command: CommandContext = context.obj
+    with command.connect() as client:
+        found = client.get_server()
+    if json:
+        command.printer.print_json(found)
+    else:
+        command.printer.print_lines(list_server(found))
+
+
+@server_app.command("stop")
+def stop_server(context: typer.Context, *, json: JsonOption = False) -> None:
+    """Stop your server. Training goes on; the next command starts the server again."""
+    from riseml.cli import local_server
+    from riseml.client import Client, read_address
+
+    command: CommandContext = context.obj
+    settings = command.settings()
+    with Client(read_address(settings, command.environ)) as client:
+        if client.address.socket is None:
+            raise UsageError(
+                f"{client.address} is not your own server, so this command cannot stop it",
+                "unset RISEML_SERVER to stop your own server",
+            )
+        stopped = local_server.stop_server(client, settings)
+    active = 0 if stopped is None else stopped["active"]
+    if json:
+        pid = None if stopped is None else stopped["pid"]
+        command.printer.print_json({"stopped": stopped is not None, "pid": pid, "active": active})
+    elif stopped is None:
+        command.printer.print_lines([f"No riseml server runs for {settings.home}."])
+    else:
+        goes_on = f" {count_noun(active, 'experiment')} {'goes' if active == 1 else 'go'} on without it."
+        done = f"Stopped the riseml server (process {stopped['pid']}).{goes_on if active else ''}"
+        command.printer.print_lines([done])

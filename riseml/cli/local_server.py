@@ -1,0 +1,170 @@
+"""The user's own server: commands start it when it does not run, and replace it when it is older than the command."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from riseml import __version__
+from riseml.cli.output.text import count_noun
+from riseml.cli.server_process import (
+    ANSWER_DEADLINE,
+    ServerProcess,
+    ServerStarter,
+    measure_log,
+    read_start_error,
+    spawn_server,
+)
+from riseml.cli.versions import VersionOrder, compare_versions
+from riseml.client import Client, read_address
+from riseml.errors import Refused, Unreachable
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.cli.output.printer import Printer
+    from riseml.settings import Settings
+
+_PROBE_INTERVAL = 0.03  # seconds between two requests while a server starts or ends
+_RESTART_DELAY = 0.3  # seconds before another server is started
+
+
+def connect_client(settings: Settings, environ: Mapping[str, str], printer: Printer) -> Client:
+    """Return a client of the server that RISEML_SERVER names, or of the user's own server.
+
+    The user's own server is started when it does not run, and replaced when it is older than this command.
+
+    Raises:
+        Unreachable: the server does not answer, or does not start.
+    """
+    client = Client(read_address(settings, environ))
+    if client.address.socket is None:
+        return client
+    try:
+        server = ensure_server(client, settings)
+        if compare_versions(server["version"], __version__) is VersionOrder.OLDER:
+            server = _replace_server(client, settings, server, printer)
+        _warn_of_differences(server, environ, printer)
+    except BaseException:
+        client.close()
+        raise
+    return client
+
+
+def ensure_server(client: Client, settings: Settings, starter: ServerStarter | None = None) -> wire.ServerView:
+    """Return the server that answers on the socket; start one when none answers.
+
+    Two commands may do this at the same time: one of the two servers then ends with exit code 4, because a home has
+    one lock.
+
+    Raises:
+        Unreachable: the server does not start.
+    """
+    return probe_server(client) or _start_server(client, settings, starter or ServerStarter(spawn_server))
+
+
+def probe_server(client: Client) -> wire.ServerView | None:
+    """Return the server that answers now; None when none does."""
+    try:
+        return client.get_server()
+    except Unreachable:
+        client.close()
+        return None
+
+
+def stop_server(client: Client, settings: Settings) -> wire.ServerView | None:
+    """Stop the server and wait for its end; training goes on. Return what it was; None when none ran.
+
+    Raises:
+        Unreachable: the server does not end.
+    """
+    server = probe_server(client)
+    if server is None:
+        return None
+    client.stop_server()
+    pause, begun = threading.Event(), time.monotonic()
+    while time.monotonic() - begun < ANSWER_DEADLINE:
+        after = probe_server(client)
+        if after is None or after["pid"] != server["pid"]:
+            return server
+        pause.wait(_PROBE_INTERVAL)
+    message = f"the riseml server (process {server['pid']}) did not end within {ANSWER_DEADLINE:.0f} s"
+    raise Unreachable(message, _hint_at_log(settings))
+
+
+def switch_executor(client: Client, settings: Settings, printer: Printer) -> None:
+    """Restart the user's own server when RISEML_EXECUTOR asks for another executor than it uses.
+
+    Raises:
+        Refused: the server still has experiments on its executor.
+    """
+    wanted = settings.executor
+    if wanted is None or client.address.socket is None:
+        return
+    server = client.get_server()
+    if server["executor"] == wanted:
+        return
+    if server["active"]:
+        used, active = server["executor"], count_noun(server["active"], "experiment")
+        raise Refused(
+            f"the riseml server uses the {used} executor for {active}, so it cannot change to {wanted}",
+            f"add `--executor {used}` to run this now, or wait until all experiments have ended",
+        )
+    stop_server(client, settings)
+    ensure_server(client, settings)
+    printer.say(f"The riseml server now uses the {wanted} executor.")
+
+
+def _start_server(client: Client, settings: Settings, starter: ServerStarter) -> wire.ServerView:
+    begun = starter.clock()
+    log_size = measure_log(settings.log)
+    process = starter.spawn(settings, starter.command)
+    while starter.clock() - begun < starter.deadline:
+        code = _wait_briefly(process)
+        if (server := probe_server(client)) is not None:
+            return server
+        if code in (0, Refused.exit_code):
+            # Another server holds the lock. It answers soon; or it is ending, and this command starts the next one.
+            starter.wait(_RESTART_DELAY)
+            process = starter.spawn(settings, starter.command)
+        elif code is not None:
+            error = read_start_error(settings.log, log_size)
+            raise Unreachable(f"the riseml server did not start: {error}", _hint_at_log(settings))
+    raise Unreachable(f"the riseml server did not answer within {starter.deadline:.0f} s", _hint_at_log(settings))
+
+
+def _wait_briefly(process: ServerProcess) -> int | None:
+    """Return the exit code of the process; None when it still runs after a moment."""
+    try:
+        return process.wait(_PROBE_INTERVAL)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _hint_at_log(settings: Settings) -> str:
+    return f"its log is {settings.log}"
+
+
+def _replace_server(client: Client, settings: Settings, server: wire.ServerView, printer: Printer) -> wire.ServerView:
+    stop_server(client, settings)
+    fresh = ensure_server(client, settings)
+    if fresh["pid"] != server["pid"]:
+        printer.say(f"Replaced the riseml server {server['version']} by {fresh['version']}; training goes on.")
+    return fresh
+
+
+def _warn_of_differences(server: wire.ServerView, environ: Mapping[str, str], printer: Printer) -> None:
+    """Warn when the server is not the one that this command would start."""
+    if compare_versions(server["version"], __version__) is VersionOrder.NEWER:
+        printer.warn(
+            f"the riseml server is {server['version']}, this command is {__version__}; upgrade the command with"
+            " `pip install --upgrade riseml`"
+        )
+    engine = environ.get("DOCKER_HOST")
+    if engine and server["engine"] not in ("", engine) and server["executor"] == "docker":
+        printer.warn(
+            f"the riseml server uses the engine {server['engine']}, not DOCKER_HOST={engine}; `riseml server stop`"
+            " lets the next command start a server that does"
+        )

@@ -1,0 +1,102 @@
+"""Print an experiment's log to its end, as `train` and `logs` do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from riseml.cli.context import CommandContext, Exit
+from riseml.cli.output.log_lines import LogFormatter, describe_end, get_id_width
+from riseml.cli.output.style import paint_state
+from riseml.client import LogQuery
+from riseml.errors import ExperimentFailed, Interrupted, Unreachable
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.client import Client
+
+_RESTART_TRY = 3  # failed requests (about a second) before this command starts the server itself
+_EXIT_CODES = {"FINISHED": 0, "FAILED": ExperimentFailed.exit_code, "KILLED": Interrupted.exit_code}
+
+
+@dataclass(frozen=True, slots=True)
+class LogDisplay:
+    """How a log is printed."""
+
+    json: bool = False
+    long: bool = False  # with a table of all jobs at the end
+
+
+def follow_log(
+    context: CommandContext,
+    client: Client,
+    experiment: wire.ExperimentView,
+    display: LogDisplay,
+    query: LogQuery | None = None,
+) -> wire.EndEntry | None:
+    """Print the log and return its last entry; None when the query does not follow the log to its end.
+
+    Raises:
+        Exit: the user pressed Ctrl-C, which leaves the log and does not stop the experiment.
+        Unreachable: the server did not answer for too long.
+    """
+    printer = context.printer
+    formatter = LogFormatter(printer.colour, get_id_width(experiment))
+    query = replace(query or LogQuery(), batch=not display.json)
+    end: wire.EndEntry | None = None
+    try:
+        for entry in client.stream_log(experiment["id"], query, make_reconnect(context, client)):
+            if display.json:
+                printer.print_json(entry)
+            if entry["type"] == "end":
+                end = entry
+            elif not display.json and entry["type"] != "ping":
+                printer.print_lines(formatter.format_entry(entry))
+        if end is not None and not display.json:
+            _print_end(context, client, end, display)
+    except KeyboardInterrupt:
+        identity = experiment["id"]
+        printer.say(
+            "",
+            f"Experiment {identity} will continue in background."
+            f" Type `riseml logs {identity}` to connect to the log stream again.",
+        )
+        raise Exit(Interrupted.exit_code) from None
+    except Unreachable as error:
+        raise Unreachable(
+            f"the log of experiment {experiment['id']} stopped, the experiment did not: {error.message}", error.hint
+        ) from error
+    return end
+
+
+def get_exit_code(end: wire.EndEntry | None) -> int:
+    """Return the exit code of a command that followed an experiment to this end."""
+    return 0 if end is None else _EXIT_CODES[end["state"]]
+
+
+def make_reconnect(context: CommandContext, client: Client) -> Callable[[int], None]:
+    """Return what the client calls when the server is lost, with the number of failed requests so far.
+
+    It says once that the server is lost, and starts the user's own server when no other command does.
+    """
+
+    def reconnect(tries: int) -> None:
+        if tries == 0:
+            context.printer.say("Lost the riseml server; connecting again. The experiment goes on.")
+        if tries == _RESTART_TRY and client.address.socket is not None:
+            from riseml.cli.local_server import ensure_server
+
+            ensure_server(client, context.settings())
+
+    return reconnect
+
+
+def _print_end(context: CommandContext, client: Client, end: wire.EndEntry, display: LogDisplay) -> None:
+    from riseml.cli.output.experiment_views import list_experiment
+
+    style = context.printer.style
+    experiment = client.ask_until_answered(lambda: client.get_experiment(end["id"]), make_reconnect(context, client))
+    first, *more = describe_end(end, experiment)
+    context.printer.print_lines([paint_state(end["state"], first, colour=style.colour)])
+    context.printer.print_lines(list_experiment(experiment, context.now(), style, long=True) if display.long else more)

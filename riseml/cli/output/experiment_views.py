@@ -1,0 +1,183 @@
+"""Experiments, jobs and samples as lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from riseml.cli.output.log_lines import list_last_lines
+from riseml.cli.output.style import Style, paint_state
+from riseml.cli.output.tables import Column, build_table
+from riseml.cli.output.text import (
+    clean_text,
+    format_age,
+    format_fields,
+    format_gib,
+    format_number,
+    format_parameters,
+)
+from riseml.names import LOCAL_HOST, THIS_MACHINE
+
+if TYPE_CHECKING:
+    from riseml import wire
+
+_LIST = (Column("ID"), Column("PROJECT", shrinks=True), Column("STATE"), Column("AGE"), Column("TYPE", shrinks=True))
+_LIST_LONG = (*_LIST, Column("JOBS"), Column("REASON"), Column("PARAMS", shrinks=True))
+_JOBS = (
+    Column("ID"),
+    Column("STATE"),
+    Column("HOST", shrinks=True),
+    Column("ATTEMPT", right=True),
+    Column("EXIT", right=True),
+    Column("REASON"),
+    Column("AGE"),
+)
+_RESOURCES = (
+    Column("ID"),
+    Column("CPUS", right=True),
+    Column("MEM", right=True),
+    Column("GPUS", right=True),
+    Column("MESSAGE", shrinks=True),
+)
+_MEMBERS = (Column("EXP ID"), Column("STATE"), Column("AGE"), Column("PARAMS", shrinks=True))
+_SAMPLES = (
+    Column("ID"),
+    Column("PROJECT", shrinks=True),
+    Column("STATE"),
+    Column("CPU %", right=True),
+    Column("MEM %", right=True),
+    Column("MEM-Used / Total", right=True),
+    Column("GPU %", right=True),
+    Column("GPU-MEM %", right=True),
+    Column("GPU-MEM Used/Total", right=True),
+)
+_GPUS = (
+    Column("ID"),
+    Column("STATE"),
+    Column("GPU %", right=True),
+    Column("GPU-MEM %", right=True),
+    Column("GPU-MEM Used/Total", right=True),
+)
+_HOST = Column("HOST", shrinks=True)
+
+
+def list_experiments(
+    experiments: Sequence[wire.ExperimentView], now: datetime, style: Style, *, long: bool = False
+) -> list[str]:
+    """Return a table of experiments; `long` adds the members of sets, and more columns."""
+    rows: list[list[str]] = []
+    for one in _yield_with_members(experiments) if long else experiments:
+        row = [one["id"], one["project"], one["state"], format_age(one["created_at"], now), one["type"].capitalize()]
+        if long:
+            running = sum(job["state"] == "RUNNING" for job in one["jobs"])
+            row += [f"{running}/{len(one['jobs'])}", one["reason"], format_parameters(one["parameters"])]
+        rows.append(row)
+    return build_table(_LIST_LONG if long else _LIST, rows, style)
+
+
+def _yield_with_members(experiments: Sequence[wire.ExperimentView]) -> Iterator[wire.ExperimentView]:
+    for one in experiments:
+        yield one
+        yield from one["experiments"]
+
+
+def list_experiment(one: wire.ExperimentView, now: datetime, style: Style, *, long: bool = False) -> list[str]:
+    """Return the fields of one experiment or set, and a table of its jobs or members."""
+    heads = _list_heads(one, now, style)
+    if one["type"] == "set":
+        rows = [_make_member_row(member, now) for member in one["experiments"]]
+        return [*heads, "", *build_table(_MEMBERS, rows, style)]
+    if not one["jobs"]:
+        return [*heads, "", "No jobs yet."]
+    shown = [*heads, "", *build_table(_JOBS, [_make_job_row(job, now) for job in one["jobs"]], style)]
+    if long:
+        shown += ["", *build_table(_RESOURCES, [_make_resource_row(job) for job in one["jobs"]], style)]
+    else:
+        shown += _list_messages(one)
+    printed = list_last_lines(one)
+    return [*shown, "", *printed] if printed else shown
+
+
+def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[str]:
+    ended = one["state"] in ("FAILED", "KILLED", "FINISHED")
+    heads = format_fields(
+        [
+            ("ID", one["id"]),
+            ("Type", one["type"].capitalize()),
+            ("State", one["state"]),
+            ("Reason", _describe_reason(one) if one["reason"] != one["state"] else None),
+            ("Cause", f"{one['id']}.{one['cause']}" if one["cause"] else None),
+            ("Exit Code", one["exit_code"]),
+            ("Project", one["project"]),
+            ("Age", format_age(one["created_at"], now)),
+            ("Ended", f"{format_age(one['ended_at'], now)} ago" if one["ended_at"] else None),
+            ("Image", one["image"]),
+            ("Framework", one["framework"]),
+            ("Output", one["output"]),
+            ("Parameters", format_parameters(one["parameters"])),
+            ("Cleaning up", "jobs are still being stopped" if ended and not one["closed"] else None),
+        ]
+    )
+    heads[2] = f"State: {paint_state(one['state'], one['state'], colour=style.colour)}"
+    return heads
+
+
+def _describe_reason(one: wire.ExperimentView) -> str:
+    message = (one["message"].splitlines() or [""])[0]
+    says_more = message and message.upper() != one["reason"].replace("_", " ")
+    return f"{one['reason']} ({message})" if says_more else one["reason"]
+
+
+def _make_member_row(one: wire.ExperimentView, now: datetime) -> list[str]:
+    return [one["id"], one["state"], format_age(one["created_at"], now), format_parameters(one["parameters"])]
+
+
+def _make_job_row(job: wire.JobView, now: datetime) -> list[str]:
+    ended = job["signal"] or ("-" if job["exit_code"] is None else str(job["exit_code"]))
+    age = format_age(job["started_at"], now)
+    return [job["id"], job["state"], job["host"] or "-", str(job["attempt"]), ended, job["reason"], age]
+
+
+def _make_resource_row(job: wire.JobView) -> list[str]:
+    message = job["message"].splitlines() or [""]
+    return [job["id"], f"{job['cpus']:g}", f"{job['mem_mib']} MiB", str(job["gpus"]), message[0]]
+
+
+def _list_messages(one: wire.ExperimentView) -> list[str]:
+    """Return the messages of failed jobs, when they say more than the exit code in the table."""
+    failed = [
+        job
+        for job in one["jobs"]
+        if job["state"] == "FAILED" and job["message"] not in ("", f"exit code {job['exit_code']}")
+    ]
+    return ["", *(clean_text(f"{job['id']}: {job['message'].splitlines()[0]}") for job in failed)] if failed else []
+
+
+def list_samples(samples: Sequence[wire.SampleView], style: Style, *, gpus: bool = False) -> list[str]:
+    """Return what jobs use as a table; `gpus` shows GPUs only."""
+    rows = []
+    several = any(one["host"] not in (None, LOCAL_HOST, THIS_MACHINE) for one in samples)
+    for one in samples:
+        place = [one["host"] or "-"] if several else []
+        gpu = [
+            format_number(one["gpu"]),
+            format_number(one["gpu_mem"]),
+            _format_used(one["gpu_mem_used"], one["gpu_mem_total"]),
+        ]
+        if gpus:
+            rows.append([one["id"], one["state"], *place, *gpu])
+        else:
+            memory = [
+                format_number(one["cpu"]),
+                format_number(one["mem"]),
+                _format_used(one["mem_used"], one["mem_total"], " / "),
+            ]
+            rows.append([one["id"], one["project"], one["state"], *place, *memory, *gpu])
+    columns = _GPUS if gpus else _SAMPLES
+    at = next(index for index, column in enumerate(columns) if column.title == "STATE") + 1
+    return build_table((*columns[:at], _HOST, *columns[at:]) if several else columns, rows, style)
+
+
+def _format_used(used: int | None, total: int | None, between: str = "/") -> str:
+    return "N/A" if used is None and total is None else f"{format_gib(used)}{between}{format_gib(total)}"

@@ -1,0 +1,60 @@
+"""The answer of `explain` as lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from riseml.cli.output.style import Style
+from riseml.cli.output.tables import Column, build_table
+from riseml.cli.output.text import clean_text
+
+if TYPE_CHECKING:
+    from riseml import wire
+
+_SHORTAGES = (Column("HOST"), Column("JOB"), Column("WHY NOT", folds=True))
+_PLACES = (Column("JOB"), Column("HOST"), Column("GPUS"), Column("ADDRESS"), Column("WHY", folds=True))
+_MOST_AHEAD = 10  # experiments ahead in the queue that are listed
+
+
+def list_explanation(found: wire.ExplanationView, style: Style) -> list[str]:
+    """Return the summary, the place in the queue, what each host lacks, and the place of each job."""
+    lines = [clean_text(f"{found['id']} {found['state']}: {found['summary']}")]
+    queue = found["queue"]
+    if queue is not None:
+        behind = f", behind {_join_ids(queue['ahead'])}" if queue["ahead"] else ""
+        lines.append(f"Place in the queue: {queue['position']} of {queue['length']}{behind}")
+    if [one["text"] for one in found["blockers"]] not in ([], [found["summary"]]):
+        lines += ["Why:", *(clean_text(f"  {one['text']}") for one in found["blockers"])]
+    if found["hosts"]:
+        lines += ["", *build_table(_SHORTAGES, list(_make_shortage_rows(found["hosts"])), style)]
+    if found["jobs"]:
+        if found["network"] is not None:
+            creator = f", created by {found['network_host']}" if found["network_host"] else ""
+            lines.append(f"Network: {found['network']}{creator}")
+        lines += ["", *build_table(_PLACES, [_make_place_row(job) for job in found["jobs"]], style)]
+    return lines
+
+
+def _make_shortage_rows(hosts: list[wire.HostFitView]) -> Iterator[list[str]]:
+    """Yield one row for a host, or one row for each job that lacks something there."""
+    for host in hosts:
+        if host["obstacle"] is not None:
+            yield [host["host"], "all", host["text"]]
+            continue
+        lacking = [fit for fit in host["jobs"] if fit["shortages"]]
+        for fit in lacking:
+            yield [host["host"], fit["job"], "; ".join(one["text"] for one in fit["shortages"])]
+        if not lacking:
+            yield [host["host"], "each", "has room for any one of the jobs, not for all together"]
+
+
+def _make_place_row(job: wire.JobPlaceView) -> list[str]:
+    address = f"{job['address']}:{job['port']}" if job["address"] and job["port"] else job["address"] or "-"
+    others = f" (also possible: {', '.join(job['alternatives'])})" if job["alternatives"] else ""
+    return [job["job"], job["host"], " ".join(job["gpus"]) or "-", address, f"{job['why']}{others}"]
+
+
+def _join_ids(ids: list[str]) -> str:
+    shown = ", ".join(ids[:_MOST_AHEAD])
+    return f"{shown} and {len(ids) - _MOST_AHEAD} more" if len(ids) > _MOST_AHEAD else shown

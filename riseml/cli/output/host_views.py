@@ -1,0 +1,132 @@
+"""The server, the hosts, the pool and leftovers as lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from riseml.cli.output.style import Style
+from riseml.cli.output.tables import Column, build_table
+from riseml.cli.output.text import count_noun, format_fields
+from riseml.project.messages import format_size
+
+if TYPE_CHECKING:
+    from riseml import wire
+
+_HOSTS = (
+    Column("HOST", shrinks=True),
+    Column("STATE"),
+    Column("CPUS Used/Total", right=True),
+    Column("MEM Used/Total", right=True),
+    Column("GPUS Used/Total", right=True),
+)
+_HOSTS_LONG = (*_HOSTS, Column("ENGINE"))
+_POOL_HOSTS = (
+    Column("HOST", shrinks=True),
+    Column("STATE"),
+    Column("CPUS", right=True),
+    Column("MEM", right=True),
+    Column("GPUS", right=True),
+    Column("SWARM"),
+    Column("RUNS", shrinks=True),
+)
+_LEFTOVERS = (
+    Column("KIND"),
+    Column("NAME", shrinks=True),
+    Column("HOST"),
+    Column("SIZE", right=True),
+    Column("WHY", shrinks=True),
+)
+
+
+def list_server(server: wire.ServerView) -> list[str]:
+    """Return the fields of a server."""
+    engine = f"docker ({server['engine'] or 'the hosts of pool.yml'})"
+    return format_fields(
+        [
+            ("Server", f"riseml {server['version']}, process {server['pid']}, since {server['started_at']}"),
+            ("Home", server["home"]),
+            ("Executor", engine if server["executor"] == "docker" else server["executor"]),
+            ("Note", server["note"]),
+            ("Active experiments", str(server["active"])),
+        ]
+    )
+
+
+def list_hosts(system: wire.SystemView, style: Style, *, long: bool = False) -> list[str]:
+    """Return a table of hosts; `long` adds the server and the engines."""
+    heads = [*list_server(system["server"]), ""] if long else []
+    rows = []
+    for host in system["hosts"]:
+        row = [host["name"], _format_state(host), *_format_uses(host)]
+        rows.append([*row, host["engine"] or "-"] if long else row)
+    return [*heads, *build_table(_HOSTS_LONG if long else _HOSTS, rows, style)]
+
+
+def list_pool(pool: wire.PoolView, style: Style) -> list[str]:
+    """Return the fields of the pool and a table of its hosts."""
+    rows = [
+        [host["name"], _format_state(host), *_format_uses(host), host["swarm"] or "-", " ".join(host["jobs"]) or "-"]
+        for host in pool["hosts"]
+    ]
+    return [*_list_pool_heads(pool), "", *build_table(_POOL_HOSTS, rows, style)]
+
+
+def _list_pool_heads(pool: wire.PoolView) -> Iterator[str]:
+    lacking = "pool.yml cannot be used" if pool["trouble"] else "there is no pool.yml"
+    yield f"Pool: {pool['file'] or f'this machine ({lacking})'}"
+    if len(pool["hosts"]) > 1:
+        yield f"Network across hosts: {pool['network']}"
+    shared = "" if pool["shared_output"] else " (not shared: all jobs of an experiment run on one host)"
+    yield f"Output: {pool['output']}{shared}"
+    yield f"Data: {pool['data']}"
+
+
+def list_host_warnings(hosts: Sequence[wire.HostView]) -> list[str]:
+    """Return why hosts do not answer."""
+    return [f"{host['name']}: {host['message']}" for host in hosts if host["message"]]
+
+
+def _format_state(host: wire.HostView) -> str:
+    """Return the state of a host; a silent host may be drained too."""
+    return "silent, drained" if host["state"] == "silent" and host["drained"] else host["state"]
+
+
+def _format_uses(host: wire.HostView) -> list[str]:
+    """Return CPUs, memory and GPUs of a host as used/total; `-` for a host that has never answered."""
+    if not host["mem_mib"]:
+        return ["-", "-", "-"]
+    memory = f"{host['mem_mib_used'] / 1024:.1f}/{host['mem_mib'] / 1024:.1f} GiB"
+    return [f"{host['cpus_used']:g}/{host['cpus']:g}", memory, f"{host['gpus_used']}/{host['gpus']}"]
+
+
+def list_leftovers(found: wire.LeftoversView, style: Style) -> list[str]:
+    """Return a table of what no experiment owns."""
+    rows = [
+        [one["kind"], one["name"], one["host"] or "(server)", _format_leftover_size(one), one["why"]]
+        for one in found["leftovers"]
+    ]
+    return build_table(_LEFTOVERS, rows, style) if rows else []
+
+
+def summarise_leftovers(found: wire.LeftoversView, *, removed: bool) -> list[str]:
+    """Return how much was found or removed, and what other servers left."""
+    rows = found["leftovers"]
+    gone = [one for one in rows if one["removed"]] if removed else rows
+    size = format_size(sum(one["size"] or 0 for one in gone))
+    if not rows:
+        first = "Nothing is left over."
+    elif removed:
+        first = f"Removed {count_noun(len(gone), 'thing')}, {size}."
+    else:
+        first = f"{count_noun(len(rows), 'thing')}, {size}. Nothing was removed: add --yes to remove it."
+    others = (
+        f"Server {server[:8]} has {count_noun(count, 'thing')} on these hosts. If its home is gone for good,"
+        f" --foreign {server[:8]} takes them too."
+        for server, count in sorted(found["others"].items())
+    )
+    return [first, *others]
+
+
+def _format_leftover_size(one: wire.LeftoverView) -> str:
+    return "-" if one["size"] is None else format_size(one["size"])

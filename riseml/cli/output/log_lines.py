@@ -1,0 +1,113 @@
+"""Log entries and the end of an experiment as lines of text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from riseml.cli.output.style import paint, paint_state
+from riseml.cli.output.text import clean_text, format_moment, format_seconds, parse_moment
+
+if TYPE_CHECKING:
+    from riseml import wire
+
+ID_WIDTH = 13
+"""Columns of the ID before the bar, as RiseML printed it."""
+
+_LAST_LINES = 10
+_INDENT = " " * len("[2026-08-31T07:23:46Z] ")
+_JOB_COLOURS = ("36", "33", "35", "34", "32", "96", "93", "95", "94", "92")
+
+_SELF_EXPLAINING = frozenset({"SUBMITTED", "RUNNING", "PLACED", "WAITING_FOR_IMAGE"})
+"""Reasons that add nothing to the state that they come with."""
+
+
+@dataclass(slots=True)
+class LogFormatter:
+    """Turns log entries into lines; each job keeps its colour.
+
+    Example:
+        LogFormatter(colour=False, width=get_id_width(experiment)).format_entry(entry)
+    """
+
+    colour: bool = False
+    width: int = ID_WIDTH  # columns of the ID
+    _prefixes: dict[str, str] = field(default_factory=dict)  # by ID
+
+    def format_entry(self, entry: wire.StateEntry | wire.LineEntry | wire.LinesEntry) -> list[str]:
+        """Return the lines of one entry."""
+        prefix = self._prefixes.get(entry["id"]) or self._add_prefix(entry["id"])
+        if entry["type"] == "lines":
+            return self._format_batch(prefix, entry["text"])
+        time = format_moment(entry["time"])
+        if entry["type"] == "line":
+            return [f"{prefix}[{time}] {clean_text(entry['text'], colours=self.colour)}"]
+        state = entry["state"]
+        first = f"{prefix}[{time}] --> {paint_state(state, state, colour=self.colour)}"
+        return [first, *(f"{prefix}{_INDENT}{clean_text(line)}" for line in _describe_reason(entry))]
+
+    def _format_batch(self, prefix: str, text: str) -> list[str]:
+        """Return many lines, each `<time> <text>` in the entry."""
+        rows = (row.partition(" ") for row in text.removesuffix("\n").split("\n"))
+        if text.replace("\n", "").isprintable():  # the usual case: no line needs cleaning
+            return [f"{prefix}[{time[:19]}Z] {printed}" for time, _, printed in rows]
+        return [
+            f"{prefix}[{format_moment(time)}] {clean_text(printed, colours=self.colour)}" for time, _, printed in rows
+        ]
+
+    def _add_prefix(self, identity: str) -> str:
+        shown = f"{clean_text(identity):<{self.width}} |"
+        jobs = sum(_is_job_id(known) for known in self._prefixes)
+        code = _JOB_COLOURS[jobs % len(_JOB_COLOURS)] if _is_job_id(identity) else "1"
+        self._prefixes[identity] = paint(shown, code, colour=self.colour) + " "
+        return self._prefixes[identity]
+
+
+def _is_job_id(identity: str) -> bool:
+    return any(part[:1].isalpha() for part in identity.split(".")[1:])
+
+
+def _describe_reason(entry: wire.StateEntry) -> Iterator[str]:
+    """Yield the reason, the message and the exit code, where the state alone does not say them."""
+    reason, message = entry["reason"], entry["message"]
+    if reason not in _SELF_EXPLAINING:
+        yield f"Reason: {reason}"
+        if entry["sentence"].upper() != reason.replace("_", " "):
+            message = message or entry["sentence"]
+    first, *more = message.splitlines() or [""]
+    if first and first != f"exit code {entry['exit_code']}":
+        yield f"Message: {first}"
+    yield from (f"         {line}" for line in more)
+    if entry["exit_code"] is not None:
+        yield f"Exit Code: {entry['exit_code']}"
+
+
+def get_id_width(experiment: wire.ExperimentView) -> int:
+    """Return the columns of the IDs in an experiment's log: RiseML's width, or that of a longer ID."""
+    inside = (job for one in (experiment, *experiment["experiments"]) for job in one["jobs"])
+    return max(ID_WIDTH, *(len(job["id"]) for job in inside), 0)
+
+
+def describe_end(end: wire.EndEntry, experiment: wire.ExperimentView) -> list[str]:
+    """Return how an experiment ended: state, first cause, exit code, last lines, and the folder of its output."""
+    text = f"Experiment {end['id']} {end['state']}"
+    if experiment["started_at"] and experiment["ended_at"]:
+        length = parse_moment(experiment["ended_at"]) - parse_moment(experiment["started_at"])
+        text += f" after {format_seconds(length.total_seconds())}"
+    if end["state"] != "FINISHED":
+        job = f"{end['id']}.{end['cause']}" if end["cause"] else ""
+        code = f"exit code {end['exit_code']}" if end["exit_code"] is not None else ""
+        why = end["message"].splitlines()[0] if end["message"] else ""
+        parts = [job, *((why,) if code in why else (why, code))]
+        text += ": " + ": ".join(part for part in parts if part)
+    output = [clean_text(f"Output: {experiment['output']}")] if experiment["output"] else []
+    return [clean_text(text), *list_last_lines(experiment), *output]
+
+
+def list_last_lines(experiment: wire.ExperimentView) -> list[str]:
+    """Return the last lines of the job that caused the failure, under a title."""
+    printed = experiment["last_lines"][-_LAST_LINES:]
+    if not printed:
+        return []
+    return [f"Last lines of {experiment['id']}.{experiment['cause']}:", *(f"  {clean_text(line)}" for line in printed)]

@@ -1,0 +1,137 @@
+"""A plan as lines: one table of jobs, then commands and environments, with what all jobs share shown once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from riseml.cli.output.style import Style
+from riseml.cli.output.tables import Column, build_table
+from riseml.cli.output.text import count_noun, format_fields, format_parameters
+
+if TYPE_CHECKING:
+    from riseml import wire
+
+_MOST_MEMBERS = 30  # experiments of a set that are listed
+
+_JOBS = (
+    Column("JOB"),
+    Column("PART"),
+    Column("HOST", shrinks=True),
+    Column("CPUS", right=True),
+    Column("MEM", right=True),
+    Column("GPUS", right=True),
+    Column("SHM", right=True),
+)
+_JOBS_LIMITED = (*_JOBS, Column("LIMITS"))
+_COMMANDS = (Column("JOB"), Column("COMMAND"))
+_VARIABLES = (Column("JOB"), Column("ENVIRONMENT"))
+_MEMBERS = (Column("EXP ID"), Column("PARAMS", shrinks=True))
+
+
+def list_plan(plan: wire.PlanView, style: Style) -> list[str]:
+    """Return what `train` would do: the first experiment in full, the parameters of the others."""
+    first, *others = plan["experiments"]
+    jobs = first["jobs"]
+    limited = any(_format_limits(job) for job in jobs)
+    return [
+        *_list_heads(plan, first),
+        "",
+        *build_table(_JOBS_LIMITED if limited else _JOBS, [_make_job_row(job, limited=limited) for job in jobs], style),
+        "",
+        *build_table(_COMMANDS, list(_make_command_rows(jobs)), style),
+        "",
+        *build_table(_VARIABLES, list(_make_variable_rows(jobs)), style),
+        *(_list_members(others, style) if others else ()),
+    ]
+
+
+def _list_heads(plan: wire.PlanView, first: wire.PlanExperiment) -> list[str]:
+    return format_fields(
+        [
+            ("Project", plan["project"]),
+            ("Framework", plan["framework"]),
+            ("Image", _describe_image(plan)),
+            ("Base", plan["base"] if plan["base"] != plan["image"] else None),
+            *(("Install", step) for step in plan["install"]),
+            ("Experiment", f"{first['id']}, if it were submitted now"),
+            ("Parameters", format_parameters(first["parameters"])),
+            ("Output", first["output"]),
+            ("Starts", f"not at once: {first['waits']}" if first["waits"] else "at once" + _wait_for_image(plan)),
+        ]
+    )
+
+
+def _describe_image(plan: wire.PlanView) -> str:
+    if plan["cached"] is not None:
+        missing = "will be built" if plan["install"] else "will be fetched"
+        return f"{plan['image']} ({'cached' if plan['cached'] else missing})"
+    if plan["image"] == plan["base"] and plan["install"]:
+        steps = count_noun(len(plan["install"]), "install step")
+        return f"{plan['image']} with {steps} (riseml knows whether it is cached once the project was synced)"
+    return f"{plan['image']} (no host answered whether it has it)"
+
+
+def _wait_for_image(plan: wire.PlanView) -> str:
+    return "" if plan["cached"] else ", once the image is there"
+
+
+def _make_job_row(job: wire.PlanJob, *, limited: bool) -> list[str]:
+    amounts = [f"{job['cpus']:g}", f"{job['mem_mib']} MiB", str(job["gpus"]), f"{job['shm_mib']} MiB"]
+    row = [job["name"], job["part"].lower(), job["host"] or "-", *amounts]
+    return [*row, _format_limits(job) or "-"] if limited else row
+
+
+def _format_limits(job: wire.PlanJob) -> str:
+    cpus, mem = job["limit_cpus"], job["limit_mem_mib"]
+    shown = [None if cpus is None else f"cpus {cpus:g}", None if mem is None else f"mem {mem} MiB"]
+    return ", ".join(part for part in shown if part)
+
+
+def _make_command_rows(jobs: Sequence[wire.PlanJob]) -> Iterator[list[str]]:
+    """Yield the lines of each command once, with the jobs that run it."""
+    runners: dict[tuple[str, ...], list[str]] = {}
+    for job in jobs:
+        runners.setdefault(tuple(job["run"]), []).append(job["name"])
+    for lines, names in runners.items():
+        shown = [part for line in lines for part in line.splitlines() or [""]]
+        yield from _label_rows(_join_job_names(names, len(jobs)), shown)
+
+
+def _make_variable_rows(jobs: Sequence[wire.PlanJob]) -> Iterator[list[str]]:
+    """Yield the variables that all jobs share, then those of each job."""
+    every = [_collect_variables(job) for job in jobs]
+    common = dict(set(every[0].items()).intersection(*(one.items() for one in every)))
+    yield from _label_rows(_join_job_names([job["name"] for job in jobs], len(jobs)), _format_assignments(common))
+    for job, variables in zip(jobs, every, strict=True):
+        own = {name: value for name, value in variables.items() if common.get(name) != value}
+        yield from _label_rows(job["name"], _format_assignments(own))
+
+
+def _collect_variables(job: wire.PlanJob) -> dict[str, str]:
+    return {**job["environment"], **dict.fromkeys(job["passed_on"], "(yours, not shown)")}
+
+
+def _format_assignments(variables: Mapping[str, str]) -> list[str]:
+    return [f"{name}={value}" for name, value in sorted(variables.items())]
+
+
+def _label_rows(label: str, lines: Sequence[str]) -> Iterator[list[str]]:
+    for index, line in enumerate(lines):
+        yield [label if index == 0 else "", line]
+
+
+def _join_job_names(names: Sequence[str], total: int) -> str:
+    if len(names) == total > 1:
+        return "all"
+    return ", ".join(names if len(names) <= 4 else [*names[:2], "...", names[-1]])
+
+
+def _list_members(others: Sequence[wire.PlanExperiment], style: Style) -> list[str]:
+    rows = [[one["id"], format_parameters(one["parameters"])] for one in others[:_MOST_MEMBERS]]
+    more = len(others) - _MOST_MEMBERS
+    return [
+        "",
+        *build_table(_MEMBERS, rows, style),
+        *([f"... and {more} more; `--json` has them all"] if more > 0 else []),
+    ]

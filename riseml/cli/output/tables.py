@@ -1,0 +1,82 @@
+"""Tables of plain text that fit a terminal. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from riseml.cli.output.style import Style
+from riseml.cli.output.text import clean_text
+from riseml.cli.output.widths import measure_width, pad_to_width, shorten_to_width, wrap_to_width
+
+_NARROWEST = 8  # columns that a column keeps when it is shortened or folded
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table."""
+
+    title: str
+    right: bool = False  # aligned to the right, for numbers
+    shrinks: bool = False  # cut with `…` when the terminal is too narrow
+    folds: bool = False  # continued in further lines when the terminal is too narrow
+
+
+def build_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], style: Style | None = None) -> list[str]:
+    """Return the lines of a table, the titles first. Cells may have foreign text.
+
+    A table that is wider than the terminal gets titles of several lines, then shorter gaps, then narrower columns
+    where the columns allow it.
+
+    Example:
+        >>> build_table((Column("ID"), Column("CPUS", right=True)), [["4.worker.1", "2"]])
+        ['ID          CPUS', '4.worker.1     2']
+    """
+    width = (style or Style()).width
+    rows = [[clean_text(cell).replace("\t", " ") for cell in row] for row in rows]
+    titles = [[column.title] for column in columns]
+    gap = 2
+    widths = _measure_columns(titles, rows)
+    if width is not None and _sum_widths(widths, gap) > width:
+        needed = _measure_columns([[] for _ in columns], rows)
+        titles = [_fold_title(column.title, needed[at]) for at, column in enumerate(columns)]
+        widths = _measure_columns(titles, rows)
+        gap = 2 if _sum_widths(widths, gap) <= width else 1
+        for at, column in enumerate(columns):
+            if column.shrinks or column.folds:
+                widths[at] = max(_NARROWEST, widths[at] - max(0, _sum_widths(widths, gap) - width))
+        rows = [part for row in rows for part in _fold_row(columns, widths, row)]
+    height = max(len(title) for title in titles)
+    heads = zip(*([""] * (height - len(title)) + title for title in titles), strict=True)
+    return [_join_cells(columns, widths, row, " " * gap) for row in (*heads, *rows)]
+
+
+def _fold_row(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) -> list[list[str]]:
+    """Return a row as the lines that its longest cell needs."""
+    cells = [
+        wrap_to_width(cell, width) if column.folds and measure_width(cell) > width else [cell]
+        for column, width, cell in zip(columns, widths, row, strict=True)
+    ]
+    return [list(line) for line in zip_longest(*cells, fillvalue="")]
+
+
+def _fold_title(title: str, width: int) -> list[str]:
+    """Return a title in lines that are as narrow as the cells below it allow; no word is broken."""
+    return wrap_to_width(title, max(width, *(len(word) for word in title.split())))
+
+
+def _measure_columns(titles: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(measure_width, ("", *title, *(row[at] for row in rows)))) for at, title in enumerate(titles)]
+
+
+def _sum_widths(widths: Sequence[int], gap: int) -> int:
+    return sum(widths) + gap * (len(widths) - 1)
+
+
+def _join_cells(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str], gap: str) -> str:
+    cells = [
+        pad_to_width(shorten_to_width(cell, width), width, right=column.right)
+        for column, width, cell in zip(columns, widths, row, strict=True)
+    ]
+    return gap.join(cells).rstrip()

@@ -1,0 +1,105 @@
+"""Start the user's own server as a process, and read why it did not start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from riseml.errors import Refused
+
+if TYPE_CHECKING:
+    from riseml.settings import Settings
+
+ANSWER_DEADLINE = 60.0
+"""Seconds that a server may take to start, or to end. A server that exits while it starts is reported at once."""
+
+_LAST_WORDS = 8192  # bytes at the end of the log that are searched for the error
+
+
+class ServerProcess(Protocol):
+    """A server process that this command started."""
+
+    def wait(self, timeout: float) -> int:
+        """Return the exit code; raise `subprocess.TimeoutExpired` after `timeout` seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStarter:
+    """How a server is started, and how long a command waits for it."""
+
+    spawn: Callable[[Settings, Sequence[str]], ServerProcess]
+    command: Sequence[str] = (sys.executable, "-m", "riseml.server")
+    deadline: float = ANSWER_DEADLINE  # seconds
+    clock: Callable[[], float] = time.monotonic  # seconds
+    wait: Callable[[float], object] = field(default_factory=lambda: threading.Event().wait)  # takes seconds
+
+
+def spawn_server(settings: Settings, command: Sequence[str]) -> ServerProcess:
+    """Start a process that outlives this command: in its own session, without a terminal, its output in the log.
+
+    Raises:
+        Refused: the home cannot be written.
+    """
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        log = os.open(settings.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        no_folder = settings.home.exists() and not settings.home.is_dir()
+        why = "it is not a folder" if no_folder else error.strerror
+        raise Refused(
+            f"the riseml server cannot use {settings.home}: {why}",
+            "make it writable, or name another folder in RISEML_HOME",
+        ) from None
+    try:
+        return subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            start_new_session=True,
+            env={**os.environ, **_make_environment(settings)},
+        )
+    finally:
+        os.close(log)
+
+
+def _make_environment(settings: Settings) -> dict[str, str]:
+    """Return the server's variables. Paths are absolute, because the server runs in another folder."""
+    folders = {"RISEML_HOME": settings.home, "RISEML_OUTPUT": settings.output, "RISEML_DATA": settings.data}
+    variables = {name: str(path) for name, path in folders.items()}
+    return variables | ({"RISEML_EXECUTOR": settings.executor} if settings.executor else {})
+
+
+def measure_log(log: Path) -> int:
+    """Return the bytes of the server's log; 0 when it cannot be read."""
+    try:
+        return log.stat().st_size
+    except OSError:  # `spawn_server` reports what is wrong when it opens the log
+        return 0
+
+
+def read_start_error(log: Path, start: int) -> str:
+    """Return the error that the server wrote after byte `start` of its log, without a traceback."""
+    try:
+        with log.open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(start, end - _LAST_WORDS))
+            written = file.read().decode("utf-8", "replace").splitlines()
+    except OSError as error:
+        return f"its log cannot be read ({error.strerror})"
+    errors = [at for at, line in enumerate(written) if line.startswith("error: ")]
+    if errors:
+        first, *after = written[errors[-1] :]
+        more = takewhile(lambda line: line.startswith("  "), after)
+        return "\n".join([first.removeprefix("error: "), *map(str.strip, more)])
+    others = [line for line in written if line.strip() and not line.startswith((" ", "Traceback "))]
+    return (others or ["it wrote nothing to its log"])[-1]
