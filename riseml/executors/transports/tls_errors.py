@@ -1,98 +1,108 @@
-"""Why a TLS connection to an engine has failed, in words: whose certificate, and what is wrong with it."""
+"""Why a TLS connection to an engine failed: whose certificate, and what is wrong with it. Two tables have the answers:
+one for the engine's certificate, by OpenSSL's verify code; one for refusals of the engine, by OpenSSL's reason.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import ssl
-from collections.abc import Iterator
 
+from riseml.executors.transports.diagnosis import Diagnosis, walk_causes
 from riseml.spec.pool.types import Tls
 from riseml.spec.scalars.engine_url import EngineUrl
 
-_PROBE = 2.0  # seconds
-_NOT_YET, _EXPIRED, _OTHER_HOST, _OTHER_ADDRESS = 9, 10, 62, 64  # OpenSSL's X509_V_ERR_*
+_PROBE_TIMEOUT = 2.0  # seconds for each step of a second handshake
+
+_FOREIGN_NAME = (
+    "the engine's certificate is not for {url.host}: {reason}",
+    "make one that names it (subjectAltName), or use the name that it has in the url",
+)
+_UNKNOWN_AUTHORITY = (
+    "the engine's certificate is not signed by {tls.ca} ({reason})",
+    "is `tls.ca` the authority of this engine? If it is, another machine answers in its place",
+)
+_ENGINE_CERTIFICATE = {
+    9: ("the engine's certificate is not valid yet", "is the clock of this machine right?"),
+    10: ("the engine's certificate has expired", "give the engine a new one; is the clock of this machine right?"),
+    62: _FOREIGN_NAME,
+    64: _FOREIGN_NAME,
+}
+"""What is wrong with the engine's certificate, by OpenSSL's X509_V_ERR_* code; any other: an unknown authority."""
+
+_NO_CERTIFICATE = (
+    "the engine wants a certificate from riseml, and got none",
+    "see `tls.cert` and `tls.key` in pool.yml",
+)
+_BAD_FILE = ("{tls.ca}, {tls.cert} or {tls.key} is no usable PEM file: {error}", "look at them with `openssl x509`")
+_REFUSALS: tuple[tuple[str, tuple[str, str]], ...] = (
+    (
+        "WRONG_VERSION_NUMBER|HTTP_REQUEST",
+        ("port {url.port} does not speak TLS", "is it the engine's --tlsverify port? That is mostly 2376"),
+    ),
+    (
+        "CERTIFICATE_EXPIRED",
+        ("the engine refuses riseml's certificate {tls.cert}: it has expired", "make a new one"),
+    ),
+    ("CERTIFICATE_REQUIRED", _NO_CERTIFICATE),
+    (
+        "ALERT",
+        (
+            "the engine refuses riseml's certificate {tls.cert}",
+            "is it signed by the authority that the engine has in --tlscacert?",
+        ),
+    ),
+    ("KEY_VALUES_MISMATCH", ("{tls.key} is not the key of {tls.cert}", "give the pair that belongs together")),
+    ("PEM|X509|NO_CERTIFICATE|NO_START_LINE|^$", _BAD_FILE),
+    ("", ("TLS with the engine fails: {reason}", "try `openssl s_client -connect` with the same files")),
+)
+"""What OpenSSL's reason means; the first pattern that is found counts."""
+
+_BROKEN_CONNECTION = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, ssl.SSLEOFError)
 
 
-def explain(error: Exception, url: EngineUrl, tls: Tls) -> tuple[str, str] | None:
-    """What is wrong and what to do next; None when it has nothing to do with TLS.
+def explain_tls_failure(error: Exception, url: EngineUrl, tls: Tls) -> Diagnosis | None:
+    """Return what is wrong with a TLS connection; None when the failure has nothing to do with TLS.
 
-    An engine that refuses our certificate says so after its own handshake has ended, so that a client that is writing
-    then may only see the connection break: the engine is asked once more in a way that listens.
+    In TLS 1.3 an engine refuses riseml's certificate after its own handshake has ended. A client that is writing then
+    may see a broken connection only, so this function shakes hands once more and waits for the refusal.
     """
-    found = next(_tls_errors(error), None)
-    if found is None and _is_broken(error):
-        found = _probe(url, tls)
+    found = _find_tls_error(error)
+    if found is None and any(isinstance(cause, _BROKEN_CONNECTION) for cause in walk_causes(error)):
+        found = _shake_hands(url, tls)
     if found is None:
         return None
     if isinstance(found, ssl.SSLCertVerificationError):
-        return _explain_engine(found, url, tls)
-    return _explain_refusal(found, url, tls)
+        sentences = _ENGINE_CERTIFICATE.get(found.verify_code, _UNKNOWN_AUTHORITY)
+        return _fill(sentences, url, tls, found, found.verify_message or "it cannot be verified")
+    reason = (found.reason or "").upper()
+    if "ALERT" in reason and not tls.cert:
+        return _fill(_NO_CERTIFICATE, url, tls, found, reason)
+    sentences = next(sentences for pattern, sentences in _REFUSALS if re.search(pattern, reason))
+    return _fill(sentences, url, tls, found, reason)
 
 
-def _explain_engine(error: ssl.SSLCertVerificationError, url: EngineUrl, tls: Tls) -> tuple[str, str]:
-    """We do not accept the engine's certificate."""
-    if error.verify_code == _EXPIRED:
-        return "the engine's certificate has expired", "give the engine a new one; is the clock of this machine right?"
-    if error.verify_code == _NOT_YET:
-        return "the engine's certificate is not valid yet", "is the clock of this machine right?"
-    if error.verify_code in (_OTHER_HOST, _OTHER_ADDRESS):
-        hint = "make one that names it (subjectAltName), or use the name that it has in the url"
-        return f"the engine's certificate is not for {url.host}: {error.verify_message}", hint
-    said = error.verify_message or "it cannot be verified"
-    return (
-        f"the engine's certificate is not signed by {tls.ca} ({said})",
-        "is `tls.ca` the authority of this engine? If it is, another machine answers in its place",
-    )
+def _fill(sentences: tuple[str, str], url: EngineUrl, tls: Tls, error: ssl.SSLError, reason: str) -> Diagnosis:
+    cause, hint = sentences
+    return Diagnosis(cause.format(url=url, tls=tls, error=error, reason=reason), hint)
 
 
-def _explain_refusal(error: ssl.SSLError, url: EngineUrl, tls: Tls) -> tuple[str, str]:
-    """The engine does not accept us, or no TLS came about at all."""
-    reason = (error.reason or "").upper()
-    if "WRONG_VERSION_NUMBER" in reason or "HTTP_REQUEST" in reason:
-        return f"port {url.port} does not speak TLS", "is it the engine's --tlsverify port? That is mostly 2376"
-    if "CERTIFICATE_EXPIRED" in reason:
-        return f"the engine refuses our certificate {tls.cert}: it has expired", "make a new one"
-    if "CERTIFICATE_REQUIRED" in reason or ("ALERT" in reason and not tls.cert):
-        return "the engine wants a certificate from us, and was shown none", "see `tls.cert` and `tls.key` in pool.yml"
-    if "ALERT" in reason:
-        hint = "is it signed by the authority that the engine has in --tlscacert?"
-        return f"the engine refuses our certificate {tls.cert}", hint
-    if "KEY_VALUES_MISMATCH" in reason:
-        return f"{tls.key} is not the key of {tls.cert}", "give the pair that belongs together"
-    if reason == "" or any(word in reason for word in ("PEM", "X509", "NO_CERTIFICATE", "NO_START_LINE")):
-        return f"{tls.ca}, {tls.cert} or {tls.key} is no usable PEM file: {error}", "look at them with `openssl x509`"
-    return f"TLS with the engine fails: {error.reason}", "try `openssl s_client -connect` with the same files"
+def _find_tls_error(error: Exception) -> ssl.SSLError | None:
+    """Return the error of TLS below one of requests; one that says only that the connection ended is none."""
+    ends = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+    found = (cause for cause in walk_causes(error) if isinstance(cause, ssl.SSLError) and not isinstance(cause, ends))
+    return next(found, None)
 
 
-def _tls_errors(error: BaseException | None) -> Iterator[ssl.SSLError]:
-    """The errors of TLS below one of requests, which wraps them in several layers."""
-    seen: set[int] = set()
-    waiting: list[object] = [error]
-    while waiting:
-        one = waiting.pop(0)
-        if not isinstance(one, BaseException) or id(one) in seen:
-            continue
-        seen.add(id(one))
-        if isinstance(one, ssl.SSLError) and not isinstance(one, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-            yield one
-        waiting += [*one.args, getattr(one, "reason", None), one.__cause__, one.__context__]
-
-
-def _is_broken(error: Exception) -> bool:
-    """The connection came about and broke; a refused or a silent one says nothing about certificates."""
-    text = str(error).lower()
-    return any(words in text for words in ("reset by peer", "broken pipe", "aborted", "eof occurred", "bad record"))
-
-
-def _probe(url: EngineUrl, tls: Tls) -> ssl.SSLError | None:
-    """Shake hands and listen: the error that a refusing engine sends; None when it sends none."""
+def _shake_hands(url: EngineUrl, tls: Tls) -> ssl.SSLError | None:
+    """Connect and wait for one byte; return the error that a refusing engine sends, or None."""
     with contextlib.suppress(ssl.SSLEOFError, TimeoutError, ConnectionError, socket.gaierror):
         try:
             context = ssl.create_default_context(cafile=tls.ca)
             context.load_cert_chain(tls.cert, tls.key, password="")
             with (
-                socket.create_connection((url.host, url.port or 0), _PROBE) as plain,
+                socket.create_connection((url.host, url.port or 0), _PROBE_TIMEOUT) as plain,
                 context.wrap_socket(plain, server_hostname=url.host) as secured,
             ):
                 secured.recv(1)

@@ -1,14 +1,16 @@
-"""One ssh tunnel for each host: the engine's unix socket over there as a private one here.
+"""One ssh tunnel for each host: a private unix socket on this machine that leads to the engine's socket on the host.
 
-The OpenSSH client does it, with the keys, jumps and aliases of the user's own configuration. Facts that this module
-rests on: ssh runs a LocalCommand when the forwarding stands, which tells us without asking again and again; a child's
-death signal (PR_SET_PDEATHSIG) hangs on the *thread* that started it, so that each tunnel has a thread of its own, and
-it survives exec; a killed ssh leaves its socket behind.
+The OpenSSH client does the work, with the keys, jumps and aliases of the user's own configuration. `tunnel_phases`
+decides; the thread of a tunnel runs ssh and reports what happens. Three facts shape this module:
+
+- ssh runs a LocalCommand when the forwarding is up. Its line replaces polling.
+- The death signal of a child (PR_SET_PDEATHSIG) is bound to the *thread* that started it, and survives exec. So each
+  tunnel has one thread, and a server that is killed leaves no ssh behind.
+- An ssh that is killed leaves its socket file behind.
 """
 
 from __future__ import annotations
 
-import enum
 import hashlib
 import os
 import re
@@ -21,238 +23,228 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.errors import Unreachable
-from riseml.executors.transports.ssh_command import Destination, arguments, explain_end, explain_refused_socket
+from riseml.executors.transports.diagnosis import Diagnosis
+from riseml.executors.transports.ssh_command import Destination, build_tunnel_command
+from riseml.executors.transports.ssh_errors import explain_refused_socket, explain_ssh_end
+from riseml.executors.transports.tunnel_phases import (
+    CloseRequested,
+    ForwardingReady,
+    OpenRequested,
+    ReconnectRequested,
+    SshEnded,
+    TimePassed,
+    TunnelEvent,
+    TunnelPhase,
+    TunnelState,
+    TunnelTiming,
+    advance,
+)
 from riseml.folders import make_private
 
-_READY = "riseml: the tunnel stands"
+_READY_LINE = "riseml: the tunnel is up"
 _LONGEST_SOCKET = 100  # bytes; the kernel's limit for the path of a unix socket is 108
-_PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+-]+")  # what ssh does not read as an expansion or a separator
-_CHUNK = 4096
-_FRESH = 10.0  # seconds that ssh's last word explains a failure
-_LINES = 20  # of ssh's last words
-_SHELL = '[ "$PPID" = "$0" ] && exec "$@"'  # the death signal is set; did the parent die before that?
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """In seconds: `connect` until the other side has to answer, `login` more for the rest; then it is asked every
-    `alive`, and given up after `count` questions without an answer. A tunnel that has ended is opened again after
-    `delay`, which doubles up to `longest` while it does not stand for as long as that.
-    """
-
-    connect: int = 10
-    login: int = 10
-    alive: int = 5
-    count: int = 3
-    delay: float = 0.5
-    longest: float = 30.0
-
-
-class _Phase(enum.Enum):
-    NEW = "new"
-    CONNECTING = "connecting"
-    UP = "up"
-    DOWN = "down"
-    CLOSED = "closed"
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+-]+")  # what ssh reads neither as an expansion nor as a separator
+_CHUNK = 4096  # bytes read at once; a longer line of ssh is cut
+_FRESH = 10.0  # seconds for which ssh's last line explains a failed call
+_KEPT_LINES = 20  # of ssh's output
+_SHELL = '[ "$PPID" = "$0" ] && exec "$@"'  # do not start ssh when the parent died before the death signal was set
+_NOT_CONNECTED = Diagnosis("ssh has not connected yet", "riseml keeps trying")
 
 
 class Tunnel:
-    """A tunnel that is opened when it is first wanted, and again whenever it ends.
+    """A tunnel that the first caller opens, and that opens again whenever it ends.
 
     Args:
         destination: where it leads.
-        folder: of the local sockets; it is made, and nobody else may enter it.
-        timing: how long is waited.
+        folder: for the local sockets; created so that no other user may enter it.
+        timing: how long it waits.
     """
 
-    def __init__(self, destination: Destination, folder: Path, timing: Timing) -> None:
+    def __init__(self, destination: Destination, folder: Path, timing: TunnelTiming) -> None:
         self._destination = destination
         self._folder = folder
         self._timing = timing
-        self._changed = threading.Condition()
-        self._phase = _Phase.NEW
-        self._trouble: tuple[str, str] | None = None
-        self._words: deque[str] = deque(maxlen=_LINES)
-        self._heard_at = 0.0
-        self._hurried = False
-        self._process: subprocess.Popen[bytes] | None = None
+        self._changed = threading.Condition()  # guards and announces all that follows
+        self._state = TunnelState()
+        self._lines: deque[str] = deque(maxlen=_KEPT_LINES)  # of the current ssh
+        self._last_line_at = 0.0  # monotonic seconds
+        self._ssh: tuple[subprocess.Popen[bytes], int] | None = None  # with its attempt
         self._socket: Path | None = None
         self._thread: threading.Thread | None = None
 
     def open(self) -> Path:
-        """The local socket, always the same one. Only the very first caller waits for the tunnel: when it has ended,
-        callers are told so until it stands again, and a host that does not answer delays nobody.
+        """Return the local socket, which stays the same. Only the first attempt lets callers wait: after a failure
+        they get the failure at once, so that a host that does not answer delays no pass of the loop.
 
         Raises:
-            Unreachable: the tunnel does not stand.
+            Unreachable: the tunnel is not up.
         """
         with self._changed:
-            if self._thread is None and self._phase is _Phase.NEW:
-                self._start()
-            if self._phase is _Phase.CONNECTING and self._trouble is None:
-                seconds = self._timing.connect + self._timing.login
-                self._changed.wait_for(lambda: self._phase is not _Phase.CONNECTING, seconds)
-            if self._phase is _Phase.UP and self._socket is not None:
+            self._feed(OpenRequested())
+            if self._thread is None and self._state.wants_ssh:
+                self._thread = threading.Thread(
+                    target=self._keep_open, name=f"tunnel-{self._destination.name}", daemon=True
+                )
+                self._thread.start()
+            seconds = self._timing.connect + self._timing.login
+            self._changed.wait_for(lambda: not self._state.makes_callers_wait, seconds)
+            if self._state.phase is TunnelPhase.UP and self._socket is not None:
                 return self._socket
-            what, hint = self._trouble or ("ssh has not connected yet", "it goes on trying")
-        raise Unreachable(f"no way to host {self._destination.name} ({self._destination.url}): {what}", hint)
+            cause, hint = self._state.failure or _NOT_CONNECTED
+        raise Unreachable(f"no way to host {self._destination.name} ({self._destination.url}): {cause}", hint)
 
-    def explain_failure(self) -> tuple[str, str] | None:
-        """Why a call over the tunnel has failed, and what to do next; None when ssh says nothing about it."""
+    def explain_failure(self) -> Diagnosis | None:
+        """Return why a call over the tunnel failed; None when ssh says nothing about it."""
         with self._changed:
-            if self._phase is not _Phase.UP:
-                return self._trouble
-            if time.monotonic() - self._heard_at > _FRESH:
+            if self._state.phase is not TunnelPhase.UP:
+                return self._state.failure
+            if time.monotonic() - self._last_line_at > _FRESH:
                 return None
-            return explain_refused_socket(self._destination, tuple(self._words))
+            return explain_refused_socket(self._destination, tuple(self._lines))
 
     def reconnect(self) -> None:
-        """Open it again now, if it waits for its next attempt; callers wait for that one."""
-        with self._changed:
-            if self._phase is _Phase.DOWN:
-                self._phase, self._trouble, self._hurried = _Phase.CONNECTING, None, True
-                self._changed.notify_all()
+        """Open it now if it waits for its next attempt; callers wait for that attempt."""
+        self._feed(ReconnectRequested())
 
     def close(self) -> None:
-        """End the tunnel; it cannot be opened again."""
-        with self._changed:
-            self._phase = _Phase.CLOSED
-            self._trouble = ("it was closed", "the host has left the pool")
-            self._changed.notify_all()
-            if self._process is not None:
-                self._process.kill()
-            thread = self._thread
+        """End the tunnel for good."""
+        self._feed(CloseRequested())
+        thread = self._thread
         if thread is not None:
             thread.join()
 
-    def _start(self) -> None:
-        self._phase = _Phase.CONNECTING
-        name = f"tunnel-{self._destination.name}"
-        self._thread = threading.Thread(target=self._keep_open, name=name, daemon=True)
-        self._thread.start()
+    def _feed(self, event: TunnelEvent) -> None:
+        with self._changed:
+            before = self._state
+            self._state = advance(before, event, time.monotonic(), self._timing)
+            if self._state != before:
+                self._kill_unwanted_ssh()
+                self._changed.notify_all()
+
+    def _kill_unwanted_ssh(self) -> None:
+        if self._ssh is not None:
+            process, attempt = self._ssh
+            if not self._state.wants_attempt(attempt):
+                process.kill()
 
     def _keep_open(self) -> None:
-        delay = self._timing.delay
+        """Run ssh whenever the state wants it, until the tunnel is closed."""
         while True:
-            began = time.monotonic()
-            try:
-                self._run()
-            except OSError as error:
-                self._note_end((f"ssh cannot be started: {error}", "is the OpenSSH client installed on this machine?"))
-            if time.monotonic() - began > self._timing.longest:
-                delay = self._timing.delay
             with self._changed:
-                self._changed.wait_for(lambda: self._phase is _Phase.CLOSED or self._hurried, delay)
-                if self._phase is _Phase.CLOSED:
-                    return
-                delay = self._timing.delay if self._hurried else delay
-                self._phase, self._hurried = _Phase.CONNECTING, False
-            delay = min(delay * 2, self._timing.longest)
+                while not self._state.wants_ssh:
+                    if self._state.phase is TunnelPhase.CLOSED:
+                        return
+                    self._changed.wait(self._find_seconds_left())
+                    self._feed(TimePassed())
+                attempt = self._state.attempt
+            try:
+                failure = self._run_ssh(attempt)
+            except OSError as error:
+                failure = Diagnosis(
+                    f"ssh cannot be started: {error}", "is the OpenSSH client installed on this machine?"
+                )
+            self._feed(SshEnded(attempt, failure))
 
-    def _run(self) -> None:
-        """One life of the tunnel."""
+    def _run_ssh(self, attempt: int) -> Diagnosis:
+        """Run ssh to its end and return why it ended."""
         path = self._socket = self._socket or _new_socket(self._folder)
         options = {
             "ConnectTimeout": self._timing.connect,
-            "ServerAliveInterval": self._timing.alive,
-            "ServerAliveCountMax": self._timing.count,
+            "ServerAliveInterval": self._timing.alive_interval,
+            "ServerAliveCountMax": self._timing.alive_count,
         }
-        command = _bound_to_us(arguments(self._destination, path, _READY, options))
-        environment = {**os.environ, "LC_ALL": "C", "SHELL": "/bin/sh"}  # our words, and a shell that echoes
+        command = _bind_to_thread(build_tunnel_command(self._destination, path, _READY_LINE, options))
+        environment = {**os.environ, "LC_ALL": "C", "SHELL": "/bin/sh"}  # messages in English, a shell that has echo
         try:
             with subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
             ) as process:
-                self._follow(process)
-            self._note_end(explain_end(self._destination, tuple(self._words), process.returncode))
+                self._follow_ssh(process, attempt)
+            return explain_ssh_end(self._destination, tuple(self._lines), process.returncode)
         finally:
             path.unlink(missing_ok=True)
 
-    def _follow(self, process: subprocess.Popen[bytes]) -> None:
-        """Listen to ssh until it ends; end it when it does not get through in time."""
+    def _follow_ssh(self, process: subprocess.Popen[bytes], attempt: int) -> None:
+        """Read ssh's output until it ends, or until the state wants it no more."""
         assert process.stdout is not None
         with self._changed:
-            self._words.clear()
-            self._process = process
-            if self._phase is _Phase.CLOSED:
-                process.kill()
-        deadline = time.monotonic() + self._timing.connect + self._timing.login
+            self._lines.clear()
+            self._ssh = (process, attempt)
+            self._kill_unwanted_ssh()  # the tunnel may have been closed since
         poll = select.poll()
         poll.register(process.stdout, select.POLLIN)
-        with _handle(process.pid) as handle:
-            if handle is not None:
-                poll.register(handle, select.POLLIN)
-            self._listen(process, poll, deadline)
+        try:
+            with _open_pidfd(process.pid) as pidfd:
+                if pidfd is not None:
+                    poll.register(pidfd, select.POLLIN)
+                self._read_lines(process.stdout.fileno(), poll, attempt)
+        finally:
+            with self._changed:
+                self._ssh = None
 
-    def _listen(self, process: subprocess.Popen[bytes], poll: select.poll, deadline: float) -> None:
-        assert process.stdout is not None
-        pipe = process.stdout.fileno()
+    def _read_lines(self, pipe: int, poll: select.poll, attempt: int) -> None:
         rest = b""
-        while True:
-            left = None if self._phase is _Phase.UP else max(0.0, deadline - time.monotonic()) * 1000
-            ready = [descriptor for descriptor, _ in poll.poll(left)]
+        while self._state.wants_attempt(attempt):
+            seconds = self._find_seconds_left()
+            ready = [descriptor for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000)]
             if not ready:
-                self._words.append("it does not answer")
-                process.kill()
-                return
+                self._feed(TimePassed())
+                continue
             chunk = os.read(pipe, _CHUNK) if pipe in ready else b""
             if not chunk:
                 return
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
-                self._hear(line.decode("utf-8", "replace").strip())
+                self._take_line(line.decode("utf-8", "replace").strip(), attempt)
             rest = rest[-_CHUNK:]
 
-    def _hear(self, line: str) -> None:
+    def _take_line(self, line: str, attempt: int) -> None:
+        if line == _READY_LINE:
+            self._feed(ForwardingReady(attempt))
+            return
         with self._changed:
-            if line != _READY:
-                self._words.append(line)
-                self._heard_at = time.monotonic()
-            elif self._phase is _Phase.CONNECTING:
-                self._phase, self._trouble = _Phase.UP, None
-                self._changed.notify_all()
+            self._lines.append(line)
+            self._last_line_at = time.monotonic()
 
-    def _note_end(self, trouble: tuple[str, str]) -> None:
-        with self._changed:
-            self._process = None
-            if self._phase is not _Phase.CLOSED:
-                self._phase, self._trouble = _Phase.DOWN, trouble
-            self._changed.notify_all()
+    def _find_seconds_left(self) -> float | None:
+        """Return the seconds until `TimePassed` is due; None: there is no deadline."""
+        deadline = self._state.find_deadline(self._timing)
+        return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
 @contextmanager
-def _handle(pid: int) -> Iterator[int | None]:
-    """A descriptor that can be read when the process has ended; None from a kernel before 5.3. The end of its output
-    does not tell: what it has started (a jump to another host) may live on and hold that.
+def _open_pidfd(pid: int) -> Iterator[int | None]:
+    """Give a descriptor that is readable when the process has ended; None from a kernel before 5.3.
+
+    The end of its output is no proof: a child of ssh (the jump to another host) may live on and keep the pipe open.
     """
     try:
-        handle = os.pidfd_open(pid)
+        pidfd = os.pidfd_open(pid)
     except OSError:
         yield None
         return
     try:
-        yield handle
+        yield pidfd
     finally:
-        os.close(handle)
+        os.close(pidfd)
 
 
-def _bound_to_us(command: list[str]) -> list[str]:
-    """A command that is killed when the thread that starts it ends, and so with this process, however that ends.
+def _bind_to_thread(command: list[str]) -> list[str]:
+    """Return a command that the kernel kills when the thread that starts it ends, and so when this process ends.
 
-    Where the tool is missing, a server that is killed leaves its ssh behind; nobody uses that any more.
+    Without `setpriv`, a server that is killed leaves its ssh behind, unused.
     """
-    setter = shutil.which("setpriv")
-    if setter is None or Path(setter).resolve().name != "setpriv":  # busybox has one that cannot do this
+    setpriv = shutil.which("setpriv")
+    if setpriv is None or Path(setpriv).resolve().name != "setpriv":  # the one of busybox lacks --pdeathsig
         return command
-    return [setter, "--pdeathsig", "KILL", "--", "/bin/sh", "-c", _SHELL, str(os.getpid()), *command]
+    return [setpriv, "--pdeathsig", "KILL", "--", "/bin/sh", "-c", _SHELL, str(os.getpid()), *command]
 
 
 def _new_socket(folder: Path) -> Path:
-    """A new path for a socket, where nobody else gets; what processes that are gone have left there is removed."""
+    """Return a new path for a socket that only this user can reach; remove the sockets of processes that ended."""
     path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.sock"
     if len(os.fsencode(path)) > _LONGEST_SOCKET or _PLAIN_PATH.fullmatch(str(path)) is None:
         short = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
@@ -260,12 +252,12 @@ def _new_socket(folder: Path) -> Path:
     make_private(path.parent)
     for other in path.parent.glob("*.sock"):
         pid = other.stem.partition("-")[0]
-        if pid.isdigit() and not _lives(int(pid)):
+        if pid.isdigit() and not _process_exists(int(pid)):
             other.unlink(missing_ok=True)
     return path
 
 
-def _lives(pid: int) -> bool:
+def _process_exists(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

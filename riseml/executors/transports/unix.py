@@ -1,6 +1,8 @@
-"""HTTP over a unix socket, as the SDK has it, with two things mended: connections are used again whatever the path of
-a request is (the SDK keeps one for each path, and through a tunnel each of them is a channel), and a socket that cannot
-be connected is closed (the SDK leaves it to the garbage collector).
+"""HTTP over a unix socket, as the SDK's adapter does it, with two differences.
+
+Connections are reused for every path. The SDK keeps one pool of connections for each path of a request; through a
+tunnel each of these connections is a channel of ssh. And a socket that cannot be connected is closed here, where the
+SDK leaves it to the garbage collector.
 """
 
 from __future__ import annotations
@@ -14,11 +16,11 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import HTTPConnectionPool
 
-_KEPT = 10  # connections
+_KEPT_CONNECTIONS = 10
 
 
-class SocketAdapter(HTTPAdapter):
-    """Sends every request to one socket.
+class UnixSocketAdapter(HTTPAdapter):
+    """Sends every request of a session to one socket.
 
     Args:
         path: of the socket.
@@ -26,7 +28,7 @@ class SocketAdapter(HTTPAdapter):
 
     def __init__(self, path: str) -> None:
         super().__init__()
-        self._pool = _Pool(path)
+        self._pool = _UnixSocketPool(path)
 
     def get_connection_with_tls_context(
         self,
@@ -38,7 +40,7 @@ class SocketAdapter(HTTPAdapter):
         return self._pool
 
     def get_connection(self, url: str | bytes, proxies: Mapping[str, str] | None = None) -> HTTPConnectionPool:
-        """What versions of requests before 2.32 ask."""
+        """Return the pool; versions of requests before 2.32 call this method."""
         return self._pool
 
     def request_url(self, request: PreparedRequest, proxies: Mapping[str, str] | None) -> str:
@@ -49,16 +51,16 @@ class SocketAdapter(HTTPAdapter):
         self._pool.close()
 
 
-class _Pool(HTTPConnectionPool):
+class _UnixSocketPool(HTTPConnectionPool):
     def __init__(self, path: str) -> None:
-        super().__init__("localhost", maxsize=_KEPT)
+        super().__init__("localhost", maxsize=_KEPT_CONNECTIONS)
         self._path = path
 
     def _new_conn(self) -> HTTPConnection:
-        return _Connection(self._path)
+        return _UnixSocketConnection(self._path)
 
 
-class _Connection(HTTPConnection):
+class _UnixSocketConnection(HTTPConnection):
     def __init__(self, path: str) -> None:
         super().__init__("localhost")
         self._path = path

@@ -17,7 +17,7 @@ from riseml.executors.docker.containers import container_name
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.transports.engine_client import Engine
 from riseml.executors.transports.routes import Keepalive, Timeouts
-from riseml.executors.transports.tunnel import Timing
+from riseml.executors.transports.tunnel_phases import TunnelTiming
 from riseml.model import JobKey
 from riseml.names import HostName, JobName
 from riseml.spec.pool.types import HostSpec, Tls
@@ -26,12 +26,12 @@ from tests.real.transports.servers import FarNetwork, Sshd, TlsEngine
 from tests.real.transports.shell import pack_shell
 
 BASE = "riseml-test/base:py311"
-CALM = Timeouts(quick=30.0, slow=60.0, ssh=Timing(connect=30, login=30, delay=0.05, longest=0.2))
+CALM = Timeouts(quick=30.0, slow=60.0, ssh=TunnelTiming(connect=30, login=30, first_delay=0.05, longest_delay=0.2))
 """For a machine that is busy with something else; it begins again at once."""
 HASTE = replace(
     CALM,
     tcp=Keepalive(idle=1, interval=1, count=2, unconfirmed=3),
-    ssh=replace(CALM.ssh, alive=1, count=3),
+    ssh=replace(CALM.ssh, alive_interval=1, alive_count=3),
 )
 """For tests that wait until connections count as dead."""
 

@@ -48,7 +48,7 @@ sys.stdin.read()
 
 
 def answers(engine: Engine) -> bool:
-    """Ask once."""
+    """Return whether the engine answers."""
     try:
         return bool(engine.version())
     except Unreachable:
@@ -72,10 +72,10 @@ def test_an_engine_over_ssh_answers_through_one_process(far: Engine, engine_url:
     assert "closed" in refusal(far).message
 
 
-def test_nobody_else_gets_at_the_socket_and_nothing_is_left(far: Engine, tmp_path: Path) -> None:
+def test_only_this_user_reaches_the_socket_and_nothing_is_left(far: Engine, tmp_path: Path) -> None:
     folder = tmp_path / "home" / "tunnels"
     folder.mkdir(parents=True, mode=0o700)
-    (folder / "999999999-00.sock").touch()  # of a server that was killed
+    (folder / "999999999-00.sock").touch()  # a server that was killed left it
     far.version()
     sockets = list(folder.iterdir())
     assert [path.name.split("-")[0] for path in sockets] == [str(os.getpid())]
@@ -91,7 +91,7 @@ def test_a_folder_that_others_may_enter_is_not_used(far: Engine, tmp_path: Path)
     assert f"{folder} is not a folder of yours alone" in refusal(far).message
 
 
-def test_a_home_with_a_long_or_an_odd_name(sshd: Sshd, engine_url: str, tmp_path: Path) -> None:
+def test_a_home_with_a_long_or_an_odd_name_has_a_tunnel(sshd: Sshd, engine_url: str, tmp_path: Path) -> None:
     for name in ("x" * 100, "a %d b: c"):
         home = tmp_path / name
         home.mkdir()
@@ -112,7 +112,7 @@ def test_a_log_comes_through(far: Engine, engine_url: str, talk: Callable[..., T
 def test_a_tunnel_that_is_killed_is_opened_again(
     sshd: Sshd, engine_url: str, connect: Connect, talk: Callable[..., Talker]
 ) -> None:
-    patience = replace(HASTE, ssh=replace(HASTE.ssh, delay=6.0))  # long enough to look at it while it is down
+    patience = replace(HASTE, ssh=replace(HASTE.ssh, first_delay=6.0))  # long enough to look at it while it is down
     url = ssh_url(sshd, engine_url)
     far = connect(url, patience, identity=str(sshd.identity), known_hosts=str(sshd.known_hosts))
     far.version()
@@ -126,7 +126,7 @@ def test_a_tunnel_that_is_killed_is_opened_again(
     trouble = refusal(far)
     assert trouble.exit_code == 5
     assert "does not answer" in trouble.message or "no way to host far" in trouble.message
-    wait("the tunnel stands again", lambda: answers(far))
+    wait("the tunnel is up again", lambda: answers(far))
     assert [one.pid for one in find_tunnels()] != [tunnel.pid]
 
 
@@ -137,7 +137,7 @@ def test_an_unknown_host_key_is_refused(sshd: Sshd, far: Engine) -> None:
     assert "`riseml pool trust far`" in str(trouble.hint)
     assert f"`ssh-keyscan -p {sshd.port} 127.0.0.1 >> {sshd.known_hosts}`" in str(trouble.hint)
     sshd.pin(sshd.host_key)
-    wait("the pinned key is found", lambda: answers(far))
+    wait("the tunnel finds the pinned key", lambda: answers(far))
 
 
 def test_another_host_key_is_refused(sshd: Sshd, far: Engine, tmp_path: Path) -> None:
@@ -147,37 +147,41 @@ def test_another_host_key_is_refused(sshd: Sshd, far: Engine, tmp_path: Path) ->
     assert "fingerprint" in str(trouble.hint)
 
 
-def test_the_users_own_known_hosts_do_not_count(sshd: Sshd, engine_url: str, connect: Connect, tmp_path: Path) -> None:
+def test_the_known_hosts_of_the_user_do_not_count(
+    sshd: Sshd, engine_url: str, connect: Connect, tmp_path: Path
+) -> None:
     engine = connect(ssh_url(sshd, engine_url), identity=str(sshd.identity))
     assert f"not pinned in {tmp_path / 'home' / 'known_hosts'}" in refusal(engine).message
 
 
-def test_a_key_that_the_host_does_not_know(sshd: Sshd, engine_url: str, connect: Connect, tmp_path: Path) -> None:
+def test_a_key_that_the_host_does_not_know_is_refused(
+    sshd: Sshd, engine_url: str, connect: Connect, tmp_path: Path
+) -> None:
     key = make_key(tmp_path / "another")
     engine = connect(ssh_url(sshd, engine_url), identity=str(key), known_hosts=str(sshd.known_hosts))
     trouble = refusal(engine)
-    assert f"{getpass.getuser()}@127.0.0.1 does not let us in (publickey)" in trouble.message
+    assert f"{getpass.getuser()}@127.0.0.1 refuses the login (publickey)" in trouble.message
     assert f"ssh -i {key} -p {sshd.port} {getpass.getuser()}@127.0.0.1 true" in str(trouble.hint)
 
 
-def test_no_ssh_server(sshd: Sshd, far: Engine) -> None:
+def test_a_missing_ssh_server_is_reported_and_found_later(sshd: Sshd, far: Engine) -> None:
     sshd.stop()
     assert "Connection refused" in refusal(far).message
     sshd.start()
-    wait("it is found when it is up", lambda: answers(far))
+    wait("the tunnel finds the sshd", lambda: answers(far))
 
 
-def test_no_engine_at_the_far_end(sshd: Sshd, connect: Connect, tmp_path: Path) -> None:
+def test_a_missing_engine_on_the_host_is_reported(sshd: Sshd, connect: Connect, tmp_path: Path) -> None:
     url = f"ssh://127.0.0.1:{sshd.port}{tmp_path.parent}/none.sock"
     engine = connect(url, identity=str(sshd.identity), known_hosts=str(sshd.known_hosts))
     told = wait(
         "ssh says why", lambda: next((one for one in [refusal(engine)] if "cannot be opened" in one.message), None)
     )
-    assert f"ssh gets in, but {tmp_path.parent}/none.sock there cannot be opened" in told.message
+    assert f"ssh gets in, but {tmp_path.parent}/none.sock on the host cannot be opened" in told.message
     assert "does Docker run there" in str(told.hint)
 
 
-def test_no_ssh_client(far: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_ssh_client_is_reported(far: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     trouble = refusal(far)
     assert "ssh cannot be started" in trouble.message
@@ -187,13 +191,13 @@ def test_no_ssh_client(far: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_a_helper_of_ssh_that_lives_on_does_not_keep_a_dead_tunnel(
     far: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As a ProxyCommand can: it holds the pipe that we listen at."""
+    """A ProxyCommand can do that: it keeps the pipe open that the tunnel reads."""
     fake = tmp_path / "bin" / "ssh"
     fake.parent.mkdir()
-    fake.write_text('#!/bin/sh\nsleep 300 &\necho "$!" >> "$0.helpers"\necho "riseml: the tunnel stands"\nwait\n')
+    fake.write_text('#!/bin/sh\nsleep 300 &\necho "$!" >> "$0.helpers"\necho "riseml: the tunnel is up"\nwait\n')
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
-    assert "no such file or directory" in refusal(far).message  # it stands, and has made no socket
+    assert "no such file or directory" in refusal(far).message  # it is up, and has created no socket
     (tunnel,) = find_tunnels()
     tunnel.kill()
     wait("another one is started", lambda: len((tmp_path / "bin" / "ssh.helpers").read_text().split()) > 1)
@@ -202,7 +206,7 @@ def test_a_helper_of_ssh_that_lives_on_does_not_keep_a_dead_tunnel(
         os.kill(int(helper), signal.SIGKILL)
 
 
-def test_a_server_that_is_killed_takes_its_tunnel_along(sshd: Sshd, engine_url: str, tmp_path: Path) -> None:
+def test_the_tunnel_of_a_killed_server_ends(sshd: Sshd, engine_url: str, tmp_path: Path) -> None:
     arguments = [ssh_url(sshd, engine_url), str(sshd.identity), str(sshd.known_hosts), str(tmp_path / "home")]
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -215,7 +219,7 @@ def test_a_server_that_is_killed_takes_its_tunnel_along(sshd: Sshd, engine_url: 
         wait("the tunnel is gone", lambda: not tunnel.is_running())
 
 
-def test_a_server_that_ends_takes_its_tunnel_along(sshd: Sshd, engine_url: str, tmp_path: Path) -> None:
+def test_the_tunnel_of_a_server_that_ends_ends(sshd: Sshd, engine_url: str, tmp_path: Path) -> None:
     arguments = [ssh_url(sshd, engine_url), str(sshd.identity), str(sshd.known_hosts), str(tmp_path / "home")]
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -228,7 +232,7 @@ def test_a_server_that_ends_takes_its_tunnel_along(sshd: Sshd, engine_url: str, 
         wait("the tunnel is gone", lambda: not tunnel.is_running())
 
 
-def test_a_connection_that_dies_without_a_word(sshd: Sshd, engine_url: str, connect: Connect) -> None:
+def test_a_silent_connection_ends_and_is_opened_again(sshd: Sshd, engine_url: str, connect: Connect) -> None:
     with Relay("127.0.0.1:0", f"127.0.0.1:{sshd.port}") as relay:
         sshd.known_hosts.write_text(sshd.known_hosts.read_text().replace(str(sshd.port), str(relay.port)))
         url = ssh_url(sshd, engine_url, relay.port)
@@ -251,6 +255,6 @@ def test_tunnels_that_end_leave_nothing_behind(far: Engine) -> None:
         (tunnel,) = find_tunnels()
         tunnel.kill()
         wait("it is gone", partial(is_gone, tunnel))
-        wait("the tunnel stands again", lambda: answers(far) and len(find_tunnels()) == 1)
+        wait("the tunnel is up again", lambda: answers(far) and len(find_tunnels()) == 1)
     wait("no more files are open", lambda: process.num_fds() <= before[0])
     wait("no more threads run", lambda: process.num_threads() <= before[1])

@@ -125,7 +125,7 @@ def test_our_foreign_certificate_is_refused(
 ) -> None:
     pair = stranger.sign("foreign")
     trouble = refusal(connect(url_of(tls_engine.port), tls=Tls(tls.ca, pair.cert, pair.key)))
-    assert f"the engine refuses our certificate {pair.cert}" in trouble.message
+    assert f"the engine refuses riseml's certificate {pair.cert}" in trouble.message
     assert "--tlscacert" in str(trouble.hint)
 
 
@@ -134,7 +134,7 @@ def test_our_expired_certificate_is_refused(
 ) -> None:
     pair = authority.sign("old", life=-timedelta(hours=1))
     trouble = refusal(connect(url_of(tls_engine.port), tls=Tls(tls.ca, pair.cert, pair.key)))
-    assert f"the engine refuses our certificate {pair.cert}" in trouble.message
+    assert f"the engine refuses riseml's certificate {pair.cert}" in trouble.message
 
 
 def test_a_client_without_a_certificate_is_refused(tls_engine: TlsEngine, tls: Tls) -> None:
@@ -147,7 +147,7 @@ def test_a_client_without_a_certificate_is_refused(tls_engine: TlsEngine, tls: T
     url = url_of(tls_engine.port)
     engine = Engine(url, Nameless(parse_engine_url(url), replace(tls, cert="", key=""), HASTE.tcp), HASTE)
     trouble = refusal(engine)
-    assert "the engine wants a certificate from us, and was shown none" in trouble.message
+    assert "the engine wants a certificate from riseml, and got none" in trouble.message
 
 
 def test_files_that_do_not_belong_together(
