@@ -12,7 +12,7 @@ from benchmarks.common import Context, Measure, Report, at_least, at_most, media
 from riseml.control.actions import PrepareHost, StartJob
 from riseml.control.decide import decide
 from riseml.control.observation import Observation
-from riseml.control.placement.place import place
+from riseml.control.placement.place import place_gangs
 from riseml.model import (
     Capacity,
     ContainerSeen,
@@ -57,7 +57,7 @@ def run(context: Context) -> Report:
     report.bars.append(at_most(what, median(times[largest]), _DECIDE, "ms"))
     shares: dict[str, list[float]] = {"first-fit FIFO": [], "riseml": []}
     for seed in range(context.rounds(5)):
-        for name, policy in (("first-fit FIFO", first_fit), ("riseml", place)):
+        for name, policy in (("first-fit FIFO", first_fit), ("riseml", place_gangs)):
             say(f"  workload {seed + 1}: {name}")
             shares[name].append(100 * Workload(seed, _WORKLOAD if not context.quick else 60).play(policy))
     for name, found in shares.items():

@@ -10,7 +10,7 @@ from riseml.control.actions import Action, CancelImage, EnsureImage, RemoveJob, 
 from riseml.control.images import Images, starting_jobs
 from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
-from riseml.control.placement.ledger import record_of
+from riseml.control.placement.candidates import find_record
 from riseml.model import ContainerSeen, Experiment, JobKey, World
 from riseml.names import HostName
 from riseml.states import TERMINAL, State
@@ -42,7 +42,7 @@ def converge(world: World, seen: Observation, occupied: OccupiedHosts) -> Iterat
 def _converge_container(
     name: HostName, key: JobKey, found: ContainerSeen, experiment: Experiment | None, seen: Observation
 ) -> Iterator[Action]:
-    job = None if experiment is None else record_of(experiment, key, name)
+    job = None if experiment is None else find_record(experiment, key, name)
     if experiment is None or job is None:
         undrained = found.started and not found.running and not found.drained
         if experiment is None or not undrained:  # the last words of an earlier attempt are read, too
@@ -108,6 +108,6 @@ def _goes_on(experiment: Experiment, seen: Observation, occupied: OccupiedHosts)
     )
     starting = ((action.host, action.key) for action in seen.busy if isinstance(action, StartJob))
     return any(
-        key.experiment == experiment.id and record_of(experiment, key, host) is None
+        key.experiment == experiment.id and find_record(experiment, key, host) is None
         for host, key in (*running, *starting)
     )

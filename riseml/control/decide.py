@@ -11,7 +11,8 @@ from riseml.control.converge import converge
 from riseml.control.images import Images, starting_jobs
 from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
-from riseml.control.placement.place import place, readdress
+from riseml.control.placement.connect import repair_networks
+from riseml.control.placement.place import place_gangs
 from riseml.control.settle import choose_builder, settle, with_jobs
 from riseml.control.verdict import conclude, end_jobs, grace_ends, judge
 from riseml.model import Experiment, Job, World
@@ -32,7 +33,7 @@ def decide(world: World, seen: Observation) -> Decision:
     images = Images(seen)
     settled = World(tuple(one if _only_waits(one) else _advance(one, seen, images) for one in world.experiments))
     held = frozenset(experiment.id for experiment in world.experiments if experiment.placed_at is not None)
-    moved = readdress(place(settled, seen, held), seen).experiments
+    moved = repair_networks(place_gangs(settled, seen, held), seen).experiments
     placed = World(tuple(one if one.state is State.PENDING else _roll_up(one) for one in moved))
     occupied = OccupiedHosts(seen)
     wanted = tuple(converge(placed, seen, occupied))

@@ -1,45 +1,50 @@
-"""Why an experiment waits, or runs where it runs. Pure, as everything here: the same world gives the same answer."""
+"""Explain why an experiment waits, or why its jobs run where they run. Pure: the same world gives the same answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from riseml.control.actions import ReleaseHost
 from riseml.control.explanation import Blocker, BlockerKind, Explanation, ExplanationPhase, JobPlace, QueuePlace
 from riseml.control.observation import Observation
-from riseml.control.placement.fit import fit
-from riseml.control.placement.ledger import Site, find_sites, free_room
-from riseml.control.placement.place import PlacementPass, give_place
-from riseml.control.placement.queue import make_queue, waits
-from riseml.control.placement.refusal import misfit, show_label
-from riseml.control.placement.shortage import Namer, describe_nearest, explain_hosts
+from riseml.control.placement.candidates import CandidateHost, find_candidates
+from riseml.control.placement.connect import needs_ports
+from riseml.control.placement.fit import find_hosts
+from riseml.control.placement.free import find_free_resources
+from riseml.control.placement.place import PlacementPass
+from riseml.control.placement.queue import make_queue, waits_for_place
+from riseml.control.placement.refusal import describe_misfit, show_label
+from riseml.control.placement.shortage import ExperimentNamer, describe_hosts, describe_nearest
 from riseml.model import Experiment, Job, World
 from riseml.names import HostName
-from riseml.states import SENTENCES, TERMINAL, Network
+from riseml.states import SENTENCES, TERMINAL
+
+_ANY_LINK = "any"
 
 
-def explain(world: World, seen: Observation, experiment: Experiment) -> Explanation:
-    """Everything there is to say about an experiment's place or its waiting for one.
+def explain_experiment(world: World, seen: Observation, experiment: Experiment) -> Explanation:
+    """Return why an experiment waits, or why its jobs run where they run.
 
     Args:
-        world: every experiment that is not closed; `experiment` need not be in it when it is closed.
+        world: every experiment that is not closed; `experiment` is missing in it when it is closed.
         seen: what the last pass saw.
-        experiment: whose place is explained.
+        experiment: the experiment to explain.
     """
     if experiment.state in TERMINAL:
-        return _bare(experiment, ExplanationPhase.ENDED, _sentence(experiment))
+        return _make_plain_explanation(experiment, ExplanationPhase.ENDED, _describe_reason(experiment))
     if experiment.placed_at is not None:
         return _explain_place(world, seen, experiment)
-    if waits(experiment):
+    if waits_for_place(experiment):
         return _explain_waiting(world, seen, experiment)
-    return _bare(experiment, ExplanationPhase.PREPARES, _sentence(experiment))
+    return _make_plain_explanation(experiment, ExplanationPhase.PREPARES, _describe_reason(experiment))
 
 
-def _bare(experiment: Experiment, phase: ExplanationPhase, summary: str) -> Explanation:
+def _make_plain_explanation(experiment: Experiment, phase: ExplanationPhase, summary: str) -> Explanation:
     return Explanation(experiment.id, phase, experiment.state, experiment.reason, summary)
 
 
-def _sentence(experiment: Experiment) -> str:
+def _describe_reason(experiment: Experiment) -> str:
     sentence = SENTENCES[experiment.reason]
     return f"{sentence} ({experiment.message})" if experiment.message else sentence
 
@@ -49,15 +54,14 @@ def _explain_waiting(world: World, seen: Observation, experiment: Experiment) ->
     ids = [waiting.id for waiting in queue]
     ahead = tuple(ids[: ids.index(experiment.id)])
     place = QueuePlace(len(ahead) + 1, len(queue), ahead)
-    desk = PlacementPass(world, seen)
-    for waiting in queue[: len(ahead)]:
-        desk.serve(waiting)
-    name = Namer(world, experiment.owner.user)
-    blockers = tuple(_find_blockers(world, desk, experiment, name))
-    hosts = explain_hosts(world, desk, experiment, name)
+    placement = PlacementPass(world, seen)
+    placement.serve_queue(queue[: len(ahead)])  # as the next pass does before it comes to this experiment
+    name = ExperimentNamer(world, experiment.owner.user)
+    blockers = tuple(_find_blockers(world, placement, experiment, name))
+    hosts = describe_hosts(world, placement, experiment, name)
     parts = [blocker.text for blocker in blockers]
     if any(blocker.kind is BlockerKind.ROOM for blocker in blockers):
-        parts.append(describe_nearest(hosts, desk.gang_of(experiment)))
+        parts.append(describe_nearest(hosts, placement.gang_of(experiment)))
     return Explanation(
         experiment.id,
         ExplanationPhase.WAITS,
@@ -70,52 +74,60 @@ def _explain_waiting(world: World, seen: Observation, experiment: Experiment) ->
     )
 
 
-def _find_blockers(world: World, desk: PlacementPass, experiment: Experiment, name: Namer) -> Iterator[Blocker]:
-    seen = desk.look()
+def _find_blockers(
+    world: World, placement: PlacementPass, experiment: Experiment, name: ExperimentNamer
+) -> Iterator[Blocker]:
+    seen = placement.seen
     if any(isinstance(action, ReleaseHost) and action.experiment == experiment.id for action in seen.busy):
         yield Blocker(BlockerKind.TURN, "the place that it had is being cleared first")
-    if desk.sets.are_full_for(experiment):
+    if placement.progress.sets.are_full_for(experiment):
         going = tuple(one.id for one in world.experiments if one.set_id == experiment.set_id and _has_place(one))
         limit = f"{experiment.concurrency} of the set at the same time"
         yield Blocker(BlockerKind.CONCURRENCY, f"train.concurrency: {limit} ({name.list(going)} now)", going)
         return
-    never = misfit({job.name: job.resources for job in experiment.gang}, seen)
+    never = describe_misfit({job.name: job.resources for job in experiment.gang}, seen)
     if never:
         yield Blocker(BlockerKind.NEVER, f"it can never run: {'; '.join(never)}")
-    elif not desk.sites:
+    elif not placement.room.candidates:
         yield Blocker(BlockerKind.NO_HOST, "no host answers and takes anything new")
     else:
-        yield from _find_lack(desk, experiment, name)
+        yield from _find_lack(placement, experiment, name)
 
 
-def _find_lack(desk: PlacementPass, experiment: Experiment, name: Namer) -> Iterator[Blocker]:
-    gang, head = desk.gang_of(experiment), desk.head
-    if fit(gang, desk.room, desk.sites) is None:
-        apart = {host: Site(site.labels, site.gpus, "any") for host, site in desk.sites.items()}
-        if gang.size > 1 and fit(gang, desk.room, apart) is not None:
-            yield Blocker(BlockerKind.NETWORK, "no single host has room now, and the hosts that have are not connected")
-        elif not desk.could_hold(experiment):
+def _find_lack(placement: PlacementPass, experiment: Experiment, name: ExperimentNamer) -> Iterator[Blocker]:
+    """Yield what an experiment lacks that has its turn and could run: room, addresses or ports."""
+    gang, room = placement.gang_of(experiment), placement.room
+    head = None if placement.head is None else placement.head.experiment
+    hosts = room.find_hosts(gang)
+    if hosts is None:
+        linked = {host: replace(candidate, link=_ANY_LINK) for host, candidate in room.candidates.items()}
+        if gang.size > 1 and find_hosts(gang, room.free, linked) is not None:
+            text = "no single host has room now, and the hosts that have are not connected"
+            yield Blocker(BlockerKind.NETWORK, text)
+        elif not placement.could_ever_start(experiment):
             yield Blocker(BlockerKind.NO_HOST, "the hosts that answer and take something new could not hold it")
-        elif head is None or head.id == experiment.id:
+        elif head is None:
             yield Blocker(BlockerKind.ROOM, "no room now; it is next, and room is kept for it")
         else:
             yield Blocker(BlockerKind.ROOM, f"no room now, and {name(head.id)} is next before it", (head.id,))
         return
-    hosts = fit(gang, desk.free_for(experiment), desk.sites)
+    if placement.head is not None:
+        hosts = room.find_hosts_beside(placement.head.reserve, gang)
     if hosts is None and head is not None:
-        yield Blocker(BlockerKind.RESERVED, f"what is free is kept for {name(head.id)}, which is next", (head.id,))
-    elif hosts is not None and give_place(experiment, hosts, desk) is None:
-        shared = len(set(hosts)) > 1 or desk.look().network is not Network.HOST
-        by_ports = not desk.look().hosts[hosts[0]].isolated or not shared
-        text = "no port is left on one of its hosts" if by_ports else "no network addresses are left for its jobs"
-        yield Blocker(BlockerKind.PORTS if by_ports else BlockerKind.SUBNETS, text)
+        text = f"what is free is kept for {name(head.id)}, which is next"
+        yield Blocker(BlockerKind.RESERVED, text, (head.id,))
+    elif hosts is not None and placement.addresses.connect(experiment, hosts) is None:
+        if needs_ports(placement.seen, hosts):
+            yield Blocker(BlockerKind.PORTS, "no port is left on one of its hosts")
+        else:
+            yield Blocker(BlockerKind.SUBNETS, "no network addresses are left for its jobs")
 
 
 def _explain_place(world: World, seen: Observation, experiment: Experiment) -> Explanation:
     gang = [job for job in experiment.gang if job.host is not None]
-    sites = find_sites(seen, (), ())
+    candidates = find_candidates(seen)
     answering = {name: host for name, host in seen.hosts.items() if host.silent_since is None and host.taking}
-    room = free_room(world.experiments, answering)
+    room = find_free_resources(world.experiments, answering)
     places = tuple(
         JobPlace(
             job.name,
@@ -125,11 +137,11 @@ def _explain_place(world: World, seen: Observation, experiment: Experiment) -> E
             job.gpus,
             job.address,
             job.port,
-            _why_there(job, gang, sites),
+            _explain_host(job, gang, candidates),
             tuple(
                 name
                 for name, free in room.items()
-                if name != job.host and free.holds(job.resources) and sites[name].suits(job.resources.labels)
+                if name != job.host and free.holds(job.resources) and candidates[name].has_labels(job.resources.labels)
             ),
         )
         for job in gang
@@ -142,20 +154,20 @@ def _explain_place(world: World, seen: Observation, experiment: Experiment) -> E
         ExplanationPhase.PLACED,
         experiment.state,
         experiment.reason,
-        f"{_sentence(experiment)}; {where}",
+        f"{_describe_reason(experiment)}; {where}",
         jobs=places,
         network=experiment.network,
         network_host=experiment.network_host,
     )
 
 
-def _why_there(job: Job, gang: list[Job], sites: dict[HostName, Site]) -> str:
-    """The packing rule that brought it there."""
+def _explain_host(job: Job, gang: list[Job], candidates: dict[HostName, CandidateHost]) -> str:
+    """Return the rules of placement that gave a job its host."""
     reasons = []
     if job.resources.labels:
         reasons.append(f"the host has {', '.join(map(show_label, job.resources.labels))}")
     beside = [other.name for other in gang if other.host == job.host and other.name != job.name]
-    site = None if job.host is None else sites.get(job.host)
+    host = None if job.host is None else candidates.get(job.host)
     if len(gang) == 1:
         reasons.append("of the hosts with room it had the least left over")
     elif len(beside) == len(gang) - 1:
@@ -166,8 +178,8 @@ def _why_there(job: Job, gang: list[Job], sites: dict[HostName, Site]) -> str:
         reasons.append(f"no host held the whole gang; this one has {len(beside) + 1} of its {len(gang)} jobs")
     else:
         reasons.append("no host held the whole gang")
-    if site is not None and site.gpus == 0 and not any(other.resources.gpus for other in gang):
-        reasons.append("hosts with GPUs stay free for those who need them")
+    if host is not None and host.gpus == 0 and not any(other.resources.gpus for other in gang):
+        reasons.append("hosts with GPUs stay free for jobs that need GPUs")
     return "; ".join(reasons)
 
 

@@ -11,8 +11,8 @@ from riseml.names import HostName
 from riseml.states import TERMINAL, Part, State
 
 
-def references(world: World) -> frozenset[str]:
-    """The environments that every host is asked for: those that somebody waits for."""
+def awaited_images(world: World) -> frozenset[str]:
+    """Return the references of the environments that some experiment waits for: the loop asks every host for them."""
     return frozenset(
         experiment.plan.image.reference
         for experiment in world.experiments

@@ -1,4 +1,8 @@
-"""Subnets, addresses and ports: explicit, so that an engine's few default pools never run out and nothing collides."""
+"""Subnets, addresses and ports for gangs.
+
+riseml chooses each subnet itself: the default pools of an engine hold only about 30 networks, and a chosen subnet
+collides with no other network.
+"""
 
 from __future__ import annotations
 
@@ -12,33 +16,41 @@ from riseml.names import HostName
 from riseml.states import Network
 
 PORTS = range(20000, 32000)
-"""What jobs that share a machine's addresses may listen on: below the range that the kernel hands out to clients."""
+"""Ports for jobs that share the addresses of a machine: below the range that Linux gives to outgoing connections."""
 
-_BLOCK = 26
-_RESERVED = 3  # of a subnet: itself, its gateway, its broadcast
+_BLOCK_BITS = 26
+"""The prefix length of the smallest subnet: 64 addresses."""
+
+_OWN_ADDRESSES = 3
+"""The addresses of a subnet that no job gets: its own, its gateway, its broadcast address."""
 
 
-class Subnets:
-    """The subnets that are left of the range that experiments may use.
+class SubnetAllocator:
+    """The free subnets of the range that experiments may use.
+
+    Example:
+        SubnetAllocator("10.213.0.0/16", ["10.213.0.0/26"]).take(4)   # "10.213.0.64/26"
 
     Args:
         within: the range, in CIDR notation.
-        taken: subnets of any size, of ours and of everybody else on any host; what is no IPv4 subnet is passed over.
+        taken: subnets of any size that exist on any host, riseml's own and others; texts that are no IPv4 subnet are
+            ignored.
     """
 
     def __init__(self, within: str, taken: Iterable[str]) -> None:
         whole = ipaddress.ip_network(within)
         self._start = int(whole.network_address)
-        self._blocks = 1 << max(0, _BLOCK - whole.prefixlen) if whole.version == 4 and whole.prefixlen <= _BLOCK else 0
+        fits = whole.version == 4 and whole.prefixlen <= _BLOCK_BITS
+        self._blocks = 1 << max(0, _BLOCK_BITS - whole.prefixlen) if fits else 0
         self._taken: set[int] = set()
-        self._next: dict[int, int] = {}
+        self._next: dict[int, int] = {}  # by the width of a subnet: the first block that may be free
         for text in taken:
-            self._mark(text)
+            self._mark_taken(text)
 
     def take(self, addresses: int) -> str | None:
-        """The first subnet with room for as many addresses beside its own three; None: all are taken."""
-        bits = max(32 - _BLOCK, (addresses + _RESERVED - 1).bit_length())
-        width = 1 << (bits - (32 - _BLOCK))
+        """Take the first free subnet with this many addresses for jobs; None when no such subnet is free."""
+        bits = max(32 - _BLOCK_BITS, (addresses + _OWN_ADDRESSES - 1).bit_length())
+        width = 1 << (bits - (32 - _BLOCK_BITS))
         for block in range(self._next.get(width, 0), self._blocks - width + 1, width):
             wanted = range(block, block + width)
             if self._taken.isdisjoint(wanted):
@@ -48,16 +60,19 @@ class Subnets:
         self._next[width] = self._blocks
         return None
 
-    def _mark(self, text: str) -> None:
-        bounds = _bounds(text)
+    def _mark_taken(self, text: str) -> None:
+        bounds = _parse_bounds(text)
         if bounds is None:
             return
         first, last = ((bound - self._start) >> 6 for bound in bounds)
         self._taken.update(range(max(0, first), min(self._blocks - 1, last) + 1))
 
 
-def _bounds(text: str) -> tuple[int, int] | None:
-    """The first and the last address of an IPv4 subnet. By hand: thousands of them are read in one pass."""
+def _parse_bounds(text: str) -> tuple[int, int] | None:
+    """Return the first and the last address of an IPv4 subnet; None for other texts.
+
+    Parsed by hand, because one pass parses thousands and `ipaddress` takes ten times as long.
+    """
     address, _, length = text.partition("/")
     parts = address.split(".")
     if len(parts) != 4 or not length.isdecimal():
@@ -68,12 +83,12 @@ def _bounds(text: str) -> tuple[int, int] | None:
     return first, first + size - 1
 
 
-def find_subnets(experiments: Iterable[Experiment], seen: Observation) -> Subnets:
-    """What is left beside every record's subnet and everything that any host has."""
-    return Subnets(seen.subnets, _taken(experiments, seen.hosts))
+def find_free_subnets(experiments: Iterable[Experiment], seen: Observation) -> SubnetAllocator:
+    """Return the subnets that neither a record nor any host uses."""
+    return SubnetAllocator(seen.subnets, _find_used_subnets(experiments, seen.hosts))
 
 
-def _taken(experiments: Iterable[Experiment], hosts: Mapping[HostName, HostSeen]) -> Iterator[str]:
+def _find_used_subnets(experiments: Iterable[Experiment], hosts: Mapping[HostName, HostSeen]) -> Iterator[str]:
     for experiment in experiments:
         if experiment.subnet:
             yield experiment.subnet
@@ -82,29 +97,29 @@ def _taken(experiments: Iterable[Experiment], hosts: Mapping[HostName, HostSeen]
         yield from host.networks.values()
 
 
-def room_needed(network: Network, jobs: int) -> int:
-    """The addresses that a gang's subnet must have: across hosts the swarm takes one more on each of them."""
+def count_addresses(network: Network, jobs: int) -> int:
+    """Return how many addresses the subnet of a gang must have; across hosts, the swarm takes one more on each host."""
     return jobs * 2 if network is Network.OVERLAY else jobs
 
 
-def addresses_in(subnet: str, network: Network, jobs: int, attempt: int) -> list[str]:
-    """The addresses of a gang's jobs.
+def choose_addresses(subnet: str, network: Network, jobs: int, attempt: int) -> list[str]:
+    """Return the addresses of a gang's jobs.
 
-    Across hosts they are taken from the top, since the swarm takes its own from the bottom, and every attempt has
-    others than the last one: a host that is lost may hold on to those that it had.
+    Across hosts the addresses come from the top of the subnet, because the swarm takes its own from the bottom. Each
+    attempt gets other addresses than the last one: a lost host may still hold those that it had.
     """
     whole = ipaddress.ip_network(subnet)
-    first = int(whole.network_address) + 2  # behind the gateway
+    first = int(whole.network_address) + 2  # the gateway has the address before
     last = int(whole.broadcast_address) - 1
     if network is not Network.OVERLAY:
         return [str(ipaddress.ip_address(first + index)) for index in range(jobs)]
-    usable = last - first + 1 - jobs  # what is below is the swarm's
+    usable = last - first + 1 - jobs  # the lowest addresses belong to the swarm
     begin = (attempt - 1) * jobs
     return [str(ipaddress.ip_address(last - (begin + index) % usable)) for index in range(jobs)]
 
 
-class Ports:
-    """The ports that are left on each host."""
+class PortAllocator:
+    """The free ports of every host."""
 
     def __init__(self, experiments: Iterable[Experiment], hosts: Mapping[HostName, HostSeen]) -> None:
         self._hosts = hosts
@@ -115,7 +130,7 @@ class Ports:
                     self._taken.setdefault(job.host, set()).add(job.port)
 
     def take(self, host: HostName, count: int) -> list[int] | None:
-        """As many ports of one host; None when it has not as many left."""
+        """Take this many ports of one host; None when the host has fewer free ports."""
         taken = self._taken.setdefault(host, set())
         busy = self._hosts[host].busy_ports
         found = list(islice((port for port in PORTS if port not in taken and port not in busy), count))

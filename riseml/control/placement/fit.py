@@ -1,7 +1,7 @@
-"""Hosts for a gang: all of its jobs or none, on one host if there is one, on few otherwise.
+"""Find hosts for a gang: for all of its jobs or none, on one host if one holds them all, otherwise on few hosts.
 
-CPU-only gangs go to hosts without GPUs while one has room; a CPU-only ps goes beside GPU workers while there is room
-beside them. The same room gives the same hosts.
+A gang without GPUs goes to hosts without GPUs while these have room. A ps without GPUs goes beside workers with GPUs
+while there is room beside them. The same free resources give the same hosts.
 """
 
 from __future__ import annotations
@@ -9,39 +9,39 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from riseml.control.placement.ledger import SLACK, Free, Room, Site
+from riseml.control.placement.candidates import CandidateHost
+from riseml.control.placement.free import SLACK, FreeByHost, FreeResources
 from riseml.names import HostName
 from riseml.spec.config.types import Resources
 
-_ANY_NUMBER = 1_000_000
-_MOST_TRIES = 2000
-"""Steps of the exact search after the quick one found nothing; only gangs that barely fit need them."""
+_MOST_STEPS = 2000
+"""Steps of the exact search, which follows when the quick search finds nothing; only gangs that barely fit need it."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """Jobs of a gang that need the same. `places` are their positions in the gang."""
+    """The jobs of a gang that need the same resources."""
 
-    need: Resources
-    places: tuple[int, ...]
+    need: Resources  # of one job
+    places: tuple[int, ...]  # positions of the jobs in the gang
 
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """What a gang needs: by kind, the hungriest first, and as a whole on one host."""
+    """What the jobs of an experiment need that get their places together."""
 
-    kinds: tuple[JobKind, ...]
-    whole: Resources
-    size: int
-    possible: bool  # False: its jobs want different values of one label, so that no single host has them all
+    kinds: tuple[JobKind, ...]  # those that need most first: by GPUs, then memory, then cores
+    whole: Resources  # of all jobs together
+    size: int  # number of jobs
+    one_host_possible: bool  # False: the jobs want different values of one label
 
-    def starved(self, room: Room) -> bool:
-        """True when not even the largest host holds each kind of job (a quick look)."""
+    def exceeds_every_host(self, room: FreeByHost) -> bool:
+        """Return True when some job fits on no host; a quick test before the search."""
         return not all(any(free.holds(kind.need) for free in room.values()) for kind in self.kinds)
 
 
 def make_gang(needs: Sequence[Resources]) -> Gang:
-    """The needs of the jobs in their order."""
+    """Return the gang of jobs with these needs, which are in the order of the jobs."""
     found: dict[Resources, list[int]] = {}
     for place, need in enumerate(needs):
         found.setdefault(need, []).append(place)
@@ -57,98 +57,110 @@ def make_gang(needs: Sequence[Resources]) -> Gang:
     return Gang(kinds, whole, len(needs), len({name for name, _ in labels}) == len(labels))
 
 
-def fit(gang: Gang, room: Room, sites: Mapping[HostName, Site]) -> tuple[HostName, ...] | None:
-    """A host for every job, in the jobs' order; None when there is none for all of them."""
-    one = _find_one(gang, room, sites)
+def find_hosts(
+    gang: Gang, room: FreeByHost, candidates: Mapping[HostName, CandidateHost]
+) -> tuple[HostName, ...] | None:
+    """Return a host for every job, in the order of the jobs; None when the gang does not fit.
+
+    Args:
+        gang: the jobs.
+        room: what is free on the hosts; a candidate that is missing here gets no job.
+        candidates: the hosts that may get jobs, in the order of their names.
+    """
+    one = _find_single_host(gang, room, candidates)
     if one is not None:
         return (one,) * gang.size
     if gang.size == 1:
         return None
-    links = sorted({site.link for name, site in sites.items() if site.link is not None and name in room})
-    found = [spread for link in links if (spread := _spread_over(gang, room, sites, link)) is not None]
+    links = sorted(
+        {candidate.link for name, candidate in candidates.items() if candidate.link is not None and name in room}
+    )
+    found = [spread for link in links if (spread := _spread_over(gang, room, candidates, link)) is not None]
     return min(found, key=lambda hosts: len(set(hosts)), default=None)
 
 
-def _find_one(gang: Gang, room: Room, sites: Mapping[HostName, Site]) -> HostName | None:
-    """The tightest host that holds the whole gang; one without GPUs for a gang that needs none."""
-    if not gang.possible:
+def _find_single_host(gang: Gang, room: FreeByHost, candidates: Mapping[HostName, CandidateHost]) -> HostName | None:
+    """Return the host with the least left over that holds the whole gang; for a gang without GPUs, hosts without GPUs
+    first.
+    """
+    if not gang.one_host_possible:
         return None
     need = gang.whole
     cpus, mem, gpus = need.cpus - SLACK, need.mem, need.gpus
     best: tuple[int, int, float, int, HostName] | None = None
-    for name, site in sites.items():
+    for name, candidate in candidates.items():
         free = room.get(name)
-        if free is None or free.cpus < cpus or free.mem < mem or len(free.gpus) < gpus or not site.suits(need.labels):
+        if (
+            free is None
+            or free.cpus < cpus
+            or free.mem < mem
+            or len(free.gpus) < gpus
+            or not candidate.has_labels(need.labels)
+        ):
             continue
-        rank = (site.gpus if gpus == 0 else 0, len(free.gpus), free.cpus, free.mem, name)
+        rank = (candidate.gpus if gpus == 0 else 0, len(free.gpus), free.cpus, free.mem, name)
         if best is None or rank < best:
             best = rank
     return None if best is None else best[-1]
 
 
-def _spread_over(gang: Gang, room: Room, sites: Mapping[HostName, Site], link: str) -> tuple[HostName, ...] | None:
-    """The gang over several hosts of one link."""
-    hosts = _distinct(gang, room, {name: site for name, site in sites.items() if site.link == link and name in room})
-    for kind in gang.kinds:  # the hungriest first: mostly that is the end of it
-        able = [room[name] for name, site in hosts.items() if site.suits(kind.need.labels)]
-        if sum(count_fits(kind.need, free) for free in able) < len(kind.places):
+def _spread_over(
+    gang: Gang, room: FreeByHost, candidates: Mapping[HostName, CandidateHost], link: str
+) -> tuple[HostName, ...] | None:
+    """Return hosts of one link that hold the gang together; None when there are none."""
+    hosts = _drop_equal_hosts(
+        gang,
+        room,
+        {name: candidate for name, candidate in candidates.items() if candidate.link == link and name in room},
+    )
+    for kind in gang.kinds:  # the jobs that need most come first and mostly decide
+        able = [room[name] for name, candidate in hosts.items() if candidate.has_labels(kind.need.labels)]
+        if sum(free.count_fits(kind.need) for free in able) < len(kind.places):
             return None
-    counts = {name: fits for name, site in hosts.items() if any(fits := _most(gang, room[name], site))}
-    if not _may_fit(gang, room, counts):
+    counts = {
+        name: fits for name, candidate in hosts.items() if any(fits := _count_each_kind(gang, room[name], candidate))
+    }
+    if not _may_hold(gang, room, counts):
         return None
     plain = [name for name in counts if hosts[name].gpus == 0]
     choices = [plain, list(counts)] if gang.whole.gpus == 0 and len(plain) < len(counts) else [list(counts)]
     for names in choices:
-        shares = _greedy(gang, {name: room[name] for name in names}, hosts)
+        shares = _share_greedily(gang, {name: room[name] for name in names}, hosts)
         if shares is not None:
-            return _assign(gang, shares)
-    exact = _Search(gang, room, hosts).solve(sorted(counts, key=lambda name: (-sum(counts[name]), name)))
-    return None if exact is None else _assign(gang, exact)
+            return _assign_hosts(gang, shares)
+    exact = _ExactSearch(gang, room, hosts).find_shares(sorted(counts, key=lambda name: (-sum(counts[name]), name)))
+    return None if exact is None else _assign_hosts(gang, exact)
 
 
 Shares = dict[HostName, tuple[int, ...]]
-"""How many jobs of each kind a host gets."""
+"""How many jobs of each kind every host gets, in the order of `Gang.kinds`."""
 
 
-def _most(gang: Gang, free: Free, site: Site) -> tuple[int, ...]:
-    """How many jobs of each kind alone a host could hold."""
+def _count_each_kind(gang: Gang, free: FreeResources, candidate: CandidateHost) -> tuple[int, ...]:
+    """Return how many jobs of each kind a host could hold, if it got only that kind."""
     return tuple(
-        _count(kind.need, free, len(kind.places)) if site.suits(kind.need.labels) else 0 for kind in gang.kinds
+        free.count_fits(kind.need, len(kind.places)) if candidate.has_labels(kind.need.labels) else 0
+        for kind in gang.kinds
     )
 
 
-def _distinct(gang: Gang, room: Room, sites: Mapping[HostName, Site]) -> dict[HostName, Site]:
-    """Of hosts that are alike no more than the gang has jobs, and none that holds none of them."""
+def _drop_equal_hosts(
+    gang: Gang, room: FreeByHost, candidates: Mapping[HostName, CandidateHost]
+) -> dict[HostName, CandidateHost]:
+    """Return the hosts without those that hold no job, and of equal hosts no more than the gang has jobs."""
     alike: dict[object, int] = {}
-    found: dict[HostName, Site] = {}
-    for name, site in sites.items():
+    found: dict[HostName, CandidateHost] = {}
+    for name, candidate in candidates.items():
         free = room[name]
-        key = (free.cpus, free.mem, len(free.gpus), site.gpus, *site.labels.items())
+        key = (free.cpus, free.mem, len(free.gpus), candidate.gpus, *candidate.labels.items())
         alike[key] = count = alike.get(key, 0) + 1
         if count <= gang.size and any(free.holds(kind.need) for kind in gang.kinds):
-            found[name] = site
+            found[name] = candidate
     return found
 
 
-def count_fits(need: Resources, free: Free) -> int:
-    """How many jobs of one kind a host holds; more than any gang has where they need nothing."""
-    if need.gpus > len(free.gpus) or need.mem > free.mem:
-        return 0
-    return _count(need, free, _ANY_NUMBER)
-
-
-def _count(need: Resources, free: Free, most: int) -> int:
-    if need.cpus > 0:
-        most = min(most, int((free.cpus + SLACK) / need.cpus))
-    if need.mem > 0:
-        most = min(most, free.mem // need.mem)
-    if need.gpus > 0:
-        most = min(most, len(free.gpus) // need.gpus)
-    return max(0, most) if free.cpus > -SLACK and free.mem >= 0 else 0
-
-
-def _may_fit(gang: Gang, room: Room, counts: Mapping[HostName, tuple[int, ...]]) -> bool:
-    """False when it is plain that these hosts together do not hold the gang."""
+def _may_hold(gang: Gang, room: FreeByHost, counts: Mapping[HostName, tuple[int, ...]]) -> bool:
+    """Return False when these hosts have less free in all than the gang needs."""
     return (
         sum(room[name].cpus for name in counts) + SLACK >= gang.whole.cpus
         and sum(room[name].mem for name in counts) >= gang.whole.mem
@@ -156,8 +168,10 @@ def _may_fit(gang: Gang, room: Room, counts: Mapping[HostName, tuple[int, ...]])
     )
 
 
-def _greedy(gang: Gang, room: Room, sites: Mapping[HostName, Site]) -> Shares | None:
-    """Again and again the host that takes the most GPUs of what is left, then the most jobs; of equals the tightest."""
+def _share_greedily(gang: Gang, room: FreeByHost, candidates: Mapping[HostName, CandidateHost]) -> Shares | None:
+    """Return shares found host by host: each time the host that takes the most GPUs of the jobs that are left, then the
+    most jobs, then the host with the least free. None when jobs are left over.
+    """
     left = [len(kind.places) for kind in gang.kinds]
     shares: Shares = {}
     names = sorted(room)
@@ -167,10 +181,10 @@ def _greedy(gang: Gang, room: Room, sites: Mapping[HostName, Site]) -> Shares | 
         for name in names:
             if name in shares:
                 continue
-            filled = _fill(gang, left, room[name], sites[name])
+            filled = _fill_host(gang, left, room[name], candidates[name])
             gpus = sum(kind.need.gpus * count for kind, count in zip(gang.kinds, filled, strict=True))
             free = room[name]
-            waste = 0 if gpus else sites[name].gpus
+            waste = 0 if gpus else candidates[name].gpus
             rank = (-gpus, -sum(filled), waste, len(free.gpus), free.cpus, free.mem)
             if any(filled) and (best is None or rank < best):
                 best, chosen = rank, (name, filled)
@@ -181,23 +195,19 @@ def _greedy(gang: Gang, room: Room, sites: Mapping[HostName, Site]) -> Shares | 
     return shares
 
 
-def _fill(gang: Gang, left: Sequence[int], free: Free, site: Site) -> tuple[int, ...]:
-    """As many as fit, the hungriest kind first."""
+def _fill_host(gang: Gang, left: Sequence[int], free: FreeResources, candidate: CandidateHost) -> tuple[int, ...]:
+    """Return how many of the jobs that are left fit on a host, by kind, those that need most first."""
     filled: list[int] = []
     for kind, most in zip(gang.kinds, left, strict=True):
-        count = _count(kind.need, free, most) if most and site.suits(kind.need.labels) else 0
+        count = free.count_fits(kind.need, most) if most and candidate.has_labels(kind.need.labels) else 0
         filled.append(count)
         if count:
-            free = _without(free, kind.need, count)
+            free = free.without(kind.need, count)
     return tuple(filled)
 
 
-def _without(free: Free, need: Resources, count: int) -> Free:
-    return Free(free.cpus - need.cpus * count, free.mem - need.mem * count, free.gpus[need.gpus * count :])
-
-
-def _assign(gang: Gang, shares: Shares) -> tuple[HostName, ...]:
-    """The places of each kind handed out in the order of the hosts."""
+def _assign_hosts(gang: Gang, shares: Shares) -> tuple[HostName, ...]:
+    """Return a host for every job, in the order of the jobs."""
     found: dict[int, HostName] = {}
     for index, kind in enumerate(gang.kinds):
         hosts = [name for name, counts in shares.items() for _ in range(counts[index])]
@@ -205,41 +215,45 @@ def _assign(gang: Gang, shares: Shares) -> tuple[HostName, ...]:
     return tuple(found[place] for place in range(gang.size))
 
 
-class _Search:
-    """All ways to share a gang out, host by host, until one is found or the tries are spent."""
+class _ExactSearch:
+    """Try all ways to divide a gang among hosts, until one is found or the steps are used up."""
 
-    def __init__(self, gang: Gang, room: Room, sites: Mapping[HostName, Site]) -> None:
+    def __init__(self, gang: Gang, room: FreeByHost, candidates: Mapping[HostName, CandidateHost]) -> None:
         self._gang = gang
         self._room = room
-        self._sites = sites
-        self._dead: set[tuple[int, tuple[int, ...]]] = set()
-        self._tries = _MOST_TRIES
+        self._candidates = candidates
+        self._failed: set[tuple[int, tuple[int, ...]]] = set()
+        self._steps_left = _MOST_STEPS
 
-    def solve(self, names: Sequence[HostName]) -> Shares | None:
-        return self._walk(names, 0, tuple(len(kind.places) for kind in self._gang.kinds))
+    def find_shares(self, names: Sequence[HostName]) -> Shares | None:
+        return self._search_from(names, 0, tuple(len(kind.places) for kind in self._gang.kinds))
 
-    def _walk(self, names: Sequence[HostName], index: int, left: tuple[int, ...]) -> Shares | None:
+    def _search_from(self, names: Sequence[HostName], index: int, left: tuple[int, ...]) -> Shares | None:
         if not any(left):
             return {}
-        if index == len(names) or (index, left) in self._dead or self._tries <= 0:
+        if index == len(names) or (index, left) in self._failed or self._steps_left <= 0:
             return None
-        self._tries -= 1
+        self._steps_left -= 1
         name = names[index]
-        for share in self._shares(left, self._room[name], self._sites[name], 0):
-            rest = self._walk(names, index + 1, tuple(a - b for a, b in zip(left, share, strict=True)))
+        for share in self._host_shares(left, self._room[name], self._candidates[name], 0):
+            rest = self._search_from(names, index + 1, tuple(a - b for a, b in zip(left, share, strict=True)))
             if rest is not None:
                 return {name: share, **rest} if any(share) else rest
-        self._dead.add((index, left))
+        self._failed.add((index, left))
         return None
 
-    def _shares(self, left: tuple[int, ...], free: Free, site: Site, kind: int) -> Iterator[tuple[int, ...]]:
-        """What a host could take of what is left. Fewer than it could is never better for the last kind."""
+    def _host_shares(
+        self, left: tuple[int, ...], free: FreeResources, candidate: CandidateHost, kind: int
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield what a host could take of the jobs that are left. Of the last kind it takes as many as fit, since fewer
+        is never better.
+        """
         if kind == len(left):
             yield ()
             return
         need = self._gang.kinds[kind].need
-        most = _count(need, free, left[kind]) if left[kind] and site.suits(need.labels) else 0
+        most = free.count_fits(need, left[kind]) if left[kind] and candidate.has_labels(need.labels) else 0
         least = most if kind == len(left) - 1 else 0
         for count in range(most, least - 1, -1):
-            for rest in self._shares(left, _without(free, need, count), site, kind + 1):
+            for rest in self._host_shares(left, free.without(need, count), candidate, kind + 1):
                 yield (count, *rest)

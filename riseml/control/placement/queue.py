@@ -1,8 +1,9 @@
-"""Whose turn it is: by priority, then by fairness between users, then first come, first served.
+"""The queue: which experiment gets a place next, and how far one pass has served the queue.
 
-Among equal priority an experiment's turn is the number of its user's older experiments that have not ended: a user's
-first one comes before everybody's second, however many somebody else has queued. A turn only ever gets better, so that
-nobody is overtaken for ever. Whoever has been told to be next stays next.
+The order is: priority, then fairness between users, then the order of submission. Among experiments of equal priority,
+the turn of an experiment is the number of older experiments of its user that have not ended: the first experiment of a
+user comes before the second one of any other user, however many experiments that other user has queued. A turn only
+ever gets better, so no experiment is overtaken for ever. An experiment that was told to be next stays next.
 """
 
 from __future__ import annotations
@@ -11,29 +12,78 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from riseml.control.placement.reserve import Reserve
 from riseml.model import Experiment
+from riseml.spec.config.types import Resources
 from riseml.states import TERMINAL, Part, Reason, State
+
+_MOST_TRIES = 2000
+"""How many experiments behind the head one pass tries to place; the others wait for a later pass."""
+
+_MOST_MISSES = 100
+"""How many different gangs may fail to fit in one pass before the pass tries no more."""
+
+Needs = tuple[Resources, ...]
+"""What the jobs of a gang need, in the order of the jobs: equal needs make equal gangs."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueHead:
+    """The first experiment of the queue that could run, but has no room now. No later start may delay it."""
+
+    experiment: Experiment
+    reserve: Reserve  # what it leaves for the experiments behind it
 
 
 @dataclass(slots=True)
-class Sets:
+class SetCounts:
     """How many experiments of each set have a place."""
 
-    going: Counter[int]
+    placed: Counter[int]  # by the id of the set
 
     def are_full_for(self, experiment: Experiment) -> bool:
-        """True when as many of the experiment's set run as may."""
-        return experiment.set_id is not None and self.going[experiment.set_id] >= experiment.concurrency
+        """Return True when as many experiments of the set run as `train.concurrency` allows."""
+        return experiment.set_id is not None and self.placed[experiment.set_id] >= experiment.concurrency
 
     def add(self, experiment: Experiment) -> None:
-        """Count one that was given its place."""
+        """Count an experiment that got its place."""
         if experiment.set_id is not None:
-            self.going[experiment.set_id] += 1
+            self.placed[experiment.set_id] += 1
 
 
-def count_sets(experiments: Iterable[Experiment]) -> Sets:
-    """The sets as the records have them."""
-    return Sets(
+class QueueProgress:
+    """How far one pass has served the queue: the places of each set, and which gangs did not fit.
+
+    A gang that did not fit is not tried again in the same pass: the free resources only shrink. Behind the head, the
+    number of tries is limited, so that a pass over a long queue stays short.
+    """
+
+    def __init__(self, experiments: Iterable[Experiment]) -> None:
+        self.sets = count_sets(experiments)
+        self._tries_behind_head = 0
+        self._misses: set[Needs] = set()
+        self._is_over = False
+
+    @property
+    def is_over(self) -> bool:
+        """True when this pass places no further experiment."""
+        return self._is_over
+
+    def may_try(self, needs: Needs, *, behind_head: bool) -> bool:
+        """Return True when a gang with these needs is worth a search; counts the tries behind the head."""
+        if behind_head:
+            self._tries_behind_head += 1
+            self._is_over = self._tries_behind_head > _MOST_TRIES or len(self._misses) > _MOST_MISSES
+        return not self._is_over and needs not in self._misses
+
+    def note_miss(self, needs: Needs) -> None:
+        """Note that a gang with these needs did not fit."""
+        self._misses.add(needs)
+
+
+def count_sets(experiments: Iterable[Experiment]) -> SetCounts:
+    """Return how many experiments of each set have a place according to the records."""
+    return SetCounts(
         Counter(
             one.set_id
             for one in experiments
@@ -42,34 +92,35 @@ def count_sets(experiments: Iterable[Experiment]) -> Sets:
     )
 
 
-def waits(experiment: Experiment) -> bool:
-    """True when everything but a place is there."""
+def waits_for_place(experiment: Experiment) -> bool:
+    """Return True when an experiment lacks only its place."""
     if experiment.placed_at is not None or experiment.verdict is not None or experiment.state in TERMINAL:
         return False
-    if experiment.state is State.PENDING:  # it was in the queue before, and so its environment was there
+    if experiment.state is State.PENDING:  # it was in the queue before, so its environment was ready
         return True
     return all(job.state is State.FINISHED for job in experiment.jobs if job.part is Part.PREPARES)
 
 
 def make_queue(experiments: Iterable[Experiment]) -> list[Experiment]:
-    """Those that wait for a place, the next one first."""
-    ranked = sorted(_rank(experiments), key=lambda pair: pair[0])
+    """Return the experiments that wait for a place, the next one first; `experiments` has the oldest first."""
+    ranked = sorted(_rank_waiting(experiments), key=lambda pair: pair[0])
     return [experiment for _, experiment in ranked]
 
 
-Rank = tuple[int, bool, int, int]
+QueueRank = tuple[int, bool, int, int]
+"""Priority (negative), not told to be next, turn, id: the smallest rank comes first."""
 
 
-def _rank(experiments: Iterable[Experiment]) -> Iterator[tuple[Rank, Experiment]]:
-    older: dict[str, dict[int, int]] = {}  # how many, by user and priority
+def _rank_waiting(experiments: Iterable[Experiment]) -> Iterator[tuple[QueueRank, Experiment]]:
+    older: dict[str, dict[int, int]] = {}  # number of older experiments by user and priority
     members: Counter[int] = Counter()
     for experiment in experiments:  # oldest first
         if experiment.state in TERMINAL:
             continue
         priority = experiment.plan.priority
         counts = older.setdefault(experiment.owner.user, {})
-        if waits(experiment):
-            # only those of at least this priority: what comes behind an experiment must not make its turn worse
+        if waits_for_place(experiment):
+            # Only experiments of at least this priority count: a later one must not make the turn worse.
             only = len(counts) == 1 and priority in counts
             turn = counts[priority] if only else sum([many for one, many in counts.items() if one >= priority])
             yield (-priority, experiment.reason is not Reason.NEXT, turn, experiment.id), experiment

@@ -1,4 +1,4 @@
-"""What each host lacks for each job of a gang that waits, and who holds it."""
+"""What each host lacks for each job of a gang that waits, and which experiments hold it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from riseml.control.explanation import HostFit, JobFit, Lack, Obstacle, Shortage
 from riseml.control.placement.fit import Gang
-from riseml.control.placement.ledger import SLACK, Free, free_room
+from riseml.control.placement.free import SLACK, FreeResources, find_free_resources
 from riseml.control.placement.place import PlacementPass
 from riseml.control.placement.refusal import show_label
 from riseml.model import Experiment, HostSeen, Job, World
@@ -21,8 +21,8 @@ _OBSTACLES = {
 }
 
 
-class Namer:
-    """The names of experiments as their user calls them; other users' with the user's name."""
+class ExperimentNamer:
+    """Names experiments by the id of their record, as one user knows them: `4`, or `anna.4` of another user."""
 
     def __init__(self, world: World, user: str) -> None:
         self._experiments = {experiment.id: experiment for experiment in world.experiments}
@@ -36,22 +36,24 @@ class Namer:
         return name if experiment.owner.user == self._user else f"{experiment.owner.user}.{name}"
 
     def list(self, identities: Iterable[int]) -> str:
-        """Several of them."""
+        """Return several names: `4, anna.7`."""
         return ", ".join(map(self, identities))
 
 
-def explain_hosts(world: World, desk: PlacementPass, experiment: Experiment, name: Namer) -> tuple[HostFit, ...]:
-    """Every host, and what it lacks for each job alone."""
-    seen = desk.look()
-    room = free_room(world.experiments, seen.hosts)
-    room.update(desk.room)
-    holders = _holders(world)
+def describe_hosts(
+    world: World, placement: PlacementPass, experiment: Experiment, name: ExperimentNamer
+) -> tuple[HostFit, ...]:
+    """Return every host with what it lacks for each job of the experiment, each job taken alone."""
+    seen = placement.seen
+    room = find_free_resources(world.experiments, seen.hosts)
+    room.update(placement.room.free)
+    holders = _find_holders(world)
     found: list[HostFit] = []
     for host_name, host in sorted(seen.hosts.items()):
-        obstacle = desk.obstacles.get(host_name)
+        obstacle = placement.obstacles.get(host_name)
         held = holders.get(host_name, {})
         jobs = tuple(
-            JobFit(job.name, tuple(_shortages(job, host, room[host_name], held, name))) for job in experiment.gang
+            JobFit(job.name, tuple(_find_shortages(job, host, room[host_name], held, name))) for job in experiment.gang
         )
         text = "" if obstacle is None else _OBSTACLES[obstacle]
         found.append(HostFit(host_name, obstacle, host.silent_since, text, jobs))
@@ -59,8 +61,8 @@ def explain_hosts(world: World, desk: PlacementPass, experiment: Experiment, nam
 
 
 def describe_nearest(hosts: Iterable[HostFit], gang: Gang) -> str:
-    """What the host that lacks the least lacks: `host h1: gpus: needs 2, 1 free of 4 (held by 7, 9)`."""
-    nearest = min(hosts, key=lambda host: (host.obstacle is not None, _lacking(host), host.host))
+    """Return what the host lacks that lacks the least: `host h1: gpus: needs 2, 1 free of 4 (held by 7, 9)`."""
+    nearest = min(hosts, key=lambda host: (host.obstacle is not None, _count_lacking_jobs(host), host.host))
     found = [shortage.text for job in nearest.jobs for shortage in job.shortages]
     if nearest.obstacle is not None:
         return f"host {nearest.host} {nearest.text}"
@@ -69,14 +71,15 @@ def describe_nearest(hosts: Iterable[HostFit], gang: Gang) -> str:
     return f"host {nearest.host} has room for each job, but not for all {gang.size} together"
 
 
-def _lacking(host: HostFit) -> int:
+def _count_lacking_jobs(host: HostFit) -> int:
     return sum(1 for job in host.jobs if job.shortages)
 
 
 Holders = Mapping[int, list[Job]]
+"""The jobs that hold resources of one host, by the id of their experiment."""
 
 
-def _holders(world: World) -> dict[HostName, dict[int, list[Job]]]:
+def _find_holders(world: World) -> dict[HostName, dict[int, list[Job]]]:
     found: dict[HostName, dict[int, list[Job]]] = {}
     for experiment in world.experiments:
         for job in experiment.gang:
@@ -85,7 +88,9 @@ def _holders(world: World) -> dict[HostName, dict[int, list[Job]]]:
     return found
 
 
-def _shortages(job: Job, host: HostSeen, free: Free, holders: Holders, name: Namer) -> Iterator[Shortage]:
+def _find_shortages(
+    job: Job, host: HostSeen, free: FreeResources, holders: Holders, name: ExperimentNamer
+) -> Iterator[Shortage]:
     need, labels = job.resources, dict(host.labels)
     for label in need.labels:
         if labels.get(label[0]) != label[1]:
@@ -93,23 +98,25 @@ def _shortages(job: Job, host: HostSeen, free: Free, holders: Holders, name: Nam
             yield Shortage(Lack.LABEL, 0, 0, 0, (), f"label: needs {show_label(label)}, {there}")
     if need.cpus > free.cpus + SLACK:
         by = tuple(owner for owner, jobs in sorted(holders.items()) if any(one.resources.cpus for one in jobs))
-        yield _shortage(Lack.CPUS, (need.cpus, free.cpus, host.capacity.cpus), by, name)
+        yield _make_shortage(Lack.CPUS, (need.cpus, free.cpus, host.capacity.cpus), by, name)
     if need.mem > free.mem:
         by = tuple(owner for owner, jobs in sorted(holders.items()) if any(one.resources.mem for one in jobs))
-        yield _shortage(Lack.MEM, (need.mem, free.mem, host.capacity.mem), by, name)
+        yield _make_shortage(Lack.MEM, (need.mem, free.mem, host.capacity.mem), by, name)
     if need.gpus > len(free.gpus):
         by = tuple(owner for owner, jobs in sorted(holders.items()) if any(one.gpus for one in jobs))
-        yield _shortage(Lack.GPUS, (need.gpus, len(free.gpus), len(host.capacity.gpus)), by, name)
+        yield _make_shortage(Lack.GPUS, (need.gpus, len(free.gpus), len(host.capacity.gpus)), by, name)
 
 
-def _shortage(lack: Lack, amounts: tuple[float, float, float], by: tuple[int, ...], name: Namer) -> Shortage:
+def _make_shortage(
+    lack: Lack, amounts: tuple[float, float, float], by: tuple[int, ...], name: ExperimentNamer
+) -> Shortage:
     needs, free, total = amounts
     holders = f" (held by {name.list(by)})" if by else ""
-    wanted, left, whole = (_show(lack, amount) for amount in amounts)
+    wanted, left, whole = (_show_amount(lack, amount) for amount in amounts)
     return Shortage(lack, needs, free, total, by, f"{lack.value}: needs {wanted}, {left} free of {whole}{holders}")
 
 
-def _show(lack: Lack, amount: float) -> str:
-    if lack is Lack.CPUS:  # sums of fractions, shown without their last digits
+def _show_amount(lack: Lack, amount: float) -> str:
+    if lack is Lack.CPUS:  # sums of fractions are not exact: round them
         return f"{max(0.0, round(amount, 3)):g}"
     return f"{max(0, int(amount))} MiB" if lack is Lack.MEM else str(max(0, int(amount)))

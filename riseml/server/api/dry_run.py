@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from riseml import wire
-from riseml.control.explain import explain
+from riseml.control.explain import explain_experiment
 from riseml.control.observation import Observation
-from riseml.control.placement.place import place
+from riseml.control.placement.place import place_gangs
 from riseml.model import Experiment, HostSeen, Job, PlannedJob, World
 from riseml.names import CanonicalId, HostName, experiment_name
 from riseml.planning.grid import is_set
@@ -46,7 +46,7 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
     known = not image.install or "snapshot" in submission  # without the project's files there is no digest
     cached = all(host.images[image.reference].present for host in hosts.values()) if known and hosts else None
     world, seen = _suppose(_make_experiments(planned, services, moment), services, hosts, moment)
-    world = place(world, seen)
+    world = place_gangs(world, seen)
     guests = world.experiments[-len(planned.plans) :]
     return {
         "project": planned.spec.project,
@@ -113,7 +113,7 @@ def _why(guest: Experiment, world: World, seen: Observation) -> str | None:
     """Why it would not start at once; None when it would."""
     if guest.placed_at is not None:
         return None
-    return explain(world, seen, guest).summary if seen.hosts else "no host answers"
+    return explain_experiment(world, seen, guest).summary if seen.hosts else "no host answers"
 
 
 def _show(experiment: Experiment, waits: str | None, services: Services) -> wire.PlanExperiment:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from riseml import wire
-from riseml.control.explain import explain
+from riseml.control.explain import explain_experiment
 from riseml.control.explanation import BlockerKind, Explanation, ExplanationPhase, HostFit, JobPlace, Obstacle, Shortage
 from riseml.control.observation import Observation
 from riseml.errors import RisemlError
@@ -33,7 +33,7 @@ def show_explanation(
         hosts_of_pool: every host, whether it has ever answered or not.
         troubles: why each silent host does not answer.
     """
-    found = explain(world, seen, experiment)
+    found = explain_experiment(world, seen, experiment)
     unheard = sorted(set(hosts_of_pool) - seen.hosts.keys()) if found.phase is ExplanationPhase.WAITS else []
     if unheard:
         found = _doubt(found, unheard)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from riseml import wire
-from riseml.control.placement.ledger import free_room
+from riseml.control.placement.free import find_free_resources
 from riseml.model import Experiment, HostSeen
 from riseml.names import HostName, experiment_name
 from riseml.server.pool.host_set import HostSet
@@ -36,7 +36,7 @@ def show_hosts(services: Services) -> list[wire.HostView]:
     experiments = services.experiments.load_world().experiments
     hosts = services.hosts
     seen, drained = hosts.last_seen(), services.drained.load_drained()
-    room = free_room(experiments, seen)
+    room = find_free_resources(experiments, seen)
     shown: list[wire.HostView] = []
     for name in hosts.names:
         host, free = seen.get(name), room.get(name)

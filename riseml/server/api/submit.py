@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from riseml import wire
-from riseml.control.placement.refusal import misfit
+from riseml.control.placement.refusal import describe_misfit
 from riseml.errors import Refused, Unreachable, UsageError
 from riseml.model import Environment, Owner, Plan
 from riseml.planning.grid import is_set, points
@@ -79,7 +79,7 @@ def check_room(planned: Planned, services: Services) -> None:
     if len(hosts.last_seen()) < len(hosts.names):
         return  # a host that has never answered may be the one that holds it
     seen = make_observation(hosts, services.drained, hosts.last_seen(), now())
-    reasons = misfit({job.name: job.resources for job in planned.plans[0].jobs}, seen)
+    reasons = describe_misfit({job.name: job.resources for job in planned.plans[0].jobs}, seen)
     if reasons:
         raise Refused(
             f"this can never run: {'; '.join(reasons)}", "lower train.resources or the number of workers, or add a host"

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from riseml.control.actions import EnsureImage, owner_of
 from riseml.control.decide import Decision, decide, takes_place, to_save
-from riseml.control.images import references
+from riseml.control.images import awaited_images
 from riseml.control.observation import Observation
 from riseml.errors import RisemlError, StoreError
 from riseml.executors.base import Executor
@@ -81,7 +81,7 @@ class Loop(threading.Thread):
         services = self._services
         busy = services.tracker.busy()  # before the look: what ends during it may not be in it
         moment = now()
-        hosts = services.hosts.pool.observe(references(world), moment)
+        hosts = services.hosts.pool.observe(awaited_images(world), moment)
         present: set[str] = set()
         for name, host in hosts.items():
             hosts[name] = self._with_logs(name, host)

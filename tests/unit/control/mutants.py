@@ -10,7 +10,7 @@ from typing import Any
 from riseml.control import converge, decide, images, networks, observation, settle, verdict
 from riseml.control.actions import Action, PrepareHost, ReleaseHost
 from riseml.control.explanation import Obstacle
-from riseml.control.placement import ledger, place
+from riseml.control.placement import candidates, place, room
 from riseml.model import Experiment, Job, JobKey, World
 from riseml.states import TERMINAL, Part, State, Wanted
 from riseml.store import experiments as rows
@@ -224,8 +224,8 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "orphans are left": ((converge, "_converge_container", leave_orphans),),
     "a ps outlives its master": ((verdict, "_end_job", let_servers_run_on),),
     "a failed start is not noticed": ((settle, "_end", give_up_on_starts_quietly),),
-    "room is given twice": ((place, "left_of", forget_what_is_starting),),
-    "a device is given twice": ((place, "left_of", forget_devices),),
+    "room is given twice": ((room, "free_after", forget_what_is_starting),),
+    "a device is given twice": ((room, "free_after", forget_devices),),
     "a gang is placed in part": ((place, "give_place", place_what_fits),),
     "a kill does not end retrying": ((decide, "judge", retry_after_a_kill),),
     "a failed master counts as success": ((settle, "_settle_exit", believe_in_success),),
@@ -238,10 +238,10 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "the network_host is not prepared first": ((networks, "missing", prepare_everywhere_at_once),),
     "the network_host is released first": ((networks.OccupiedHosts, "releases", release_the_fabric_first),),
     "networks are never released": ((networks.OccupiedHosts, "releases", never_release),),
-    "drained hosts are used": ((place, "obstacles", use_drained_hosts),),
-    "what is left on a host is not removed first": ((place, "obstacles", start_beside_what_is_left),),
-    "labels are passed over": ((ledger.Site, "suits", pass_over_labels),),
-    "hosts need no swarm": ((ledger, "_link", spread_over_any_hosts),),
+    "drained hosts are used": ((place, "find_obstacles", use_drained_hosts),),
+    "what is left on a host is not removed first": ((place, "find_obstacles", start_beside_what_is_left),),
+    "labels are passed over": ((candidates.CandidateHost, "has_labels", pass_over_labels),),
+    "hosts need no swarm": ((candidates, "_find_link", spread_over_any_hosts),),
     "an attempt starts beside the last one": ((converge, "_goes_on", start_beside_the_last_attempt),),
     "who left the pool is forgotten": ((settle, "_settle_unseen", forget_hosts_that_left),),
     "the first cause is forgotten": ((decide, "judge", forget_the_first_cause),),

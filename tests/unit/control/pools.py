@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from riseml.control.observation import Observation
-from riseml.control.placement.place import place
+from riseml.control.placement.place import place_gangs
 from riseml.model import Capacity, Experiment, HostSeen, Job, World
 from riseml.names import HostName
 from riseml.spec.config.types import Resources
@@ -34,7 +34,7 @@ def ready(identity: int, needs: Mapping[str, Resources], **fields: object) -> Ex
 
 def place_all(seen: Observation, *experiments: Experiment) -> dict[int, Experiment]:
     """What one call makes of them."""
-    return {experiment.id: experiment for experiment in place(World(experiments), seen).experiments}
+    return {experiment.id: experiment for experiment in place_gangs(World(experiments), seen).experiments}
 
 
 def look(network: Network = Network.OVERLAY, /, **hosts: HostSeen) -> Observation:

@@ -20,7 +20,7 @@ from riseml.control.actions import (
     owner_of,
 )
 from riseml.control.decide import Decision, decide, takes_place, to_save
-from riseml.control.images import references
+from riseml.control.images import awaited_images
 from riseml.control.observation import Observation
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import BuildOrder, Cancellation, Share, SubnetTaken
@@ -114,7 +114,7 @@ class Simulation:
 
     def observe(self) -> Observation:
         """What a pass would see."""
-        asked = references(self.world())
+        asked = awaited_images(self.world())
         for name, host in self.hosts.items():
             if name in self.absent:
                 self.seen.pop(name, None)

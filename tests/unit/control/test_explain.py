@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from riseml.control.actions import ReleaseHost
-from riseml.control.explain import explain
+from riseml.control.explain import explain_experiment
 from riseml.control.explanation import BlockerKind, Explanation, ExplanationPhase, Lack, Obstacle, QueuePlace
 from riseml.control.observation import Observation
 from riseml.control.placement.addresses import PORTS
-from riseml.control.placement.place import place
+from riseml.control.placement.place import place_gangs
 from riseml.model import Experiment, Owner, World
 from riseml.spec.config.types import Resources
 from riseml.states import Network, Reason, State
@@ -19,8 +19,8 @@ from tests.unit.control.simulation import START, make_experiment, make_plan
 
 def tell(seen: Observation, *experiments: Experiment) -> Explanation:
     """What there is to say about the last of them once everybody was served."""
-    world = place(World(experiments), seen)
-    return explain(world, seen, world.experiments[-1])
+    world = place_gangs(World(experiments), seen)
+    return explain_experiment(world, seen, world.experiments[-1])
 
 
 def test_the_missing_resource_is_named_with_those_who_hold_it() -> None:
@@ -111,7 +111,7 @@ def test_why_a_running_one_is_where_it_is() -> None:
     assert found.summary.endswith("it is spread over h1, h2")
     alone = tell(pool, ready(1, ONE_JOB))
     assert alone.jobs[0].why == (
-        "of the hosts with room it had the least left over; hosts with GPUs stay free for those who need them"
+        "of the hosts with room it had the least left over; hosts with GPUs stay free for jobs that need GPUs"
     )
     assert alone.jobs[0].alternatives == ("h1", "h2")
 
@@ -119,8 +119,8 @@ def test_why_a_running_one_is_where_it_is() -> None:
 def test_one_whose_environment_is_made_and_one_that_has_ended() -> None:
     pool = look(h1=site(8))
     fresh = make_experiment(1, make_plan("train"))
-    assert explain(World((fresh,)), pool, fresh).phase is ExplanationPhase.PREPARES
+    assert explain_experiment(World((fresh,)), pool, fresh).phase is ExplanationPhase.PREPARES
     over = replace(fresh, state=State.FAILED, reason=Reason.EXIT_CODE, message="exit code 3")
-    found = explain(World(()), pool, over)
+    found = explain_experiment(World(()), pool, over)
     assert found.phase is ExplanationPhase.ENDED
     assert found.summary == "Ended with an exit code other than 0 (exit code 3)"

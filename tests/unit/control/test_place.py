@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from riseml.control.placement.addresses import PORTS, Subnets
-from riseml.control.placement.fit import fit, make_gang
-from riseml.control.placement.ledger import Free, Site
-from riseml.control.placement.place import place
-from riseml.control.placement.refusal import misfit
+from riseml.control.placement.addresses import PORTS, SubnetAllocator
+from riseml.control.placement.candidates import CandidateHost
+from riseml.control.placement.fit import find_hosts, make_gang
+from riseml.control.placement.free import FreeResources
+from riseml.control.placement.place import place_gangs
+from riseml.control.placement.refusal import describe_misfit
 from riseml.model import HostSeen, World
 from riseml.names import JobName
 from riseml.spec.config.types import Resources
@@ -61,7 +62,7 @@ def test_an_overlay_leaves_room_for_an_address_on_every_host() -> None:
 )
 def test_hosts_that_are_not_connected_do_not_share_a_gang(hosts: dict[str, HostSeen]) -> None:
     assert place_all(look(**hosts), ready(1, GANG))[1].state is State.PENDING
-    why = misfit(GANG_NEEDS, look(**hosts))
+    why = describe_misfit(GANG_NEEDS, look(**hosts))
     assert why[1] == "it needs several hosts, but they are not in one swarm that has a manager"
 
 
@@ -71,15 +72,15 @@ GANG_NEEDS = {JobName(name): need for name, need in GANG.items()}
 def test_misfit_names_what_is_missing() -> None:
     apart = replace(look(h1=site(3), h2=site(3)), shared_output=False)
     assert place_all(apart, ready(1, GANG))[1].state is State.PENDING
-    assert "it needs several hosts, but they share no output" in misfit(GANG_NEEDS, apart)
+    assert "it needs several hosts, but they share no output" in describe_misfit(GANG_NEEDS, apart)
     wanted = {JobName("train"): Resources(cpus=1, mem=64, labels=(("gpu", "a100"),))}
     hosts = look(h1=site(3), h2=site(3, labels={"gpu": "t4"}))
-    assert misfit(wanted, hosts) == (
+    assert describe_misfit(wanted, hosts) == (
         "the job needs 1 cpus, 64 MiB and 0 gpus, on hosts with gpu=a100",
         "host h1 has 3 cpus, 8192 MiB and 0 gpus, and not gpu=a100",
         "host h2 has 3 cpus, 8192 MiB and 0 gpus, and not gpu=a100",
     )
-    assert misfit(wanted, look(h1=site(3, labels={"gpu": "a100"}, taking=False))) == ()
+    assert describe_misfit(wanted, look(h1=site(3, labels={"gpu": "a100"}, taking=False))) == ()
 
 
 def test_a_host_network_gives_every_job_its_hosts_address_and_a_port() -> None:
@@ -97,7 +98,7 @@ def test_ports_collide_with_nobody() -> None:
     found = place_all(pool, ready(1, {"train": ONE}), ready(2, {"train": ONE}), ready(3, {"train": ONE}))
     assert [gang_of(found[n])["train"].port for n in (1, 2, 3)] == [20007, 20011, 20012]
     assert found[1].network is Network.HOST
-    later = place(World((*found.values(), ready(4, {"train": ONE}))), pool).experiments[-1]
+    later = place_gangs(World((*found.values(), ready(4, {"train": ONE}))), pool).experiments[-1]
     assert later.state is State.PENDING
 
 
@@ -118,7 +119,7 @@ def test_gpus_are_devices_and_never_given_twice() -> None:
     assert sorted(given) == ["a", "b", "c"]
     first = replace(found[1], jobs=tuple(replace(job, state=State.FAILED) for job in found[1].jobs))
     world = World((first, found[2], ready(3, {"train": GPU})))
-    third = place(world, look(h1=site(8, "a", "b", "c"))).experiments[-1]
+    third = place_gangs(world, look(h1=site(8, "a", "b", "c"))).experiments[-1]
     assert gang_of(third)["train"].gpus == gang_of(found[1])["train"].gpus
 
 
@@ -144,9 +145,9 @@ def test_a_gang_stays_on_few_hosts() -> None:
 def test_what_barely_fits_is_found() -> None:
     """The quick way puts the small job beside the large one, where a middle one should go."""
     needs = [Resources(cpus=c, mem=1) for c in (6, 5, 5, 4)]
-    room = {H1: Free(10, 100, ()), H2: Free(10, 100, ())}
-    sites = {H1: Site({}, 0, "s"), H2: Site({}, 0, "s")}
-    found = fit(make_gang(needs), room, sites)
+    room = {H1: FreeResources(10, 100, ()), H2: FreeResources(10, 100, ())}
+    sites = {H1: CandidateHost({}, 0, "s"), H2: CandidateHost({}, 0, "s")}
+    found = find_hosts(make_gang(needs), room, sites)
     assert found is not None
     assert sum(need.cpus for need, host in zip(needs, found, strict=True) if host == H1) == 10
 
@@ -169,11 +170,11 @@ def test_jobs_of_one_gang_may_want_different_labels() -> None:
 
 def test_subnets_overlap_with_nobody() -> None:
     taken = ["10.213.0.0/24", "10.213.1.64/28", "192.168.0.0/16", "fd00::/64", "10.213.2.0/23"]
-    subnets = Subnets("10.213.0.0/16", taken)
+    subnets = SubnetAllocator("10.213.0.0/16", taken)
     assert [subnets.take(4) for _ in range(3)] == ["10.213.1.0/26", "10.213.1.128/26", "10.213.1.192/26"]
     assert subnets.take(100) == "10.213.4.0/25"
-    assert Subnets("10.213.0.0/26", ["10.0.0.0/8"]).take(1) is None
-    assert Subnets("10.213.0.0/28", []).take(1) is None
+    assert SubnetAllocator("10.213.0.0/26", ["10.0.0.0/8"]).take(1) is None
+    assert SubnetAllocator("10.213.0.0/28", []).take(1) is None
 
 
 def test_placing_is_deterministic() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from riseml.control.observation import Observation
-from riseml.control.placement.ledger import Free
-from riseml.control.placement.place import place
+from riseml.control.placement.free import FreeResources
+from riseml.control.placement.place import place_gangs
 from riseml.control.placement.queue import make_queue
 from riseml.control.placement.reserve import Reserve
 from riseml.model import Experiment, Job, Owner, World
@@ -126,7 +126,7 @@ class Day:
         begun: dict[int, float] = {}
         now = 0.0
         while True:
-            world = place(world, replace(self.seen, now=START + timedelta(seconds=now)))
+            world = place_gangs(world, replace(self.seen, now=START + timedelta(seconds=now)))
             for one in world.experiments:
                 if one.placed_at is not None:
                     begun.setdefault(one.id, now)
@@ -182,7 +182,7 @@ def starts_as_if_alone(seed: int) -> bool:
     pool = draw_pool(random)
     experiments = [ready(n, draw_needs(random)) for n in range(1, random.randint(4, 14))]
     lengths = {one.id: float(random.choice([1, 2, 3, 5, 8, 13])) for one in experiments}
-    first = place(World(tuple(experiments)), pool)
+    first = place_gangs(World(tuple(experiments)), pool)
     head = next((one for one in first.experiments if one.reason is Reason.NEXT), None)
     if head is None:
         return True
@@ -197,17 +197,17 @@ def test_backfill_never_delays_the_head(seed: int) -> None:
     assert starts_as_if_alone(seed)
 
 
-def _all(reserve: Reserve, name: HostName, free: Free) -> Free:
+def _all(reserve: Reserve, name: HostName, free: FreeResources) -> FreeResources:
     return free
 
 
-def _half(reserve: Reserve, name: HostName, free: Free) -> Free:
-    return Free(free.cpus / 2, free.mem // 2, free.gpus[: len(free.gpus) // 2])
+def _half(reserve: Reserve, name: HostName, free: FreeResources) -> FreeResources:
+    return FreeResources(free.cpus / 2, free.mem // 2, free.gpus[: len(free.gpus) // 2])
 
 
 @pytest.mark.parametrize("spare", [_all, _half])
 def test_the_law_of_backfill_has_teeth(monkeypatch: pytest.MonkeyPatch, spare: object) -> None:
-    monkeypatch.setattr(Reserve, "spare", spare)
+    monkeypatch.setattr(Reserve, "compute_surplus", spare)
     assert not all(starts_as_if_alone(seed) for seed in range(400))
 
 
@@ -217,7 +217,7 @@ def test_backfill_happens() -> None:
     for seed in range(200):
         random = Random(seed)
         pool = draw_pool(random)
-        first = place(World(tuple(ready(n, draw_needs(random)) for n in range(1, 14))), pool)
+        first = place_gangs(World(tuple(ready(n, draw_needs(random)) for n in range(1, 14))), pool)
         head = next((one.id for one in first.experiments if one.reason is Reason.NEXT), 99)
         used += any(one.placed_at is not None for one in first.experiments if one.id > head)
     assert used > 30
@@ -258,7 +258,7 @@ def test_the_room_of_a_gang_that_comes_back_is_kept() -> None:
     """It gives its place up and takes another one in the next pass; nobody slips in between."""
     again = ready(1, {"train": Resources(8, 64)}, state=State.PENDING, reason=Reason.RETRY)
     small = ready(2, {"train": Resources(1, 64)})
-    found = place(World((again, small)), look(h1=site(8)), frozenset({1})).experiments
+    found = place_gangs(World((again, small)), look(h1=site(8)), frozenset({1})).experiments
     assert (found[0].reason, found[1].placed_at) == (Reason.RETRY, None)
 
 

@@ -1,0 +1,97 @@
+"""The hosts that may get new jobs, and why the others may not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from riseml.control.actions import StartJob
+from riseml.control.explanation import Obstacle
+from riseml.control.observation import Observation
+from riseml.model import Experiment, HostSeen, Job, JobKey
+from riseml.names import HostName
+from riseml.spec.config.types import Labels
+from riseml.states import TERMINAL, Network
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateHost:
+    """A host that may get new jobs: what placement must know of it beside its free resources."""
+
+    labels: Mapping[str, str]
+    gpus: int  # how many devices the host has, free or not
+    link: str | None  # a gang may spread over hosts of one link; None: a gang must be on this host as a whole
+
+    def has_labels(self, wanted: Labels) -> bool:
+        """Return True when the host has all of these labels."""
+        return not wanted or all(self.labels.get(name) == value for name, value in wanted)
+
+
+def find_candidates(
+    seen: Observation, excluded: Iterable[HostName] = (), unreachable: Iterable[HostName] = ()
+) -> dict[HostName, CandidateHost]:
+    """Return the candidate hosts in the order of their names.
+
+    Args:
+        seen: what the pass saw.
+        excluded: hosts that may not get new jobs.
+        unreachable: hosts that cannot create the networks of their swarm at the moment.
+    """
+    left_out, no_managers = frozenset(excluded), frozenset(unreachable)
+    swarms = frozenset(host.swarm for name, host in seen.hosts.items() if host.manager and name not in no_managers)
+    swarms -= {""}
+    return {
+        name: CandidateHost(host.labels, len(host.capacity.gpus), _find_link(host, seen, swarms))
+        for name, host in sorted(seen.hosts.items())
+        if name not in left_out
+    }
+
+
+def find_obstacles(experiments: Mapping[int, Experiment], seen: Observation) -> dict[HostName, Obstacle]:
+    """Return the hosts that may not get new jobs, each with its reason.
+
+    Args:
+        experiments: the open experiments by the id of their record.
+        seen: what the pass saw.
+    """
+    starting = frozenset(
+        action.host
+        for action in seen.busy
+        if isinstance(action, StartJob) and not _is_expected(action.key, action.host, experiments)
+    )
+    found: dict[HostName, Obstacle] = {}
+    for name, host in seen.hosts.items():
+        if host.silent_since is not None:
+            found[name] = Obstacle.LOST if seen.is_lost(host) else Obstacle.SILENT
+        elif not host.taking:
+            found[name] = Obstacle.DRAINED
+        elif name in starting or any(
+            container.running and not _is_expected(key, name, experiments) for key, container in host.containers.items()
+        ):
+            found[name] = Obstacle.STALE
+    return found
+
+
+def find_record(experiment: Experiment, key: JobKey, host: HostName) -> Job | None:
+    """Return the record of a container; None for a container of an earlier attempt, or on another host than its
+    record says.
+    """
+    for job in experiment.jobs:
+        if job.name == key.job and job.attempt == key.attempt and job.host == host:
+            return job
+    return None
+
+
+def _find_link(host: HostSeen, seen: Observation, swarms: frozenset[str]) -> str | None:
+    if not seen.shared_output or not host.isolated:
+        return None
+    if seen.network is Network.OVERLAY:
+        return host.swarm if host.swarm in swarms else None
+    return "address" if seen.network is Network.HOST and host.address else None
+
+
+def _is_expected(key: JobKey, host: HostName, experiments: Mapping[int, Experiment]) -> bool:
+    """Return True when the record of this container says that it runs, or is to run, on this host."""
+    experiment = experiments.get(key.experiment)
+    job = None if experiment is None else find_record(experiment, key, host)
+    return job is not None and job.state not in TERMINAL

@@ -1,0 +1,155 @@
+"""How the jobs of a gang reach each other: network, addresses, ports, and the host that creates the network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from riseml.control.actions import PrepareHost
+from riseml.control.observation import Observation
+from riseml.control.placement.addresses import (
+    PortAllocator,
+    SubnetAllocator,
+    choose_addresses,
+    count_addresses,
+    find_free_subnets,
+)
+from riseml.model import Experiment, World
+from riseml.names import HostName
+from riseml.states import PLACED, Network, State
+
+_LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class GangConnection:
+    """How the jobs of one gang reach each other."""
+
+    network: Network
+    addresses: tuple[str, ...]  # in the order of the gang
+    ports: tuple[int | None, ...]  # in the order of the gang; None: the job has an address of its own
+    subnet: str | None = None  # CIDR; None: the gang has no network of its own
+    network_host: HostName | None = None  # the host that creates a network across hosts
+
+
+class FreeAddresses:
+    """The subnets and ports that the gangs of one pass may get. `connect` takes what it returns.
+
+    Example:
+        addresses = FreeAddresses(world.experiments, seen)
+        addresses.keep_subnet_for(3)                        # for the head of the queue, whenever it starts
+        addresses.connect(experiment, ("gpu1", "gpu2"))     # None when the addresses or ports do not suffice
+    """
+
+    def __init__(self, experiments: tuple[Experiment, ...], seen: Observation) -> None:
+        self._experiments = experiments
+        self._seen = seen
+        self._subnets: SubnetAllocator | None = None  # found when the first gang needs one: this takes long
+        self._ports: PortAllocator | None = None
+        self._head_jobs: int | None = None  # the gang whose subnet is still to be put aside
+
+    def keep_subnet_for(self, jobs: int) -> None:
+        """Put a subnet aside for the head of the queue, a gang with this many jobs."""
+        self._head_jobs = jobs
+
+    def connect(self, waiting: Experiment, hosts: tuple[HostName, ...]) -> GangConnection | None:
+        """Return how the gang of `waiting` is connected on these hosts; None when no subnet or too few ports are free.
+
+        The hosts are in the order of the jobs.
+        """
+        seen = self._seen
+        several = len(set(hosts)) > 1
+        if needs_ports(seen, hosts):
+            ports = self._take_ports(hosts)
+            if ports is None:
+                return None
+            if not seen.hosts[hosts[0]].isolated:
+                return GangConnection(Network.BRIDGE, (_LOOPBACK,) * len(hosts), ports)
+            return GangConnection(Network.HOST, tuple(seen.hosts[host].address for host in hosts), ports)
+        network = Network.OVERLAY if several else Network.BRIDGE
+        subnet = waiting.subnet if waiting.network is network else None
+        subnet = subnet or self._take_subnet(network, len(hosts))
+        if subnet is None:
+            return None
+        attempt = max(job.attempt for job in waiting.gang)
+        addresses = tuple(choose_addresses(subnet, network, len(hosts), attempt))
+        network_host = choose_network_host(seen, hosts) if several else None
+        return GangConnection(network, addresses, (None,) * len(hosts), subnet, network_host)
+
+    def _take_subnet(self, network: Network, jobs: int) -> str | None:
+        if self._subnets is None:
+            self._subnets = find_free_subnets(self._experiments, self._seen)
+        if self._head_jobs is not None:
+            across = Network.BRIDGE if self._seen.network is Network.HOST else self._seen.network
+            self._subnets.take(count_addresses(across, self._head_jobs))
+            self._head_jobs = None
+        return self._subnets.take(count_addresses(network, jobs))
+
+    def _take_ports(self, hosts: tuple[HostName, ...]) -> tuple[int, ...] | None:
+        if self._ports is None:
+            self._ports = PortAllocator(self._experiments, self._seen.hosts)
+        allocator = self._ports
+        taken = {host: allocator.take(host, hosts.count(host)) for host in sorted(set(hosts))}
+        lists = {host: iter(ports) for host, ports in taken.items() if ports is not None}
+        return tuple(next(lists[host]) for host in hosts) if len(lists) == len(taken) else None
+
+
+def needs_ports(seen: Observation, hosts: tuple[HostName, ...]) -> bool:
+    """Return True when the jobs of a gang on these hosts share the addresses of their machines, and so need ports."""
+    first = seen.hosts[hosts[0]]
+    return not first.isolated or (seen.network is Network.HOST and (len(set(hosts)) > 1 or bool(first.address)))
+
+
+def choose_network_host(seen: Observation, hosts: tuple[HostName, ...]) -> HostName | None:
+    """Return the swarm manager that creates the network of a gang: the first one among the gang's own hosts, otherwise
+    the first one of their swarm.
+    """
+    swarm = next((seen.hosts[host].swarm for host in hosts if host in seen.hosts), "")
+    managers = [
+        name
+        for name, host in sorted(seen.hosts.items())
+        if host.manager and host.swarm == swarm and host.silent_since is None
+    ]
+    return next((name for name in managers if name in hosts), managers[0] if swarm and managers else None)
+
+
+def repair_networks(world: World, seen: Observation) -> World:
+    """Return the world with the networks repaired that cannot be created as planned.
+
+    A gang whose subnet another network uses on some host gets another subnet. A gang whose network host was lost before
+    it created the network gets another network host.
+    """
+    refused = frozenset(
+        (action.experiment, action.subnet)
+        for action, problem in seen.problems.items()
+        if isinstance(action, PrepareHost) and problem.subnet_taken
+    )
+    experiments = list(world.experiments)
+    for index, experiment in enumerate(experiments):
+        if experiment.placed_at is None or experiment.subnet is None:
+            continue
+        if (experiment.id, experiment.subnet) in refused and any(job.state in PLACED for job in experiment.gang):
+            experiments[index] = _replace_subnet(experiment, tuple(experiments), seen)
+        elif experiment.network_host is not None and _network_host_is_lost(experiment, seen):
+            hosts = tuple(job.host for job in experiment.gang if job.host is not None)
+            creator = choose_network_host(seen, hosts) or experiment.network_host
+            experiments[index] = replace(experiment, network_host=creator)
+    return World(tuple(experiments))
+
+
+def _replace_subnet(experiment: Experiment, experiments: tuple[Experiment, ...], seen: Observation) -> Experiment:
+    gang = experiment.gang
+    subnet = find_free_subnets(experiments, seen).take(count_addresses(experiment.network, len(gang)))
+    if subnet is None:
+        return experiment
+    attempt = max(job.attempt for job in gang)
+    addresses = choose_addresses(subnet, experiment.network, len(gang), attempt)
+    pairs = dict(zip((job.name for job in gang), addresses, strict=True))
+    jobs = tuple(replace(job, address=pairs[job.name]) if job.name in pairs else job for job in experiment.jobs)
+    return replace(experiment, subnet=subnet, jobs=jobs)
+
+
+def _network_host_is_lost(experiment: Experiment, seen: Observation) -> bool:
+    if not any(job.state is State.STARTING for job in experiment.gang):
+        return False
+    host = None if experiment.network_host is None else seen.hosts.get(experiment.network_host)
+    return host is None or seen.is_lost(host)

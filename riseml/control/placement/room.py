@@ -1,0 +1,94 @@
+"""The free resources of one placement pass: what every gang may take, and what a gang behind the head may take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from riseml.control.explanation import Obstacle
+from riseml.control.observation import Observation
+from riseml.control.placement.candidates import CandidateHost, find_candidates
+from riseml.control.placement.fit import Gang, JobKind, find_hosts
+from riseml.control.placement.free import FreeByHost, FreeResources, find_held_jobs, free_after
+from riseml.control.placement.reserve import Reserve
+from riseml.model import Experiment, Job
+from riseml.names import HostName
+
+
+class Room:
+    """What is free on the candidate hosts. `take` is the only method that changes it.
+
+    Example:
+        room = Room(candidates, seen, world.experiments)
+        room.find_hosts(gang)                      # anywhere
+        reserve = room.reserve_for(head)           # changes nothing
+        room.find_hosts_beside(reserve, gang)      # where the head has no use for it
+
+    Args:
+        candidates: the hosts that may get new jobs.
+        seen: what the pass saw.
+        experiments: every open experiment; the jobs that have a place hold what is not free.
+    """
+
+    def __init__(
+        self, candidates: Mapping[HostName, CandidateHost], seen: Observation, experiments: Iterable[Experiment]
+    ) -> None:
+        self.candidates = candidates
+        self._capacities = {name: seen.hosts[name].capacity for name in candidates}
+        self._held = find_held_jobs(experiments)
+        self._free = {
+            name: free_after(capacity, self._held.get(name, ())) for name, capacity in self._capacities.items()
+        }
+
+    @property
+    def free(self) -> FreeByHost:
+        """What is free on each candidate host."""
+        return self._free
+
+    def find_hosts(self, gang: Gang) -> tuple[HostName, ...] | None:
+        """Return a host for every job of the gang, in the order of the jobs; None when the gang does not fit."""
+        return None if gang.exceeds_every_host(self._free) else find_hosts(gang, self._free, self.candidates)
+
+    def find_hosts_beside(self, reserve: Reserve, gang: Gang) -> tuple[HostName, ...] | None:
+        """Return a host for every job of a gang behind the head, so that the head is not delayed; None when there are
+        none.
+        """
+        return find_hosts(gang, self.free_beside(reserve, gang), self.candidates)
+
+    def reserve_for(self, head: Gang) -> Reserve:
+        """Return what the head leaves for the gangs behind it."""
+        return Reserve(head, self.candidates, self._capacities, self._held)
+
+    def free_beside(self, reserve: Reserve, gang: Gang) -> FreeByHost:
+        """Return what a gang behind the head may take; without hosts when too little is left for its largest jobs."""
+        kinds = gang.kinds
+        surplus = self._surplus_for(reserve, kinds[:1])
+        if sum(free.count_fits(kinds[0].need) for free in surplus.values()) < len(kinds[0].places):
+            return {}
+        return surplus if len(kinds) == 1 else self._surplus_for(reserve, kinds)
+
+    def take(self, jobs: Iterable[Job]) -> None:
+        """Subtract jobs that got their place."""
+        for job in jobs:
+            if job.host is not None:
+                self._free[job.host] = self._free[job.host].without_jobs((job,))
+                self._held.setdefault(job.host, []).append(job)
+
+    def _surplus_for(self, reserve: Reserve, kinds: tuple[JobKind, ...]) -> dict[HostName, FreeResources]:
+        """Return the surplus of the hosts that hold one of these jobs; the other hosts do not matter."""
+        return {
+            name: reserve.surplus(name, free)
+            for name, free in self._free.items()
+            if any(free.holds(kind.need) for kind in kinds)
+        }
+
+
+def could_hold_when_empty(gang: Gang, seen: Observation, obstacles: Mapping[HostName, Obstacle]) -> bool:
+    """Return True when the pool could hold the gang if nothing ran, and every silent host that is not lost came back.
+
+    A gang for which this is False waits for a host, not for room.
+    """
+    excluded = [name for name, why in obstacles.items() if why in (Obstacle.LOST, Obstacle.DRAINED)]
+    lost = [name for name in excluded if obstacles[name] is Obstacle.LOST]
+    candidates = find_candidates(seen, excluded, lost)
+    empty = {name: free_after(seen.hosts[name].capacity, ()) for name in candidates}
+    return find_hosts(gang, empty, candidates) is not None
