@@ -89,6 +89,9 @@ def test_what_else_may_be_in_the_way() -> None:
     assert [one.kind for one in found.blockers] == [BlockerKind.SUBNETS]
     busy = look(Network.HOST, h1=site(8, address="192.0.2.1", busy_ports=frozenset(PORTS)))
     assert [one.kind for one in tell(busy, ready(1, ONE_JOB)).blockers] == [BlockerKind.PORTS]
+    both = {name: site(3, address="192.0.2.1", busy_ports=frozenset(PORTS)) for name in ("h1", "h2")}
+    spread = tell(look(Network.HOST, **both), ready(1, GANG))
+    assert [one.kind for one in spread.blockers] == [BlockerKind.PORTS], "on several hosts, too"
     clearing = replace(look(h1=site(8)), busy=frozenset({ReleaseHost(H1, 1)}))
     assert [one.kind for one in tell(clearing, ready(1, ONE_JOB)).blockers] == [BlockerKind.TURN]
 
