@@ -16,7 +16,7 @@ from riseml.control.decide import decide
 from riseml.control.observation import Observation
 from riseml.model import Capacity, ContainerSeen, Experiment, HostSeen, ImageSeen, Job, JobKey, Owner, Plan, World
 from riseml.names import HostName
-from riseml.planning.grid import points
+from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plan
 from riseml.spec.config.loader import load_config
@@ -88,7 +88,7 @@ def _time(case: Case) -> float:
 
 def _plan() -> Plan:
     spec = load_config(_CONFIG)
-    return make_plan(spec, points(spec.train)[0], Manifest())
+    return make_plan(spec, grid_points(spec.train)[0], Manifest())
 
 
 def _experiment(identity: int, plan: Plan, hosts: int = _HOSTS) -> Experiment:

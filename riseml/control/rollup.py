@@ -30,7 +30,7 @@ def roll_up_set(experiments: Sequence[Experiment]) -> tuple[State, Reason]:
     return state, next(experiment.reason for experiment in experiments if experiment.state is state)
 
 
-def cause_of(experiment: Experiment) -> JobName | None:
+def find_failed_job(experiment: Experiment) -> JobName | None:
     """The job that brought about a bad end."""
     verdict = experiment.verdict
     return None if verdict is None or verdict.state is not State.FAILED else verdict.job

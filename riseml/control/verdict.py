@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from riseml.control.observation import Observation
 from riseml.control.settle import with_jobs
 from riseml.model import Experiment, Job, Verdict
-from riseml.planning.plan import next_attempt
+from riseml.planning.plan import make_next_attempt
 from riseml.spec.config.types import RetryOn, RetryScope
 from riseml.states import TERMINAL, Part, Reason, State, Wanted
 
@@ -64,7 +64,7 @@ def conclude(experiment: Experiment, seen: Observation) -> Experiment:
     if verdict.again:
         return replace(
             experiment,
-            jobs=next_attempt(experiment.jobs),
+            jobs=make_next_attempt(experiment.jobs),
             verdict=None,
             state=State.PENDING,
             reason=Reason.RETRY,

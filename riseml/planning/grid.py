@@ -1,4 +1,4 @@
-"""Parameters to the points of their grid."""
+"""The grid of an experiment set: every combination of the parameters' values."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from riseml.model import Environment
 from riseml.spec.config.types import Train
 
 
-def points(train: Train) -> tuple[Environment, ...]:
-    """Every combination of the parameters' values, the last parameter varying fastest; one empty point without any."""
+def grid_points(train: Train) -> tuple[Environment, ...]:
+    """Return every combination of the parameters' values, the last parameter varying fastest.
+
+    Example:
+        with `lr: [0.1, 0.01]` and `batch: 32`: ((("lr", "0.1"), ("batch", "32")), (("lr", "0.01"), ("batch", "32")))
+
+    Without parameters there is one empty point.
+    """
     names = [parameter.name for parameter in train.parameters]
     rows = itertools.product(*(parameter.values for parameter in train.parameters))
     return tuple(tuple(zip(names, row, strict=True)) for row in rows)
 
 
-def is_set(train: Train) -> bool:
-    """True when the parameters make more than one experiment."""
+def makes_set(train: Train) -> bool:
+    """Return True when the parameters make more than one experiment."""
     return any(len(parameter.values) > 1 for parameter in train.parameters)

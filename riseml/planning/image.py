@@ -46,7 +46,7 @@ def plan_image(base: str, install: tuple[str, ...], manifest: Manifest) -> Image
     return Image(base, install, files, digest)
 
 
-def dockerfile(image: Image) -> str:
+def make_dockerfile(image: Image) -> str:
     """The text of the Dockerfile: one RUN a step, in exec form, so that nothing in a step can become Dockerfile
     syntax.
     """
@@ -57,7 +57,7 @@ def dockerfile(image: Image) -> str:
     return "\n".join(lines) + "\n"
 
 
-def first_step(image: Image) -> int:
+def first_install_step(image: Image) -> int:
     """The number of the first install step among the Dockerfile's steps, counted from 1 as the engine does."""
     return 4 if image.files else 3
 

@@ -51,7 +51,7 @@ def first_jobs(plan: Plan) -> tuple[Job, ...]:
     return (build, *(Job(job.name, job.part, job.resources) for job in plan.jobs))
 
 
-def next_attempt(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
+def make_next_attempt(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
     """The same jobs, fresh, for another attempt; the environment stays as it is."""
     return tuple(
         job if job.part is Part.PREPARES else replace(Job(job.name, job.part, job.resources), attempt=job.attempt + 1)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from riseml.model import Image
-from riseml.planning.image import CONTEXT_FOLDER, dockerfile
+from riseml.planning.image import CONTEXT_FOLDER, make_dockerfile
 
 DOCKERFILE = "environment.dockerfile"  # its path in the context; no project file is outside CONTEXT_FOLDER
 
@@ -22,7 +22,7 @@ def write_build_context(context: IO[bytes], image: Image, snapshot: Path | None)
         image: the environment; `image.files` are the project files that it may read.
         snapshot: the project archive; None: the project has no files.
     """
-    text = dockerfile(image).encode()
+    text = make_dockerfile(image).encode()
     with tarfile.open(fileobj=context, mode="w", format=tarfile.PAX_FORMAT) as target:
         entry = tarfile.TarInfo(DOCKERFILE)
         entry.size = len(text)

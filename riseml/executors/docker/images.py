@@ -22,7 +22,7 @@ from riseml.executors.docker import labels
 from riseml.executors.docker.build_context import DOCKERFILE, write_build_context
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.model import Image, ImageSeen
-from riseml.planning.image import first_step
+from riseml.planning.image import first_install_step
 from riseml.terminal_text import plain_line
 
 _STEP = re.compile(r"^Step (\d+)/\d+ : ")
@@ -211,13 +211,13 @@ def _read_build(lines: Iterator[dict[str, Any]], order: BuildOrder) -> None:
 
 
 def _announce(order: BuildOrder, step: int) -> None:
-    index = step - first_step(order.image)
+    index = step - first_install_step(order.image)
     if 0 <= index < len(order.image.install):
         order.emit(f"--> {order.image.install[index]}")
 
 
 def _build_message(image: Image, step: int, error: str) -> str:
-    index = step - first_step(image)
+    index = step - first_install_step(image)
     if not 0 <= index < len(image.install):
         return f"the environment could not be made: {error}"
     code = re.search(r"non-zero code: (\d+)", error)

@@ -13,7 +13,7 @@ from riseml.control.observation import Observation
 from riseml.control.placement.place import place_gangs
 from riseml.model import Experiment, HostSeen, Job, PlannedJob, World
 from riseml.names import CanonicalId, HostName, experiment_name
-from riseml.planning.grid import is_set
+from riseml.planning.grid import makes_set
 from riseml.planning.launch import (
     JobFolders,
     LaunchTarget,
@@ -85,7 +85,7 @@ def _make_experiments(planned: Planned, services: Services, moment: datetime) ->
         )
         for index, plan in enumerate(planned.plans, 1)
     )
-    if not is_set(train):
+    if not makes_set(train):
         return experiments
     return tuple(replace(one, sub=one.id, set_id=0, concurrency=train.concurrency) for one in experiments)
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from riseml import wire
-from riseml.control.rollup import cause_of, roll_up_set
+from riseml.control.rollup import find_failed_job, roll_up_set
 from riseml.errors import UsageError
 from riseml.model import Experiment, Job, JobKey
 from riseml.names import CanonicalId, JobName, experiment_name
@@ -190,7 +190,7 @@ class _Reader:
             "exit_code": None if is_set else exit_code_of(first),
             "reason": reason.value,
             "message": SENTENCES[reason] if is_set or not first.message else first.message,
-            "cause": None if is_set else cause_of(first),
+            "cause": None if is_set else find_failed_job(first),
         }
 
     def _read(self, index: int, experiment: Experiment) -> Iterator[wire.Entry]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from riseml import wire
-from riseml.control.rollup import cause_of
+from riseml.control.rollup import find_failed_job
 from riseml.errors import NotFound, UsageError
 from riseml.model import Experiment
 from riseml.names import CanonicalId
@@ -58,6 +58,6 @@ def show_details(
 
 def _read_last_lines(experiment: Experiment, services: Services) -> list[str]:
     """Return the end of the log of the job that caused a bad end; empty without one."""
-    cause = cause_of(experiment)
+    cause = find_failed_job(experiment)
     lines = [] if cause is None else services.logs.read_last_lines(experiment.id, cause, _LAST_LINES)
     return [line.text.decode("utf-8", "replace") for line in lines]

@@ -8,7 +8,7 @@ from riseml import wire
 from riseml.control.placement.refusal import describe_misfit
 from riseml.errors import Refused, Unreachable, UsageError
 from riseml.model import Environment, Owner, Plan
-from riseml.planning.grid import is_set, points
+from riseml.planning.grid import grid_points, makes_set
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plan
 from riseml.server.clock import now
@@ -41,7 +41,7 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
     spec = load_config(submission["config"], submission["file"], overrides)
     snapshot = submission.get("snapshot")
     manifest = snapshots.load_manifest(snapshot) if snapshot else Manifest()
-    return Planned(spec, tuple(make_plan(spec, point, manifest) for point in points(spec.train)))
+    return Planned(spec, tuple(make_plan(spec, point, manifest) for point in grid_points(spec.train)))
 
 
 def check_text(value: object) -> None:
@@ -102,7 +102,7 @@ def to_store(submission: wire.Submission, planned: Planned, owner: Owner) -> New
         environment=_environment(submission, planned.spec),
         notes=planned.spec.notes,
         key=submission.get("key"),
-        concurrency=train.concurrency if is_set(train) else None,
+        concurrency=train.concurrency if makes_set(train) else None,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from riseml import wire
-from riseml.control.rollup import cause_of, roll_up_set
+from riseml.control.rollup import find_failed_job, roll_up_set
 from riseml.control.settle import signal_name
 from riseml.model import Experiment, Job, Sample
 from riseml.names import CanonicalId, experiment_name
@@ -63,7 +63,7 @@ def show_experiment(
         "state": experiment.state.value,
         "reason": experiment.reason.value,
         "message": experiment.message or SENTENCES[experiment.reason],
-        "cause": cause_of(experiment),
+        "cause": find_failed_job(experiment),
         "last_lines": list(last_lines),
         "created_at": show_time(experiment.created_at) or "",
         "started_at": show_time(experiment.started_at),

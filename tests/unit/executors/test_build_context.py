@@ -31,8 +31,8 @@ def test_files_of_every_name_are_below_the_context_folder(tmp_path: Path) -> Non
     write_build_context(context, image, tmp_path / "s.tar")
     context.seek(0)
     with tarfile.open(fileobj=context) as tar:
-        dockerfile, *files, link = tar.getmembers()
-        assert dockerfile.name == DOCKERFILE
+        make_dockerfile, *files, link = tar.getmembers()
+        assert make_dockerfile.name == DOCKERFILE
         assert [member.name for member in files] == [f"{CONTEXT_FOLDER}/{name}" for name in NAMES]
         assert [member.size for member in files] == [len(name) for name in NAMES]
         assert {(member.mode, member.mtime) for member in files} == {(0o755, 1.5)}

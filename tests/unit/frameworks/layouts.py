@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from riseml.model import Experiment, Job, Owner
-from riseml.planning.grid import points
+from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
 from riseml.planning.launch import bind_job, find_tf_config, job_lines
 from riseml.planning.plan import first_jobs, make_plan
@@ -50,7 +50,7 @@ train:
 
 def make_experiment(spec: Spec) -> Experiment:
     """Its record before it has a place."""
-    plan = make_plan(spec, points(spec.train)[0], Manifest())
+    plan = make_plan(spec, grid_points(spec.train)[0], Manifest())
     return Experiment(4, Owner("paul", 1000, 1000), 4, plan.project, plan, first_jobs(plan), START)
 
 

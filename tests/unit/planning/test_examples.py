@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from riseml.errors import UsageError
-from riseml.planning.grid import points
+from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
 from riseml.planning.plan import make_plan
 from riseml.spec.config.loader import Overrides, load_config
@@ -21,7 +21,7 @@ FILES = [ROOT / "riseml.yml.example", *sorted((ROOT / "examples").rglob("*.yml")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_is_planned(name: str) -> None:
     spec = load_config(EXAMPLES[name])
-    for point in points(spec.train):
+    for point in grid_points(spec.train):
         try:
             plan = make_plan(spec, point, Manifest())
         except UsageError as refused:
@@ -34,13 +34,13 @@ def test_an_example_is_planned(name: str) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_a_file_of_the_project_is_planned(path: Path) -> None:
     spec = load_config(path.read_text())
-    assert make_plan(spec, points(spec.train)[0], Manifest()).jobs
+    assert make_plan(spec, grid_points(spec.train)[0], Manifest()).jobs
 
 
 def test_the_founding_text_is_planned_with_its_parameters() -> None:
     given = Overrides((("num-layers", "4"), ("learning-rate", "0.01")))
     spec = load_config(DISTRIBUTED, overrides=given)
-    plan = make_plan(spec, points(spec.train)[0], Manifest())
+    plan = make_plan(spec, grid_points(spec.train)[0], Manifest())
     assert [job.name for job in plan.jobs] == ["master", "worker.1", "worker.2", "ps.1", "ps.2"]
     assert dict(plan.parameters) == {"num-layers": "4", "learning-rate": "0.01"}
     assert plan.jobs[0].resources.gpus == 4

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from riseml.planning.image import Manifest, dockerfile, first_step, plan_image
+from riseml.planning.image import Manifest, first_install_step, make_dockerfile, plan_image
 
 PROJECT = Manifest(
     {
@@ -59,7 +59,7 @@ def test_without_steps_the_base_is_the_environment() -> None:
 
 
 def test_a_step_cannot_become_dockerfile_syntax() -> None:
-    text = dockerfile(plan_image("base", ('echo "a"\nUSER root', "echo \\"), PROJECT))
+    text = make_dockerfile(plan_image("base", ('echo "a"\nUSER root', "echo \\"), PROJECT))
     assert [line.split(" ")[0] for line in text.splitlines()] == ["FROM", "WORKDIR", "RUN", "RUN"]
 
 
@@ -86,7 +86,7 @@ def test_the_dockerfile_copies_only_when_a_step_reads() -> None:
     plain = plan_image("base:1", ("pip install a",), PROJECT)
     reads = plan_image("base:1", ("pip install a", "pip install -r requirements.txt"), PROJECT)
     step = 'RUN ["/bin/sh", "-ec", "pip install a"]\n'
-    assert dockerfile(plain) == f"FROM base:1\nWORKDIR /code\n{step}"
-    assert dockerfile(reads).startswith(f"FROM base:1\nWORKDIR /code\nCOPY project/ /code/\n{step}")
+    assert make_dockerfile(plain) == f"FROM base:1\nWORKDIR /code\n{step}"
+    assert make_dockerfile(reads).startswith(f"FROM base:1\nWORKDIR /code\nCOPY project/ /code/\n{step}")
     for image in (plain, reads):
-        assert dockerfile(image).splitlines()[first_step(image) - 1] == step.rstrip()
+        assert make_dockerfile(image).splitlines()[first_install_step(image) - 1] == step.rstrip()

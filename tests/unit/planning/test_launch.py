@@ -23,7 +23,7 @@ from riseml.planning.launch import (
     make_launch,
     output_folder,
 )
-from riseml.planning.plan import next_attempt
+from riseml.planning.plan import make_next_attempt
 from riseml.spec.config.parameters import OWN, RESERVED
 from riseml.spec.config.types import Limits, Resources
 from riseml.spec.scalars.placeholders import variable_name
@@ -197,7 +197,7 @@ def test_addresses_are_names_on_a_network_of_ones_own() -> None:
 
 def test_another_attempt_is_told_so() -> None:
     experiment = make("train")
-    jobs = next_attempt(tuple(replace(job, state=State.FAILED, host=HostName("h1")) for job in experiment.jobs))
+    jobs = make_next_attempt(tuple(replace(job, state=State.FAILED, host=HostName("h1")) for job in experiment.jobs))
     again = replace(experiment, jobs=jobs)
     found = dict(job_variables(bind_job(again, job_of(again, "train"))))
     assert (found["RISEML_ATTEMPT"], found["OUTPUT_DIR"]) == ("2", "/output")
