@@ -268,6 +268,7 @@ class HostSeen:
     address: str = ""
     swarm: str = ""
     manager: bool = False
+    settles_in: float | None = None  # seconds after which an observation tells how a container ended; None: it is known
 
 
 @dataclass(frozen=True, slots=True)

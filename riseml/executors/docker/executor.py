@@ -7,15 +7,14 @@ client lists in one call, the high-level one inspects each.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import docker
-import urllib3
 from docker.errors import APIError, NotFound
 
 from riseml.control.actions import Signal
@@ -27,12 +26,19 @@ from riseml.executors.docker.containers import container_name, container_request
 from riseml.executors.docker.exit_events import ExitEvents
 from riseml.executors.docker.facts import FactsReader
 from riseml.executors.docker.host_check import inspect_host
-from riseml.executors.docker.log_frames import Behind, ChunkReader, FrameReader, since
-from riseml.executors.docker.outages import Outages, is_doubtful
+from riseml.executors.docker.log_stream import read_log_frames
+from riseml.executors.docker.observation import (
+    ContainerRow,
+    Merged,
+    merge_inspection,
+    merge_row,
+    parse_inspection,
+    parse_row,
+)
+from riseml.executors.docker.outages import Outages
 from riseml.executors.docker.project_archive import code_archive
 from riseml.executors.gpus import GpuReader, with_gpu_use
 from riseml.executors.machine import list_subnets
-from riseml.executors.timestamps import to_datetime, to_nanoseconds
 from riseml.executors.transports import engine_client
 from riseml.executors.transports.engine_client import Engine, raise_for_refusal
 from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Mount, Owner, Sample
@@ -40,11 +46,7 @@ from riseml.names import HOST_LABEL
 from riseml.spec.pool.types import HostSpec
 from riseml.states import Network
 
-_START_FAILURES = frozenset({125, 126, 127})  # the command's own fault; 128 is the engine's and may pass
-_GONE = frozenset({"removing", "dead"})
 _MISSING, _CONFLICT = 404, 409
-_CHUNK = 65536
-_KILLED = 137
 
 
 class DockerExecutor:
@@ -70,41 +72,35 @@ class DockerExecutor:
         self._seen: dict[str, ContainerSeen] = {}
         self._gpus = GpuReader()
         self._outages = Outages()
-        self._deaths = ExitEvents()
+        self._exit_events = ExitEvents()
 
     def describe(self) -> str:
         return "Docker" if self._facts.last is None else f"Docker {self._facts.last.version}"
 
     def observe(self, references: frozenset[str]) -> HostSeen:
         try:
-            seen = self._observe(references)
+            seen = self._observe_engine(references)
         except EngineError:
             raise
         except Unreachable:
-            self._outages = self._outages.begun()
+            self._outages = self._outages.mark_away(_now())
             raise
-        self._outages = self._outages.over()
+        self._outages = self._outages.mark_back(_now())
         return seen
 
-    def _observe(self, references: frozenset[str]) -> HostSeen:
-        containers: dict[JobKey, ContainerSeen] = {}
-        fresh: dict[str, ContainerSeen] = {}
-        changed = self._deaths.take_changed()
+    def _observe_engine(self, references: frozenset[str]) -> HostSeen:
+        changed = self._exit_events.take_changed()
         with self.engine.api() as api:
-            rows = api.containers(all=True, filters={"label": labels.label_filter(labels.SERVER, self._server)})
-            for row in rows:
-                found = None if row["State"] in _GONE else self._look(api, row, asked=row["Id"] in changed)
-                if found is not None:
-                    containers[found.key] = fresh[row["Id"]] = found
+            merged = self._observe_containers(api, changed)
             mine, foreign = networks.list_subnets(api, self._server, self.name)
             if self.engine.is_local:
                 foreign += tuple(subnet for subnet in list_subnets() if subnet not in mine.values())
             present = {reference: images.is_present(api, reference) for reference in references}
             facts = self._facts.read(api)
-        self._seen = fresh
+        self._seen = {one.seen.id: one.seen for one in merged}
         return HostSeen(
             capacity=facts.capacity,
-            containers=containers,
+            containers={one.seen.key: one.seen for one in merged},
             images=present,
             networks={**self._shares, **mine},
             foreign_subnets=foreign,
@@ -112,7 +108,36 @@ class DockerExecutor:
             address=self._host.address or facts.address,
             swarm=facts.swarm,
             manager=facts.manager,
+            settles_in=min((one.settles_in for one in merged if one.settles_in is not None), default=None),
         )
+
+    def _observe_containers(self, api: docker.APIClient, changed: frozenset[str]) -> list[Merged]:
+        """List the containers of this server, inspect those whose row does not tell enough, and merge both.
+
+        Raises:
+            Unreachable: the engine is shutting down; it may have ended a container.
+        """
+        listed = api.containers(all=True, filters={"label": labels.label_filter(labels.SERVER, self._server)})
+        rows = [row for row in map(parse_row, listed) if row is not None]
+        found = [self._observe_container(api, row, changed=row.id in changed) for row in rows]
+        merged = [one for one in found if one is not None]
+        if any(one.needs_ping for one in merged):
+            with self.engine.stream() as fresh:
+                fresh.ping()
+        return merged
+
+    def _observe_container(self, api: docker.APIClient, row: ContainerRow, *, changed: bool) -> Merged | None:
+        """Return one container; None: it was removed after it was listed."""
+        events = self._exit_events.find_events(row.id, changed=changed)
+        merged = merge_row(row, self._seen.get(row.id), events, self._outages)
+        if merged is not None:
+            return merged
+        try:
+            inspected = parse_inspection(row.key, api.inspect_container(row.id))
+        except NotFound:
+            return None
+        events = self._exit_events.find_events(row.id, changed=changed)  # later ones may have arrived meanwhile
+        return merge_inspection(inspected, events, self._outages)
 
     def forget_facts(self) -> None:
         """Ask the engine again what it is, at the next observation."""
@@ -168,7 +193,7 @@ class DockerExecutor:
 
     def stop(self, key: JobKey, signal: Signal) -> None:
         name = container_name(self._server, key)
-        self._deaths.ask(name)
+        self._exit_events.note_signal(name)
         with self.engine.api() as api, _fine(_MISSING, _CONFLICT):
             api.kill(name, signal.value)
 
@@ -203,12 +228,7 @@ class DockerExecutor:
 
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
         with self.engine.stream() as api:
-            reader = FrameReader()
-            behind = Behind(cursor)
-            for chunk in _log_chunks(api, container_name(self._server, key), cursor, follow=follow):
-                frames = behind.keep(reader.feed(chunk))
-                if frames:
-                    yield frames
+            yield from read_log_frames(api, container_name(self._server, key), cursor, follow=follow)
 
     def sample(self, key: JobKey) -> Iterator[Sample]:
         name = container_name(self._server, key)
@@ -222,7 +242,7 @@ class DockerExecutor:
         filters = {"label": ours, "event": ["die", "start", "destroy", "oom"]}
         with self.engine.stream() as api, closing(api.events(filters=filters, decode=True)) as news:
             for event in news:
-                self._deaths.note(event)
+                self._exit_events.note_event(event)
                 yield
 
     def _adopt(self, api: docker.APIClient, name: str, key: JobKey) -> bool:
@@ -230,46 +250,7 @@ class DockerExecutor:
         found = api.inspect_container(name)
         if labels.parse_job_key(found["Config"]["Labels"] or {}) != key:
             raise EngineError(f"a container called {name} is there and is not ours", permanent=True)
-        return _container(key, found).started
-
-    def _look(self, api: docker.APIClient, row: dict[str, Any], *, asked: bool) -> ContainerSeen | None:
-        """What a row of the list stands for. The list lags behind the events; an inspection does not, but costs
-        more.
-        """
-        key = labels.parse_job_key(row["Labels"])
-        known = self._seen.get(row["Id"])
-        running = row["State"] in ("running", "paused", "restarting")
-        if key is None:
-            return None
-        if known is not None and known.started and not known.running:
-            return known
-        if known is not None and known.started and running and not asked:
-            return known
-        ended = self._deaths.end(known) if known is not None and known.started else None
-        if ended is not None:
-            return self._explain(ended)
-        try:
-            found = _container(key, api.inspect_container(row["Id"]))
-        except NotFound:
-            return None
-        if found.exit_code == _KILLED and not found.oom:
-            found = replace(found, oom=self._deaths.starved(found.id))
-        return self._explain(found)
-
-    def _explain(self, found: ContainerSeen) -> ContainerSeen:
-        """A job that was ended by a signal, told apart from one that its engine took with it.
-
-        An engine that stops takes no new connections before it ends the first container, but still answers on those
-        that it has: one that cannot be reached anew is not believed.
-
-        Raises:
-            Unreachable: the engine is going down.
-        """
-        found = self._outages.explain(found)
-        if is_doubtful(found) and not found.error:
-            with self.engine.stream() as api:
-                api.ping()
-        return found
+        return parse_inspection(key, found).started
 
 
 @contextmanager
@@ -288,63 +269,11 @@ def _put_code(api: docker.APIClient, name: str, code: Path, owner: Owner) -> Non
     raise_for_refusal(api.put(url, params={"path": "/"}, data=code_archive(code, owner), timeout=api.timeout))
 
 
-def _log_chunks(api: docker.APIClient, name: str, cursor: LogCursor, *, follow: bool) -> Iterator[bytes]:
-    """The raw log. The SDK's own call drops the stream's number and cannot start at a nanosecond."""
-    params = {"stdout": "1", "stderr": "1", "timestamps": "1", "follow": "1" if follow else "0"}
-    start = since(cursor)
-    if start is not None:
-        params["since"] = start
-    url = f"{api.base_url}/v{api.api_version}/containers/{name}/logs"
-    with api.get(url, params=params, stream=True, timeout=(api.timeout, None if follow else 60)) as answer:
-        raise_for_refusal(answer)
-        yield from _content(answer.raw)
-
-
-def _content(raw: urllib3.HTTPResponse) -> Iterator[bytes]:
-    """What the engine sends, in pieces as large as they come. urllib3 would hand over each frame on its own, which
-    takes longer than everything that is done with it, so that its file is read instead; no public name leads there.
-    """
-    file = getattr(getattr(raw, "_fp", None), "fp", None)
-    if not raw.chunked or file is None:
-        yield from raw.stream(_CHUNK, decode_content=False)
-        return
-    chunks = ChunkReader()
-    while not chunks.complete:
-        piece = file.read1(_CHUNK)
-        if not piece:
-            raise urllib3.exceptions.ProtocolError("the engine's log was cut")
-        try:
-            content = chunks.feed(piece)
-        except ValueError as error:
-            raise urllib3.exceptions.ProtocolError(f"the engine's log is not readable: {error}") from error
-        if content:
-            yield content
-
-
-def _container(key: JobKey, found: dict[str, Any]) -> ContainerSeen:
-    state = found["State"]
-    started_at, finished_at = _time(state["StartedAt"]), _time(state["FinishedAt"])
-    started = started_at is not None and state["Status"] != "created"
-    ended = started and not state["Running"]
-    failed = not started and state["ExitCode"] in _START_FAILURES
-    return ContainerSeen(
-        key=key,
-        id=found["Id"],
-        started=started,
-        exit_code=state["ExitCode"] if ended else None,
-        oom=bool(state["OOMKilled"]),
-        error=(state["Error"] or f"exit code {state['ExitCode']}") if failed else "",
-        started_at=started_at if started else None,
-        finished_at=finished_at if ended else None,
-    )
-
-
 def _gpus(found: dict[str, Any]) -> tuple[str, ...]:
     """The GPUs that a container was given, which are this machine's: only a local engine is given any."""
     requests = found["HostConfig"].get("DeviceRequests") or []
     return tuple(identity for request in requests for identity in request.get("DeviceIDs") or ())
 
 
-def _time(text: str) -> datetime | None:
-    """The engine's RFC 3339 time; its zero time is the year 1."""
-    return None if text.startswith("0001") else to_datetime(to_nanoseconds(text))
+def _now() -> datetime:
+    return datetime.fromtimestamp(time.time(), UTC)

@@ -1,94 +1,114 @@
 """What the engine's events say of the end of a container.
 
-An engine tells of an exit at once, and then answers no question about that container until it has taken its network
-apart, which lasts longer than everything that is done about the exit. So an exit that leaves nothing to ask is taken
-from its event: one that went well, and one that we asked for. Its log was closed before the event was sent.
+The engine sends the event of an exit at once. An inspection of that container blocks until the engine has taken its
+network apart, which takes longer than everything else that the server does about the exit. So an exit that needs no
+explanation is taken from its event: exit code 0, or any code after a signal of the server. Its log is closed before
+the event is sent.
 
-That a container was out of memory is an event of its own. It mostly comes before that of the end, and the engine then
-answers so when it is asked; on a busy machine it comes after it, and then nothing but the event tells of it.
+An out-of-memory kill has an event of its own. It mostly arrives before the exit event, and an inspection then shows
+it; on a busy machine it arrives later, and only the event shows it.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from riseml.executors.timestamps import to_datetime
-from riseml.model import ContainerSeen
 
-_LATE = 0.5  # seconds that the event of the memory may come after that of the end
+_LATE = 0.5  # seconds that the out-of-memory event may arrive after the exit event
+
+Clock = Callable[[], float]
+"""Seconds that only grow."""
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
-    """An exit as its event told it; `heard` is the monotonic time when it came here."""
+class ContainerEvents:
+    """What the events have told of one container until now."""
 
-    name: str
+    changed: bool = False  # there was an event since the last observation
+    exit_code: int | None = None  # of the exit event; None: no exit event
+    finished_at: datetime | None = None  # of the exit event
+    signalled: bool = False  # the server has sent it a signal
+    out_of_memory: bool = False  # the out-of-memory event has arrived
+    settles_in: float = 0.0  # seconds in which that event may still arrive; 0 without an exit event
+
+    @property
+    def tells_everything(self) -> bool:
+        """Whether the exit needs no inspection."""
+        if self.exit_code is None or self.out_of_memory:
+            return False
+        return self.exit_code == 0 or (self.exit_code > 0 and self.signalled)
+
+
+@dataclass(frozen=True, slots=True)
+class _Exit:
+    """An exit event."""
+
+    name: str  # of the container
     code: int
-    at: datetime
-    heard: float
+    at: datetime  # by the engine's clock
+    heard_at: float  # by the clock of ExitEvents
 
 
 class ExitEvents:
-    """Events noted by one thread, and used by another. A container is named by its id, what was asked by its name."""
+    """Collects events in one thread for the observations of another.
 
-    def __init__(self) -> None:
-        self._lock = threading.Condition()
-        self._changed: set[str] = set()
-        self._asked: set[str] = set()
-        self._starved: set[str] = set()
-        self._ends: dict[str, _End] = {}
+    Args:
+        clock: measures how long ago an exit event arrived.
+    """
 
-    def ask(self, name: str) -> None:
-        """A container is about to be signalled by us."""
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._changed: set[str] = set()  # ids of containers
+        self._signalled: set[str] = set()  # names of containers
+        self._out_of_memory: set[str] = set()  # ids
+        self._exits: dict[str, _Exit] = {}  # by id
+
+    def note_signal(self, name: str) -> None:
+        """Remember that the server sends a signal to the container of this name."""
         with self._lock:
-            self._asked.add(name)
+            self._signalled.add(name)
 
-    def note(self, event: Mapping[str, Any]) -> None:
-        """Something happened to a container."""
-        identity, told = event["Actor"]["ID"], event["Actor"].get("Attributes") or {}
+    def note_event(self, event: Mapping[str, Any]) -> None:
+        """Take in an event of `GET /events` about a container."""
+        identity, attributes = event["Actor"]["ID"], event["Actor"].get("Attributes") or {}
+        name, code = attributes.get("name", ""), attributes.get("exitCode", "")
         with self._lock:
             self._changed.add(identity)
-            self._lock.notify_all()
             match event.get("Action"):
                 case "oom":
-                    self._starved.add(identity)
+                    self._out_of_memory.add(identity)
                 case "start" | "destroy":
-                    self._ends.pop(identity, None)
-                    self._starved.discard(identity)
-                    self._asked.discard(told.get("name", ""))
-                case "die" if told.get("exitCode", "").isdigit() and "timeNano" in event:
-                    at = to_datetime(event["timeNano"])
-                    self._ends[identity] = _End(told.get("name", ""), int(told["exitCode"]), at, time.monotonic())
+                    self._exits.pop(identity, None)
+                    self._out_of_memory.discard(identity)
+                    self._signalled.discard(name)
+                case "die" if code.isdigit() and "timeNano" in event:
+                    self._exits[identity] = _Exit(name, int(code), to_datetime(event["timeNano"]), self._clock())
 
     def take_changed(self) -> frozenset[str]:
-        """The containers of which something was noted since the last call."""
+        """Return the ids of the containers that had an event since the last call."""
         with self._lock:
             changed, self._changed = frozenset(self._changed), set()
         return changed
 
-    def end(self, known: ContainerSeen) -> ContainerSeen | None:
-        """A container that ran when it was last seen, as its end left it; None when the engine has to be asked."""
+    def find_events(self, identity: str, *, changed: bool) -> ContainerEvents:
+        """Return what the events have told of the container with this id. `changed` is copied into the result."""
         with self._lock:
-            found = self._ends.get(known.id)
-            if found is None or known.id in self._starved:
-                return None
-            plain = found.code == 0 or (found.code > 0 and found.name in self._asked)
-        return replace(known, exit_code=found.code, finished_at=found.at) if plain else None
-
-    def starved(self, identity: str) -> bool:
-        """True when a process of this container, which has ended, was killed for want of memory.
-
-        Waits for an event that may still be on its way: half a second at most after that of the end, and not at all
-        when that has not come either.
-        """
-        with self._lock:
-            end = self._ends.get(identity)
-            if end is not None:
-                rest = end.heard + _LATE - time.monotonic()
-                self._lock.wait_for(lambda: identity in self._starved, max(rest, 0))
-            return identity in self._starved
+            end = self._exits.get(identity)
+            out_of_memory = identity in self._out_of_memory
+            if end is None:
+                return ContainerEvents(changed, out_of_memory=out_of_memory)
+            return ContainerEvents(
+                changed,
+                exit_code=end.code,
+                finished_at=end.at,
+                signalled=end.name in self._signalled,
+                out_of_memory=out_of_memory,
+                settles_in=max(0.0, end.heard_at + _LATE - self._clock()),
+            )

@@ -80,7 +80,7 @@ class FrameReader:
         return frames
 
 
-class Behind:
+class FramesAfter:
     """Keeps the frames behind a cursor: the engine's `since` is inclusive, so that those already held come again
     first.
     """
@@ -104,7 +104,7 @@ class Behind:
         return kept
 
 
-def since(cursor: LogCursor) -> str | None:
+def format_since(cursor: LogCursor) -> str | None:
     """The cursor as the engine's `since`: seconds and nine digits; None from the beginning."""
     if not cursor.at:
         return None

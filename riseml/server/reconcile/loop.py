@@ -122,6 +122,8 @@ class Loop(threading.Thread):
     def _pause(self, decision: Decision, seen: Observation, *, active: bool) -> float:
         silent = any(host.silent_since is not None for host in seen.hosts.values())
         longest = self._services.settings.poll if active else _RECONNECT if silent else _IDLE_POLL
+        settles = [host.settles_in for host in seen.hosts.values() if host.silent_since is None]
+        longest = min([longest, *(seconds for seconds in settles if seconds is not None)])
         if decision.wake_at is None:
             return longest
         return min(longest, max(0.0, (decision.wake_at - now()).total_seconds()))

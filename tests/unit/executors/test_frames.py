@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.executors.docker.log_frames import Behind, ChunkReader, FrameReader, since
+from riseml.executors.docker.log_frames import ChunkReader, FrameReader, FramesAfter, format_since
 from riseml.model import Frame, LogCursor
 
 frames = st.lists(
@@ -43,13 +43,13 @@ def test_reading_on_from_a_cursor_neither_loses_nor_repeats(written: list[Frame]
     at = before[-1].at if before else ""
     cursor = LogCursor(at, sum(frame.at == at for frame in before))
     again = [frame for frame in written if frame.at >= at]  # the engine's `since` is inclusive
-    assert Behind(cursor).keep(again) == rest
+    assert FramesAfter(cursor).keep(again) == rest
 
 
 def test_since_has_nine_digits() -> None:
-    assert since(LogCursor("2026-08-31T07:23:46.5Z", 1)) == "1788161026.500000000"
-    assert since(LogCursor("2026-08-31T07:23:46Z", 1)) == "1788161026.000000000"
-    assert since(LogCursor()) is None
+    assert format_since(LogCursor("2026-08-31T07:23:46.5Z", 1)) == "1788161026.500000000"
+    assert format_since(LogCursor("2026-08-31T07:23:46Z", 1)) == "1788161026.000000000"
+    assert format_since(LogCursor()) is None
 
 
 def test_the_engines_own_words_have_no_timestamp() -> None:

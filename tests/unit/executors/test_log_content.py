@@ -11,7 +11,7 @@ import pytest
 import requests
 import urllib3
 
-from riseml.executors.docker.executor import _content
+from riseml.executors.docker.log_stream import read_body
 
 FRAMES = [b"frame %d\n" % number for number in range(2000)]
 CHUNKS = b"".join(b"%x\r\n%b\r\n" % (len(frame), frame) for frame in FRAMES)
@@ -39,7 +39,7 @@ def answer(body: bytes, head: bytes = b"Transfer-Encoding: chunked\r\n") -> Iter
 
 def test_a_body_that_ends_is_whole_and_comes_in_large_pieces() -> None:
     with answer(CHUNKS + b"0\r\n\r\n") as raw:
-        pieces = list(_content(raw))
+        pieces = list(read_body(raw))
     assert b"".join(pieces) == b"".join(FRAMES)
     assert len(pieces) < len(FRAMES)
 
@@ -48,7 +48,7 @@ def test_a_body_that_ends_is_whole_and_comes_in_large_pieces() -> None:
 def test_a_body_that_is_cut_is_an_error_behind_what_came(lost: int) -> None:
     found: list[bytes] = []
     with answer((CHUNKS + b"0\r\n\r\n")[:-lost]) as raw:
-        reading = _content(raw)
+        reading = read_body(raw)
         with pytest.raises(urllib3.exceptions.ProtocolError):
             while True:
                 found.append(next(reading))
@@ -58,9 +58,9 @@ def test_a_body_that_is_cut_is_an_error_behind_what_came(lost: int) -> None:
 def test_a_body_without_chunks_is_read_too() -> None:
     body = b"".join(FRAMES)
     with answer(body, b"Content-Length: %d\r\n" % len(body)) as raw:
-        assert b"".join(_content(raw)) == body
+        assert b"".join(read_body(raw)) == body
 
 
 def test_a_body_that_is_something_else_is_an_error() -> None:
     with answer(b"this is not what a chunk looks like\r\n") as raw, pytest.raises(urllib3.exceptions.ProtocolError):
-        list(_content(raw))
+        list(read_body(raw))

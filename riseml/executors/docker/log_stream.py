@@ -1,0 +1,67 @@
+"""The body of an engine's log, from the request to the log frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import docker
+import urllib3
+
+from riseml.executors.docker.log_frames import ChunkReader, FrameReader, FramesAfter, format_since
+from riseml.executors.transports.engine_client import raise_for_refusal
+from riseml.model import Frame, LogCursor
+
+_CHUNK = 65536  # bytes
+_PATIENCE = 60  # seconds between two pieces of a log that is not followed
+
+
+def read_log_frames(api: docker.APIClient, name: str, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
+    """Yield the frames of a container's log after a cursor.
+
+    Raises:
+        APIError: the engine refused.
+        ProtocolError: the connection broke, or what came is no log.
+    """
+    reader, after = FrameReader(), FramesAfter(cursor)
+    for chunk in _read_log_body(api, name, cursor, follow=follow):
+        frames = after.keep(reader.feed(chunk))
+        if frames:
+            yield frames
+
+
+def _read_log_body(api: docker.APIClient, name: str, cursor: LogCursor, *, follow: bool) -> Iterator[bytes]:
+    """The SDK's own call drops the number of the stream and cannot start at a nanosecond."""
+    params = {"stdout": "1", "stderr": "1", "timestamps": "1", "follow": "1" if follow else "0"}
+    start = format_since(cursor)
+    if start is not None:
+        params["since"] = start
+    url = f"{api.base_url}/v{api.api_version}/containers/{name}/logs"
+    with api.get(url, params=params, stream=True, timeout=(api.timeout, None if follow else _PATIENCE)) as answer:
+        raise_for_refusal(answer)
+        yield from read_body(answer.raw)
+
+
+def read_body(raw: urllib3.HTTPResponse) -> Iterator[bytes]:
+    """Yield a body in pieces as large as they arrive.
+
+    urllib3 gives each log frame alone, because the engine sends it as an HTTP chunk of its own; that takes longer than
+    all other work on the log. So its file is read directly, through attributes that are not public.
+
+    Raises:
+        ProtocolError: the connection broke before the end of the body, or the body is not chunked correctly.
+    """
+    file = getattr(getattr(raw, "_fp", None), "fp", None)
+    if not raw.chunked or file is None:
+        yield from raw.stream(_CHUNK, decode_content=False)
+        return
+    chunks = ChunkReader()
+    while not chunks.complete:
+        piece = file.read1(_CHUNK)
+        if not piece:
+            raise urllib3.exceptions.ProtocolError("the engine's log was cut")
+        try:
+            content = chunks.feed(piece)
+        except ValueError as error:
+            raise urllib3.exceptions.ProtocolError(f"the engine's log is not readable: {error}") from error
+        if content:
+            yield content

@@ -1,0 +1,107 @@
+"""What one observation of an engine's containers means: pure, so that every case is a row of a test.
+
+The engine is asked as little as possible. Its list of containers is one call; an inspection is one call for each
+container, and blocks while the engine takes the network of an ended container apart. So a container is inspected only
+when the list, the last observation and the events do not tell enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from riseml.executors.docker import labels
+from riseml.executors.docker.exit_events import ContainerEvents
+from riseml.executors.docker.outages import Outages, is_doubtful
+from riseml.executors.timestamps import to_datetime, to_nanoseconds
+from riseml.model import ContainerSeen, JobKey
+
+_START_FAILURES = frozenset({125, 126, 127})  # the command's own fault; 128 is the engine's and may pass
+_ON_ITS_WAY_OUT = frozenset({"removing", "dead"})  # states of a container that the engine removes
+_KILLED = 128 + 9
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRow:
+    """One job's container in the engine's list."""
+
+    key: JobKey
+    id: str
+    running: bool  # the list may lag behind the events
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """One container as this observation reports it."""
+
+    seen: ContainerSeen
+    settles_in: float | None = None  # seconds until a held back end is reported; None: nothing is held back
+    needs_ping: bool = False  # the end is believed only if the engine takes a new connection
+
+
+def parse_row(listed: dict[str, Any]) -> ContainerRow | None:
+    """Return an entry of `GET /containers/json`; None when it is no job, or is being removed."""
+    key = labels.parse_job_key(listed["Labels"] or {})
+    if key is None or listed["State"] in _ON_ITS_WAY_OUT:
+        return None
+    return ContainerRow(key, listed["Id"], listed["State"] in ("running", "paused", "restarting"))
+
+
+def parse_inspection(key: JobKey, found: dict[str, Any]) -> ContainerSeen:
+    """Return the answer of `GET /containers/{id}/json` as an observation."""
+    state = found["State"]
+    started_at, finished_at = _parse_time(state["StartedAt"]), _parse_time(state["FinishedAt"])
+    started = started_at is not None and state["Status"] != "created"
+    ended = started and not state["Running"]
+    failed = not started and state["ExitCode"] in _START_FAILURES
+    return ContainerSeen(
+        key=key,
+        id=found["Id"],
+        started=started,
+        exit_code=state["ExitCode"] if ended else None,
+        oom=bool(state["OOMKilled"]),
+        error=(state["Error"] or f"exit code {state['ExitCode']}") if failed else "",
+        started_at=started_at if started else None,
+        finished_at=finished_at if ended else None,
+    )
+
+
+def merge_row(
+    row: ContainerRow, known: ContainerSeen | None, events: ContainerEvents, outages: Outages
+) -> Merged | None:
+    """Return what the list, the last observation (`known`) and the events tell; None: inspect the container."""
+    if known is None or not known.started:
+        return None
+    if not known.running or (row.running and not events.changed):
+        return Merged(known)
+    if events.finished_at is None or not events.tells_everything:
+        return None
+    return _explain(replace(known, exit_code=events.exit_code, finished_at=events.finished_at), outages)
+
+
+def merge_inspection(found: ContainerSeen, events: ContainerEvents, outages: Outages) -> Merged:
+    """Return what an inspection and the events tell.
+
+    An end by SIGKILL may be an out-of-memory kill whose event has not arrived. Until it cannot arrive any more, the
+    container is reported as running, and `settles_in` asks for another observation.
+    """
+    if found.exit_code == _KILLED and not found.oom:
+        if events.out_of_memory:
+            found = replace(found, oom=True)
+        elif events.settles_in > 0:
+            return Merged(replace(found, exit_code=None, finished_at=None), events.settles_in)
+    return _explain(found, outages)
+
+
+def _explain(found: ContainerSeen, outages: Outages) -> Merged:
+    """An engine that shuts down ends its jobs like a `kill`. It takes no new connection before it ends the first one,
+    but still answers on old connections. So such an end is believed only after a ping on a new connection.
+    """
+    explained = outages.explain_end(found)
+    return Merged(explained, needs_ping=is_doubtful(explained) and not explained.error)
+
+
+def _parse_time(text: str) -> datetime | None:
+    """Return the engine's RFC 3339 time; its zero time, year 1, means never."""
+    return None if text.startswith("0001") else to_datetime(to_nanoseconds(text))

@@ -1,0 +1,265 @@
+"""What one observation reports of a container: named cases over the list, the last observation and the events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import docker
+import pytest
+
+from riseml.executors.docker import labels
+from riseml.executors.docker.executor import DockerExecutor
+from riseml.executors.docker.exit_events import ContainerEvents, ExitEvents
+from riseml.executors.docker.observation import (
+    ContainerRow,
+    Merged,
+    merge_inspection,
+    merge_row,
+    parse_inspection,
+    parse_row,
+)
+from riseml.executors.docker.outages import STOPPED, Outages
+from riseml.executors.transports.engine_client import Engine
+from riseml.model import ContainerSeen, JobKey
+from riseml.names import HostName, JobName
+from riseml.spec.pool.types import HostSpec
+
+KEY = JobKey(4, JobName("master"), 1)
+AT = datetime(2026, 8, 31, 7, 23, 46, 500_000, tzinfo=UTC)
+CREATED = ContainerSeen(KEY, "abc", started=False)
+RUNS = ContainerSeen(KEY, "abc", started=True, started_at=AT - timedelta(minutes=1))
+
+
+def ended(code: int, **fields: Any) -> ContainerSeen:
+    return replace(RUNS, exit_code=code, finished_at=AT, **fields)
+
+
+def exit_event(code: int, **fields: Any) -> ContainerEvents:
+    return ContainerEvents(changed=True, exit_code=code, finished_at=AT, **fields)
+
+
+CHANGED = ContainerEvents(changed=True)
+QUIET = ContainerEvents()
+LISTED_AS_RUNNING = ContainerRow(KEY, "abc", running=True)
+LISTED_AS_ENDED = ContainerRow(KEY, "abc", running=False)
+NEVER_AWAY = Outages()
+AWAY_AROUND_IT = Outages(AT - timedelta(seconds=5), AT + timedelta(seconds=5))
+AWAY_BEFORE = Outages(AT - timedelta(hours=2), AT - timedelta(hours=1))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A case that the list and the events decide. `reported` None: the container has to be inspected."""
+
+    known: ContainerSeen | None
+    row: ContainerRow
+    events: ContainerEvents
+    reported: Merged | None
+    outages: Outages = NEVER_AWAY
+
+
+ROWS = {
+    "a container that is new is inspected": Row(None, LISTED_AS_RUNNING, QUIET, None),
+    "a container that has not started is inspected": Row(CREATED, LISTED_AS_ENDED, QUIET, None),
+    "a container that runs on is not asked about": Row(RUNS, LISTED_AS_RUNNING, QUIET, Merged(RUNS)),
+    "a running row after an event is not believed": Row(RUNS, LISTED_AS_RUNNING, CHANGED, None),
+    "a container that ended without an event is inspected": Row(RUNS, LISTED_AS_ENDED, QUIET, None),
+    "exit code 0 is taken from its event": Row(RUNS, LISTED_AS_RUNNING, exit_event(0), Merged(ended(0))),
+    "a failure is inspected": Row(RUNS, LISTED_AS_RUNNING, exit_event(1), None),
+    "exit code 0 after an out-of-memory event is inspected": Row(
+        RUNS, LISTED_AS_RUNNING, exit_event(0, out_of_memory=True), None
+    ),
+    "an end that the server asked for, with an open question whether the engine stops": Row(
+        RUNS, LISTED_AS_RUNNING, exit_event(143, signalled=True), Merged(ended(143), needs_ping=True)
+    ),
+    "an end that the server asked for while the engine was away": Row(
+        RUNS, LISTED_AS_RUNNING, exit_event(143, signalled=True), Merged(ended(143, error=STOPPED)), AWAY_AROUND_IT
+    ),
+    "a known end is final": Row(ended(137), LISTED_AS_ENDED, CHANGED, Merged(ended(137))),
+    "a known end is final when the list says that it runs": Row(ended(0), LISTED_AS_RUNNING, CHANGED, Merged(ended(0))),
+    "a known end is not explained again": Row(ended(137), LISTED_AS_ENDED, CHANGED, Merged(ended(137)), AWAY_AROUND_IT),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_row(name: str) -> None:
+    case = ROWS[name]
+    assert merge_row(case.row, case.known, case.events, case.outages) == case.reported
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A case that an inspection decides."""
+
+    found: ContainerSeen
+    events: ContainerEvents
+    reported: Merged
+    outages: Outages = NEVER_AWAY
+
+
+INSPECTIONS = {
+    "a container that runs": Inspection(RUNS, CHANGED, Merged(RUNS)),
+    "a failure": Inspection(ended(1), exit_event(1), Merged(ended(1))),
+    "a failed start": Inspection(
+        replace(CREATED, error="exit code 127"), QUIET, Merged(replace(CREATED, error="exit code 127"))
+    ),
+    "SIGKILL, and the engine says out of memory": Inspection(
+        ended(137, oom=True), exit_event(137, settles_in=0.5), Merged(ended(137, oom=True))
+    ),
+    "SIGKILL, and the out-of-memory event has arrived": Inspection(
+        ended(137), exit_event(137, out_of_memory=True, settles_in=0.3), Merged(ended(137, oom=True))
+    ),
+    "SIGKILL, and the out-of-memory event may still arrive: the end is held back": Inspection(
+        ended(137), exit_event(137, settles_in=0.3), Merged(RUNS, settles_in=0.3)
+    ),
+    "SIGKILL, and the out-of-memory event has not arrived in time": Inspection(
+        ended(137), exit_event(137), Merged(ended(137), needs_ping=True)
+    ),
+    "SIGKILL without any event": Inspection(ended(137), QUIET, Merged(ended(137), needs_ping=True)),
+    "SIGTERM is not held back": Inspection(
+        ended(143), exit_event(143, settles_in=0.5), Merged(ended(143), needs_ping=True)
+    ),
+    "SIGKILL while the engine was away": Inspection(
+        ended(137), QUIET, Merged(ended(137, error=STOPPED)), AWAY_AROUND_IT
+    ),
+    "SIGKILL long after the engine was away": Inspection(
+        ended(137), QUIET, Merged(ended(137), needs_ping=True), AWAY_BEFORE
+    ),
+    "out of memory while the engine was away is out of memory": Inspection(
+        ended(137, oom=True), QUIET, Merged(ended(137, oom=True)), AWAY_AROUND_IT
+    ),
+    "a failure while the engine was away is its own": Inspection(ended(1), QUIET, Merged(ended(1)), AWAY_AROUND_IT),
+}
+
+
+@pytest.mark.parametrize("name", INSPECTIONS)
+def test_inspection(name: str) -> None:
+    case = INSPECTIONS[name]
+    assert merge_inspection(case.found, case.events, case.outages) == case.reported
+
+
+class EngineWithOneJob(docker.APIClient):
+    """An engine whose only job was killed; it does not know why."""
+
+    def __init__(self) -> None:
+        """Connects to nothing."""
+
+    def containers(self, *_: object, **__: object) -> list[dict[str, Any]]:
+        return [{"Id": "abc", "State": "exited", "Labels": MARKS}]
+
+    def inspect_container(self, *_: object) -> dict[str, Any]:
+        return inspection(ExitCode=137)
+
+    def networks(self, *_: object, **__: object) -> list[dict[str, Any]]:
+        return []
+
+    def info(self) -> dict[str, Any]:
+        return {"NCPU": 1, "MemTotal": 2**30}
+
+    def ping(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def executor(monkeypatch: pytest.MonkeyPatch) -> DockerExecutor:
+    @contextmanager
+    def give_client(_: Engine, **__: object) -> Iterator[docker.APIClient]:
+        yield EngineWithOneJob()
+
+    monkeypatch.setattr(Engine, "api", give_client)
+    monkeypatch.setattr(Engine, "stream", give_client)
+    host = HostSpec(HostName("h1"), "unix:///run/docker.sock")
+    return DockerExecutor(host, "5e17e4", Engine(host.url), "default")
+
+
+def event(action: str) -> dict[str, Any]:
+    attributes = {"name": "riseml-4-master", "exitCode": "137"}
+    return {"Action": action, "Actor": {"ID": "abc", "Attributes": attributes}, "timeNano": 1_788_161_026_500_000_000}
+
+
+def observe(executor: DockerExecutor) -> tuple[ContainerSeen, float | None]:
+    seen = executor.observe(frozenset())
+    return seen.containers[KEY], seen.settles_in
+
+
+def test_an_end_that_is_held_back_is_reported_when_the_late_event_arrives(executor: DockerExecutor) -> None:
+    seconds = [100.0]
+    executor._exit_events = ExitEvents(lambda: seconds[0])
+    executor._exit_events.note_event(event("die"))
+    assert observe(executor) == (RUNS, 0.5)
+    seconds[0] += 0.25
+    assert observe(executor) == (RUNS, 0.25)
+    executor._exit_events.note_event(event("oom"))
+    assert observe(executor) == (ended(137, oom=True), None)
+
+
+def test_an_end_that_is_held_back_is_reported_after_its_deadline(executor: DockerExecutor) -> None:
+    seconds = [100.0]
+    executor._exit_events = ExitEvents(lambda: seconds[0])
+    executor._exit_events.note_event(event("die"))
+    assert observe(executor) == (RUNS, 0.5)
+    seconds[0] += 0.5
+    assert observe(executor) == (ended(137), None)
+
+
+MARKS = labels.job_labels(KEY, "5e17e4", "paul.4.master")
+
+
+@pytest.mark.parametrize(
+    ("state", "running"),
+    [("running", True), ("paused", True), ("restarting", True), ("created", False), ("exited", False)],
+)
+def test_a_row_names_its_job(state: str, running: bool) -> None:  # noqa: FBT001
+    assert parse_row({"Id": "abc", "State": state, "Labels": MARKS}) == ContainerRow(KEY, "abc", running)
+
+
+@pytest.mark.parametrize(
+    ("state", "marks"),
+    [
+        ("removing", MARKS),
+        ("dead", MARKS),
+        ("running", {}),
+        ("running", None),
+        ("running", MARKS | {labels.ATTEMPT: "first"}),
+    ],
+)
+def test_a_row_that_is_no_job_is_left_out(state: str, marks: dict[str, str] | None) -> None:
+    assert parse_row({"Id": "abc", "State": state, "Labels": marks}) is None
+
+
+def inspection(**state: Any) -> dict[str, Any]:
+    plain = {
+        "Status": "exited",
+        "Running": False,
+        "ExitCode": 0,
+        "OOMKilled": False,
+        "Error": "",
+        "StartedAt": "2026-08-31T07:22:46.5Z",
+        "FinishedAt": "2026-08-31T07:23:46.5Z",
+    }
+    return {"Id": "abc", "State": plain | state}
+
+
+@pytest.mark.parametrize(
+    ("state", "found"),
+    [
+        ({}, ended(0)),
+        ({"ExitCode": 137, "OOMKilled": True}, ended(137, oom=True)),
+        ({"Status": "running", "Running": True, "FinishedAt": "0001-01-01T00:00:00Z"}, RUNS),
+        (
+            {"Status": "created", "StartedAt": "0001-01-01T00:00:00Z", "ExitCode": 127, "Error": "exec: no such file"},
+            replace(CREATED, error="exec: no such file"),
+        ),
+        (
+            {"Status": "created", "StartedAt": "0001-01-01T00:00:00Z", "ExitCode": 126},
+            replace(CREATED, error="exit code 126"),
+        ),
+        ({"Status": "created", "StartedAt": "0001-01-01T00:00:00Z", "ExitCode": 128, "Error": "engine"}, CREATED),
+    ],
+)
+def test_an_inspection_tells_how_a_container_is(state: dict[str, Any], found: ContainerSeen) -> None:
+    assert parse_inspection(KEY, inspection(**state)) == found
