@@ -11,8 +11,8 @@ from fastapi.responses import StreamingResponse
 
 from riseml.errors import UsageError
 from riseml.names import parse_id
-from riseml.server.api import log_stream
 from riseml.server.api.experiment_routes import Name
+from riseml.server.api.log_stream import StreamRequest, parse_stream_cursor, stream_entries
 from riseml.server.api.named_experiments import find_details
 from riseml.server.api.views import show_time
 from riseml.server.services import Services
@@ -43,11 +43,11 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
         wanted = parse_id(name)
         _check_since(query.since)
         ids = tuple(detail.experiment.id for detail in find_details(wanted, services))
-        positions = log_stream.parse_cursor(query.cursor, len(ids))
-        request = log_stream.Request(
+        positions = parse_stream_cursor(query.cursor, len(ids))
+        request = StreamRequest(
             wanted, ids, query.follow, positions, query.tail, query.since, query.batch, query.closed
         )
-        entries = log_stream.stream(request, services.experiments, services.logs, services.notifier)
+        entries = stream_entries(request, services.experiments, services.logs, services.notifier)
         return StreamingResponse(entries, media_type="application/x-ndjson")
 
 

@@ -1,4 +1,4 @@
-"""The merged stream: in the order of time, whole from any cursor on, the same together as line by line."""
+"""The merged stream: in the order of time, whole from any cursor on, the same in batches and line by line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from riseml.model import Experiment, Frame, JobKey, Owner
 from riseml.names import BUILD, JobName, parse_id
 from riseml.planning.plan import first_jobs
-from riseml.server.api.log_stream import Request, parse_cursor, stream
+from riseml.server.api.log_stream import StreamRequest, parse_stream_cursor, stream_entries
 from riseml.server.reconcile.notifier import Notifier
 from riseml.states import Part, Reason, State
 from riseml.store.database import Database
@@ -51,7 +51,7 @@ class Scene:
         return self.experiments.get_experiment(1).experiment
 
     def save(self, state: State, second: float, *, closed: bool = False, reason: Reason = Reason.COMPLETED) -> None:
-        """Everything comes into this state."""
+        """Write that the experiment and all its jobs enter this state."""
         before = self.load()
         jobs = tuple(
             replace(
@@ -78,11 +78,11 @@ class Scene:
         self.notifier.publish_records(1)
 
     def ends(self, **asked: Any) -> bool:
-        """Whether a reader who follows comes to the end."""
+        """True when a reader that follows comes to the end."""
         return bool(self._follow(DEADLINE, asked)[-1]["type"] == "end")
 
     def waits(self, **asked: Any) -> bool:
-        """Whether a reader who follows does not come to the end."""
+        """True when a reader that follows does not come to the end."""
         try:
             self._follow(0.5, asked)
         except TimeoutError:
@@ -96,16 +96,16 @@ class Scene:
         return asyncio.run(run())
 
     def read(self, cursor: str = "", **asked: Any) -> list[dict[str, Any]]:
-        """All that is there, or with `follow` all that comes."""
+        """Return all entries that are there, or with `follow` all that come."""
         return asyncio.run(self._read(cursor, asked))
 
     async def _read(self, cursor: str, asked: dict[str, Any]) -> list[dict[str, Any]]:
-        positions = parse_cursor(cursor, 1)
+        positions = parse_stream_cursor(cursor, 1)
         wanted = parse_id(asked.pop("name", "1"))
-        request = Request(wanted, (1,), asked.pop("follow", False), positions, **asked)
+        request = StreamRequest(wanted, (1,), asked.pop("follow", False), positions, **asked)
         return [
             entry
-            async for piece in stream(request, self.experiments, self.logs, self.notifier)
+            async for piece in stream_entries(request, self.experiments, self.logs, self.notifier)
             for entry in parse(piece)
         ]
 
@@ -149,7 +149,7 @@ def test_lines_and_states_come_in_the_order_of_their_times(scene: Scene, *, batc
     ]
 
 
-def test_together_and_alone_say_the_same(scene: Scene) -> None:
+def test_batches_have_the_same_lines_as_single_entries(scene: Scene) -> None:
     alone, together = scene.read(), scene.read(batch=True)
     assert shown(alone) == shown(together)
     assert len(together) < len(alone)
@@ -168,7 +168,7 @@ def test_from_any_cursor_on_nothing_is_lost_or_repeated(scene: Scene, *, batch: 
 
 
 @pytest.mark.parametrize("batch", [False, True])
-def test_a_tail_is_so_many_lines_and_no_states(scene: Scene, *, batch: bool) -> None:
+def test_a_tail_has_the_last_lines_and_no_states(scene: Scene, *, batch: bool) -> None:
     scene.save(State.FINISHED, 20)
     whole = [word for word in shown(scene.read()) if "state" not in word]
     for tail in range(7):
@@ -178,7 +178,7 @@ def test_a_tail_is_so_many_lines_and_no_states(scene: Scene, *, batch: bool) -> 
 
 
 @pytest.mark.parametrize("tail", [0, 2])
-def test_behind_a_tail_everything_comes(scene: Scene, tail: int) -> None:
+def test_everything_behind_a_tail_is_sent(scene: Scene, tail: int) -> None:
     ping = scene.read(tail=tail)[-1]
     scene.write("master", (8, "late"))
     scene.save(State.FINISHED, 20, closed=True)
@@ -188,14 +188,14 @@ def test_behind_a_tail_everything_comes(scene: Scene, tail: int) -> None:
 
 
 @pytest.mark.parametrize("batch", [False, True])
-def test_one_job_and_a_time(scene: Scene, *, batch: bool) -> None:
+def test_a_reader_may_ask_for_one_job_or_from_a_time_on(scene: Scene, *, batch: bool) -> None:
     assert shown(scene.read(name="1.worker", batch=batch))[-1] == "1.worker.1 a \u2028 b\r"
     assert not any("master" in word for word in shown(scene.read(name="1.worker", batch=batch)))
     words = [word for word in shown(scene.read(since=at(4), batch=batch)) if "state" not in word]
     assert words == ["1.master three", "1.worker.1 four", "1.worker.1 a \u2028 b\r"]
 
 
-def test_what_comes_later_is_followed_to_the_end(scene: Scene) -> None:
+def test_a_reader_that_follows_gets_everything_up_to_the_end(scene: Scene) -> None:
     async def run() -> list[dict[str, Any]]:
         reading = asyncio.create_task(scene._read("", {"follow": True, "batch": True}))
         for number in range(5):
@@ -208,19 +208,19 @@ def test_what_comes_later_is_followed_to_the_end(scene: Scene) -> None:
     assert words[-1] == "1 end FINISHED"
 
 
-def test_the_end_comes_when_all_has_been_said_though_containers_are_still_there(scene: Scene) -> None:
+def test_the_stream_ends_when_all_was_sent_while_containers_are_still_being_removed(scene: Scene) -> None:
     scene.save(State.FINISHED, 20)
     assert scene.waits(closed=False), "logs are still being read"
     scene.finish("master")
     assert scene.waits(closed=False)
     scene.finish("worker.1")
     assert scene.ends(closed=False)
-    assert scene.waits(), "not for who waits until nothing is left"
+    assert scene.waits(), "not for a reader that waits until no host has anything left"
     scene.save(State.FINISHED, 20, closed=True)
     assert scene.ends()
 
 
-def test_an_earlier_attempt_is_waited_for(scene: Scene) -> None:
+def test_the_stream_waits_for_the_log_of_an_earlier_attempt(scene: Scene) -> None:
     scene.save(State.FINISHED, 20)
     before = scene.load()
     jobs = tuple(replace(job, attempt=2) if job.name == "master" else job for job in before.jobs)
@@ -232,12 +232,12 @@ def test_an_earlier_attempt_is_waited_for(scene: Scene) -> None:
     assert scene.ends(closed=False)
 
 
-# --- the end of a job is said behind its last line ---
+# --- the end of a job is sent behind its last line ---
 
 
 @pytest.fixture
 def then(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the time of the scene."""
+    """The clock of the server shows the time of the scene."""
     monkeypatch.setattr("riseml.server.api.log_stream.now", lambda: at(20))
 
 
@@ -246,7 +246,7 @@ ENDS = ["1.master state FINISHED", "1.worker.1 state FINISHED", "1 state FINISHE
 
 @pytest.mark.usefixtures("then")
 @pytest.mark.parametrize("batch", [False, True])
-def test_an_end_waits_until_all_lines_of_its_job_are_there(scene: Scene, *, batch: bool) -> None:
+def test_the_end_of_a_job_waits_for_all_lines_of_the_job(scene: Scene, *, batch: bool) -> None:
     scene.save(State.FINISHED, 10)
     first = scene.read(batch=batch)
     assert not any("FINISHED" in word for word in shown(first) if "build" not in word), "lines may still come"
@@ -259,7 +259,9 @@ def test_an_end_waits_until_all_lines_of_its_job_are_there(scene: Scene, *, batc
 
 
 @pytest.mark.parametrize("batch", [False, True])
-def test_in_a_stored_log_an_end_is_behind_the_last_line_whatever_the_clocks_say(scene: Scene, *, batch: bool) -> None:
+def test_in_a_stored_log_the_end_of_a_job_is_behind_its_last_line_whatever_the_clocks_say(
+    scene: Scene, *, batch: bool
+) -> None:
     scene.write("master", (12, "last"))
     scene.finish("master")
     scene.write("worker.1", (11, "between"), (13, "very last"))
@@ -280,21 +282,21 @@ def test_the_end_of_a_job_whose_host_is_lost_waits_for_no_line(scene: Scene) -> 
     assert shown(scene.read())[-1] == "1 state FAILED"
 
 
-def test_an_end_that_is_old_waits_for_no_line(scene: Scene) -> None:
+def test_an_old_end_waits_for_no_line(scene: Scene) -> None:
     scene.save(State.FINISHED, 10)
     assert shown(scene.read())[-1] == "1 state FINISHED"
 
 
 @pytest.mark.usefixtures("then")
-def test_an_end_waits_no_longer_than_lines_may_come(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.server.api.log_stream._PATIENCE", 0.05)
+def test_an_end_waits_no_longer_than_the_patience(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("riseml.server.api.log_gate.PATIENCE", 0.05)
     scene.save(State.FINISHED, 10)
 
     async def run() -> list[str]:
         found: list[str] = []
         with scene.notifier.subscribe((1,)):
-            request = Request(parse_id("1"), (1,), follow=True, positions=parse_cursor("", 1))
-            async for piece in stream(request, scene.experiments, scene.logs, scene.notifier):
+            request = StreamRequest(parse_id("1"), (1,), follow=True, positions=parse_stream_cursor("", 1))
+            async for piece in stream_entries(request, scene.experiments, scene.logs, scene.notifier):
                 found += [word for word in shown(list(parse(piece))) if "ping" not in word]
                 if found and found[-1] == "1 state FINISHED":
                     break
@@ -306,16 +308,16 @@ def test_an_end_waits_no_longer_than_lines_may_come(scene: Scene, monkeypatch: p
 @pytest.mark.usefixtures("then")
 @given(st.data())
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_happens_when_no_line_is_behind_the_end_of_its_job(
+def test_no_line_is_behind_the_end_of_its_job_whatever_comes_first(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """Lines are late, dated late, of several jobs; the end is seen before or after them; readers come at any moment."""
+    """Lines come late or are dated late; the end is seen before or after them; readers come at any time."""
     made = Scene(tmp_path_factory.mktemp("scene"))
     made.save(State.RUNNING, 1)
     seconds = st.integers(2, 19)
     todo = [*data.draw(st.permutations(["master"] * 3 + ["worker.1"] * 3)), "end", "finish"]
     where = data.draw(st.integers(0, len(todo) - 2))
-    todo.insert(where, todo.pop(-2))  # the end is seen at any moment
+    todo.insert(where, todo.pop(-2))  # the server sees the end at any moment
     cursor, words = "", []
     for number, step in enumerate(todo):
         if step == "end":

@@ -1,0 +1,72 @@
+"""The gate of the merged stream: may it say now that a job ended, or do lines of the job come first? Pure.
+
+A host dates the end of a job and the job's lines, pipes deliver them in any order, and clocks differ. The stream
+therefore says the end behind the last line of the job, whatever the timestamps are. It does not wait for ever: a host
+that is lost takes lines with it.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from riseml.states import TERMINAL, Reason
+from riseml.store.experiments import StateEvent
+
+PATIENCE = 5.0
+"""Seconds without any line of the experiment after which the end of a job waits no longer."""
+
+_OLD = 60.0  # seconds after the end of a job; a follower that can read its log has read it by then
+_PRINTED_NOTHING = frozenset({Reason.CACHED, Reason.START_FAILED})
+_LOG_IS_GONE = frozenset({Reason.VANISHED, Reason.HOST_LOST, Reason.INTERNAL})
+
+
+class Gate(enum.Enum):
+    """What to do with an event."""
+
+    READY = "send it: every line that belongs before it was sent"
+    WAIT = "hold it: lines that belong before it may still come"
+    LOST = "send it: lines that belong before it may be missing, and do not come any more"
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """What the stream knows of a job's log when the end of the job is the next event."""
+
+    sent: int  # bytes of the log file that were sent
+    end: int | None  # offset behind the job's last record; None until the log is complete
+    has_more: bool  # the file may hold records behind `sent`
+    is_closed: bool  # no host has anything of the experiment left: nothing more is written
+    has_started: bool  # False: the job ended before it ran
+    age: float  # seconds since the job ended
+    quiet: float  # seconds for which the end has waited while no line came
+
+
+def gate(event: StateEvent, log: LogState) -> Gate:
+    """Decide whether the stream sends an event now; only the end of a job ever waits.
+
+    Example:
+        >>> gate(master_finished, LogState(900, 1000, True, False, True, 0.1, 0.0))  # 100 bytes are not sent yet
+        <Gate.WAIT: ...>
+    """
+    if event.job is None or event.state not in TERMINAL:
+        return Gate.READY
+    if log.end is not None:
+        return _gate_complete_log(log, log.end)
+    if not log.has_started or event.reason in _PRINTED_NOTHING:
+        return Gate.READY
+    if log.is_closed or event.reason in _LOG_IS_GONE or log.age >= _OLD:
+        return Gate.LOST
+    return _wait_or_give_up(log)
+
+
+def _gate_complete_log(log: LogState, end: int) -> Gate:
+    if log.sent >= end:
+        return Gate.READY
+    if log.is_closed:
+        return Gate.WAIT if log.has_more else Gate.LOST
+    return _wait_or_give_up(log)
+
+
+def _wait_or_give_up(log: LogState) -> Gate:
+    return Gate.LOST if log.quiet >= PATIENCE else Gate.WAIT
