@@ -1,4 +1,4 @@
-"""Many hosts: one worker and one deadline each, so that a stuck host delays nobody but itself."""
+"""All hosts of the server: one thread and one deadline each, so that a host that does not answer delays no other."""
 
 from __future__ import annotations
 
@@ -16,21 +16,26 @@ from riseml.names import HostName
 
 Report = Callable[[HostName, RisemlError], None]
 Clock = Callable[[], float]
-"""Seconds that only ever grow, and stand still while this machine sleeps."""
+"""Seconds that only grow, and stand still while this machine sleeps."""
 
-_JUMP = timedelta(seconds=2)  # by which the time of day may be off before it counts as set, or slept through
+_JUMP = timedelta(seconds=2)  # a larger difference between both clocks means that one was set, or the machine slept
 
 log = logging.getLogger(__name__)
 
 
 class HostPool:
-    """The hosts, and what was last seen of each.
+    """The hosts, and the last observation of each.
 
     Args:
         executors: one for each host.
-        patience: seconds that a pass waits for the answers.
-        report: told of every host that fails to answer.
-        clock: measures for how long a host has been silent.
+        patience: seconds that `observe_hosts` waits for answers.
+        report: called once when a host stops answering.
+        clock: measures how long a host has been silent.
+
+    Example:
+        >>> pool = HostPool((executor,), 2.0, lambda host, error: log.warning("%s: %s", host, error.message))
+        >>> pool.observe_hosts(frozenset(), now)
+        {'gpu1': HostSeen(...)}
     """
 
     def __init__(
@@ -40,101 +45,104 @@ class HostPool:
         self._patience = patience
         self._report = report
         self._clock = clock
-        self._watches: Mapping[HostName, _Watch] = {}
-        self.replace(executors)
+        self._watches: Mapping[HostName, _HostWatch] = {}
+        self.replace_executors(executors)
 
-    def replace(self, executors: tuple[Executor, ...]) -> None:
-        """Use these from now on. What was seen of a host whose executor stays is kept."""
+    def replace_executors(self, executors: tuple[Executor, ...]) -> None:
+        """Use these executors from now on. An executor that stays keeps its last observation."""
         watches = {watch.executor: watch for watch in self._watches.values()}
-        self._watches = {one.name: watches.get(one) or _Watch(one, self._report, self._clock) for one in executors}
+        self._watches = {one.name: watches.get(one) or _HostWatch(one, self._report, self._clock) for one in executors}
         self.executors = {executor.name: executor for executor in executors}
 
-    def observe(self, references: frozenset[str], now: datetime) -> dict[HostName, HostSeen]:
-        """Every host that has ever answered; one that does not answer now as it was last seen, silent since then."""
-        asked = [watch.ask(references) for watch in self._watches.values()]
-        wait([future for future, silent in asked if not silent], timeout=self._patience)
-        seen = {name: watch.collect(now) for name, watch in self._watches.items()}
+    def observe_hosts(self, references: frozenset[str], now: datetime) -> dict[HostName, HostSeen]:
+        """Return an observation of every host that has ever answered.
+
+        A host that does not answer in time has its last observation, with `silent_since` set.
+
+        Args:
+            references: the environments to look for on each host.
+            now: the time of this pass.
+        """
+        pending = [watch.ask_host(references) for watch in self._watches.values()]
+        wait([future for future, silent in pending if not silent], timeout=self._patience)
+        seen = {name: watch.collect_answer(now) for name, watch in self._watches.items()}
         return {name: host for name, host in seen.items() if host is not None}
 
-    def capacities(self) -> dict[HostName, Capacity]:
-        """What every host that answers could hold if it were empty."""
-        found = {name: watch.seen for name, watch in self._watches.items()}
-        return {name: host.capacity for name, host in found.items() if host is not None and host.silent_since is None}
+    def list_capacities(self) -> dict[HostName, Capacity]:
+        """Return what each answering host could hold if it were empty."""
+        return {name: host.capacity for name, host in self.list_last_seen().items() if host.silent_since is None}
 
-    def answers(self) -> bool:
-        """True when a host answers, or is only slow: it did before, and nothing is known to be wrong with it."""
+    def has_usable_host(self) -> bool:
+        """Return whether a host answers, or answered before and is only slow: no problem with it is known."""
         return any(
-            watch.seen is not None and (watch.seen.silent_since is None or watch.trouble is None)
+            watch.seen is not None and (watch.seen.silent_since is None or watch.problem is None)
             for watch in self._watches.values()
         )
 
-    def last_seen(self) -> dict[HostName, HostSeen]:
-        """Every host that has ever answered, as it was last seen."""
+    def list_last_seen(self) -> dict[HostName, HostSeen]:
+        """Return the last observation of every host that has ever answered."""
         found = {name: watch.seen for name, watch in self._watches.items()}
         return {name: host for name, host in found.items() if host is not None}
 
-    def troubles(self) -> dict[HostName, RisemlError]:
-        """Why each silent host does not answer."""
-        found = {name: watch.trouble for name, watch in self._watches.items()}
-        return {name: trouble for name, trouble in found.items() if trouble is not None}
-
-    def trouble(self) -> RisemlError | None:
-        """Why the first silent host does not answer."""
-        return next((watch.trouble for watch in self._watches.values() if watch.trouble is not None), None)
+    def list_problems(self) -> dict[HostName, RisemlError]:
+        """Return why each silent host does not answer."""
+        found = {name: watch.problem for name, watch in self._watches.items()}
+        return {name: problem for name, problem in found.items() if problem is not None}
 
 
-class _Watch:
-    """One host: at most one question under way."""
+class _HostWatch:
+    """One host with at most one pending observation."""
 
     def __init__(self, executor: Executor, report: Report, clock: Clock) -> None:
         self.executor = executor
-        self.seen: HostSeen | None = None
-        self.trouble: RisemlError | None = None
+        self.seen: HostSeen | None = None  # None: it has never answered
+        self.problem: RisemlError | None = None  # why it does not answer
         self._report = report
         self._clock = clock
         self._worker = ThreadPoolExecutor(1, thread_name_prefix=f"observe-{executor.name}")
-        self._question: Future[HostSeen] | None = None
-        self._silent_since: datetime | None = None
-        self._silent_at = 0.0  # the same by the clock
+        self._pending: Future[HostSeen] | None = None
+        self._silent_since: datetime | None = None  # by the time of day
+        self._silent_at = 0.0  # the same moment by the clock
 
-    def ask(self, references: frozenset[str]) -> tuple[Future[HostSeen], bool]:
-        """The question under way, and whether the host is known to be silent (nobody waits for it then)."""
-        if self._question is None:
-            self._question = self._worker.submit(self.executor.observe, references)
-        return self._question, self._silent_since is not None and self.seen is not None
+    def ask_host(self, references: frozenset[str]) -> tuple[Future[HostSeen], bool]:
+        """Return the pending observation, and whether the host is silent, so that the caller does not wait for it."""
+        if self._pending is None:
+            self._pending = self._worker.submit(self.executor.observe, references)
+        return self._pending, self._silent_since is not None and self.seen is not None
 
-    def collect(self, now: datetime) -> HostSeen | None:
-        """What is known now."""
-        if self._question is None or not self._question.done():
+    def collect_answer(self, now: datetime) -> HostSeen | None:
+        """Return what is known now, with the answer if it has arrived."""
+        if self._pending is None or not self._pending.done():
             self._note_silence(now)
         else:
-            trouble = self._read(self._question)
-            self._question = None
-            if trouble is None:
-                self._silent_since = self.trouble = None
+            problem = self._take_answer(self._pending)
+            self._pending = None
+            if problem is None:
+                self._silent_since = self.problem = None
             else:
-                if self.trouble is None:
-                    self._report(self.executor.name, trouble)
-                self.trouble = trouble
+                if self.problem is None:
+                    self._report(self.executor.name, problem)
+                self.problem = problem
                 self._note_silence(now)
         if self.seen is not None:
             self.seen = replace(self.seen, silent_since=self._silent_since)
         return self.seen
 
-    def _read(self, answer: Future[HostSeen]) -> RisemlError | None:
-        """Take the answer in; what is wrong with it, for that is the trouble of this host alone."""
+    def _take_answer(self, answer: Future[HostSeen]) -> RisemlError | None:
+        """Store the answer, or return its problem; any exception is a problem of this host alone."""
         try:
             self.seen = answer.result()
         except RisemlError as error:
             return error
         except Exception as error:
-            log.exception("what host %s answered cannot be read", self.executor.name)
-            return EngineError(f"what it answered cannot be read: {error!r}", "see the server's log")
+            log.exception("the answer of host %s cannot be read", self.executor.name)
+            return EngineError(f"its answer cannot be read: {error!r}", "see the server's log")
         return None
 
     def _note_silence(self, now: datetime) -> None:
-        """Since when it is silent. A laptop that sleeps hears nothing of its hosts: that time does not count against
-        them, nor does a time of day that somebody has set.
+        """Keep the moment since when the host is silent.
+
+        Time in which this machine sleeps does not count against the host, nor does a time of day that was set.
         """
         if self._silent_since is None:
             self._silent_since, self._silent_at = now, self._clock()

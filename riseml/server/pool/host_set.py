@@ -158,15 +158,15 @@ class HostSet:
 
     def last_seen(self) -> dict[HostName, HostSeen]:
         """Return every host that has ever answered, as the last pass saw it."""
-        return self.pool.last_seen()
+        return self.pool.list_last_seen()
 
     def is_any_answering(self) -> bool:
         """Return True when at least one host answers, or is only slow."""
-        return self.pool.answers()
+        return self.pool.has_usable_host()
 
     def find_troubles(self) -> dict[HostName, RisemlError]:
         """Return why each silent host does not answer."""
-        return self.pool.troubles()
+        return self.pool.list_problems()
 
     def find_url(self, host: HostName) -> str:
         """Return the address of a host's engine; empty for processes."""
@@ -199,7 +199,7 @@ class HostSet:
         made = {host: before.get(host) or self._connect(host) for host in spec.hosts}
         engines = {host.name: executor.engine for host, executor in made.items()}
         self._now = _HostsInForce(PoolMode(spec), engines, made)
-        self.pool.replace(tuple(made.values()))
+        self.pool.replace_executors(tuple(made.values()))
         for host, executor in before.items():
             if host not in made:
                 executor.engine.close()
@@ -209,7 +209,7 @@ class HostSet:
         executor, before = choice.executor, self._now.executors
         engines = {executor.name: executor.engine} if isinstance(executor, DockerExecutor) else {}
         self._now = _HostsInForce(LocalMode(choice.name, choice.note), engines)
-        self.pool.replace((executor,))
+        self.pool.replace_executors((executor,))
         for former in before.values():
             former.engine.close()
 

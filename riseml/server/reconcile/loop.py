@@ -81,7 +81,7 @@ class Loop(threading.Thread):
         services = self._services
         busy = services.tracker.busy()  # before the look: what ends during it may not be in it
         moment = now()
-        hosts = services.hosts.pool.observe(awaited_images(world), moment)
+        hosts = services.hosts.pool.observe_hosts(awaited_images(world), moment)
         present: set[str] = set()
         for name, host in hosts.items():
             hosts[name] = self._with_logs(name, host)

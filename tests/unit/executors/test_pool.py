@@ -1,4 +1,4 @@
-"""The looks of a pool: what is wrong with one host is its own trouble, and silence is measured by a true clock."""
+"""A pool of hosts: a problem of one host concerns no other, and silence is measured by a clock that is never set."""
 
 from __future__ import annotations
 
@@ -17,72 +17,72 @@ H1, H2 = HostName("h1"), HostName("h2")
 
 
 class Odd(MemoryExecutor):
-    """A host whose answer may be anything."""
+    """A host that answers with an exception when the test wants it."""
 
-    trouble: Exception | None = None
+    error: Exception | None = None
 
     def observe(self, references: frozenset[str]) -> HostSeen:
-        if self.trouble is not None:
-            raise self.trouble
+        if self.error is not None:
+            raise self.error
         return super().observe(references)
 
 
 class Scene:
-    """Two hosts, one of them odd, and a clock that the test turns."""
+    """Two hosts, one of them odd, and a clock that the test sets."""
 
     def __init__(self) -> None:
         self.odd = Odd(H1, Capacity(1.0, 1024))
-        self.told: list[RisemlError] = []
+        self.reported: list[RisemlError] = []
         self.seconds = 0.0
         hosts = (self.odd, MemoryExecutor(H2, Capacity(1.0, 1024)))
-        self.pool = HostPool(hosts, PATIENCE, lambda _, error: self.told.append(error), lambda: self.seconds)
+        self.pool = HostPool(hosts, PATIENCE, lambda _, error: self.reported.append(error), lambda: self.seconds)
 
-    def look(self, second: float) -> dict[HostName, HostSeen]:
-        return self.pool.observe(frozenset(), NOW + timedelta(seconds=second))
+    def observe(self, second: float) -> dict[HostName, HostSeen]:
+        return self.pool.observe_hosts(frozenset(), NOW + timedelta(seconds=second))
 
     def silence(self, second: float) -> datetime | None:
-        """Since when the odd host is silent, once it was asked again."""
-        self.look(second)
-        return self.look(second)[H1].silent_since
+        """Return since when the odd host is silent, after another observation."""
+        self.observe(second)
+        return self.observe(second)[H1].silent_since
 
 
-def test_an_answer_that_cannot_be_read_is_the_trouble_of_its_host() -> None:
+def test_an_answer_that_cannot_be_read_is_a_problem_of_its_host_alone() -> None:
     scene = Scene()
-    scene.look(0)
-    scene.odd.trouble = KeyError("io.riseml.experiment")
-    seen = scene.look(1)
+    scene.observe(0)
+    scene.odd.error = KeyError("io.riseml.experiment")
+    seen = scene.observe(1)
     assert seen[H1].silent_since == NOW + timedelta(seconds=1)
     assert seen[H2].silent_since is None
-    assert [error.message for error in scene.told] == [
-        "what it answered cannot be read: KeyError('io.riseml.experiment')"
+    assert [error.message for error in scene.reported] == [
+        "its answer cannot be read: KeyError('io.riseml.experiment')"
     ]
-    scene.odd.trouble = None
-    wait_for("it is heard again", lambda: scene.look(2)[H1].silent_since is None, PATIENCE)
-    assert scene.pool.troubles() == {}
+    scene.odd.error = None
+    wait_for("it answers again", lambda: scene.observe(2)[H1].silent_since is None, PATIENCE)
+    assert scene.pool.list_problems() == {}
 
 
-def test_a_host_that_is_silent_since_some_time_keeps_its_moment() -> None:
+def test_a_silent_host_keeps_the_moment_at_which_it_fell_silent() -> None:
     scene = Scene()
-    scene.look(0)
-    scene.odd.trouble = OSError("no answer")
+    scene.observe(0)
+    scene.odd.error = OSError("no answer")
     first = scene.silence(0)
     scene.seconds = 10.0
     assert scene.silence(10.4) == first == NOW
 
 
-def test_the_time_that_this_machine_slept_does_not_count() -> None:
+def test_time_in_which_this_machine_sleeps_does_not_count_as_silence() -> None:
     scene = Scene()
-    scene.look(0)
-    scene.odd.trouble = OSError("no answer")
-    scene.look(0)
+    scene.observe(0)
+    scene.odd.error = OSError("no answer")
+    scene.observe(0)
     scene.seconds = 5.0
     assert scene.silence(3600) == NOW + timedelta(seconds=3595)
 
 
-def test_a_clock_that_was_set_back_makes_no_silence_of_the_future() -> None:
+def test_a_clock_that_is_set_back_gives_no_silence_in_the_future() -> None:
     scene = Scene()
-    scene.look(0)
-    scene.odd.trouble = OSError("no answer")
-    scene.look(0)
+    scene.observe(0)
+    scene.odd.error = OSError("no answer")
+    scene.observe(0)
     scene.seconds = 5.0
     assert scene.silence(-3600) == NOW - timedelta(seconds=3605)

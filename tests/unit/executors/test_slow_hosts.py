@@ -1,4 +1,4 @@
-"""The hosts together: who answers, who is only slow, who is silent."""
+"""All hosts: one answers, one is slow, one is silent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTHING: frozenset[str] = frozenset()
 
 
 class SlowExecutor(MemoryExecutor):
-    """Answers once it may."""
+    """A host that answers after `may` is set."""
 
     def __init__(self, name: HostName, capacity: Capacity) -> None:
         super().__init__(name, capacity)
@@ -29,17 +29,17 @@ class SlowExecutor(MemoryExecutor):
 def test_a_host_that_is_only_slow_still_takes_experiments() -> None:
     host = SlowExecutor(HostName("h1"), Capacity(4, 8192))
     pool = HostPool((host,), 0.05, lambda *_: None)
-    pool.observe(NOTHING, NOW)
-    assert not pool.answers(), "it has never answered"
+    pool.observe_hosts(NOTHING, NOW)
+    assert not pool.has_usable_host(), "it has never answered"
     host.may.set()
-    while not pool.capacities():
-        pool.observe(NOTHING, NOW)
+    while not pool.list_capacities():
+        pool.observe_hosts(NOTHING, NOW)
     host.may.clear()
-    pool.observe(NOTHING, NOW)
-    assert pool.capacities() == {}
-    assert pool.answers()
+    pool.observe_hosts(NOTHING, NOW)
+    assert pool.list_capacities() == {}
+    assert pool.has_usable_host()
     host.faults.silent = True
     host.may.set()
-    while pool.trouble() is None:
-        pool.observe(NOTHING, NOW)
-    assert not pool.answers(), "it is known that it does not"
+    while not pool.list_problems():
+        pool.observe_hosts(NOTHING, NOW)
+    assert not pool.has_usable_host(), "it is known that it does not"

@@ -36,7 +36,7 @@ def pool() -> HostPool:
     """h1 and h3 do not answer."""
     capacity = Capacity(8, 8192)
     made = HostPool((Mute(H3, capacity), MemoryExecutor(H2, capacity), Mute(H1, capacity)), 5.0, _note)
-    made.observe(frozenset(), START)
+    made.observe_hosts(frozenset(), START)
     return made
 
 
@@ -46,7 +46,7 @@ def waiting(cpus: float) -> Experiment:
 
 def test_hosts_that_have_never_answered_are_named_with_their_trouble(pool: HostPool) -> None:
     experiment = waiting(9)
-    found = show_explanation(World((experiment,)), look(h2=site(8)), experiment, pool.executors, pool.troubles())
+    found = show_explanation(World((experiment,)), look(h2=site(8)), experiment, pool.executors, pool.list_problems())
     assert [(host["host"], host["obstacle"], host["text"]) for host in found["hosts"]] == [
         ("h1", "silent", "has never answered: no way to h1"),
         ("h2", None, ""),
@@ -59,12 +59,14 @@ def test_hosts_that_have_never_answered_are_named_with_their_trouble(pool: HostP
 def test_once_all_have_answered_never_is_said(pool: HostPool) -> None:
     experiment = waiting(9)
     seen = look(h1=replace(site(8, taking=False), silent_since=START), h2=site(8), h3=site(8))
-    found = show_explanation(World((experiment,)), seen, experiment, pool.executors, pool.troubles())
+    found = show_explanation(World((experiment,)), seen, experiment, pool.executors, pool.list_problems())
     assert found["summary"].startswith("it can never run: ")
     assert found["hosts"][0]["text"] == "does not answer, and is drained: no way to h1"
 
 
 def test_one_that_does_not_wait_is_not_told_of_hosts(pool: HostPool) -> None:
     experiment = replace(waiting(1), placed_at=START)
-    found = show_explanation(World((experiment,)), Observation(START, {}), experiment, pool.executors, pool.troubles())
+    found = show_explanation(
+        World((experiment,)), Observation(START, {}), experiment, pool.executors, pool.list_problems()
+    )
     assert found["hosts"] == []

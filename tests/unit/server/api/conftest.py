@@ -38,7 +38,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         settings = Settings(home, home / "output", home / "data", executor="process", store=store)
         made = make_application(settings, threading.Event())
         stack.callback(made.database.close)
-        made.services.hosts.pool.observe(frozenset(), NOW)
+        made.services.hosts.pool.observe_hosts(frozenset(), NOW)
         url = stack.enter_context(serve(made))
         _fill(made, url)
         yield url
