@@ -1,4 +1,4 @@
-"""The difference between the records and what is there, as actions; none on a silent host."""
+"""Compare the records with what the hosts have; the difference is the list of actions. A silent host gets none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from riseml.control import networks
 from riseml.control.actions import Action, CancelImage, EnsureImage, RemoveJob, ShareImage, Signal, StartJob, StopJob
-from riseml.control.images import Images, starting_jobs
+from riseml.control.images import ImageLocations, find_starting_jobs
 from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
 from riseml.control.placement.candidates import find_record
@@ -17,26 +17,26 @@ from riseml.states import TERMINAL, State
 
 
 def converge(world: World, seen: Observation, occupied: OccupiedHosts) -> Iterator[Action]:
-    """Everything that brings the hosts nearer to the records."""
+    """Yield every action that brings the hosts closer to the records."""
     experiments = {experiment.id: experiment for experiment in world.experiments}
     for name, host in sorted(seen.hosts.items()):
         if host.silent_since is None:
             for key, found in host.containers.items():
                 yield from _converge_container(name, key, found, experiments.get(key.experiment), seen)
-    images = Images(seen)
+    images = ImageLocations(seen)
     fetched: set[tuple[HostName, str]] = set()
     for experiment in world.experiments:
-        if experiment.state is State.PENDING:  # nothing of it is to be made yet
+        if experiment.state is State.PENDING:  # it has no place yet
             continue
-        yield from _converge_build(experiment, seen)
+        yield from _continue_build(experiment, seen)
         for action in _start_gang(experiment, seen, images, occupied):
             if isinstance(action, EnsureImage | ShareImage):
-                if images.moves(action) or (action.host, action.reference) in fetched:
+                if images.is_pending(action) or (action.host, action.reference) in fetched:
                     continue
                 fetched.add((action.host, action.reference))
             yield action
-    yield from _give_up(experiments, seen)
-    yield from occupied.releases(experiments)
+    yield from _cancel_images(experiments, seen)
+    yield from occupied.find_releases(experiments)
 
 
 def _converge_container(
@@ -45,7 +45,7 @@ def _converge_container(
     job = None if experiment is None else find_record(experiment, key, name)
     if experiment is None or job is None:
         undrained = found.started and not found.running and not found.drained
-        if experiment is None or not undrained:  # the last words of an earlier attempt are read, too
+        if experiment is None or not undrained:  # the log of an earlier attempt is read to its end, too
             yield RemoveJob(name, key)
     elif job.state in TERMINAL:
         if found.running:
@@ -59,7 +59,7 @@ def _converge_container(
         yield StartJob(name, key)
 
 
-def _converge_build(experiment: Experiment, seen: Observation) -> Iterator[Action]:
+def _continue_build(experiment: Experiment, seen: Observation) -> Iterator[Action]:
     reference = experiment.plan.image.reference
     build = experiment.build
     if build is None or build.host is None or build.state is not State.STARTING:
@@ -69,8 +69,8 @@ def _converge_build(experiment: Experiment, seen: Observation) -> Iterator[Actio
         yield EnsureImage(build.host, experiment.id, reference)
 
 
-def _give_up(experiments: Mapping[int, Experiment], seen: Observation) -> Iterator[Action]:
-    """Nobody waits any more for the environment of an experiment that is ending."""
+def _cancel_images(experiments: Mapping[int, Experiment], seen: Observation) -> Iterator[Action]:
+    """Yield the cancellation of environments that only experiments at their end wait for."""
     for action in seen.busy:
         if not isinstance(action, EnsureImage):
             continue
@@ -80,25 +80,27 @@ def _give_up(experiments: Mapping[int, Experiment], seen: Observation) -> Iterat
             yield CancelImage(action.host, action.experiment, action.reference)
 
 
-def _start_gang(experiment: Experiment, seen: Observation, images: Images, occupied: OccupiedHosts) -> Iterator[Action]:
-    """What a placed gang still lacks: what its jobs share and their environment, both on every host; then the jobs."""
+def _start_gang(
+    experiment: Experiment, seen: Observation, images: ImageLocations, occupied: OccupiedHosts
+) -> Iterator[Action]:
+    """Yield what a placed gang lacks: the network and the environment on every host, and then the jobs themselves."""
     if experiment.placed_at is None or experiment.state in TERMINAL:
         return
-    jobs = starting_jobs(experiment, seen)
+    jobs = find_starting_jobs(experiment, seen)
     if not jobs:
         return
-    yield from networks.missing(experiment, jobs, seen)
+    yield from networks.find_preparations(experiment, jobs, seen)
     if not images.are_ready(experiment, jobs):
-        yield from images.wanted(experiment, jobs)
-    elif networks.are_ready(experiment, jobs, seen) and not _goes_on(experiment, seen, occupied):
+        yield from images.transfers(experiment, jobs)
+    elif networks.hosts_are_prepared(experiment, jobs, seen) and not _earlier_attempt_runs(experiment, seen, occupied):
         for job in jobs:
             if job.host is not None and seen.hosts[job.host].silent_since is None:
                 yield StartJob(job.host, experiment.key_of(job))
 
 
-def _goes_on(experiment: Experiment, seen: Observation, occupied: OccupiedHosts) -> bool:
-    """True while an earlier attempt runs where we can see it, or may be about to: on a host that was lost and is back,
-    say.
+def _earlier_attempt_runs(experiment: Experiment, seen: Observation, occupied: OccupiedHosts) -> bool:
+    """Return True while an earlier attempt runs on a host that answers, or its start is pending; for example on a host
+    that was lost and came back.
     """
     running = (
         (host, key)

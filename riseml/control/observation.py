@@ -1,4 +1,4 @@
-"""What `decide` may know of the outside."""
+"""The input of `decide` beside the records: hosts, time, pending and failed actions."""
 
 from __future__ import annotations
 
@@ -14,26 +14,21 @@ from riseml.states import Network
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Everything that `decide` may know of the outside.
+    """What one pass of the loop saw."""
 
-    `busy` are the actions that were begun and have not ended, `problems` those that went wrong the last time.
-    `network` is what gangs on several hosts use (BRIDGE: there are no such gangs), `shared_output` whether the hosts
-    share the output.
-    """
-
-    now: datetime
+    now: datetime  # the server's clock
     hosts: Mapping[HostName, HostSeen]
-    busy: frozenset[Action] = frozenset()
-    problems: Mapping[Action, ActionFailure] = field(default_factory=dict)
-    lost_after: float = 300.0
-    subnets: str = "10.213.0.0/16"
-    network: Network = Network.BRIDGE
-    shared_output: bool = True
+    busy: frozenset[Action] = frozenset()  # pending actions: begun, not ended
+    problems: Mapping[Action, ActionFailure] = field(default_factory=dict)  # actions that failed the last time
+    lost_after: float = 300.0  # seconds of silence after which a host counts as lost
+    subnets: str = "10.213.0.0/16"  # the range for the networks of experiments, CIDR
+    network: Network = Network.BRIDGE  # of gangs on several hosts; BRIDGE: a gang must be on one host
+    shared_output: bool = True  # all hosts see the same output folder
 
     def is_lost(self, host: HostSeen) -> bool:
-        """True when a host has been silent for so long that nobody waits for it any more."""
+        """Return True when a host has been silent for `lost_after` seconds or longer."""
         return host.silent_since is not None and self.is_over(host.silent_since)
 
     def is_over(self, since: datetime) -> bool:
-        """True when a host that has not been heard of since then is lost."""
+        """Return True when `lost_after` seconds have passed since then."""
         return (self.now - since).total_seconds() >= self.lost_after

@@ -1,4 +1,4 @@
-"""Fold what was seen into what we know: the new record of each job."""
+"""Update the record of each job from what one pass saw of its host."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from dataclasses import replace
 from datetime import timedelta
 
 from riseml.control.actions import Action, EnsureImage, PrepareHost, StartJob
-from riseml.control.images import Images, starting_jobs
+from riseml.control.images import ImageLocations, find_starting_jobs
 from riseml.control.observation import Observation
 from riseml.model import ActionFailure, ContainerSeen, Experiment, HostSeen, Job
 from riseml.names import HostName
 from riseml.states import TERMINAL, Part, Reason, State
 
 GIVE_UP_STARTING = timedelta(minutes=5)
-"""How long a start may fail for reasons that could pass before the job is given up."""
+"""How long a start may fail for temporary reasons before the job fails."""
 
 _GOOD_ENDS = frozenset({Reason.NO_LONGER_NEEDED})
+"""Reasons to end a job that make its end a good one, whatever its exit code."""
 
 
-def settle(experiment: Experiment, seen: Observation, images: Images) -> Experiment:
-    """The experiment with every job's record brought up to date."""
+def settle_jobs(experiment: Experiment, seen: Observation, images: ImageLocations) -> Experiment:
+    """Return the experiment with an up-to-date record of every job."""
     jobs = [
         _settle_build(experiment, job, seen) if job.part is Part.PREPARES else _settle_job(experiment, job, seen)
         for job in experiment.jobs
@@ -30,16 +31,16 @@ def settle(experiment: Experiment, seen: Observation, images: Images) -> Experim
 
 
 def with_jobs(experiment: Experiment, jobs: Sequence[Job]) -> Experiment:
-    """The experiment with these records; itself when all of them are its own."""
+    """Return the experiment with these job records; the same object when no record changed."""
     if all(new is old for new, old in zip(jobs, experiment.jobs, strict=True)):
         return experiment
     return replace(experiment, jobs=tuple(jobs))
 
 
 def choose_builder(experiment: Experiment, seen: Observation) -> Experiment:
-    """The host that makes the environment: the first one that answers, better one that is not taken out of use.
+    """Return the experiment with the host that builds its environment: the first host that answers, drained hosts last.
 
-    Another one takes over from a host that falls silent before it has begun, or is lost.
+    Another host replaces one that falls silent before the build begins, or that is lost.
     """
     build = experiment.build
     if build is None or build.state in TERMINAL or not _needs_builder(build, seen):
@@ -64,7 +65,7 @@ def _needs_builder(build: Job, seen: Observation) -> bool:
 
 
 def signal_name(exit_code: int | None) -> str | None:
-    """`SIGKILL` for 137; None when the code tells of no signal."""
+    """Return `SIGKILL` for 137; None for an exit code that stands for no signal."""
     if exit_code is None or not 128 < exit_code <= 128 + 64:
         return None
     try:
@@ -92,22 +93,20 @@ def _settle_build(experiment: Experiment, job: Job, seen: Observation) -> Job:
         return replace(job, state=State.FINISHED, reason=reason, message="", exit_code=0, ended_at=seen.now)
     action = EnsureImage(job.host, experiment.id, reference)
     problem = seen.problems.get(action)
-    if problem is not None and _hopeless(problem, seen):
+    if problem is not None and _is_final(problem, seen):
         return replace(
             job, state=State.FAILED, reason=Reason.BUILD_FAILED, message=problem.message, exit_code=1, ended_at=seen.now
         )
     if action in seen.busy:
-        return (
-            _begin(replace(job, message=""), State.RUNNING, seen) if job.message else _begin(job, State.RUNNING, seen)
-        )
+        return _mark_build(replace(job, message="") if job.message else job, State.RUNNING, seen)
     if image.building:
         waits = (State.PENDING, Reason.WAITING_FOR_IMAGE)
         return job if (job.state, job.reason) == waits else replace(job, state=waits[0], reason=waits[1])
-    return _begin(job, State.STARTING, seen)
+    return _mark_build(job, State.STARTING, seen)
 
 
-def _begin(job: Job, state: State, seen: Observation) -> Job:
-    """A build that goes on, or is about to."""
+def _mark_build(job: Job, state: State, seen: Observation) -> Job:
+    """Return the record of a build that runs or is about to run."""
     if job.state is state and job.reason is Reason.PREPARE and job.started_at is not None:
         return job
     return replace(job, state=state, reason=Reason.PREPARE, started_at=job.started_at or seen.now)
@@ -124,10 +123,10 @@ def _settle_job(experiment: Experiment, job: Job, seen: Observation) -> Job:
     if host.silent_since is not None:
         if not seen.is_lost(host):
             return job
-        return _end(job, seen, State.FAILED, Reason.HOST_LOST, f"host {job.host} is silent")
+        return _end_without_exit(job, seen, State.FAILED, Reason.HOST_LOST, f"host {job.host} is silent")
     found = host.containers.get(experiment.key_of(job))
     if found is not None and found.error and not found.started:
-        return _end(job, seen, State.FAILED, Reason.START_FAILED, found.error)
+        return _end_without_exit(job, seen, State.FAILED, Reason.START_FAILED, found.error)
     if found is None or not found.started:
         return _settle_absent(experiment, job, host, seen)
     if found.exit_code is None:
@@ -144,52 +143,60 @@ def _settle_job(experiment: Experiment, job: Job, seen: Observation) -> Job:
 
 
 def _settle_unseen(job: Job, seen: Observation) -> Job:
-    """Its host is not there at all: like one that is silent, from the moment when that was first noticed."""
+    """Return the record of a job whose host is missing in the observation; it counts as silent from the first such pass
+    on.
+    """
     if job.unseen_since is None:
         return replace(job, unseen_since=seen.now)
     if not seen.is_over(job.unseen_since):
         return job
-    return _end(job, seen, State.FAILED, Reason.HOST_LOST, f"host {job.host} is no longer in the pool")
+    return _end_without_exit(job, seen, State.FAILED, Reason.HOST_LOST, f"host {job.host} is no longer in the pool")
 
 
-def _settle_images(experiment: Experiment, seen: Observation, images: Images) -> Experiment:
-    """Jobs whose gang waits for its environment on one of its hosts; they fail where it cannot be had."""
+def _settle_images(experiment: Experiment, seen: Observation, images: ImageLocations) -> Experiment:
+    """Return the experiment with its starting jobs marked as waiting for their environment, or as failed on a host that
+    cannot get it.
+    """
     if experiment.placed_at is None or not any(job.state is State.STARTING for job in experiment.jobs):
         return experiment
-    starting = starting_jobs(experiment, seen)
+    starting = find_starting_jobs(experiment, seen)
     if not starting:
         return experiment
     waits = not images.are_ready(experiment, starting)
-    troubles = _troubles(experiment, starting, seen, images) if waits else {}
+    problems = _find_image_problems(experiment, starting, seen, images) if waits else {}
     reason = Reason.WAITING_FOR_IMAGE if waits else Reason.PLACED
     return with_jobs(
         experiment,
-        [_wait(job, reason, troubles, seen) if job in starting else job for job in experiment.jobs],
+        [_set_start_reason(job, reason, problems, seen) if job in starting else job for job in experiment.jobs],
     )
 
 
-def _troubles(experiment: Experiment, starting: list[Job], seen: Observation, images: Images) -> dict[HostName, str]:
-    """Why the environment cannot be had on a host."""
-    wanted = images.wanted(experiment, starting)
-    problems = {action.host: seen.problems.get(action) for action in wanted}
+def _find_image_problems(
+    experiment: Experiment, starting: list[Job], seen: Observation, images: ImageLocations
+) -> dict[HostName, str]:
+    """Return why a host cannot get the environment, by the name of the host."""
+    transfers = images.transfers(experiment, starting)
+    problems = {action.host: seen.problems.get(action) for action in transfers}
     return {
-        host: problem.message for host, problem in problems.items() if problem is not None and _hopeless(problem, seen)
+        host: problem.message for host, problem in problems.items() if problem is not None and _is_final(problem, seen)
     }
 
 
-def _wait(job: Job, reason: Reason, troubles: Mapping[HostName, str], seen: Observation) -> Job:
-    if job.host is not None and job.host in troubles:
-        return _end(job, seen, State.FAILED, Reason.START_FAILED, troubles[job.host])
+def _set_start_reason(job: Job, reason: Reason, problems: Mapping[HostName, str], seen: Observation) -> Job:
+    if job.host is not None and job.host in problems:
+        return _end_without_exit(job, seen, State.FAILED, Reason.START_FAILED, problems[job.host])
     waited = job.reason is Reason.WAITING_FOR_IMAGE
-    if waited == (reason is Reason.WAITING_FOR_IMAGE):  # RETRY stays as it is until something is to be waited for
+    if waited == (reason is Reason.WAITING_FOR_IMAGE):  # RETRY stays until the job waits for something
         return job
     return replace(job, reason=reason)
 
 
 def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, seen: Observation) -> Job:
-    """No container that was ever started: it was removed behind our back, cannot be started, or is still to come."""
+    """Return the record of a job without a started container: it was removed from outside, cannot start, or starts
+    later.
+    """
     if job.state is State.RUNNING:
-        return _end(job, seen, State.FAILED, Reason.VANISHED, f"it is gone from host {job.host}")
+        return _end_without_exit(job, seen, State.FAILED, Reason.VANISHED, f"it is gone from host {job.host}")
     if job.state is not State.STARTING or job.host is None:
         return job
     start = StartJob(job.host, experiment.key_of(job))
@@ -197,10 +204,10 @@ def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, seen: Obser
     needed: list[Action] = [start, *(PrepareHost(host, experiment.id, experiment.subnet) for host in sorted(shared))]
     for action in needed:
         problem = seen.problems.get(action)
-        if problem is not None and _hopeless(problem, seen):
-            return _end(job, seen, State.FAILED, Reason.START_FAILED, problem.message)
+        if problem is not None and _is_final(problem, seen):
+            return _end_without_exit(job, seen, State.FAILED, Reason.START_FAILED, problem.message)
     if job.ending is not None and start not in seen.busy:
-        return _end(job, seen, State.FAILED, Reason.VANISHED, "")
+        return _end_without_exit(job, seen, State.FAILED, Reason.VANISHED, "")
     return job
 
 
@@ -222,21 +229,21 @@ def _settle_exit(job: Job, found: ContainerSeen, seen: Observation) -> Job:
         warning = "one of its processes ran out of memory on the way" if found.oom else ""
         return replace(job, state=State.FINISHED, reason=Reason.COMPLETED, message=warning)
     message = found.error or describe_exit(code, oom=found.oom)
-    return replace(job, state=State.FAILED, reason=_exit_reason(found), message=message)
+    return replace(job, state=State.FAILED, reason=_find_exit_reason(found), message=message)
 
 
 def describe_exit(code: int, *, oom: bool) -> str:
-    """An exit code in words: `exit code 137 (SIGKILL), out of memory`."""
+    """Return an exit code in words: `exit code 137 (SIGKILL), out of memory`."""
     name = signal_name(code)
     meaning = name or {126: "command cannot be run", 127: "command not found"}.get(code)
     text = f"exit code {code} ({meaning})" if meaning else f"exit code {code}"
     if oom:
         return f"{text}, out of memory"
-    # An engine hears of its own limits alone: of a host that is out of memory as a whole it can say nothing.
+    # An engine reports only its own memory limits; when the whole host is out of memory, it reports nothing.
     return f"{text}: by somebody, or by a host out of memory" if name == "SIGKILL" else text
 
 
-def _exit_reason(found: ContainerSeen) -> Reason:
+def _find_exit_reason(found: ContainerSeen) -> Reason:
     if found.error:
         return Reason.ENGINE_STOPPED
     if found.oom:
@@ -244,12 +251,12 @@ def _exit_reason(found: ContainerSeen) -> Reason:
     return Reason.SIGNAL if signal_name(found.exit_code) else Reason.EXIT_CODE
 
 
-def _hopeless(problem: ActionFailure, seen: Observation) -> bool:
+def _is_final(problem: ActionFailure, seen: Observation) -> bool:
     return problem.permanent or seen.now - problem.since >= GIVE_UP_STARTING
 
 
-def _end(job: Job, seen: Observation, state: State, reason: Reason, message: str) -> Job:
-    """A job that ends without an exit code of its own; one that was being ended anyway has just been ended."""
+def _end_without_exit(job: Job, seen: Observation, state: State, reason: Reason, message: str) -> Job:
+    """Return the record of a job that ends without an exit code; a job that had a reason to end gets that reason."""
     if job.ending is not None and state is State.FAILED:
         state = State.FINISHED if job.ending in _GOOD_ENDS else State.KILLED
         reason, message = job.ending, ""

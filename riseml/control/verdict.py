@@ -1,4 +1,15 @@
-"""Who ends an experiment, and how its other jobs end then (DESIGN, section 5)."""
+"""Which job ends an experiment, and how the other jobs end then.
+
+| part    | jobs                                    | when the job exits                                     |
+|---------|-----------------------------------------|--------------------------------------------------------|
+| DECIDES | master; without one worker.1 or `train` | its exit code is the verdict                           |
+| HELPS   | the other workers, evaluator            | 0: fine; otherwise the experiment fails, or is retried |
+| SERVES  | ps                                      | before the verdict, the experiment fails or is retried |
+| WATCHES | tensorboard                             | a warning, nothing more                                |
+
+After a verdict FAILED or KILLED every other job is stopped at once. After a verdict FINISHED the helpers have their
+grace to end by themselves; the servers are stopped as soon as no helper runs. docs/reliability.md lists every ending.
+"""
 
 from __future__ import annotations
 
@@ -28,24 +39,24 @@ _ENDS_BADLY = frozenset({Part.PREPARES, Part.DECIDES, Part.HELPS, Part.SERVES})
 _COUNTS = frozenset({Part.DECIDES, Part.HELPS})
 
 
-def judge(experiment: Experiment, seen: Observation) -> Experiment:
-    """The experiment with its verdict, once there is one. A verdict is never changed, except that a kill ends
-    retrying.
+def add_verdict(experiment: Experiment, seen: Observation) -> Experiment:
+    """Return the experiment with its verdict, once there is one. A verdict never changes, except that a kill cancels a
+    planned retry.
     """
     killed = experiment.wanted is Wanted.KILL
     if experiment.verdict is not None:
         if killed and experiment.verdict.again:
-            return replace(experiment, verdict=_killed(seen.now))
+            return replace(experiment, verdict=_kill_verdict(seen.now))
         return experiment
     if killed:
-        return replace(experiment, verdict=_killed(seen.now))
-    experiment = with_jobs(experiment, [_start_again(experiment, job) for job in experiment.jobs])
-    verdict = _first_cause(experiment, seen)
+        return replace(experiment, verdict=_kill_verdict(seen.now))
+    experiment = with_jobs(experiment, [_retry_alone(experiment, job) for job in experiment.jobs])
+    verdict = _find_first_cause(experiment, seen)
     return experiment if verdict is None else replace(experiment, verdict=verdict)
 
 
 def end_jobs(experiment: Experiment, seen: Observation) -> Experiment:
-    """Ask every job to end that has to, now that there is a verdict."""
+    """Return the experiment with a reason to end for every job that must end after the verdict."""
     verdict = experiment.verdict
     if verdict is None:
         return experiment
@@ -56,8 +67,8 @@ def end_jobs(experiment: Experiment, seen: Observation) -> Experiment:
     return with_jobs(experiment, jobs)
 
 
-def conclude(experiment: Experiment, seen: Observation) -> Experiment:
-    """Once every job has ended: the final state, or the next attempt."""
+def conclude_experiment(experiment: Experiment, seen: Observation) -> Experiment:
+    """Return the experiment with its final state or its next attempt, once every job has ended."""
     verdict = experiment.verdict
     if verdict is None or experiment.state in TERMINAL or not all(job.state in TERMINAL for job in experiment.jobs):
         return experiment
@@ -74,38 +85,38 @@ def conclude(experiment: Experiment, seen: Observation) -> Experiment:
     return replace(experiment, state=verdict.state, reason=verdict.reason, message=verdict.message, ended_at=seen.now)
 
 
-def grace_ends(experiment: Experiment, job: Job, verdict: Verdict) -> datetime:
-    """When a helper's grace after a good verdict is over."""
+def find_grace_end(experiment: Experiment, job: Job, verdict: Verdict) -> datetime:
+    """Return when the grace of a helper after a good verdict is over."""
     for planned in experiment.plan.jobs:
         if planned.name == job.name:
             return verdict.at + timedelta(seconds=planned.grace)
     return verdict.at
 
 
-def _killed(now: datetime) -> Verdict:
+def _kill_verdict(now: datetime) -> Verdict:
     return Verdict(State.KILLED, Reason.KILLED_BY_USER, now)
 
 
 def _end_job(experiment: Experiment, job: Job, verdict: Verdict, seen: Observation) -> Job:
     if verdict.state is not State.FINISHED:
         reason = Reason.KILLED_BY_USER if verdict.reason is Reason.KILLED_BY_USER else Reason.CASCADE
-    elif (job.part is Part.HELPS and seen.now < grace_ends(experiment, job, verdict)) or (
+    elif (job.part is Part.HELPS and seen.now < find_grace_end(experiment, job, verdict)) or (
         job.part not in _COUNTS
         and any(other.part in _COUNTS and other.state not in TERMINAL for other in experiment.jobs)
     ):
         return job
     else:
         reason = Reason.NO_LONGER_NEEDED
-    if job.host is None or job.part is Part.PREPARES:  # nothing of it can be running anywhere
+    if job.host is None or job.part is Part.PREPARES:  # no host runs anything of it
         state = State.FINISHED if reason is Reason.NO_LONGER_NEEDED else State.KILLED
         return replace(job, state=state, reason=reason, message="", ended_at=seen.now)
     return replace(job, ending=reason, ending_at=seen.now)
 
 
-def _start_again(experiment: Experiment, job: Job) -> Job:
-    """`retry.scope: role`: a job that failed is started again in its place, while the others go on.
+def _retry_alone(experiment: Experiment, job: Job) -> Job:
+    """Return the record of another attempt of a failed job alone, for `retry.scope: role`; the other jobs continue.
 
-    Where the place itself is lost, the whole gang needs another one, and so another attempt.
+    When the host of the job is lost, the whole gang needs another place, and so another attempt.
     """
     retry = experiment.plan.retry
     alone = retry.scope is RetryScope.ROLE and job.part in _COUNTS | {Part.SERVES} and job.state is State.FAILED
@@ -120,17 +131,17 @@ def _may_retry(experiment: Experiment, job: Job) -> bool:
     return _RETRY_ON.get(job.reason) in retry.on and job.attempt <= retry.max
 
 
-def _first_cause(experiment: Experiment, seen: Observation) -> Verdict | None:
-    """What happened first decides; at the same instant, the job that decides does."""
-    causes = sorted(_causes(experiment, seen), key=lambda cause: (cause[0], cause[1]))
+def _find_first_cause(experiment: Experiment, seen: Observation) -> Verdict | None:
+    """Return the verdict of what happened first; of two at the same instant, that of the job that decides."""
+    causes = sorted(_find_causes(experiment, seen), key=lambda cause: (cause[0], cause[1]))
     return causes[0][2] if causes else None
 
 
-def _causes(experiment: Experiment, seen: Observation) -> Iterator[tuple[datetime, int, Verdict]]:
+def _find_causes(experiment: Experiment, seen: Observation) -> Iterator[tuple[datetime, int, Verdict]]:
     for rank, job in enumerate(experiment.jobs):
         if job.state is State.FAILED and job.part in _ENDS_BADLY:
             deciding = -1 if job.part is Part.DECIDES else rank
-            yield job.ended_at or seen.now, deciding, _failure(experiment, job, seen)
+            yield job.ended_at or seen.now, deciding, _failure_verdict(experiment, job, seen)
     deciders = [job for job in experiment.jobs if job.part is Part.DECIDES]
     if deciders and all(job.state is State.FINISHED for job in deciders):
         last = max(job.ended_at or seen.now for job in deciders)
@@ -142,5 +153,5 @@ def _causes(experiment: Experiment, seen: Observation) -> Iterator[tuple[datetim
             yield bound, 0, Verdict(State.FAILED, Reason.MAX_DURATION, seen.now, message=f"after {limit:g} s")
 
 
-def _failure(experiment: Experiment, job: Job, seen: Observation) -> Verdict:
+def _failure_verdict(experiment: Experiment, job: Job, seen: Observation) -> Verdict:
     return Verdict(State.FAILED, job.reason, seen.now, job.name, job.message, _may_retry(experiment, job))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from riseml.control.actions import EnsureImage, owner_of
-from riseml.control.decide import Decision, decide, takes_place, to_save
+from riseml.control.decide import Decision, changes_to_save, decide, takes_place
 from riseml.control.images import awaited_images
 from riseml.control.observation import Observation
 from riseml.errors import RisemlError, StoreError
@@ -107,7 +107,7 @@ class Loop(threading.Thread):
 
     def _save(self, before: World, after: World, moment: datetime) -> _Saved:
         refused: set[int] = set()
-        for old, new in to_save(before, after):
+        for old, new in changes_to_save(before, after):
             stale = bool(refused) and takes_place(old, new)  # its room may be another one's whose change was dropped
             _reach_before(old, new)
             if stale or not self._services.experiments.save_decision(old, new, moment):

@@ -183,7 +183,7 @@ def share_from_anywhere(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def blame_the_first_in_the_list(original: Callable[..., Any]) -> Callable[..., Any]:
     def mutant(experiment: Experiment, seen: Any) -> Any:
-        causes = sorted(verdict._causes(experiment, seen), key=lambda cause: cause[1])
+        causes = sorted(verdict._find_causes(experiment, seen), key=lambda cause: cause[1])
         return causes[0][2] if causes else None
 
     return mutant
@@ -223,31 +223,31 @@ def find_kills_late(original: Callable[..., Any]) -> Callable[..., Any]:
 MUTANTS: dict[str, tuple[Change, ...]] = {
     "orphans are left": ((converge, "_converge_container", leave_orphans),),
     "a ps outlives its master": ((verdict, "_end_job", let_servers_run_on),),
-    "a failed start is not noticed": ((settle, "_end", give_up_on_starts_quietly),),
+    "a failed start is not noticed": ((settle, "_end_without_exit", give_up_on_starts_quietly),),
     "room is given twice": ((room, "free_after", forget_what_is_starting),),
     "a device is given twice": ((room, "free_after", forget_devices),),
     "a gang is placed in part": ((place, "give_place", place_what_fits),),
-    "a kill does not end retrying": ((decide, "judge", retry_after_a_kill),),
+    "a kill does not end retrying": ((decide, "add_verdict", retry_after_a_kill),),
     "a failed master counts as success": ((settle, "_settle_exit", believe_in_success),),
-    "closed before everything is gone": ((networks.OccupiedHosts, "have", close_at_once),),
+    "closed before everything is gone": ((networks.OccupiedHosts, "include", close_at_once),),
     "silent hosts are asked": ((decide, "converge", act_on_silent_hosts),),
     "silent is lost": ((observation.Observation, "is_over", lose_silent_hosts_at_once),),
     "logs are removed unread": ((converge, "_converge_container", remove_unread_logs),),
-    "jobs start before their environment": ((images.Images, "are_ready", start_without_the_environment),),
-    "jobs start before their network": ((networks, "are_ready", start_without_the_network),),
-    "the network_host is not prepared first": ((networks, "missing", prepare_everywhere_at_once),),
-    "the network_host is released first": ((networks.OccupiedHosts, "releases", release_the_fabric_first),),
-    "networks are never released": ((networks.OccupiedHosts, "releases", never_release),),
+    "jobs start before their environment": ((images.ImageLocations, "are_ready", start_without_the_environment),),
+    "jobs start before their network": ((networks, "hosts_are_prepared", start_without_the_network),),
+    "the network_host is not prepared first": ((networks, "find_preparations", prepare_everywhere_at_once),),
+    "the network_host is released first": ((networks.OccupiedHosts, "find_releases", release_the_fabric_first),),
+    "networks are never released": ((networks.OccupiedHosts, "find_releases", never_release),),
     "drained hosts are used": ((place, "find_obstacles", use_drained_hosts),),
     "what is left on a host is not removed first": ((place, "find_obstacles", start_beside_what_is_left),),
     "labels are passed over": ((candidates.CandidateHost, "has_labels", pass_over_labels),),
     "hosts need no swarm": ((candidates, "_find_link", spread_over_any_hosts),),
-    "an attempt starts beside the last one": ((converge, "_goes_on", start_beside_the_last_attempt),),
+    "an attempt starts beside the last one": ((converge, "_earlier_attempt_runs", start_beside_the_last_attempt),),
     "who left the pool is forgotten": ((settle, "_settle_unseen", forget_hosts_that_left),),
-    "the first cause is forgotten": ((decide, "judge", forget_the_first_cause),),
-    "environments come from where they are not": ((images.Images, "_source", share_from_anywhere),),
-    "what ended first is not the cause": ((verdict, "_first_cause", blame_the_first_in_the_list),),
-    "every pass begins the grace anew": ((decide, "_rewind_job", begin_graces_anew),),
+    "the first cause is forgotten": ((decide, "add_verdict", forget_the_first_cause),),
+    "environments come from where they are not": ((images.ImageLocations, "_choose_source", share_from_anywhere),),
+    "what ended first is not the cause": ((verdict, "_find_first_cause", blame_the_first_in_the_list),),
+    "every pass begins the grace anew": ((decide, "_limit_future_job_times", begin_graces_anew),),
 }
 
 OF_THE_STORE: dict[str, tuple[Change, ...]] = {

@@ -19,7 +19,7 @@ from riseml.control.actions import (
     StopJob,
     owner_of,
 )
-from riseml.control.decide import Decision, decide, takes_place, to_save
+from riseml.control.decide import Decision, changes_to_save, decide, takes_place
 from riseml.control.images import awaited_images
 from riseml.control.observation import Observation
 from riseml.errors import EngineError, RisemlError
@@ -152,7 +152,7 @@ class Simulation:
         decision = self.decide(world, seen)
         told("decided")
         dropped: set[int] = set()
-        for old, new in to_save(world, decision.world):
+        for old, new in changes_to_save(world, decision.world):
             if (dropped and takes_place(old, new)) or not self._save(old, new, seen):
                 dropped.add(old.id)
                 continue
