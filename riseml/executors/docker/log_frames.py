@@ -7,7 +7,6 @@ The engine sends every frame as an HTTP chunk of its own, so that chunks are tak
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 
 from riseml.executors.timestamps import to_nanoseconds
 from riseml.model import Frame, LogCursor
@@ -78,30 +77,6 @@ class FrameReader:
                 frames.append(Frame(buffer[start:blank].decode("ascii", "replace"), stream, buffer[blank + 1 : stop]))
         self._rest = buffer[position:]
         return frames
-
-
-class FramesAfter:
-    """Keeps the frames behind a cursor: the engine's `since` is inclusive, so that those already held come again
-    first.
-    """
-
-    def __init__(self, cursor: LogCursor) -> None:
-        self._at = cursor.at
-        self._skip = cursor.frames_held
-
-    def keep(self, frames: Iterable[Frame]) -> list[Frame]:
-        """The new ones among the next frames."""
-        if not self._skip:
-            return list(frames)
-        kept: list[Frame] = []
-        for frame in frames:
-            if self._skip and frame.at == self._at:
-                self._skip -= 1
-                continue
-            if frame.at:
-                self._skip = 0
-            kept.append(frame)
-        return kept
 
 
 def format_since(cursor: LogCursor) -> str | None:

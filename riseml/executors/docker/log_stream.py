@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import docker
 import urllib3
 
-from riseml.executors.docker.log_frames import ChunkReader, FrameReader, FramesAfter, format_since
+from riseml.executors.docker.log_frames import ChunkReader, FrameReader, format_since
+from riseml.executors.frames_after import FramesAfter
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.model import Frame, LogCursor
 
@@ -24,7 +25,7 @@ def read_log_frames(api: docker.APIClient, name: str, cursor: LogCursor, *, foll
     """
     reader, after = FrameReader(), FramesAfter(cursor)
     for chunk in _read_log_body(api, name, cursor, follow=follow):
-        frames = after.keep(reader.feed(chunk))
+        frames = after.keep_new(reader.feed(chunk))
         if frames:
             yield frames
 

@@ -1,10 +1,11 @@
-"""The log of one job as its supervisor writes it (`wrapper`), read as frames behind a cursor."""
+"""The log of one job as its supervisor writes it (`supervisor`), read as frames behind a cursor."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
+from riseml.executors.frames_after import FramesAfter
 from riseml.executors.process.supervisor import HEADER
 from riseml.executors.timestamps import to_nanoseconds, to_text
 from riseml.model import Frame, LogCursor
@@ -24,7 +25,7 @@ class LogReader:
         self._path = path
         self._offset = 0
         self._after = to_nanoseconds(cursor.at) if cursor.at else -1
-        self._skip = cursor.frames_held
+        self._frames_after = FramesAfter(cursor)
 
     def read(self) -> list[Frame]:
         """The next frames; none when nothing more is there now. Call again until none come."""
@@ -33,7 +34,7 @@ class LogReader:
             data = self._load()
             if not data:
                 break
-            frames += self._split(data)
+            frames += self._frames_after.keep_new(self._split(data))
         return frames
 
     def _load(self) -> bytes:
@@ -61,14 +62,10 @@ class LogReader:
                 continue
             stamp = to_text(at)
             *lines, rest = data[start:position].split(b"\n")
-            frames = [Frame(stamp, stream, line + b"\n") for line in lines]
+            for line in lines:
+                yield Frame(stamp, stream, line + b"\n")
             if rest:
-                frames.append(Frame(stamp, stream, rest))
-            if at == self._after and self._skip:
-                skipped = min(self._skip, len(frames))
-                self._skip -= skipped
-                frames = frames[skipped:]
-            yield from frames
+                yield Frame(stamp, stream, rest)
 
 
 def _whole(data: bytes) -> int:

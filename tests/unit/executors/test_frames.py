@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.executors.docker.log_frames import ChunkReader, FrameReader, FramesAfter, format_since
+from riseml.executors.docker.log_frames import ChunkReader, FrameReader, format_since
+from riseml.executors.frames_after import FramesAfter
 from riseml.model import Frame, LogCursor
 
 frames = st.lists(
@@ -43,7 +44,7 @@ def test_reading_on_from_a_cursor_neither_loses_nor_repeats(written: list[Frame]
     at = before[-1].at if before else ""
     cursor = LogCursor(at, sum(frame.at == at for frame in before))
     again = [frame for frame in written if frame.at >= at]  # the engine's `since` is inclusive
-    assert FramesAfter(cursor).keep(again) == rest
+    assert FramesAfter(cursor).keep_new(again) == rest
 
 
 def test_since_has_nine_digits() -> None:
