@@ -1,4 +1,4 @@
-"""Values that fit the schema to a `Spec`, and the problems that a schema cannot see."""
+"""Build a `Spec` from values that match the schema, and check the rules that a schema cannot express."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 
 _TRAIN: KeyPath = ("train",)
-_BRINGS_IMAGE = frozenset({"tensorflow"})
+_WITH_IMAGE = frozenset({"tensorflow"})  # frameworks with an image of their own
 
 
 def build_spec(file: SourceFile) -> Spec:
-    """The spec of a file. It is of use only when `settled` has no error then; problems are added there."""
-    image, install = _environment(file)
+    """Return the spec of a file. Problems go to `file`; with an error among them it is unusable."""
+    image, install = _read_environment(file)
     framework = file.value_at((*_TRAIN, "framework"))
-    limits = _limits(file)
+    limits = _read_limits(file)
     resources = read_resources(file, (*_TRAIN, "resources"), _default_resources(limits))
     tensorflow = read_tensorflow(file, image, resources)
-    run = _lines(file, (*_TRAIN, "run"))
+    run = _read_lines(file, (*_TRAIN, "run"))
     _check_framework(file, framework, image)
     parameters = read_parameters(file)
     check_placeholders(file, run)
@@ -47,27 +47,27 @@ def build_spec(file: SourceFile) -> Spec:
         framework=framework,
         tensorflow=tensorflow,
         parameters=parameters,
-        concurrency=_or_else(file.value_at((*_TRAIN, "concurrency")), 1),
-        env=_env(file, parameters),
+        concurrency=_int_or(file.value_at((*_TRAIN, "concurrency")), 1),
+        env=_read_env(file, parameters),
         shm_size=file.memory_at((*_TRAIN, "shm_size")),
-        retry=_retry(file),
-        max_duration=_duration(file, "max_duration", None),
-        stop_grace=_duration(file, "stop_grace", 10.0) or 0.0,
-        finish_grace=_duration(file, "finish_grace", None),
-        priority=_or_else(file.value_at((*_TRAIN, "priority")), 0),
+        retry=_read_retry(file),
+        max_duration=_read_duration(file, "max_duration", None),
+        stop_grace=_read_duration(file, "stop_grace", 10.0) or 0.0,
+        finish_grace=_read_duration(file, "finish_grace", None),
+        priority=_int_or(file.value_at((*_TRAIN, "priority")), 0),
     )
     _check_limits(file, train)
     if train.max_duration == 0:
-        file.refuse((*_TRAIN, "max_duration"), "must be more than 0", "leave it out for runs without an end")
-    return Spec(str(file.value_at(("project",))), train, _notes(file, train))
+        file.refuse((*_TRAIN, "max_duration"), "must be more than 0", "remove it for runs without a limit")
+    return Spec(str(file.value_at(("project",))), train, _list_notes(file, train))
 
 
-def _or_else(value: Any, default: int) -> int:
+def _int_or(value: Any, default: int) -> int:
     return default if value is None else int(value)
 
 
-def _lines(file: SourceFile, path: KeyPath) -> dict[KeyPath, str]:
-    """The texts of a text or a list of texts, by path."""
+def _read_lines(file: SourceFile, path: KeyPath) -> dict[KeyPath, str]:
+    """Return the strings of a string or a list of strings, by path."""
     value = file.value_at(path)
     paths = [(*path, index) for index in range(len(value))] if isinstance(value, list) else [path]
     found: dict[KeyPath, str] = {}
@@ -76,29 +76,29 @@ def _lines(file: SourceFile, path: KeyPath) -> dict[KeyPath, str]:
         if text is None:
             continue
         if text.strip():
-            found[one] = _folded(file, one, text)
+            found[one] = _unfold_command(file, one, text)
         else:
-            file.refuse(one, "is an empty text")
+            file.refuse(one, "is an empty string")
     return found
 
 
-def _folded(file: SourceFile, path: KeyPath, text: str) -> str:
-    """A command as it was meant where YAML folds lines.
+def _unfold_command(file: SourceFile, path: KeyPath, text: str) -> str:
+    """Return a command with the line breaks that its author meant.
 
-    A `>` text keeps the line breaks before lines that are indented further, also where options of one command are lined
-    up below each other: no command begins with a dash, so those lines belong to the one above. And a backslash that was
-    a line's end for the shell is the escape of a space once YAML has joined the lines.
+    In a `>` text YAML keeps the line breaks before lines with more indentation. Options of a command are often indented
+    this way; no command begins with a dash, so such a line joins the line above. A backslash at the end of a line is
+    removed: once YAML has joined the lines, the shell would read it as an escaped space.
     """
     node = file.nodes[path]
     if isinstance(node, ScalarNode):
         for index in reversed(node.continued):
             text = text[:index] + text[index + 1 :]
         if node.style == ">":
-            text = _options_joined(text)
+            text = _join_options(text)
     return text.rstrip("\n")
 
 
-def _options_joined(text: str) -> str:
+def _join_options(text: str) -> str:
     lines: list[str] = []
     for line in text.split("\n"):
         inner = line.strip(" \t")
@@ -109,22 +109,22 @@ def _options_joined(text: str) -> str:
     return "\n".join(lines)
 
 
-def _environment(file: SourceFile) -> tuple[str | None, tuple[str, ...]]:
-    """The image, and the install steps from either place."""
+def _read_environment(file: SourceFile) -> tuple[str | None, tuple[str, ...]]:
+    """Return the image and the install steps, which may be in `train` or in `train.image`."""
     path = (*_TRAIN, "image")
     image = file.value_at(path)
     inner = (*path, "install")
     outer = (*_TRAIN, "install")
     if not isinstance(image, dict):
-        return image, tuple(_lines(file, outer).values())
+        return image, tuple(_read_lines(file, outer).values())
     if file.value_at(inner) is not None and file.value_at(outer) is not None:
         line = file.find_key_position(inner).line
         file.refuse_key(
             outer,
             f"install steps are given twice: here and in train.image.install on line {line}",
-            "put all of them into one place",
+            "put all of them in one place",
         )
-    steps = _lines(file, inner) or _lines(file, outer)
+    steps = _read_lines(file, inner) or _read_lines(file, outer)
     return file.value_at((*path, "name")), tuple(steps.values())
 
 
@@ -139,21 +139,21 @@ def _check_framework(file: SourceFile, framework: str | None, image: str | None)
                 path, "the section has no effect without a framework", "write `framework: tensorflow` in train"
             )
             return
-        file.refuse_key(path, f"the section does not go with `framework: {framework}`", "leave it out")
-    if image is None and "image" not in train and framework not in _BRINGS_IMAGE:
-        other = ", or `framework: tensorflow`, which brings one" if framework is None else ""
+        file.refuse_key(path, f"the section does not apply to `framework: {framework}`", "remove it")
+    if image is None and "image" not in train and framework not in _WITH_IMAGE:
+        other = ", or `framework: tensorflow`, which includes one" if framework is None else ""
         hint = f"write `image: python:3.11`{other}" if framework != "pytorch" else "write `image: pytorch/pytorch`"
         file.refuse_key((*_TRAIN, "image"), "is missing", hint)
 
 
-def _limits(file: SourceFile) -> Limits:
+def _read_limits(file: SourceFile) -> Limits:
     path = (*_TRAIN, "limits")
     cpus = file.value_at((*path, "cpus"))
     return Limits(None if cpus is None else float(cpus), file.memory_at((*path, "mem")))
 
 
 def _default_resources(limits: Limits) -> Resources:
-    """What a file without `resources` gets: never more than its own limits."""
+    """Return the resources of a file without `resources`: the defaults, but never more than its limits."""
     default = Resources()
     cpus = default.cpus if limits.cpus is None else min(default.cpus, limits.cpus)
     return Resources(cpus, default.mem if limits.mem is None else min(default.mem, limits.mem), default.gpus)
@@ -161,16 +161,17 @@ def _default_resources(limits: Limits) -> Resources:
 
 def _check_limits(file: SourceFile, train: Train) -> None:
     path = (*_TRAIN, "limits")
-    for name, resources in _roles(train):
+    hint = "raise the limit, or lower the guarantee"
+    for name, resources in _list_role_resources(train):
         if train.limits.cpus is not None and train.limits.cpus < resources.cpus:
-            problem = f"{train.limits.cpus:g} cpus are less than the {resources.cpus:g} that {name} guarantees"
-            file.refuse((*path, "cpus"), problem, "a limit is at least as much as the guarantee")
+            problem = f"the limit of {train.limits.cpus:g} is below the {resources.cpus:g} cores that {name} guarantees"
+            file.refuse((*path, "cpus"), problem, hint)
         if train.limits.mem is not None and train.limits.mem < resources.mem:
-            problem = f"{train.limits.mem} MiB are less than the {resources.mem} MiB that {name} guarantees"
-            file.refuse((*path, "mem"), problem, "a limit is at least as much as the guarantee")
+            problem = f"the limit of {train.limits.mem} MiB is below the {resources.mem} MiB that {name} guarantees"
+            file.refuse((*path, "mem"), problem, hint)
 
 
-def _roles(train: Train) -> list[tuple[str, Resources]]:
+def _list_role_resources(train: Train) -> list[tuple[str, Resources]]:
     found = [("train.resources", train.resources)]
     cluster = None if train.tensorflow is None else train.tensorflow.distributed
     if cluster is not None:
@@ -184,7 +185,7 @@ def _roles(train: Train) -> list[tuple[str, Resources]]:
     return found
 
 
-def _env(file: SourceFile, parameters: tuple[Parameter, ...]) -> tuple[EnvVariable, ...]:
+def _read_env(file: SourceFile, parameters: tuple[Parameter, ...]) -> tuple[EnvVariable, ...]:
     path = (*_TRAIN, "env")
     taken = {variable_name(parameter.name): parameter.name for parameter in parameters}
     value = file.value_at(path)
@@ -197,17 +198,17 @@ def _env(file: SourceFile, parameters: tuple[Parameter, ...]) -> tuple[EnvVariab
             continue
         name, mark, content = (part, "=", text) if isinstance(part, str) else text.partition("=")
         if name in found:
-            file.refuse(inner, f"{name} is there twice", "keep one of them")
+            file.refuse(inner, f"{name} is set twice", "keep one of them")
         if name in OWN or name.startswith("RISEML_"):
-            file.warn(inner, f"riseml sets {name} itself; this value is not used", "leave it out")
+            file.warn(inner, f"riseml sets {name}; this value has no effect", "remove it")
         if name in taken:
             problem = f"this and the parameter {taken[name]} would both set the environment variable {name}"
-            file.refuse(inner, problem, "give one of them another name")
+            file.refuse(inner, problem, "rename one of them")
         found[name] = EnvVariable(name, content if mark else None)
     return tuple(found.values())
 
 
-def _retry(file: SourceFile) -> Retry:
+def _read_retry(file: SourceFile) -> Retry:
     path = (*_TRAIN, "retry")
     value = file.value_at(path)
     if not isinstance(value, dict):
@@ -222,14 +223,14 @@ def _retry(file: SourceFile) -> Retry:
     )
 
 
-def _duration(file: SourceFile, key: str, default: float | None) -> float | None:
+def _read_duration(file: SourceFile, key: str, default: float | None) -> float | None:
     """Return the duration of a key of `train` in seconds, or the default."""
     seconds = file.duration_at((*_TRAIN, key))
     return default if seconds is None else seconds
 
 
-def _notes(file: SourceFile, train: Train) -> tuple[str, ...]:
-    """Remarks on defaults that were filled in."""
+def _list_notes(file: SourceFile, train: Train) -> tuple[str, ...]:
+    """Return remarks about the defaults that apply."""
     resources = train.resources
     filled = {
         "resources.cpus": f"each job is sure to get {resources.cpus:g} core{'' if resources.cpus == 1 else 's'}",

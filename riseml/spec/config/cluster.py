@@ -1,4 +1,4 @@
-"""The `tensorflow` section: roles, their resources, and which key the first worker has in TF_CONFIG."""
+"""The `tensorflow` section: roles, their resources, and the key of the first worker in TF_CONFIG."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OFFICIAL = re.compile(r"(?:.*/)?tensorflow/tensorflow:([0-9][A-Za-z0-9_.-]*)")
 
 
 def read_resources(file: SourceFile, path: KeyPath, default: Resources) -> Resources:
-    """The resources at a path; what is not given there comes from `default`."""
+    """Return the resources at a path; missing ones come from `default`."""
     cpus = file.value_at((*path, "cpus"))
     gpus = file.value_at((*path, "gpus"))
     mem = file.memory_at((*path, "mem"))
@@ -23,12 +23,12 @@ def read_resources(file: SourceFile, path: KeyPath, default: Resources) -> Resou
         default.cpus if cpus is None else float(cpus),
         default.mem if mem is None else mem,
         default.gpus if gpus is None else gpus,
-        _labels(file, (*path, "labels"), default.labels),
+        _read_labels(file, (*path, "labels"), default.labels),
     )
 
 
-def _labels(file: SourceFile, path: KeyPath, default: Labels) -> Labels:
-    """The labels at a path: all of them or those of `default`; a role that has its own does not add to them."""
+def _read_labels(file: SourceFile, path: KeyPath, default: Labels) -> Labels:
+    """Return the labels at a path, or those of `default` when it has none. A role's labels replace the default ones."""
     written = file.value_at(path)
     if not isinstance(written, dict):
         return default
@@ -37,7 +37,13 @@ def _labels(file: SourceFile, path: KeyPath, default: Labels) -> Labels:
 
 
 def read_tensorflow(file: SourceFile, image: str | None, base: Resources) -> TensorFlow | None:
-    """The section as a whole; None when there is none. `image` is the one that replaces TensorFlow's own."""
+    """Return the `tensorflow` section; None without one.
+
+    Args:
+        file: the file; problems go there.
+        image: `train.image`, which replaces the image of TensorFlow.
+        base: `train.resources`, the default of every role.
+    """
     if file.value_at(PATH) is None:
         return None
     official = _OFFICIAL.fullmatch(image or "")
@@ -45,70 +51,72 @@ def read_tensorflow(file: SourceFile, image: str | None, base: Resources) -> Ten
     if file.value_at(_DISTRIBUTED) and file.value_at(_HOROVOD):
         file.refuse_key(
             _HOROVOD,
-            "an experiment is distributed by TensorFlow or by Horovod, not by both",
-            "leave out `distributed` or `horovod`",
+            "`distributed` and `horovod` exclude each other",
+            "remove one of them",
         )
     return TensorFlow(
         version=version,
         tensorboard=bool(file.value_at((*PATH, "tensorboard"))),
-        distributed=_distributed(file, version, base),
-        horovod=_horovod(file, base),
+        distributed=_read_distributed(file, version, base),
+        horovod=_read_horovod(file, base),
     )
 
 
-def _distributed(file: SourceFile, version: str, base: Resources) -> Distributed | None:
+def _read_distributed(file: SourceFile, version: str, base: Resources) -> Distributed | None:
     if not file.value_at(_DISTRIBUTED):
         return None
-    chief = _chief(file, version)
-    workers = _role(file, "worker", base)
+    chief = _choose_chief(file, version)
+    workers = _read_role(file, "worker", base)
     master_path = (*_DISTRIBUTED, "master")
     if chief is ChiefKey.WORKER and file.value_at(master_path) is not None:
         file.warn(master_path, "`chief: worker` has no master", "these resources go to worker.1")
-    # with `chief: worker` the first worker is one of its kind; a master is a role of its own
+    # with `chief: worker` the first worker has the resources of the other workers
     master = read_resources(file, (*master_path, "resources"), workers if chief is ChiefKey.WORKER else base)
     evaluator = file.value_at((*_DISTRIBUTED, "evaluator"))
     return Distributed(
-        workers=_count(file, "worker", 1),
-        ps=_count(file, "ps", 0),
+        workers=_read_count(file, "worker", 1),
+        ps=_read_count(file, "ps", 0),
         chief=chief,
         master_resources=master,
         worker_resources=workers,
-        ps_resources=_role(file, "ps", base),
-        evaluator_resources=_role(file, "evaluator", base) if evaluator else None,
+        ps_resources=_read_role(file, "ps", base),
+        evaluator_resources=_read_role(file, "evaluator", base) if evaluator else None,
     )
 
 
-def _role(file: SourceFile, role: str, base: Resources) -> Resources:
+def _read_role(file: SourceFile, role: str, base: Resources) -> Resources:
     return read_resources(file, (*_DISTRIBUTED, role, "resources"), base)
 
 
-def _count(file: SourceFile, role: str, default: int) -> int:
+def _read_count(file: SourceFile, role: str, default: int) -> int:
     value = file.value_at((*_DISTRIBUTED, role))
     if isinstance(value, dict):
         value = file.value_at((*_DISTRIBUTED, role, "count")) or (0 if value.get("count") == 0 else 1)
     return default if value is None else int(value)
 
 
-def _chief(file: SourceFile, version: str) -> ChiefKey:
+def _choose_chief(file: SourceFile, version: str) -> ChiefKey:
     path = (*_DISTRIBUTED, "chief")
     old = re.match(r"[01](?![0-9])", version) is not None
     written = file.value_at(path)
     if written is None:
         return ChiefKey.MASTER if old else ChiefKey.CHIEF
     if written == "master" and not old:
-        file.warn(path, f"TensorFlow {version} knows no `master` in TF_CONFIG", "write `chief: chief`, or leave it out")
+        file.warn(
+            path, f"TensorFlow {version} does not accept `master` in TF_CONFIG", "write `chief: chief`, or remove it"
+        )
     elif written == "master" and file.value_at((*_DISTRIBUTED, "evaluator")):
-        file.warn(path, "TensorFlow refuses an evaluator beside a `master`", "`chief` is used; leave it out")
+        file.warn(path, "TensorFlow refuses an evaluator beside a `master`", "riseml uses `chief` instead; remove it")
     return ChiefKey(written)
 
 
-def _horovod(file: SourceFile, base: Resources) -> Horovod | None:
+def _read_horovod(file: SourceFile, base: Resources) -> Horovod | None:
     section = file.value_at(_HOROVOD)
     if section is None:
         return None
     inner: KeyPath = (*_HOROVOD, "workers") if isinstance(section.get("workers"), dict) else _HOROVOD
     if "workers" in section and "count" in section:
-        file.refuse_key((*_HOROVOD, "count"), "`workers` says it already", "leave out `workers` or `count`")
+        file.refuse_key((*_HOROVOD, "count"), "`workers` already gives the count", "remove `workers` or `count`")
     if "workers" not in section and "count" not in section:
         file.refuse_key((*_HOROVOD, "workers"), "is missing", "write `workers: 2`")
     plain = file.value_at((*_HOROVOD, "workers"))

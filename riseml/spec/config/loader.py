@@ -1,4 +1,4 @@
-"""The way in: the text of a riseml.yml to a `Spec`, or to all its problems at once."""
+"""Load a riseml.yml: its text to a `Spec`, or to all its problems at once."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ CONFIG = "riseml.yml"
 
 @dataclass(frozen=True, slots=True)
 class CheckedSpec:
-    """A file that was read. `spec` is None when one of the problems is an error; problems are in the file's order."""
+    """The result of checking a riseml.yml."""
 
-    spec: Spec | None
-    problems: tuple[Problem, ...]
+    spec: Spec | None  # None: one of the problems is an error
+    problems: tuple[Problem, ...]  # by position
 
 
 def check_config(content: str | bytes, name: str = CONFIG, overrides: Overrides = Overrides()) -> CheckedSpec:
-    """Read a riseml.yml. Never raises, whatever the content is.
+    """Check a riseml.yml. Content never makes it raise; problems are in the result.
+
+    Example: `check_config("project: x\\ntrain: {image: a, run: b}\\n").spec`.
 
     Args:
         content: the text; bytes must be UTF-8.
-        name: how problems call the file.
-        overrides: what the command line says instead.
+        name: the file's name in messages.
+        overrides: values of the command line, which replace those of the file.
     """
     document = parse_document(content, name)
     found = list(document.problems)
@@ -50,10 +52,10 @@ def check_config(content: str | bytes, name: str = CONFIG, overrides: Overrides 
 
 
 def load_config(content: str | bytes, name: str = CONFIG, overrides: Overrides = Overrides()) -> Spec:
-    """Read a riseml.yml that has to be right.
+    """Return the spec of a riseml.yml; the arguments are those of `check_config`.
 
     Raises:
-        SpecError: it has problems; all of them are listed.
+        SpecError: the file has errors; all its problems are listed.
     """
     checked = check_config(content, name, overrides)
     if checked.spec is None:

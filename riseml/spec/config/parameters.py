@@ -1,4 +1,4 @@
-"""Parameters: ranges to values, how many experiments they make, and which placeholders of `run` they fill."""
+"""Parameters: their values, the number of experiments, and the placeholders of `run` that they fill."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from riseml.spec.config.types import Parameter
 from riseml.spec.scalars.placeholders import BUILT_IN, find_placeholders, variable_name
-from riseml.spec.scalars.quantities import decimal_text
+from riseml.spec.scalars.quantities import format_decimal
 from riseml.spec.scalars.texts import quote_text
 from riseml.spec.schema.sentences import suggest_word
 from riseml.spec.yaml.document import ScalarNode
@@ -17,7 +17,7 @@ from riseml.spec.yaml.problems import FilePosition, KeyPath, make_problem
 from riseml.spec.yaml.values import SourceFile
 
 PATH: KeyPath = ("train", "parameters")
-MOST_EXPERIMENTS = 1_000
+MOST_EXPERIMENTS = 1_000  # of a set, and values of a range
 
 OWN = frozenset(
     {
@@ -25,7 +25,7 @@ OWN = frozenset(
         *("TF_CONFIG", "WORKER_INDEX", "TOTAL_WORKERS", "TINI_KILL_PROCESS_GROUP"),
     }
 )
-"""Variables that riseml sets, whatever the file says."""
+"""Variables that riseml sets itself."""
 
 RESERVED = frozenset(
     {
@@ -34,13 +34,13 @@ RESERVED = frozenset(
         *("PYTHONPATH", "PYTHONHOME", "PYTHONUNBUFFERED", "NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
     }
 )
-"""Variables that a parameter may not set by its name alone."""
+"""Variables that no parameter may set."""
 
 _ODD = re.compile(r"\{\{[^{}\n]*\}\}")
 
 
 def read_parameters(file: SourceFile) -> tuple[Parameter, ...]:
-    """All usable parameters; problems go to `settled`."""
+    """Return all usable parameters; problems go to `file`."""
     section = file.value_at(PATH) or {}
     found: list[Parameter] = []
     variables: dict[str, str] = {}
@@ -49,20 +49,22 @@ def read_parameters(file: SourceFile) -> tuple[Parameter, ...]:
         if path in file.bad:
             continue
         _check_name(file, path, name, variables)
-        values = _values(file, path)
+        values = _read_parameter_values(file, path)
         if values:
             found.append(Parameter(name, values))
     count = math.prod(len(parameter.values) for parameter in found)
     if count > MOST_EXPERIMENTS:
         problem = f"the parameters make {count:,} experiments; at most {MOST_EXPERIMENTS:,} are allowed"
-        file.refuse_key(PATH, problem, "give fewer values")
+        file.refuse_key(PATH, problem, "use fewer values")
     return tuple(found)
 
 
 def check_placeholders(file: SourceFile, lines: Mapping[KeyPath, str]) -> None:
-    """Every placeholder of `run` needs a parameter; a parameter that nothing uses is worth a warning.
+    """Refuse placeholders without a parameter, and warn of parameters that no line uses.
 
-    `lines` has the path and the text of every line.
+    Args:
+        file: the file; problems go there.
+        lines: the path and the text of every line of `run`.
     """
     section = file.value_at(PATH) or {}
     undefined: set[str] = set()
@@ -74,32 +76,32 @@ def check_placeholders(file: SourceFile, lines: Mapping[KeyPath, str]) -> None:
                 continue
             undefined.add(name)
             near = suggest_word(name, [*section, *sorted(BUILT_IN)])
-            used |= {near} if near else set()  # one mistake is one problem
-            _undefined(file, path, order, (name, near))
+            used |= {near} if near else set()  # a misspelt placeholder is one problem, not also an unused parameter
+            _note_undefined(file, path, order, (name, near))
         odd = next((text for text in _ODD.findall(line) if not find_placeholders(text)), None)
         if odd is not None:
-            file.warn(path, f"{quote_text(odd)} is no placeholder and stays as it is", "write {{name}}")
+            file.warn(path, f"{quote_text(odd)} is not a placeholder and stays as it is", "a placeholder is {{name}}")
     script = "\n".join(lines.values())
     for name in section:
         variable = variable_name(name)
         if name not in used and not re.search(rf"\$\{{?{re.escape(variable)}\b", script):
-            hint = f"jobs find it as {variable} in their environment"
+            hint = f"jobs have it as {variable} in their environment"
             file.warn((*PATH, name), f"no line of `run` uses {{{{{name}}}}}", hint)
 
 
-def _undefined(file: SourceFile, path: KeyPath, order: int, names: tuple[str, str | None]) -> None:
+def _note_undefined(file: SourceFile, path: KeyPath, order: int, names: tuple[str, str | None]) -> None:
     name, near = names
     if near is not None:
         hint = f'did you mean "{near}"?'
     else:
         hint = f"add it to train.parameters, or run `riseml train -p {name}=VALUE`"
     problem = f"there is no parameter {quote_text(name)}"
-    # several placeholders may be undefined in one line, which has one path
-    file.problems.append(make_problem(_spot(file, path, order), path, problem, hint))
+    # not `refuse`, which keeps one problem for each path: a line may have several undefined placeholders
+    file.problems.append(make_problem(_placeholder_position(file, path, order), path, problem, hint))
     file.bad.add(path)
 
 
-def _spot(file: SourceFile, path: KeyPath, order: int) -> FilePosition:
+def _placeholder_position(file: SourceFile, path: KeyPath, order: int) -> FilePosition:
     node = file.nodes[path]
     if isinstance(node, ScalarNode) and order < len(node.spots):
         return node.spots[order]
@@ -109,20 +111,20 @@ def _spot(file: SourceFile, path: KeyPath, order: int) -> FilePosition:
 def _check_name(file: SourceFile, path: KeyPath, name: str, variables: dict[str, str]) -> None:
     variable = variable_name(name)
     if name in BUILT_IN:
-        file.refuse_key(path, f"{{{{{name}}}}} is filled in by riseml", "give the parameter another name")
+        file.refuse_key(path, f"riseml itself fills in {{{{{name}}}}}", "rename the parameter")
     elif variable in RESERVED or variable.startswith("RISEML_"):
         problem = f"the parameter would set the environment variable {variable}, which jobs need"
-        file.refuse_key(path, problem, "give the parameter another name")
+        file.refuse_key(path, problem, "rename the parameter")
     elif variable in variables:
         problem = f"this and {quote_text(variables[variable])} would both set the environment variable {variable}"
-        file.refuse_key(path, problem, "give one of them another name")
+        file.refuse_key(path, problem, "rename one of them")
     variables.setdefault(variable, name)
 
 
-def _values(file: SourceFile, path: KeyPath) -> tuple[str, ...]:
+def _read_parameter_values(file: SourceFile, path: KeyPath) -> tuple[str, ...]:
     value = file.value_at(path)
     if isinstance(value, dict):
-        return _range(file, (*path, "range"))
+        return _read_range(file, (*path, "range"))
     if not isinstance(value, list):
         return (str(value),)
     found: list[str] = []
@@ -132,31 +134,31 @@ def _values(file: SourceFile, path: KeyPath) -> tuple[str, ...]:
         if inner in file.bad:
             continue
         if one in seen:
-            file.warn(inner, f"the value {quote_text(one)} is there twice", "the same experiment runs twice")
+            file.warn(inner, f"the value {quote_text(one)} appears twice", "the same experiment runs twice")
         found.append(one)
         seen.add(one)
     return tuple(found)
 
 
-def _range(file: SourceFile, path: KeyPath) -> tuple[str, ...]:
+def _read_range(file: SourceFile, path: KeyPath) -> tuple[str, ...]:
     parts = [file.value_at((*path, key)) for key in ("min", "max", "step")]
     if any(part is None for part in parts):
         return ()
     low, high, step = (Decimal(part) for part in parts)
     if low > high:
-        file.refuse((*path, "min"), f"min {low} is more than max {high}", "exchange them")
+        file.refuse((*path, "min"), f"min {low} is more than max {high}", "swap them")
         return ()
     steps = (high - low) / step
     if steps >= MOST_EXPERIMENTS:
         file.refuse_key(path, f"the range has more than {MOST_EXPERIMENTS:,} values", "use a larger step")
         return ()
-    values = tuple(_points(low, step, int(steps)))
+    values = tuple(_list_points(low, step, int(steps)))
     if steps != int(steps):
         problem = f"max is not reached: the last value is {values[-1]}"
-        file.warn((*path, "max"), problem, "max is included when the steps lead to it")
+        file.warn((*path, "max"), problem, "max is included only when a step ends on it")
     return values
 
 
-def _points(low: Decimal, step: Decimal, count: int) -> Iterator[str]:
+def _list_points(low: Decimal, step: Decimal, count: int) -> Iterator[str]:
     for index in range(count + 1):
-        yield decimal_text(low + index * step)
+        yield format_decimal(low + index * step)

@@ -22,9 +22,9 @@ train:
   run: python train.py
 ```
 
-`riseml validate` names every problem at once, with line, column and what to write instead; `riseml init` writes a first
-file; `riseml.yml.example` shows every key with a comment. `riseml train -p lr=0.1` replaces a parameter, and
-`--set train.resources.gpus=2` any other value, for one run.
+`riseml validate` lists all problems at once, with line, column and what to write instead. `riseml init` writes a
+starter file. `riseml.yml.example` shows every key with a comment. For one run, `riseml train -p lr=0.1` replaces a
+parameter and `--set train.resources.gpus=2` any other value.
 """
 
 _FORMS = """\
@@ -32,29 +32,29 @@ _FORMS = """\
 
 - **Memory**: a number with K, M, G or T. Every spelling is a power of 1024: `512M`, `512MB`, `512Mi` and `512MiB` are
   the same, `500MB` is 500 MiB, `1GB` is 1024 MiB. A number without a unit is MiB from 64 up (`16384`) and GiB below
-  (`4`), with a warning. `16Gb` means bits and is refused. Sizes in variables such as `RISEML_LOG_LIMIT` are written the
-  same way, always with a unit.
+  (`4`), with a warning. `16Gb` means bits and is refused. Sizes in variables such as `RISEML_LOG_LIMIT` are written
+  the same way, always with a unit.
 - **Durations**: `90` (seconds), `30s`, `10m`, `2h`, `1d`, `1h30m`.
 - **CPU cores**: `0.2`, `.5`, `2`.
-- **Texts** need no quotes where a text is wanted: `version: 1.10` stays `1.10`, and a parameter's value `yes`, `012` or
-  `1e-6` stays as written. A text with `: ` or ` #` in it needs quotes, and so does one that begins with `{{`, `*`, `&`,
-  `@` or `!`.
+- **Strings** need no quotes where a key takes a string: `version: 1.10` stays `1.10`, and the value `yes`, `012` or
+  `1e-6` of a parameter stays as written. A string with `: ` or ` #` in it needs quotes, and so does one that begins
+  with `{{`, `*`, `&`, `@` or `!`.
 - **Placeholders**: `{{name}}` in `run` is a parameter, or one of these, which riseml fills in for each job:
   BUILT_IN.
 
-Files are at most 1 MiB, in UTF-8, with one YAML document of at most 10,000 values. Anchors and aliases are
-read; YAML tags and merge keys are not.
+A file has at most 1 MiB of UTF-8 and one YAML document of at most 10,000 values. Anchors and aliases are supported,
+YAML tags and merge keys are not.
 
 ## In an editor
 
-`schemas/riseml.schema.json` gives completion, explanations and checks while you type. In VS Code with the YAML
-extension, put into `settings.json`:
+With `schemas/riseml.schema.json` an editor completes, explains and checks keys while you type. In VS Code with the YAML
+extension, add this to `settings.json`:
 
 ```json
 {"yaml.schemas": {"./schemas/riseml.schema.json": "riseml.yml"}}
 ```
 
-or begin the file with a line that any editor with the YAML language server reads, with the path of your copy:
+In other editors with the YAML language server, begin the file with this line and the path of your copy:
 
 ```yaml
 # yaml-language-server: $schema=./riseml.schema.json
@@ -63,7 +63,7 @@ or begin the file with a line that any editor with the YAML language server read
 
 
 def render_config_reference() -> str:
-    """The whole page."""
+    """Return the whole page."""
     built_in = ", ".join(f"`{{{{{name}}}}}`" for name in sorted(BUILT_IN))
     return "\n".join([_HEAD, *list_key_sections(CONFIG), _FORMS.replace("BUILT_IN", built_in)])
 

@@ -1,4 +1,4 @@
-"""The first riseml.yml of a project, as `riseml init` writes it: short, commented, and right as it stands."""
+"""The starter riseml.yml that `riseml init` writes: short, commented and valid."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ train:
   # install:                  # steps that are built into the image once
   #   - pip install -r requirements.txt
 
-  resources:                  # what the job is sure to get; it may use more
+  resources:                  # guaranteed to the job; it may use more
     cpus: 1
     mem: 2GiB
     gpus: 0
 
-  parameters:                 # change one for a run: riseml train -p lr=0.1
+  parameters:                 # for one run: riseml train -p lr=0.1
     lr: 0.01                  # a list makes one experiment for each value: [0.1, 0.01]
 
   run: >-
@@ -36,20 +36,20 @@ train:
   framework: tensorflow
   tensorflow:
     version: "{version}"         # the tag of the image tensorflow/tensorflow; with GPUs: "{version}-gpu"
-    # tensorboard: true         # shows what is written to OUTPUT_DIR
-    # distributed:              # more than one job; each finds its role in TF_CONFIG
+    # tensorboard: true         # shows the summaries in OUTPUT_DIR
+    # distributed:              # several jobs; each finds its role in TF_CONFIG
     #   worker: 3               # master, worker.1 and worker.2
     #   ps: 1
 
   # install:                    # steps that are built into the image once
   #   - pip install -r requirements.txt
 
-  resources:                    # what each job is sure to get; it may use more
+  resources:                    # guaranteed to each job; it may use more
     cpus: 1
     mem: 2GiB
     gpus: 0
 
-  parameters:                   # change one for a run: riseml train -p lr=0.1
+  parameters:                   # for one run: riseml train -p lr=0.1
     lr: 0.01                    # a list makes one experiment for each value: [0.1, 0.01]
 
   run: >-
@@ -62,17 +62,17 @@ project: {project}
 
 train:
   framework: pytorch
-  image: pytorch/pytorch:latest # name a version, so that a run can be repeated
+  image: pytorch/pytorch:latest # choose a version, so that runs are repeatable
   # install:                    # steps that are built into the image once
   #   - pip install -r requirements.txt
 
-  resources:                    # what each job is sure to get; it may use more
+  resources:                    # guaranteed to each job; it may use more
     cpus: 1
     mem: 2GiB
     gpus: 0
   shm_size: 1GiB                # data loaders with several processes need it
 
-  parameters:                   # change one for a run: riseml train -p lr=0.1
+  parameters:                   # for one run: riseml train -p lr=0.1
     lr: 0.01                    # a list makes one experiment for each value: [0.1, 0.01]
 
   run: >-
@@ -80,18 +80,24 @@ train:
 """
 
 _STARTERS: dict[str | None, str] = {None: _PLAIN, "tensorflow": _TENSORFLOW, "pytorch": _PYTORCH}
-_NO_TEXT = frozenset({"null", "Null", "NULL"})
+_NULL = frozenset({"null", "Null", "NULL"})  # YAML reads these as null unless they are quoted
 
 
 def make_starter_config(project: str, framework: str | None) -> str:
-    """A commented riseml.yml that validates. `project` may be any folder name: what no name may contain becomes `-`.
+    """Return a commented, valid riseml.yml.
+
+    Example: `make_starter_config("my project", "tensorflow")` begins with a comment and `project: my-project`.
+
+    Args:
+        project: any folder name; characters that a project name may not have become `-`.
+        framework: None for a file without a framework.
 
     Raises:
-        UsageError: there is no such framework.
+        UsageError: the framework is unknown.
     """
     if framework not in _STARTERS:
         known = ", ".join(name for name in _STARTERS if name)
-        raise UsageError(f"there is no first riseml.yml for the framework {framework!r}", f"use one of: {known}")
+        raise UsageError(f"there is no starter riseml.yml for the framework {framework!r}", f"use one of: {known}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", project).strip("-")[:100] or "my-project"
-    written = f'"{name}"' if name in _NO_TEXT else name
+    written = f'"{name}"' if name in _NULL else name
     return _STARTERS[framework].format(project=written, version=DEFAULT_TENSORFLOW)

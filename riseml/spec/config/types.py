@@ -1,7 +1,6 @@
-"""What a riseml.yml says, once it is read: frozen, units settled, defaults filled.
+"""The content of a riseml.yml: frozen dataclasses with units converted and defaults filled in.
 
-`schemas/riseml.schema.json` is the contract of the file; these are its dataclasses. Memory is in MiB, times are in
-seconds, cpus are cores.
+`schemas/riseml.schema.json` is the contract of the file; tests/unit/spec/test_drift.py holds these classes against it.
 """
 
 from __future__ import annotations
@@ -9,38 +8,35 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-DEFAULT_CPUS = 1.0
-DEFAULT_MEM = 1024
+DEFAULT_CPUS = 1.0  # cores
+DEFAULT_MEM = 1024  # MiB
 DEFAULT_TENSORFLOW = "2.21.0"
 
 
 Labels = tuple[tuple[str, str], ...]
-"""Names and values in the order of their names: hashable, and the same however they were written."""
+"""Names and values, sorted by name: hashable, and equal however the file orders them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a job is guaranteed: a minimum, not a cap (RiseML's rule). `cpus` in cores, `mem` in MiB.
+    """What a job is guaranteed: a minimum, not a limit (RiseML's rule)."""
 
-    `labels` are those that its host must have.
-    """
-
-    cpus: float = DEFAULT_CPUS
-    mem: int = DEFAULT_MEM
-    gpus: int = 0
-    labels: Labels = ()
+    cpus: float = DEFAULT_CPUS  # cores
+    mem: int = DEFAULT_MEM  # MiB
+    gpus: int = 0  # whole GPUs
+    labels: Labels = ()  # labels that the host must have
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Hard caps beside the guaranteed minimums; None: none. `cpus` in cores, `mem` in MiB."""
+    """Hard limits beside the guaranteed minimums."""
 
-    cpus: float | None = None
-    mem: int | None = None
+    cpus: float | None = None  # cores; None: no limit
+    mem: int | None = None  # MiB; None: no limit
 
 
 class RetryOn(enum.Enum):
-    """What another attempt may follow."""
+    """The failures that another attempt may follow."""
 
     HOST_LOST = "host-lost"
     EXIT_CODES = "exit-codes"
@@ -48,7 +44,7 @@ class RetryOn(enum.Enum):
 
 
 class RetryScope(enum.Enum):
-    """What is started again: the whole gang, or the job that failed."""
+    """What a retry starts again: all jobs of the experiment, or the job that failed."""
 
     EXPERIMENT = "experiment"
     ROLE = "role"
@@ -56,9 +52,9 @@ class RetryScope(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """`max` further attempts after the first one."""
+    """How often and after which failures jobs start again."""
 
-    max: int = 0
+    max: int = 0  # attempts after the first one
     on: frozenset[RetryOn] = frozenset({RetryOn.HOST_LOST, RetryOn.EXIT_CODES})
     scope: RetryScope = RetryScope.EXPERIMENT
 
@@ -67,7 +63,7 @@ NO_RETRY = Retry()
 
 
 class ChiefKey(enum.Enum):
-    """The key of the first worker in TF_CONFIG's cluster."""
+    """The key of the first worker in the cluster of TF_CONFIG."""
 
     CHIEF = "chief"
     MASTER = "master"
@@ -76,10 +72,10 @@ class ChiefKey(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Distributed:
-    """A TensorFlow cluster. `workers` counts the master too: 3 is master, worker.1 and worker.2."""
+    """A TensorFlow cluster."""
 
-    workers: int
-    ps: int
+    workers: int  # jobs that train, the master included: 3 is master, worker.1 and worker.2
+    ps: int  # parameter servers
     chief: ChiefKey
     master_resources: Resources
     worker_resources: Resources
@@ -89,64 +85,64 @@ class Distributed:
 
 @dataclass(frozen=True, slots=True)
 class Horovod:
-    """`workers` containers with `processes` ranks in each."""
+    """A Horovod ring."""
 
-    workers: int
-    processes: int
+    workers: int  # containers
+    processes: int  # Horovod processes in each container
 
 
 @dataclass(frozen=True, slots=True)
 class TensorFlow:
-    """The `tensorflow` section; `version` is the tag of the tensorflow/tensorflow image."""
+    """The `tensorflow` section."""
 
-    version: str = DEFAULT_TENSORFLOW
-    tensorboard: bool = False
-    distributed: Distributed | None = None
-    horovod: Horovod | None = None
+    version: str = DEFAULT_TENSORFLOW  # tag of the image tensorflow/tensorflow, as written
+    tensorboard: bool = False  # run a TensorBoard
+    distributed: Distributed | None = None  # None: one job
+    horovod: Horovod | None = None  # None: no Horovod
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One hyperparameter; `values` are texts, exactly as written. One value: a scalar."""
+    """One hyperparameter."""
 
     name: str
-    values: tuple[str, ...]
+    values: tuple[str, ...]  # as written; several make an experiment set
 
 
 @dataclass(frozen=True, slots=True)
 class EnvVariable:
-    """An environment variable; `value` None means: passed through from the caller."""
+    """One environment variable of `env`."""
 
     name: str
-    value: str | None
+    value: str | None  # None: the caller's own value
 
 
 @dataclass(frozen=True, slots=True)
 class Train:
     """The `train` section."""
 
-    run: tuple[str, ...]
-    image: str | None = None
-    install: tuple[str, ...] = ()
-    resources: Resources = Resources()
-    limits: Limits = Limits()
-    framework: str | None = None
-    tensorflow: TensorFlow | None = None
+    run: tuple[str, ...]  # command lines, with placeholders
+    image: str | None = None  # None: the image of the framework
+    install: tuple[str, ...] = ()  # shell steps that are built into the image
+    resources: Resources = Resources()  # of each job; roles of a cluster may have their own
+    limits: Limits = Limits()  # of each job
+    framework: str | None = None  # None: one job that runs `run`
+    tensorflow: TensorFlow | None = None  # None: no such section
     parameters: tuple[Parameter, ...] = ()
-    concurrency: int = 1
+    concurrency: int = 1  # experiments of a set that run at the same time
     env: tuple[EnvVariable, ...] = ()
     shm_size: int | None = None  # MiB; None: half of mem, at least 1 GiB
     retry: Retry = NO_RETRY
-    max_duration: float | None = None
-    stop_grace: float = 10.0
-    finish_grace: float | None = None  # None: 10 s for workers, 10 min for the evaluator
-    priority: int = 0
+    max_duration: float | None = None  # seconds; None: no limit
+    stop_grace: float = 10.0  # seconds between SIGTERM and SIGKILL
+    finish_grace: float | None = None  # seconds; None: 10 s for workers, 10 min for the evaluator
+    priority: int = 0  # a higher one starts first
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A whole riseml.yml. `notes` are remarks for the user that are no problems (defaults that were filled)."""
+    """A whole riseml.yml."""
 
     project: str
     train: Train
-    notes: tuple[str, ...] = field(default=(), compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)  # remarks for the user, such as defaults that apply

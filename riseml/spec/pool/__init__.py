@@ -1,4 +1,6 @@
 """pool.yml: text to a `PoolSpec`, or to all its problems.
 
-Not here: connections to the hosts that the file names (`executors.transports`), and their state (`server.pool`).
+Here: the dataclasses, the loader, the rules that a schema cannot express, the key files, the reference page.
+Not here: riseml.yml (`spec.config`), connections to the hosts (`executors.transports`), the state of the hosts
+(`server.pool`).
 """

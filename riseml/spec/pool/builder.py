@@ -1,4 +1,4 @@
-"""Values that fit the schema of pool.yml to a `PoolSpec`, and the problems that a schema cannot see."""
+"""Build a `PoolSpec` from values that match the schema, and check the rules that a schema cannot express."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ _HOSTS: KeyPath = ("hosts",)
 
 
 def build_pool(file: SourceFile, folder: Path) -> PoolSpec:
-    """The pool of a file in `folder`. It is of use only when `settled` has no error then; problems are added there."""
+    """Return the pool of a file in `folder`. Problems go to `file`; with an error among them it is unusable."""
     network = file.value_at(("network",))
     value = file.value_at(_HOSTS)
     count = len(value) if isinstance(value, list) else 0
-    urls = [_read_url(file, (*_HOSTS, index)) for index in range(count)]
-    hosts = tuple(_host(file, index, url, folder) for index, url in enumerate(urls))
-    _refuse_doubles(file, urls)
+    urls = [_parse_url(file, (*_HOSTS, index)) for index in range(count)]
+    hosts = tuple(_build_host(file, index, url, folder) for index, url in enumerate(urls))
+    _refuse_duplicates(file, urls)
     pool = PoolSpec(
         hosts=hosts,
-        output=_place(file, "output"),
-        data=_place(file, "data"),
+        output=_read_storage(file, "output"),
+        data=_read_storage(file, "data"),
         network=PoolSpec(()).network if network is None else Network(network),
-        registry=_registry(file),
+        registry=_read_registry(file),
     )
     _check_addresses(file, pool, urls)
     return pool
 
 
-def _read_url(file: SourceFile, path: KeyPath) -> EngineUrl | None:
+def _parse_url(file: SourceFile, path: KeyPath) -> EngineUrl | None:
     text = file.value_at((*path, "url"))
     if text is None:
         return None
@@ -48,10 +48,10 @@ def _read_url(file: SourceFile, path: KeyPath) -> EngineUrl | None:
         return None
 
 
-def _host(file: SourceFile, index: int, url: EngineUrl | None, folder: Path) -> HostSpec:
+def _build_host(file: SourceFile, index: int, url: EngineUrl | None, folder: Path) -> HostSpec:
     path = (*_HOSTS, index)
     cpus = file.value_at((*path, "cpus"))
-    tls = _tls(file, (*path, "tls"), folder)
+    tls = _build_tls(file, (*path, "tls"), folder)
     insecure = bool(file.value_at((*path, "insecure")))
     if url is not None:
         _check_tls(file, path, url)
@@ -60,8 +60,8 @@ def _host(file: SourceFile, index: int, url: EngineUrl | None, folder: Path) -> 
         name=HostName(str(file.value_at((*path, "name")))),
         url="" if url is None else str(url),
         address=file.value_at((*path, "address")) or ("" if url is None else url.host),
-        gpus=_gpus(file, (*path, "gpus")),
-        labels=_pairs(file, (*path, "labels")),
+        gpus=_read_gpus(file, (*path, "gpus")),
+        labels=_read_pairs(file, (*path, "labels")),
         cpus=None if cpus is None else float(cpus),
         mem=file.memory_at((*path, "mem")),
         tls=tls,
@@ -71,7 +71,7 @@ def _host(file: SourceFile, index: int, url: EngineUrl | None, folder: Path) -> 
     )
 
 
-def _tls(file: SourceFile, path: KeyPath, folder: Path) -> Tls | None:
+def _build_tls(file: SourceFile, path: KeyPath, folder: Path) -> Tls | None:
     if file.value_at(path) is None:
         return None
     ca = read_file_path(file, (*path, "ca"), folder)
@@ -81,51 +81,51 @@ def _tls(file: SourceFile, path: KeyPath, folder: Path) -> Tls | None:
 
 
 def _check_tls(file: SourceFile, path: KeyPath, url: EngineUrl) -> None:
-    """Encryption goes with tcp, and tcp goes with encryption or says aloud that it has none."""
+    """Require `tls` or `insecure` for tcp, and refuse both for other schemes."""
     host = file.value_at(path) or {}
     if url.scheme is not Scheme.TCP:
         for key in ("tls", "insecure"):
             if key in host:
-                problem = f"goes with tcp:// only; this host is reached by {url.scheme.value}://"
-                file.refuse_key((*path, key), problem, "leave it out")
+                problem = f"applies only to tcp://, and this host uses {url.scheme.value}://"
+                file.refuse_key((*path, key), problem, "remove it")
         return
     insecure = file.value_at((*path, "insecure"))
     if "tls" in host and insecure:
-        file.refuse_key((*path, "insecure"), "the host has `tls`; it cannot be without it as well", "keep one of them")
+        file.refuse_key((*path, "insecure"), "`insecure` contradicts `tls`", "keep one of them")
     elif "tls" not in host and not insecure and (*path, "insecure") not in file.bad:
         file.refuse(
             (*path, "url"),
-            "there is no TLS: whoever reaches this port is root on the host",
-            "add `tls: {ca, cert, key}`, or use ssh://; only for a network you trust wholly: `insecure: true`",
+            "without TLS, any client that reaches this port is root on the host",
+            "add `tls: {ca, cert, key}`, or use ssh://; write `insecure: true` only in a network that you trust",
         )
 
 
 def _check_ssh(file: SourceFile, path: KeyPath, url: EngineUrl) -> None:
     for key in ("identity", "known_hosts"):
         if url.scheme is not Scheme.SSH and key in (file.value_at(path) or {}):
-            problem = f"goes with ssh:// only; this host is reached by {url.scheme.value}://"
-            file.refuse_key((*path, key), problem, "leave it out")
+            problem = f"applies only to ssh://, and this host uses {url.scheme.value}://"
+            file.refuse_key((*path, key), problem, "remove it")
 
 
-def _gpus(file: SourceFile, path: KeyPath) -> tuple[str, ...]:
+def _read_gpus(file: SourceFile, path: KeyPath) -> tuple[str, ...]:
     found: dict[str, int] = {}
     for index in range(len(file.value_at(path) or ())):
         device = file.value_at((*path, index))
         if device in found:
-            file.refuse((*path, index), f"the GPU {device} is there twice", "keep one of them")
+            file.refuse((*path, index), f"GPU {device} is listed twice", "keep one of them")
         elif device is not None:
             found[device] = index
     return tuple(found)
 
 
-def _pairs(file: SourceFile, path: KeyPath) -> Pairs:
+def _read_pairs(file: SourceFile, path: KeyPath) -> Pairs:
     value = file.value_at(path) or {}
     found = ((name, file.value_at((*path, name))) for name in value)
     return tuple((name, text) for name, text in found if text is not None)
 
 
-def _refuse_doubles(file: SourceFile, urls: list[EngineUrl | None]) -> None:
-    """Two hosts of one name or of one engine: what runs would be counted and removed twice."""
+def _refuse_duplicates(file: SourceFile, urls: list[EngineUrl | None]) -> None:
+    """Refuse two hosts with one name or one engine: the server would count and remove the same jobs twice."""
     names: dict[Any, KeyPath] = {}
     engines: dict[Any, KeyPath] = {}
     for index, url in enumerate(urls):
@@ -133,43 +133,43 @@ def _refuse_doubles(file: SourceFile, urls: list[EngineUrl | None]) -> None:
         name = file.value_at((*path, "name"))
         if name is not None and (first := names.setdefault(name, path)) != path:
             line = file.find_position((*first, "name")).line
-            file.refuse((*path, "name"), f"the host on line {line} is called {name}, too", "give each its own name")
-        same = None if url is None else _identity(url)
+            file.refuse((*path, "name"), f"the host on line {line} has the same name", "give each host its own name")
+        same = None if url is None else _engine_identity(url)
         if same is not None and (first := engines.setdefault(same, path)) != path:
             line = file.find_position((*first, "url")).line
             problem = f"the host on line {line} is the same engine"
-            file.refuse((*path, "url"), problem, "an engine is one host: keep one of them")
+            file.refuse((*path, "url"), problem, "keep one of them")
 
 
-def _identity(url: EngineUrl) -> tuple[Any, ...]:
-    """What two urls of one engine have in common; another user is the same engine."""
+def _engine_identity(url: EngineUrl) -> tuple[Any, ...]:
+    """Return what two URLs of one engine have in common; the user makes no difference."""
     port = 22 if url.port is None and url.scheme is Scheme.SSH else url.port
     return url.scheme, url.host.lower(), port, url.socket
 
 
-def _place(file: SourceFile, key: str) -> str | Volume | None:
+def _read_storage(file: SourceFile, key: str) -> str | Volume | None:
     path: KeyPath = ("storage", key)
     value = file.value_at(path)
     if not isinstance(value, dict):
         return None if value is None else str(value)
     driver = file.value_at((*path, "driver")) or Volume("").driver
-    return Volume(str(file.value_at((*path, "volume"))), driver, _pairs(file, (*path, "options")))
+    return Volume(str(file.value_at((*path, "volume"))), driver, _read_pairs(file, (*path, "options")))
 
 
-def _registry(file: SourceFile) -> str | None:
-    """The registry. Docker takes a first part without a dot, a port or `localhost` for a name on its own hub."""
+def _read_registry(file: SourceFile) -> str | None:
+    """Return the registry. Docker reads a first part without dot or port, except `localhost`, as a name on its hub."""
     text = file.value_at(("registry",))
     if text is None:
         return None
     host = text.split("/")[0]
     if not {".", ":"} & set(host) and host != "localhost":
-        hint = f"write its whole name, or a port: `registry: {host}:5000/{text.partition('/')[2]}`"
-        file.refuse(("registry",), f"Docker takes {quote_text(host)} for a name on its public hub", hint)
+        hint = f"write the whole host name, or a port: `registry: {host}:5000/{text.partition('/')[2]}`"
+        file.refuse(("registry",), f"Docker reads {quote_text(host)} as a name on Docker Hub", hint)
     return str(text)
 
 
 def _check_addresses(file: SourceFile, pool: PoolSpec, urls: list[EngineUrl | None]) -> None:
-    """Several hosts, and jobs on the hosts' own network, need an address that leads to each host."""
+    """Require an address of each host when there are several, or when jobs use the hosts' own network."""
     if len(urls) == 1 and pool.network is not Network.HOST:
         return
     why = "other hosts cannot" if len(urls) > 1 else "on `network: host` jobs cannot"
@@ -178,7 +178,7 @@ def _check_addresses(file: SourceFile, pool: PoolSpec, urls: list[EngineUrl | No
         if url is None or (*path, "address") in file.bad:
             continue
         if not host.address:
-            problem = f"is missing: {why} reach this one by its unix socket"
+            problem = f"is missing: {why} reach this one through its unix socket"
             file.refuse_key((*path, "address"), problem, "write its IP address or host name, `address: 192.0.2.11`")
         elif len(urls) > 1 and _is_loopback(host.address):
             at = (*path, "address" if file.value_at((*path, "address")) else "url")

@@ -1,4 +1,4 @@
-"""The way in: the text of a pool.yml to a `PoolSpec`, or to all its problems at once."""
+"""Load a pool.yml: its text to a `PoolSpec`, or to all its problems at once."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from riseml.spec.schema.contract import POOL
 from riseml.spec.yaml.document import parse_document
 from riseml.spec.yaml.problems import Problem, Severity, SpecError, sort_problems
 
-_MOST_VALUES = 100_000  # a thousand hosts with all their keys; the file's size is bounded, too
-_FIRST = "pool.yml.example shows what it may say; without a pool.yml the local engine is used"
+_MOST_VALUES = 100_000  # enough for a thousand hosts with all their keys
+_FIRST = "pool.yml.example shows every key; without a pool.yml, riseml uses the local engine"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedPool:
-    """A file that was read. `spec` is None when one of the problems is an error; problems are in the file's order."""
+    """The result of checking a pool.yml."""
 
-    spec: PoolSpec | None
-    problems: tuple[Problem, ...]
+    spec: PoolSpec | None  # None: one of the problems is an error
+    problems: tuple[Problem, ...]  # by position
 
 
 def check_pool(content: str | bytes, path: str | Path) -> CheckedPool:
-    """Read a pool.yml. Never raises, whatever the content is.
+    """Check a pool.yml. Content never makes it raise; problems are in the result.
 
     Args:
         content: the text; bytes must be UTF-8.
-        path: the file. Problems are shown with it, and paths in the file are relative to its folder.
+        path: the file: its name in messages, and its folder is where relative paths in it begin.
     """
     name = str(path)
     document = parse_document(content, name, _FIRST, _MOST_VALUES)
@@ -43,10 +43,10 @@ def check_pool(content: str | bytes, path: str | Path) -> CheckedPool:
 
 
 def load_pool(content: str | bytes, path: str | Path) -> PoolSpec:
-    """Read a pool.yml that has to be right; the arguments are those of `check_pool`.
+    """Return the content of a pool.yml; the arguments are those of `check_pool`.
 
     Raises:
-        SpecError: it has problems; all of them are listed.
+        SpecError: the file has errors; all its problems are listed.
     """
     checked = check_pool(content, path)
     if checked.spec is None:

@@ -1,4 +1,7 @@
-"""What pool.yml says, settled: the hosts that experiments may use and what they share."""
+"""The content of a pool.yml: the hosts that experiments may use, and what they share.
+
+`schemas/pool.schema.json` is the contract of the file; tests/unit/spec/test_pool.py holds these classes against it.
+"""
 
 from __future__ import annotations
 
@@ -8,44 +11,38 @@ from riseml.names import HostName
 from riseml.states import Network
 
 Pairs = tuple[tuple[str, str], ...]
+"""Names and values in the order of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Files of a mutual TLS connection, as absolute paths: who signed the engine, who we are."""
+    """The PEM files of a mutual TLS connection, as absolute paths."""
 
-    ca: str
-    cert: str
-    key: str
+    ca: str  # the authority that signed the engine's certificate
+    cert: str  # the client's certificate
+    key: str  # the client's private key
 
 
 @dataclass(frozen=True, slots=True)
 class HostSpec:
-    """One Docker Engine.
-
-    `url` is `unix:///path`, `ssh://user@host[:port][/path]` or `tcp://host:port` (`engine_url.read_url` has its parts);
-    the last one has `tls`, or `insecure` says that it has none. `address` is where the other hosts reach it; empty for
-    a local engine that is alone. `gpus` are device ids. `cpus` (cores) and `mem` (MiB) hold the host's use below what
-    it has; None: all of it. `identity` and `known_hosts` are absolute paths; None: what ssh itself uses, and riseml's
-    own file.
-    """
+    """One Docker Engine."""
 
     name: HostName
-    url: str
-    address: str = ""
-    gpus: tuple[str, ...] = ()
+    url: str  # `unix:///path`, `ssh://user@host[:port][/path]` or `tcp://host:port`; parts: `parse_engine_url`
+    address: str = ""  # where the other hosts reach it; empty for a local engine that is alone
+    gpus: tuple[str, ...] = ()  # device ids
     labels: Pairs = ()
-    cpus: float | None = None
-    mem: int | None = None
-    tls: Tls | None = None
-    insecure: bool = False
-    identity: str | None = None
-    known_hosts: str | None = None
+    cpus: float | None = None  # cores that jobs may use; None: all
+    mem: int | None = None  # MiB that jobs may use; None: all
+    tls: Tls | None = None  # of a tcp url; None: `insecure`, or another scheme
+    insecure: bool = False  # a tcp url without TLS
+    identity: str | None = None  # absolute path of ssh's private key; None: what ssh itself uses
+    known_hosts: str | None = None  # absolute path of ssh's pinned host keys; None: the file in riseml's home
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A Docker volume that every host makes with the same driver and options."""
+    """A Docker volume that every host creates with the same driver and options."""
 
     name: str
     driver: str = "local"
@@ -54,12 +51,10 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class PoolSpec:
-    """The whole file. `output` and `data`: a path that all hosts mount, a volume, or None for a folder of each host
-    alone. `registry` is where environments are kept, `host[:port]/path`.
-    """
+    """A whole pool.yml."""
 
     hosts: tuple[HostSpec, ...]
-    output: str | Volume | None = None
-    data: str | Volume | None = None
+    output: str | Volume | None = None  # a path that all hosts mount, or a volume; None: a folder of each host
+    data: str | Volume | None = None  # likewise
     network: Network = Network.OVERLAY
-    registry: str | None = None
+    registry: str | None = None  # where environments are stored: `host[:port]/path`

@@ -1,4 +1,4 @@
-"""Urls of Docker Engines: `unix:///var/run/docker.sock`, `ssh://user@host[:port][/socket]`, `tcp://host:port`."""
+"""URLs of Docker Engines: `unix:///var/run/docker.sock`, `ssh://user@host[:port][/socket]`, `tcp://host:port`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@\\-]*")
 _SOCKET = re.compile(r"(/[A-Za-z0-9._+-]+)+")
 _SPACE = re.compile(r"[\s\0-\x1f\x7f]")
 _HINT = "write ssh://user@host, tcp://host:2376 or unix:///var/run/docker.sock"
-_LONGEST = 400
+_LONGEST = 400  # characters
 
 
 class Scheme(enum.Enum):
@@ -29,16 +29,16 @@ class Scheme(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class EngineUrl:
-    """A url's parts. `socket` is the path of the engine's unix socket, here (unix) or on the host (ssh)."""
+    """The parts of a URL."""
 
     scheme: Scheme
-    host: str = ""
-    port: int | None = None
-    user: str | None = None
-    socket: str = ""
+    host: str = ""  # name or address; empty for unix
+    port: int | None = None  # None: the default port of ssh
+    user: str | None = None  # of ssh; None: the user that ssh itself chooses
+    socket: str = ""  # path of the engine's unix socket, on this machine (unix) or on the host (ssh); empty for tcp
 
     def __str__(self) -> str:
-        """The one spelling of this url."""
+        """Return the canonical spelling of this URL."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         user = "" if self.user is None else f"{self.user}@"
         port = "" if self.port is None else f":{self.port}"
@@ -47,21 +47,24 @@ class EngineUrl:
 
 
 def parse_engine_url(text: str) -> EngineUrl:
-    """The parts of a url.
+    """Return the parts of a URL.
+
+    Example: `parse_engine_url("ssh://me@gpu1:2222")` is
+    `EngineUrl(Scheme.SSH, "gpu1", 2222, "me", "/var/run/docker.sock")`.
 
     Raises:
-        BadText: it is no url of an engine.
+        BadText: the text is not the URL of an engine.
     """
     if len(text) > _LONGEST or _SPACE.search(text):
-        raise BadText(f"{quote_text(text)} is no url", _HINT)
+        raise BadText(f"{quote_text(text)} is not a URL", _HINT)
     found = re.fullmatch(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", text)
     if found is None:
-        raise BadText(f"{quote_text(text)} is no url", _hint_without_scheme(text))
+        raise BadText(f"{quote_text(text)} is not a URL", _hint_without_scheme(text))
     scheme = found[1].lower()
     if scheme == "unix":
         return _read_unix(found[2])
     if scheme not in ("ssh", "tcp"):
-        raise BadText(f"{scheme}:// is not how an engine is reached", _hint_other_scheme(scheme, found[2]))
+        raise BadText(f"{scheme}:// is not supported", _hint_other_scheme(scheme, found[2]))
     return _read_remote(Scheme(scheme), text)
 
 
@@ -79,26 +82,26 @@ def _hint_other_scheme(scheme: str, rest: str) -> str:
 
 def _read_unix(path: str) -> EngineUrl:
     if not path.startswith("/") or len(path) < 2:
-        raise BadText("a unix socket is named by its whole path", f"write unix:///{path}" if path else _HINT)
+        raise BadText("a unix socket needs an absolute path", f"write unix:///{path}" if path else _HINT)
     return EngineUrl(Scheme.UNIX, socket=path)
 
 
 def _read_remote(scheme: Scheme, text: str) -> EngineUrl:
     host, port, parts = _split(text)
     if not host:
-        raise BadText("the url names no host", _HINT)
+        raise BadText("the URL has no host", _HINT)
     if _HOST.fullmatch(host) is None:
-        raise BadText(f"{quote_text(host)} is no host name", "use letters, digits, dots and -, or an address")
+        raise BadText(f"{quote_text(host)} is not a host name", "use letters, digits, dots and -, or an address")
     if parts.query or parts.fragment or "?" in text or "#" in text:
-        raise BadText("nothing may follow the url's path", "leave out what begins with ? or #")
+        raise BadText("nothing may follow the path of the URL", "remove the part that begins with ? or #")
     if parts.password is not None:
-        raise BadText("a password cannot stand in a url", "ssh uses keys: see `identity`; tcp uses `tls`")
+        raise BadText("a URL must not contain a password", "ssh uses keys (see `identity`), tcp uses `tls`")
     if scheme is Scheme.SSH:
         return _read_ssh(host, port, parts)
     if parts.username is not None:
-        raise BadText("tcp:// has no user", "who we are is said by `tls`, or use ssh://")
+        raise BadText("a tcp:// URL has no user", "`tls` identifies the client; for a user, use ssh://")
     if parts.path not in ("", "/"):
-        raise BadText("tcp:// has no path", f"write tcp://{parts.netloc}")
+        raise BadText("a tcp:// URL has no path", f"write tcp://{parts.netloc}")
     if port is None:
         raise BadText("the port is missing", f"write tcp://{parts.netloc.rstrip(':')}:2376")
     return EngineUrl(scheme, host, port)
@@ -107,10 +110,10 @@ def _read_remote(scheme: Scheme, text: str) -> EngineUrl:
 def _read_ssh(host: str, port: int | None, parts: SplitResult) -> EngineUrl:
     user = parts.username
     if user is not None and _USER.fullmatch(user) is None:
-        raise BadText(f"{quote_text(user)} is no user name", "write ssh://user@host")
+        raise BadText(f"{quote_text(user)} is not a user name", "write ssh://user@host")
     socket = parts.path if parts.path not in ("", "/") else REMOTE_SOCKET
     if _SOCKET.fullmatch(socket) is None:  # ssh would read a colon as a separator, and % and $ as expansions
-        raise BadText(f"{quote_text(socket)} is no path of a socket", "use letters, digits, / . _ + and -")
+        raise BadText(f"{quote_text(socket)} is not the path of a socket", "use letters, digits, / . _ + and -")
     return EngineUrl(Scheme.SSH, host, port, user, socket)
 
 
@@ -119,7 +122,7 @@ def _split(text: str) -> tuple[str, int | None, SplitResult]:
         parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
-        raise BadText("the url has no valid host and port", "a port is 1 to 65535; IPv6 goes in brackets") from error
+        raise BadText("the URL has no valid host and port", "a port is 1 to 65535; IPv6 goes in brackets") from error
     if port == 0:
-        raise BadText("0 is no port", "a port is 1 to 65535")
+        raise BadText("0 is not a port", "a port is 1 to 65535")
     return host, port, parts

@@ -13,10 +13,13 @@ _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
 
 
 def find_placeholders(line: str) -> tuple[tuple[str, int, int], ...]:
-    """Every placeholder of a line as (name, start, end), in order; `line[start:end]` is the whole `{{ name }}`."""
+    """Return every placeholder of a line as (name, start, end), in order; `line[start:end]` is the whole `{{ name }}`.
+
+    Example: `find_placeholders("t {{lr}}")` is `(("lr", 2, 8),)`.
+    """
     return tuple((found[1], found.start(), found.end()) for found in _PLACEHOLDER.finditer(line))
 
 
 def variable_name(parameter: str) -> str:
-    """The environment variable of a parameter: `learning-rate` -> `LEARNING_RATE`."""
+    """Return the environment variable of a parameter: `learning-rate` -> `LEARNING_RATE`."""
     return parameter.upper().replace("-", "_")

@@ -1,4 +1,4 @@
-"""Texts of riseml.yml as quantities: numbers, memory, durations, booleans. Each knows how to say what is wrong."""
+"""Numbers, amounts of memory, durations and booleans. A text that is none raises `BadText` with problem and hint."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from riseml.spec.scalars.texts import BadText, quote_text
 
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 _WHOLE = re.compile(r"[-+]?[0-9]+")
-_LONGEST = 40  # digits; more is a mistake, and slow to compute with
+_LONGEST = 40  # characters; a longer number is a mistake, and slow to compute with
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 _MOST_MEMORY = 64 * 1024**2  # MiB: 64 TiB
 _BARE_MIB = 64  # a number without a unit is MiB from here up, and GiB below
 _DURATION_PART = re.compile(r"(?P<number>[0-9]+(\.[0-9]*)?|\.[0-9]+) ?(?P<unit>[smhd])")
 _DURATION = re.compile(r"(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+) ?[smhd])+")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_LONGEST_DURATION = 10 * 365 * 86400
+_LONGEST_DURATION = 10 * 365 * 86400  # seconds
 _SEXAGESIMAL = re.compile(r"[0-9]+(:[0-9]+)+")
 _DURATION_HINT = "write 90, 30s, 10m, 2h or 1d"
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 def parse_boolean(text: str) -> bool | None:
-    """`true`, `yes`, `on` and their opposites as YAML 1.1 has them; None for any other text."""
+    """Return the value of a YAML 1.1 boolean (`true`, `yes`, `on` and their opposites); None for any other text."""
     return _BOOLEANS.get(text.lower()) if text in (text.lower(), text.title(), text.upper()) else None
 
 
 def parse_number(text: str) -> int | Decimal | None:
-    """A decimal number, exactly; None for any other text (`0x10`, `1_000`, `.inf`).
+    """Return an exact decimal number; None for any other text (`0x10`, `1_000`, `.inf`).
 
     Raises:
-        BadText: a number that is not clear (`012`), or beyond all use.
+        BadText: the number is ambiguous (`012`), or longer than 40 characters.
     """
     if _NUMBER.fullmatch(text) is None:
         return None
     if len(text) > _LONGEST:
-        raise BadText(f"the number has {len(text)} characters", f"at most {_LONGEST} are read")
+        raise BadText(f"the number has {len(text)} characters", f"at most {_LONGEST} are allowed")
     if _LEADING_ZERO.fullmatch(text):
         plain = text.lstrip("+-0") or "0"
         raise BadText(f"{text} is octal for some YAML readers and decimal for others", f"write {plain}")
@@ -62,7 +62,7 @@ def parse_memory(text: str) -> int:
         size = Size(size.amount, "M" if size.amount >= _BARE_MIB else "G")
     mib = math.ceil(size.count_bytes() / 2**20)
     if mib < 1:
-        raise BadText(f"{quote_text(text)} is no memory at all", SIZE_HINT)
+        raise BadText(f"must be more than 0, not {quote_text(text)}", SIZE_HINT)
     if mib > _MOST_MEMORY:
         note = " (a number without a unit is MiB)" if bare else ""
         raise BadText(f"{quote_text(text)} is more than 64 TiB{note}", SIZE_HINT)
@@ -83,13 +83,15 @@ def _parse_size(text: str) -> Size:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds. A bare number is seconds already.
+    """Return a duration in seconds. A number without a unit is seconds.
+
+    Example: `parse_duration("1h30m")` is 5400.0.
 
     Raises:
-        BadText: the text is no duration.
+        BadText: the text is not a duration, or more than ten years.
     """
     if len(text) > _LONGEST:
-        raise BadText(f"{quote_text(text)} is no duration", _DURATION_HINT)
+        raise BadText(f"{quote_text(text)} is not a duration", _DURATION_HINT)
     if re.fullmatch(r"[0-9]+(\.[0-9]*)?|\.[0-9]+", text):
         seconds = Decimal(text)
     elif _DURATION.fullmatch(text):
@@ -111,11 +113,11 @@ def _bad_duration(text: str) -> tuple[str, str]:
             f"{quote_text(text)} could be hours and minutes or minutes and seconds",
             f"write {hours}h{minutes}m or {hours}m{minutes}s",
         )
-    return f"{quote_text(text)} is no duration", _DURATION_HINT
+    return f"{quote_text(text)} is not a duration", _DURATION_HINT
 
 
-def decimal_text(value: Decimal) -> str:
-    """A number as Python prints it, without rounding: `100`, `0.5`, `1e-6`."""
+def format_decimal(value: Decimal) -> str:
+    """Return a number as Python prints it, without rounding: `100`, `0.5`, `1e-6`."""
     if value and value.adjusted() < -4:
         return f"{value.normalize():e}"
     text = format(value, "f")

@@ -1,4 +1,4 @@
-"""Quote a text in a message, and report a text that cannot be read."""
+"""A text as a message shows it, and the error for a text that cannot be read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _LONGEST_QUOTE = 60  # characters
 
 
 class BadText(Exception):
-    """A text that has not the form its key requires.
+    """A text that does not have the form that its key requires.
 
     `problem` says what is wrong, `hint` what to write instead; `hint` is empty when there is nothing to add.
     """

@@ -1,4 +1,4 @@
-"""The JSON Schemas of the files that people write: load them, check values, explain errors.
+"""The JSON Schemas of riseml.yml and pool.yml: load them, check values, explain errors, list keys for the reference.
 
-Not here: defaults, units and rules that a schema cannot express (`spec.config.builder`, `spec.pool.builder`).
+Not here: defaults and rules that a schema cannot express (`spec.config.builder`, `spec.pool.builder`).
 """

@@ -1,4 +1,4 @@
-"""The schemas of the files that people write: where they are, what they say about a place, and what breaks them."""
+"""The JSON Schemas of riseml.yml and pool.yml, and the check of a file against one of them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Schema = Mapping[str, Any]
 
 
 class FileContract:
-    """One schema of the folder `schemas`; read when it is first used.
+    """One schema of the folder `schemas`, loaded at its first use.
 
     Args:
-        name: its file's name.
+        name: the name of its file.
     """
 
     def __init__(self, name: str) -> None:
@@ -31,7 +31,7 @@ class FileContract:
 
     @functools.cached_property
     def schema(self) -> Schema:
-        """The whole schema, from the installed package or else from the repository."""
+        """The whole schema, from the installed package or from the repository."""
         packaged = resources.files("riseml").joinpath("schemas", self.name)
         if packaged.is_file():
             text = packaged.read_text(encoding="utf-8")
@@ -41,14 +41,14 @@ class FileContract:
         return found
 
     def resolve(self, schema: Schema) -> Schema:
-        """A part of the schema with its `$ref` followed; what stands beside the `$ref` wins."""
+        """Return a part of the schema with its `$ref` resolved; keys beside the `$ref` override those behind it."""
         while "$ref" in schema:
             name = schema["$ref"].removeprefix("#/$defs/")
             schema = {**self.schema["$defs"][name], **{key: value for key, value in schema.items() if key != "$ref"}}
         return schema
 
     def below(self, schema: Schema, part: str | int) -> Schema:
-        """The schema of a key or an item of a resolved schema; empty when it says nothing about that."""
+        """Return the schema of a key or an item of a resolved schema; empty when it has none."""
         if isinstance(part, int):
             found = schema.get("items", {})
         else:
@@ -56,14 +56,17 @@ class FileContract:
         return self.resolve(found) if isinstance(found, Mapping) else {}
 
     def at(self, path: KeyPath) -> Schema:
-        """The resolved schema of a place of the file."""
+        """Return the resolved schema of a path.
+
+        Example: `CONFIG.at(("train", "resources", "mem"))["default"]` is "1GiB".
+        """
         schema = self.resolve(self.schema)
         for part in path:
             schema = self.below(schema, part)
         return schema
 
     def walk(self, schema: Schema | None = None, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Schema]]:
-        """Every key of the file with its resolved schema, in the schema's order; items of lists have the index 0."""
+        """Yield path and resolved schema of every key, in the order of the schema; list items have the index 0."""
         whole = self.resolve(self.schema if schema is None else schema)
         for key, child in whole.get("properties", {}).items():
             found = self.resolve(child)
@@ -74,16 +77,16 @@ class FileContract:
 
     @functools.cached_property
     def homes(self) -> Mapping[str, KeyPath]:
-        """Each key of the schema -> the section nearest to the top that has it."""
+        """Each key of the schema -> the path of the topmost section that has it."""
         found: dict[str, KeyPath] = {}
         for path, _ in sorted(self.walk(), key=lambda item: len(item[0])):
             found.setdefault(str(path[-1]), path[:-1])
         return found
 
     def check_values(self, root: Node) -> SourceFile:
-        """A tree of nodes as the values that the schema wants, with a problem for everything that breaks the schema."""
+        """Return the values of a tree of nodes, with a problem for each violation of the schema."""
         file = read_values(root, self.resolve(self.schema), self.below)
-        if is_surely_valid(self.schema, file.value, self._find):
+        if is_surely_valid(self.schema, file.value, self._find_definition):
             return file
         unclear = frozenset(file.bad)
         for error in sorted(self._validator.iter_errors(file.value), key=lambda error: error.validator != "type"):
@@ -91,16 +94,16 @@ class FileContract:
             if any(path[:end] in unclear for end in range(len(path) + 1)):
                 continue
             for problem in explain_schema_error(error, path, file, self.at, self.homes):
-                file.add(problem)
+                file.add_problem(problem)
         return file
 
-    def _find(self, render_config_reference: str) -> Schema:
+    def _find_definition(self, render_config_reference: str) -> Schema:
         found: Schema = self.schema["$defs"][render_config_reference.removeprefix("#/$defs/")]
         return found
 
     @functools.cached_property
     def _validator(self) -> Any:
-        from jsonschema import Draft202012Validator  # takes longer to import than a file takes to check
+        from jsonschema import Draft202012Validator  # only for a file with errors: see fast_check
         from jsonschema.validators import extend
 
         return extend(Draft202012Validator, {"pattern": _check_pattern})(self.schema)
@@ -111,9 +114,7 @@ POOL = FileContract("pool.schema.json")
 
 
 def _check_pattern(validator: Any, pattern: str, text: Any, schema: Schema) -> Iterator[Any]:
-    """JSON Schema's regular expressions are ECMA's, where `$` is the end alone, and not also the place before a line
-    end.
-    """
+    """Check a pattern as JSON Schema means it: `$` matches only at the end, not also before a final line break."""
     from jsonschema import ValidationError
 
     if isinstance(text, str) and not re.search(pattern.replace("$", r"\Z"), text):

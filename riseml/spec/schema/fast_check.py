@@ -1,7 +1,10 @@
-"""Whether a value surely keeps to a schema, in a hundredth of the time that it takes to import jsonschema.
+"""A quick check that accepts valid files without importing jsonschema.
 
-jsonschema is the authority: what is not sure here, be it wrong or only unknown, is for it to judge and to describe. So
-this may say no to what is right, and must never say yes to what is wrong.
+Every command that reads a riseml.yml would pay for that import: 45 to 53 ms of CPU time, against 0.08 ms for this
+check and 5 to 7 ms for a whole first `check_config` (best and median of 21 new interpreters, Python 3.11, jsonschema
+4.26, one core of an AMD EPYC; examples/ai-toaster/riseml.yml). jsonschema stays the authority: it examines every value
+that this check does not accept. So the check may reject a valid value, but never accept an invalid one.
+tests/unit/spec/test_fast_check.py compares the two.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any
 
 Schema = Mapping[str, Any]
 Resolve = Callable[[str], Schema]
-"""The schema that a `$ref` names."""
+"""Returns the schema that a `$ref` names."""
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -24,17 +27,23 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "number": (int, float, Decimal),
     "null": (type(None),),
 }
-_SAY_NOTHING = frozenset({"$schema", "$defs", "title", "description", "examples", "default", "format"})
+_ANNOTATIONS = frozenset({"$schema", "$defs", "title", "description", "examples", "default", "format"})
 _SIZES = {"Length": str, "Items": list, "Properties": dict}
 _NUMBERS = (int, float, Decimal)
 _PLAIN = frozenset({dict, list, str, bool, int, float, Decimal, type(None)})
 
 
 def is_surely_valid(schema: Schema, value: object, resolve: Resolve) -> bool:
-    """True when `value` breaks nothing of the schema."""
-    if not isinstance(schema, Mapping) or type(value) not in _PLAIN or _is_odd(value):
+    """Return True when `value` is valid; False when it is not, or when only jsonschema can tell.
+
+    Args:
+        schema: the schema of the value.
+        value: dicts, lists and scalars.
+        resolve: returns the schema that a `$ref` names.
+    """
+    if not isinstance(schema, Mapping) or type(value) not in _PLAIN or _is_not_finite(value):
         return False
-    return all(_holds(keyword, schema, value, resolve) for keyword in schema if keyword not in _SAY_NOTHING)
+    return all(_holds(keyword, schema, value, resolve) for keyword in schema if keyword not in _ANNOTATIONS)
 
 
 def _holds(keyword: str, schema: Schema, value: Any, resolve: Resolve) -> bool:
@@ -62,8 +71,8 @@ def _holds(keyword: str, schema: Schema, value: Any, resolve: Resolve) -> bool:
             return type(value) is not kind or _is_within(f"{keyword[:3]}imum", len(value), wanted)
 
 
-def _is_odd(value: object) -> bool:
-    """A number that cannot be compared."""
+def _is_not_finite(value: object) -> bool:
+    """Return True for a number that cannot be compared: NaN or infinity."""
     return isinstance(value, Decimal) and not value.is_finite()
 
 
@@ -78,7 +87,7 @@ def _is_within(keyword: str, value: float | Decimal, bound: float) -> bool:
 
 
 def _holds_inside(keyword: str, schema: Schema, value: Any, resolve: Resolve) -> bool:
-    """What is said about the keys and the items of a value; of one that has none, it says nothing."""
+    """Check the keys or the items of a value; a scalar has none and passes."""
     wanted = schema[keyword]
     if keyword == "items":
         return type(value) is not list or all(is_surely_valid(wanted, item, resolve) for item in value)

@@ -1,26 +1,27 @@
-"""The sections of a reference page: one for each key of a schema."""
+"""The part of a reference page that both files share: one section for each key of a schema."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from riseml.spec.schema.contract import FileContract, Schema
-from riseml.spec.schema.sentences import format_flow
+from riseml.spec.schema.sentences import format_flow, list_types
 from riseml.spec.yaml.problems import KeyPath, format_key_path
 
 _TYPES = {
     "integer": "whole number",
     "number": "number",
     "boolean": "true or false",
-    "string": "text",
+    "false": "`false`",
+    "string": "string",
     "array": "list",
     "object": "map",
 }
-_FORMATS = {"memory": "memory", "duration": "duration", "lines": "text or list of texts", "image": "image"}
+_FORMATS = {"memory": "memory", "duration": "duration", "lines": "string or list of strings", "image": "image"}
 
 
 def list_key_sections(contract: FileContract) -> Iterator[str]:
-    """A chapter with one section for each key of a file."""
+    """Yield the lines of a chapter with one section for each key of a file."""
     yield "## Keys\n"
     required = set(_required(contract))
     for path, schema in contract.walk():
@@ -50,7 +51,7 @@ def _section(path: KeyPath, schema: Schema, required: bool) -> str:  # noqa: FBT
 def _form(schema: Schema) -> str:
     if "enum" in schema:
         return " or ".join(f"`{one}`" for one in schema["enum"])
-    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    types = list_types(schema)
     form = _FORMATS.get(schema.get("format", ""))
     if form is None or "object" in types:
         form = " or ".join(_TYPES[one] for one in types)

@@ -1,4 +1,10 @@
-"""Errors of the schema as sentences: what is wrong at which place, and what to write there."""
+"""Errors of jsonschema as problems: where, what is wrong, and what to write instead.
+
+The messages of jsonschema have no line, no column and no hint. `gpu: 1` in `resources` is "Additional properties are
+not allowed ('gpu' was unexpected)" there, and `riseml.yml:6:5 train.resources.gpu: unknown key; did you mean "gpus"?`
+here. jsonschema gives 157 of the problems in tests/unit/spec/broken.txt and broken_pools.txt (counted by running these
+tables); this module adds a position and a path to all of them, and a hint to 139.
+"""
 
 from __future__ import annotations
 
@@ -15,43 +21,47 @@ from riseml.spec.yaml.problems import KeyPath, Problem, format_key_path, make_pr
 from riseml.spec.yaml.values import SourceFile
 
 Schema = Mapping[str, Any]
-_SPECIAL = re.compile(r"^[:&*!@]|[{},\[\]]|: ")  # what YAML does not take for a text without quotes
+_SPECIAL = re.compile(r"^[:&*!@]|[{},\[\]]|: ")  # a string with these needs quotes in YAML
 
 _TYPES = {
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "string": "a text",
-    "array": "a list",
-    "object": "a map of keys and values",
+    "integer": ("a whole number",),
+    "number": ("a number",),
+    "boolean": ("true", "false"),
+    "false": ("false",),
+    "string": ("a string",),
+    "array": ("a list",),
+    "object": ("a map of keys and values",),
 }
 _FORMATS = {
     "memory": "an amount of memory",
     "duration": "a duration",
-    "lines": "a text or a list of texts",
-    "line": "a text",
-    "image": "the name of an image",
+    "lines": "a string or a list of strings",
+    "line": "a string",
+    "image": "an image",
     "version": "a version",
-    "variable": "a text such as NAME or NAME=value",
+    "variable": "a string such as NAME or NAME=value",
     "hosts": "a list of hosts",
     "gpus": "a list of device ids",
     "storage": "a path, or a map that names a volume",
 }
 _PATTERNS = {
-    "name": ("{} is no project name", "use letters, digits, - and _"),
-    "image": ("{} is no image", "write it as in `docker pull`, such as python:3.11"),
-    "version": ("{} is no version", "write the tag of the image, such as 2.21.0"),
-    "variable": ("{} names no environment variable", "write NAME or NAME=value; names have letters, digits and _"),
-    "parameters": ("{} cannot name a parameter", "begin with a letter; use letters, digits, - and _"),
-    "env": ("{} cannot name an environment variable", "begin with a letter; use letters, digits and _"),
-    "host": ("{} is no name of a host", "use small letters, digits and -"),
-    "address": ("{} is no address", "write a host name or an IP address, without scheme and port"),
-    "device": ("{} is no device id", "write an index such as 0, or a UUID as `nvidia-smi -L` shows it: GPU-..."),
-    "labels": ("{} cannot name a label", "begin and end with a letter or digit; use letters, digits, . _ / and -"),
-    "storage": ("{} is no absolute path", "begin it with /, or name a volume: `{volume: riseml-output}`"),
-    "volume": ("{} is no name of a volume", "use two or more letters, digits, _ . and -; begin with a letter or digit"),
-    "options": ("{} cannot name a driver option", "use letters, digits, . _ and -"),
-    "registry": ("{} is no registry with a path", "write it as host[:port]/path, without https:// and without a tag"),
+    "name": ("{} is not a project name", "use letters, digits, - and _"),
+    "image": ("{} is not an image", "write it as in `docker pull`, such as python:3.11"),
+    "version": ("{} is not a version", "write the tag of the image, such as 2.21.0"),
+    "variable": ("{} is not an environment variable", "write NAME or NAME=value; names have letters, digits and _"),
+    "parameters": ("{} is not a parameter name", "begin with a letter; use letters, digits, - and _"),
+    "env": ("{} is not the name of an environment variable", "begin with a letter; use letters, digits and _"),
+    "host": ("{} is not a host name", "use lower-case letters, digits and -"),
+    "address": ("{} is not an address", "write a host name or an IP address, without scheme and port"),
+    "device": ("{} is not a device id", "write an index such as 0, or a UUID as `nvidia-smi -L` shows it: GPU-..."),
+    "labels": ("{} is not a label name", "begin and end with a letter or digit; use letters, digits, . _ / and -"),
+    "storage": ("{} is not an absolute path", "begin it with /, or use a volume: `{volume: riseml-output}`"),
+    "volume": ("{} is not a volume name", "use two or more letters, digits, _ . and -; begin with a letter or digit"),
+    "options": ("{} is not the name of a driver option", "use letters, digits, . _ and -"),
+    "registry": (
+        "{} is not a registry with a path",
+        "write it as host[:port]/path, without https:// and without a tag",
+    ),
 }
 _SYNONYMS = {
     "memory": "mem",
@@ -97,10 +107,14 @@ _SYNONYMS = {
 def explain_schema_error(
     error: Any, path: KeyPath, file: SourceFile, at: Callable[[KeyPath], Schema], homes: Mapping[str, KeyPath]
 ) -> Iterator[Problem]:
-    """The problems behind one error of jsonschema at `path`.
+    """Yield the problems that one error of jsonschema stands for.
 
-    `at` gives the schema of a path, `homes` the section that each known key belongs to. Paths with a problem become
-    `bad` in `settled`.
+    Args:
+        error: the error.
+        path: where it is.
+        file: the file; paths with a problem become `bad` there.
+        at: returns the schema of a path.
+        homes: the section of each known key.
     """
     schema = at(path)
     if error.validator == "additionalProperties":
@@ -119,7 +133,10 @@ def explain_schema_error(
 
 
 def suggest_word(text: str, known: Mapping[str, Any] | list[str]) -> str | None:
-    """The known word that `text` was probably meant to be."""
+    """Return the known word that `text` probably means; None when no word is near.
+
+    Example: `suggest_word("memory", ["cpus", "mem"])` is "mem".
+    """
     lower = text.lower()
     if _SYNONYMS.get(lower) in known:
         return _SYNONYMS[lower]
@@ -154,7 +171,7 @@ def _where_it_belongs(key: str, path: KeyPath, known: Mapping[str, Any], homes: 
 
 
 def _section(path: KeyPath) -> str:
-    """Where a key belongs; an index stands for every item of its list."""
+    """Return the section of a key in words; an index stands for every item of its list."""
     if not path:
         return "at the top of the file"
     return "in " + format_key_path(path).replace("[0]", "[]")
@@ -195,7 +212,7 @@ def _wrong_value(error: Any, path: KeyPath, file: SourceFile, schema: Schema) ->
         case "exclusiveMinimum":
             return f"must be more than {bound}, not {value}", ""
         case "minLength" | "minItems" | "minProperties":
-            what = {"minLength": "an empty text", "minItems": "an empty list", "minProperties": "an empty map"}
+            what = {"minLength": "an empty string", "minItems": "an empty list", "minProperties": "an empty map"}
             return f"is {what[error.validator]}", _example(path, schema)
         case "maxLength":
             return f"has {len(value):,} characters; at most {bound:,} are allowed", ""
@@ -217,23 +234,23 @@ def _wrong_text(text: str, schema: Schema) -> tuple[str, str]:
     if form == "image" and " " in text:
         hint = "an image has no spaces; write it as in `docker pull`, such as python:3.11"
     if form == "image" and re.search(r"[A-Z][^:@]*$", text.rpartition("/")[2].split(":")[0]):
-        hint = "Docker wants the name in lower case"
+        hint = "Docker requires lower case"
     return problem.format(quote_text(text)), hint
 
 
 def _wrong_type(path: KeyPath, file: SourceFile, schema: Schema) -> tuple[str, str]:
     node = file.nodes[path]
-    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    wanted = _FORMATS.get(schema.get("format", "")) or _or([_TYPES[one] for one in types])
+    types = list_types(schema)
+    wanted = _FORMATS.get(schema.get("format", "")) or _or([word for one in types for word in _TYPES[one]])
     if isinstance(node, ScalarNode):
         return _wrong_scalar(node, path, types, wanted, schema)
     if isinstance(node, SequenceNode):
-        hint = "leave out the dash" if types == ["object"] and not node.flow else _example(path, schema)
+        hint = "remove the dash" if types == ["object"] and not node.flow else _example(path, schema)
         return f"must be {wanted}, not a list", hint
     if schema.get("format") == "variable":
         hint = "write NAME=value"
     elif types == ["string"] or ("array" in types and schema.get("format") not in ("hosts", "gpus")):
-        hint = "a text that contains `: ` needs quotes"
+        hint = "a string with `: ` in it needs quotes"
     else:
         hint = _example(path, schema)
     return f"must be {wanted}, not a map", hint
@@ -242,15 +259,22 @@ def _wrong_type(path: KeyPath, file: SourceFile, schema: Schema) -> tuple[str, s
 def _wrong_scalar(node: ScalarNode, path: KeyPath, types: list[str], wanted: str, schema: Schema) -> tuple[str, str]:
     if node.empty:
         if types == ["object"]:
-            return "is an empty section", "write its keys below it, indented, or leave it out"
-        passes = 'write "" for an empty text; in a list, a name alone passes yours through'
+            return "is an empty section", "write its keys below it, indented, or remove it"
+        passes = 'write "" for an empty string; a list such as [NAME] passes your own value through'
         return "has no value", passes if schema.get("format") == "value" else _example(path, schema)
     if not node.plain and "\n" not in node.text and _is_number(node.text) and {"integer", "number"} & set(types):
-        return f"must be {wanted}, not a text in quotes", f"write {node.text}"
+        return f"must be {wanted}, not a quoted string", f"write {node.text}"
     if types == ["array"] and schema.get("format") not in _FORMATS:
         return f"must be {wanted}, not {quote_text(node.text)}", f"write [{node.text}]"
     shown = node.text if node.plain and _is_number(node.text) else quote_text(node.text)
     return f"must be {wanted}, not {shown}", _example(path, schema)
+
+
+def list_types(schema: Schema) -> list[str]:
+    """Return the JSON types of a schema, with "false" for a boolean that must not be true."""
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    only_false = schema.get("not") == {"const": True}
+    return ["false" if one == "boolean" and only_false else one for one in types]
 
 
 def _is_number(text: str) -> bool:
@@ -261,7 +285,7 @@ def _is_number(text: str) -> bool:
 
 
 def _example(path: KeyPath, schema: Schema) -> str:
-    """A hint that shows the first example of a place."""
+    """Return a hint with the first example of the schema."""
     examples = schema.get("examples")
     if not examples or not path or isinstance(path[-1], int):
         return ""
@@ -269,7 +293,7 @@ def _example(path: KeyPath, schema: Schema) -> str:
 
 
 def format_flow(value: Any) -> str:
-    """A value as YAML writes it in one line."""
+    """Return a value as YAML writes it on one line (flow style)."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):

@@ -1,5 +1,6 @@
-"""YAML text to nodes that know their line, and nodes to plain values.
+"""YAML text to nodes with their positions, and nodes to plain values.
 
-Here: the parser's event stream, problems with their places, scalars with units, placeholders.
-Not here: what any particular file may say (`spec.config`, `spec.pool`), and JSON Schema (`spec.schema`).
+Here: the tree of nodes, syntax errors in plain words, problems with file, line and column.
+Not here: what the text of one value means (`spec.scalars`), which keys a file has (`spec.schema`), and what they mean
+(`spec.config`, `spec.pool`).
 """

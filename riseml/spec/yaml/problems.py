@@ -1,4 +1,4 @@
-"""What is wrong with a file that a person wrote: where, what, and what to write instead."""
+"""Problems of a file: where, what is wrong, and what to write instead."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from riseml.errors import UsageError
 from riseml.spec.scalars.texts import quote_text
 
 KeyPath = tuple[str | int, ...]
-"""A position in the file by keys and list indices: ("train", "run", 0)."""
+"""Keys and list indices from the top of a file to a value: ("train", "run", 0)."""
 
-_SHORT = 60
-_MOST = 200
+_LONGEST_KEY = 60  # characters that a path shows without quotes
+_MOST = 200  # problems of one file that are listed
 _PLAIN_KEY = re.compile(r"[\w-]+")
 
 
@@ -27,23 +27,23 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class FilePosition:
-    """A position in a text; line and column count from 1."""
+    """A position in a file."""
 
-    file: str
-    line: int = 1
-    column: int = 1
+    file: str  # its name in messages; for an option of the command line: the option as written
+    line: int = 1  # from 1
+    column: int = 1  # from 1, in characters
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem. `path` is empty when the text is no YAML at all; `hint` is empty when there is nothing to add."""
+    """One problem of a file. `str(problem)` is the line that users see."""
 
-    file: str
-    line: int
-    column: int
-    path: str
-    problem: str
-    hint: str
+    file: str  # its name in messages; for an option of the command line: the option as written
+    line: int  # from 1
+    column: int  # from 1, in characters
+    path: str  # `train.resources.mem`; empty when the text is not YAML
+    problem: str  # what is wrong
+    hint: str  # what to write instead; empty when there is nothing to add
     severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Problem:
 
 
 class SpecError(UsageError):
-    """A riseml.yml or a pool.yml has problems. `problems` holds all of them, warnings too, in the order of the text."""
+    """A riseml.yml or a pool.yml has errors. `problems` has all of them and the warnings, in the order of the text."""
 
     http_status = 422
 
@@ -68,12 +68,15 @@ class SpecError(UsageError):
 def make_problem(
     position: FilePosition, path: KeyPath, problem: str, hint: str = "", severity: Severity = Severity.ERROR
 ) -> Problem:
-    """A problem at a position of the text and a path of the file."""
+    """Return the problem of a value or a key."""
     return Problem(position.file, position.line, position.column, format_key_path(path), problem, hint, severity)
 
 
 def sort_problems(problems: Sequence[Problem], name: str) -> tuple[Problem, ...]:
-    """The file's problems by position, then those of the command line; errors survive when there are too many."""
+    """Return the problems by position, those of the command line last.
+
+    At most 200 are kept, errors before warnings; one more says how many are missing.
+    """
     kept = sorted(problems, key=lambda one: one.severity is Severity.WARNING)[:_MOST]
     kept.sort(key=lambda one: (one.file != name, one.file, one.line, one.column, one.path))
     if len(kept) < len(problems):
@@ -83,12 +86,12 @@ def sort_problems(problems: Sequence[Problem], name: str) -> tuple[Problem, ...]
 
 
 def format_key_path(path: KeyPath) -> str:
-    """("train", "run", 0) -> `train.run[0]`."""
+    """Return a path as users read it: ("train", "run", 0) -> `train.run[0]`."""
     text = ""
     for part in path:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            shown = part if _PLAIN_KEY.fullmatch(part) and len(part) <= _SHORT else quote_text(part)
+            shown = part if _PLAIN_KEY.fullmatch(part) and len(part) <= _LONGEST_KEY else quote_text(part)
             text += f".{shown}" if text else shown
     return text

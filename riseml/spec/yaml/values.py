@@ -1,4 +1,4 @@
-"""Nodes to values. A scalar is read by what its key wants: `1.10` is a text as a version and a number as cpus."""
+"""Nodes to values. The schema of a key decides what its scalar is: `1.10` is a string for `version`, not for `cpus`."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _UNSAFE = re.compile("[\0\ud800-\udfff]")
 
 @dataclass(slots=True)
 class SourceFile:
-    """A value with the nodes that it came from. `bad` are the paths whose value cannot be used."""
+    """A file with its values, their positions and the problems found so far."""
 
-    value: Any = None
-    nodes: dict[KeyPath, Node] = field(default_factory=dict)
-    keys: dict[KeyPath, ScalarNode] = field(default_factory=dict)
+    value: Any = None  # the whole file as dicts, lists and scalars
+    nodes: dict[KeyPath, Node] = field(default_factory=dict)  # the node of each value
+    keys: dict[KeyPath, ScalarNode] = field(default_factory=dict)  # the node of each key
     problems: list[Problem] = field(default_factory=list)
-    bad: set[KeyPath] = field(default_factory=set)
-    _wrong: set[str] = field(default_factory=set)
+    bad: set[KeyPath] = field(default_factory=set)  # paths with an unusable value
+    _wrong: set[str] = field(default_factory=set)  # paths with an error, as texts
 
     def find_position(self, path: KeyPath) -> FilePosition:
-        """Where a path stands: its value, or else the nearest section around it."""
+        """Return the position of a value, or of the nearest section around it."""
         if path in self.nodes:
             return self.nodes[path].position
         return self.find_key_position(path[:-1]) if path else FilePosition("riseml.yml")
 
     def find_key_position(self, path: KeyPath) -> FilePosition:
-        """Where the key of a path stands, or its value when it has none."""
+        """Return the position of a key, or of its value when there is no key."""
         return self.keys[path].position if path in self.keys else self.find_position(path)
 
     def value_at(self, path: KeyPath) -> Any:
-        """The value of a path; None when there is none, or none that can be used."""
+        """Return the value at a path; None when it is missing or unusable."""
         if () in self.bad:
             return None
         found = self.value
@@ -76,69 +76,75 @@ class SourceFile:
             self.refuse(path, bad.problem, bad.hint)
             return None
 
-    def add(self, problem: Problem) -> None:
-        """Note a problem, unless its path has an error already: one wrong value breaks several rules at once."""
+    def add_problem(self, problem: Problem) -> None:
+        """Note a problem, unless its path already has an error: one wrong value may break several rules."""
         if problem.path not in self._wrong:
             self.problems.append(problem)
         if problem.severity is Severity.ERROR:
             self._wrong.add(problem.path)
 
     def refuse(self, path: KeyPath, problem: str, hint: str = "") -> None:
-        """Note that the value at a path cannot be used."""
+        """Note that the value at a path is unusable."""
         self.bad.add(path)
-        self.add(make_problem(self.find_position(path), path, problem, hint))
+        self.add_problem(make_problem(self.find_position(path), path, problem, hint))
 
     def refuse_key(self, path: KeyPath, problem: str, hint: str = "") -> None:
-        """Note that the key at the end of a path should not be there, or that something is missing from it."""
+        """Note that the key at the end of a path does not belong there, or is missing."""
         self.bad.add(path)
-        self.add(make_problem(self.find_key_position(path), path, problem, hint))
+        self.add_problem(make_problem(self.find_key_position(path), path, problem, hint))
 
     def warn(self, path: KeyPath, problem: str, hint: str = "") -> None:
-        """Note what is legal at a path and probably not meant."""
-        self.add(make_problem(self.find_key_position(path), path, problem, hint, Severity.WARNING))
+        """Note a value that is legal and probably not meant."""
+        self.add_problem(make_problem(self.find_key_position(path), path, problem, hint, Severity.WARNING))
 
 
 def read_values(root: Node, schema: Schema, below: Callable[[Schema, str | int], Schema]) -> SourceFile:
-    """Read a tree of nodes by a schema; `below` gives the schema of a key or an item."""
+    """Return the values of a tree of nodes.
+
+    Args:
+        root: the tree.
+        schema: the schema of the whole file.
+        below: returns the schema of a key or an item.
+    """
     file = SourceFile()
-    file.value = _read(root, schema, (), file, below)
+    file.value = _read_node(root, schema, (), file, below)
     return file
 
 
-def _read(
+def _read_node(
     node: Node, schema: Schema, path: KeyPath, file: SourceFile, below: Callable[[Schema, str | int], Schema]
 ) -> Any:
     file.nodes[path] = node
     if isinstance(node, ScalarNode):
-        return _scalar(node, schema, path, file)
+        return _read_scalar(node, schema, path, file)
     if isinstance(node, SequenceNode):
         inner = below(schema, 0)
-        return [_read(item, inner, (*path, index), file, below) for index, item in enumerate(node.items)]
+        return [_read_node(item, inner, (*path, index), file, below) for index, item in enumerate(node.items)]
     values: dict[str, Any] = {}
     for entry in node.entries:
         name = entry.key.text
         file.keys[*path, name] = entry.key
-        values[name] = _read(entry.value, below(schema, name), (*path, name), file, below)
+        values[name] = _read_node(entry.value, below(schema, name), (*path, name), file, below)
         if _UNSAFE.search(name):
-            file.refuse((*path, name), "the key contains a character that no text may contain")
+            file.refuse((*path, name), "the key contains an invalid character (NUL or half a surrogate pair)")
     return values
 
 
-def _scalar(node: ScalarNode, schema: Schema, path: KeyPath, file: SourceFile) -> Any:
+def _read_scalar(node: ScalarNode, schema: Schema, path: KeyPath, file: SourceFile) -> Any:
     types = schema.get("type", "string")
     wanted = {types} if isinstance(types, str) else set(types)
-    verbatim = schema.get("format") == "text"  # a parameter may well be called null
+    verbatim = schema.get("format") == "text"  # a parameter may have the value `null`
     if node.empty and not (verbatim and node.text):
         return None
     if _UNSAFE.search(node.text):
-        file.refuse(path, "the text contains a character that no text may contain (NUL, or half a surrogate pair)")
+        file.refuse(path, "the text contains an invalid character (NUL or half a surrogate pair)")
         return node.text
     if "string" in wanted or not node.plain:
         return node.text
     if "boolean" in wanted and (truth := parse_boolean(node.text)) is not None:
         word = str(truth).lower()
-        if node.text.lower() != word:
-            file.warn(path, f"{node.text} means {word} to some YAML readers only", f"write {word}")
+        if node.text.lower() != word and schema.get("not") != {"const": truth}:
+            file.warn(path, f"only some YAML readers read {node.text} as {word}", f"write {word}")
         return truth
     if not wanted & {"integer", "number"}:
         return node.text

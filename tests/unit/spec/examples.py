@@ -1,4 +1,4 @@
-"""Files that are right: every form that RiseML's documentation and our own design show."""
+"""Valid files: every form that RiseML's documentation and riseml's own pages show."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ train:
                           --learning-rate {{ learning-rate }}
                           --training-data /data/my-project
 """
-"""The file of seeds/riseml_distributed.txt, letter by letter; it needs `-p num-layers=4 -p learning-rate=0.01`."""
+"""A file of RiseML 1.2.3, unchanged; it needs `-p num-layers=4 -p learning-rate=0.01`."""
 
 EXAMPLES = {
     "the smallest": "project: x\ntrain:\n  image: python:3.11\n  run: python t.py\n",

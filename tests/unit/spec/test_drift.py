@@ -1,4 +1,4 @@
-"""The schema is the contract: dataclasses, reference, example file, first files and sentences agree with it."""
+"""Dataclasses, reference, example file, starter files and sentences agree with the schema of riseml.yml."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ ROOT = Path(__file__).parents[3]
 KEYS = dict(CONFIG.walk())
 
 
-def test_the_schema_is_a_schema() -> None:
+def test_the_schema_is_valid_json_schema() -> None:
     Draft202012Validator.check_schema(CONFIG.schema)
     assert CONFIG.schema["$schema"].endswith("2020-12/schema")
 
 
 @pytest.mark.parametrize("path", KEYS, ids=lambda path: ".".join(path))
-def test_every_key_explains_itself(path: KeyPath) -> None:
+def test_every_key_has_title_description_and_examples(path: KeyPath) -> None:
     schema = KEYS[path]
     assert {"title", "description", "examples", "type"} <= set(schema)
     assert schema["description"].endswith(".")
@@ -42,7 +42,7 @@ def test_every_key_explains_itself(path: KeyPath) -> None:
         assert validator.is_valid(example), example
 
 
-def test_no_map_takes_unknown_keys() -> None:
+def test_no_map_accepts_unknown_keys() -> None:
     for path, schema in CONFIG.walk():
         if "properties" in schema:
             assert schema["additionalProperties"] is False, path
@@ -77,7 +77,7 @@ def test_roles_of_a_cluster_have_their_resources() -> None:
         (("train", "retry", "on", 0), types.RetryOn),
     ],
 )
-def test_choices_are_those_of_the_enum(path: KeyPath, members: type[enum.Enum]) -> None:
+def test_choices_are_the_members_of_the_enum(path: KeyPath, members: type[enum.Enum]) -> None:
     assert set(CONFIG.at(path)["enum"]) == {member.value for member in members}
 
 
@@ -156,7 +156,7 @@ def test_examples_of_the_reference_are_yaml_of_the_same_value(path: KeyPath) -> 
         assert _plain(root.entries[0].value) == _texts(example)
 
 
-def test_the_example_file_is_right_and_shows_every_key() -> None:
+def test_the_example_file_is_valid_and_shows_every_key() -> None:
     text = (ROOT / "riseml.yml.example").read_text(encoding="utf-8")
     assert check_config(text).problems == ()
     commented = set(re.findall(r"(?m)^[ #-]*([a-z_]+):[^#\n]*#", text))
@@ -165,7 +165,7 @@ def test_the_example_file_is_right_and_shows_every_key() -> None:
 
 @pytest.mark.parametrize("framework", [None, "tensorflow", "pytorch"])
 @pytest.mark.parametrize("name", ["ai-toaster", "my project", "ärger", "null", "123", "..", "a" * 300, "-x-"])
-def test_first_files_are_right(framework: str | None, name: str) -> None:
+def test_starter_files_are_valid(framework: str | None, name: str) -> None:
     text = make_starter_config(name, framework)
     assert check_config(text).problems == ()
     assert load_config(text).train.framework == framework
@@ -174,10 +174,10 @@ def test_first_files_are_right(framework: str | None, name: str) -> None:
     assert check_config(uncommented).spec != check_config(text).spec
 
 
-def test_every_framework_has_a_first_file() -> None:
+def test_every_framework_has_a_starter_file() -> None:
     for framework in CONFIG.at(("train", "framework"))["enum"]:
         assert f"framework: {framework}" in make_starter_config("x", framework)
-    with pytest.raises(UsageError, match=r"no first riseml\.yml for the framework 'caffe'"):
+    with pytest.raises(UsageError, match=r"no starter riseml\.yml for the framework 'caffe'"):
         make_starter_config("x", "caffe")
 
 

@@ -1,4 +1,4 @@
-"""The shortcut past jsonschema: it is taken for what people write, and never for what jsonschema would refuse."""
+"""The fast check accepts the documented files, and never accepts what jsonschema would refuse."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def file(text: str) -> Any:
 
 
 def agree(contract: FileContract, value: Any, schema: Any = None) -> bool:
-    """Whether it is sure; jsonschema must not disagree."""
+    """Return what the fast check says; jsonschema must not disagree."""
     part = contract.schema if schema is None else {**schema, "$defs": contract.schema["$defs"]}
     sure = is_surely_valid(part, value, lambda render_config_reference: resolve(contract, render_config_reference))
     if sure:
@@ -50,13 +50,13 @@ def agree(contract: FileContract, value: Any, schema: Any = None) -> bool:
 
 
 @pytest.mark.parametrize("name", [*EXAMPLES, "distributed"])
-def test_what_people_write_is_sure(name: str) -> None:
+def test_documented_files_are_surely_valid(name: str) -> None:
     assert agree(CONFIG, file(EXAMPLES.get(name, DISTRIBUTED)))
 
 
 @given(st.data())
-def test_a_value_that_somebody_changed(data: st.DataObject) -> None:
-    """One value anywhere in a right file becomes something else; or a key is lost, or one comes that nobody knows."""
+def test_a_file_with_one_changed_value_is_never_wrongly_accepted(data: st.DataObject) -> None:
+    """Change one value of a valid file, remove a key, or add an unknown one."""
     value = file(data.draw(st.sampled_from([*EXAMPLES.values(), DISTRIBUTED])))
     inside = value
     while True:
@@ -78,7 +78,7 @@ def test_a_value_that_somebody_changed(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("contract", [CONFIG, POOL], ids=lambda contract: contract.name)
 @given(data=st.data())
-def test_any_value_at_any_place(contract: FileContract, data: st.DataObject) -> None:
+def test_any_value_of_any_key_is_never_wrongly_accepted(contract: FileContract, data: st.DataObject) -> None:
     places = [schema for _, schema in contract.walk()]
     value = data.draw(SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(st.sampled_from("abc"), SCALARS))
     for schema in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=5)):
@@ -102,11 +102,11 @@ def test_any_value_at_any_place(contract: FileContract, data: st.DataObject) -> 
         ({"patternProperties": {"a": {"type": "string"}}}, {"a": 1}),
     ],
 )
-def test_what_is_wrong_or_unknown_is_not_sure(schema: dict[str, Any], value: Any) -> None:
+def test_invalid_values_and_unknown_keywords_are_not_accepted(schema: dict[str, Any], value: Any) -> None:
     assert not is_surely_valid(schema, value, lambda render_config_reference: {})
 
 
-def test_a_right_file_needs_no_jsonschema() -> None:
+def test_a_valid_file_does_not_import_jsonschema() -> None:
     load = "import sys; from riseml.spec.config.loader import check_config"
     program = f"{load}; print(check_config(sys.argv[1]).spec is not None, *sys.modules)"
     done = subprocess.run(

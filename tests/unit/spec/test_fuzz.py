@@ -1,4 +1,4 @@
-"""Whatever is in a file: a spec, or problems with places; never a traceback, never a key that nobody looked at."""
+"""Any content of a file gives a spec, or problems with positions; never a traceback, never an ignored key."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.unit.spec.examples import DISTRIBUTED, EXAMPLES
 FILES = [*EXAMPLES.values(), DISTRIBUTED]
 _WORDS = "null yes 012 1e999 .inf -1 22:22 <<: {{ }} \\U00110000 deploy: project: train: ---".split()  # noqa: SIM905
 PIECES = st.sampled_from([*"\t\n :-#'\"{}[]&*!|>%@`,\\0_~?\ufeff\x85\u2028é", "\n  ", ": ", "16 Gb", *_WORDS])
-NO_CLOCK = settings(deadline=None)  # a busy machine is no finding
+NO_CLOCK = settings(deadline=None)  # a busy machine is not a failure
 
 
-def _sane(content: str | bytes, checked: CheckedSpec) -> None:
-    """What holds for every answer."""
+def _assert_consistent(content: str | bytes, checked: CheckedSpec) -> None:
+    """Assert what holds for every result."""
     errors = [problem for problem in checked.problems if problem.severity is Severity.ERROR]
     assert (checked.spec is None) == bool(errors)
     lines = (content if isinstance(content, str) else content.decode("utf-8", "replace")).splitlines()
@@ -38,14 +38,14 @@ def _sane(content: str | bytes, checked: CheckedSpec) -> None:
 
 @NO_CLOCK
 @given(st.text() | st.binary())
-def test_any_text(content: str | bytes) -> None:
-    _sane(content, check_config(content))
+def test_any_text_is_a_spec_or_has_problems(content: str | bytes) -> None:
+    _assert_consistent(content, check_config(content))
 
 
 @NO_CLOCK
 @given(st.lists(PIECES | st.sampled_from([*CONFIG.homes, *"ab"]), max_size=30).map("".join))
-def test_any_text_of_yaml_pieces(content: str) -> None:
-    _sane(content, check_config(content))
+def test_any_text_of_yaml_pieces_is_a_spec_or_has_problems(content: str) -> None:
+    _assert_consistent(content, check_config(content))
 
 
 @st.composite
@@ -60,24 +60,24 @@ def _mutated(draw: st.DrawFn) -> str:
 
 @settings(deadline=None, max_examples=500)
 @given(_mutated())
-def test_mutations_of_right_files(content: str) -> None:
-    _sane(content, check_config(content))
+def test_mutated_valid_files_are_a_spec_or_have_problems(content: str) -> None:
+    _assert_consistent(content, check_config(content))
 
 
 @NO_CLOCK
 @given(st.sampled_from(FILES), st.data())
-def test_lines_that_are_moved_or_lost(text: str, data: st.DataObject) -> None:
+def test_files_with_a_moved_or_missing_line_are_a_spec_or_have_problems(text: str, data: st.DataObject) -> None:
     lines = text.splitlines(keepends=True)
     index = data.draw(st.integers(0, len(lines) - 1))
     line = lines.pop(index)
     if data.draw(st.booleans()):
         lines.insert(data.draw(st.integers(0, len(lines))), " " * data.draw(st.integers(0, 3)) + line)
     content = "".join(lines)
-    _sane(content, check_config(content))
+    _assert_consistent(content, check_config(content))
 
 
 def _value(node: Node) -> Any:
-    """Nodes as JSON, with every scalar as YAML would write it."""
+    """Return nodes as JSON, with every scalar as YAML would write it."""
     if isinstance(node, MappingNode):
         return {entry.key.text: _value(entry.value) for entry in node.entries}
     if isinstance(node, ScalarNode):
@@ -86,7 +86,7 @@ def _value(node: Node) -> Any:
 
 
 class _Plain(str):
-    """A text that is written without quotes."""
+    """A text without quotes."""
 
     __slots__ = ()
 
@@ -100,7 +100,7 @@ def _write(value: Any) -> str:
 
 
 def _closed(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
-    """Every map of a file that takes known keys only."""
+    """Yield every map of a file that accepts only known keys."""
     if isinstance(value, dict):
         if CONFIG.at(path).get("additionalProperties") is False:
             yield path
@@ -123,7 +123,7 @@ PLACES = [(name, path) for name, text in EXAMPLES.items() for path in _closed(_j
     | st.sampled_from([*CONFIG.homes, "gpu", "memory", "worker_count", "on ", "Run"])
 )
 @settings(deadline=None, max_examples=20)
-def test_an_unknown_key_is_never_overlooked(name: str, path: KeyPath, key: str) -> None:
+def test_an_unknown_key_is_always_an_error(name: str, path: KeyPath, key: str) -> None:
     value = inner = _json(EXAMPLES[name])
     for part in path:
         inner = inner[part]
@@ -131,7 +131,7 @@ def test_an_unknown_key_is_never_overlooked(name: str, path: KeyPath, key: str) 
         return
     inner[key] = "1"
     checked = check_config(_write(value))
-    _sane(_write(value), checked)
+    _assert_consistent(_write(value), checked)
     assert checked.spec is None
 
 
@@ -147,8 +147,8 @@ def _resources(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def _right(draw: st.DrawFn) -> dict[str, Any]:
-    """A right file as a value."""
+def _valid_file(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a valid file as a value."""
     names = draw(st.lists(st.from_regex(r"\A[a-z]{1,3}-[0-9]{1,3}\Z"), max_size=3, unique=True))
     words = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FFF), max_size=8)
     train: dict[str, Any] = {"framework": "tensorflow", "run": " ".join(["t", *(f"{{{{{name}}}}}" for name in names)])}
@@ -168,8 +168,8 @@ def _right(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @NO_CLOCK
-@given(_right())
-def test_right_files_are_read_as_they_are_meant(value: dict[str, Any]) -> None:
+@given(_valid_file())
+def test_valid_files_are_read_as_meant(value: dict[str, Any]) -> None:
     spec = load_config(json.dumps(value))
     train = value["train"]
     assert spec.project == value["project"]
@@ -191,7 +191,7 @@ def test_right_files_are_read_as_they_are_meant(value: dict[str, Any]) -> None:
 
 @NO_CLOCK
 @given(st.lists(st.tuples(st.text(max_size=30), st.text(max_size=30)), max_size=3), st.booleans())
-def test_any_override(pairs: list[tuple[str, str]], as_settings: bool) -> None:  # noqa: FBT001 - drawn by hypothesis
+def test_any_override_gives_a_spec_or_problems(pairs: list[tuple[str, str]], as_settings: bool) -> None:  # noqa: FBT001 - drawn by hypothesis
     given_pairs = tuple(pairs)
     overrides = Overrides(settings=given_pairs) if as_settings else Overrides(parameters=given_pairs)
     checked = check_config(EXAMPLES["the smallest"], overrides=overrides)
@@ -224,8 +224,8 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("content", ATTACKS.values(), ids=ATTACKS)
-def test_attacks_are_refused_cheaply(content: str) -> None:
-    check_config("project: x\n")  # imports and the schema are no part of it
+def test_attacks_are_refused_with_little_memory(content: str) -> None:
+    check_config("project: x\n")  # imports and the schema do not count
     tracemalloc.start()
     try:
         checked = check_config(content)
@@ -234,10 +234,10 @@ def test_attacks_are_refused_cheaply(content: str) -> None:
         tracemalloc.stop()
     assert checked.spec is None
     assert peak < 24 * 2**20
-    _sane(content[:MAX_BYTES], checked)
+    _assert_consistent(content[:MAX_BYTES], checked)
 
 
-def test_numbers_without_end_are_no_number() -> None:
+def test_very_long_numbers_are_refused() -> None:
     for text in ("9" * 5000, "1e" + "9" * 30, "-" + "0" * 50, "." + "1" * 50):
         found = check_config(
             f"project: x\ntrain: {{image: a, run: b, priority: {text}, resources: {{cpus: {text}}}}}\n"
@@ -245,9 +245,9 @@ def test_numbers_without_end_are_no_number() -> None:
         assert {problem.path for problem in found.problems} == {"train.priority", "train.resources.cpus"}
 
 
-def test_hostile_but_legal_commands_take_one_pass() -> None:
-    """Quadratic patterns would be felt here: every one of these is some 300 KB."""
+def test_long_commands_with_patterns_are_read_in_linear_time() -> None:
+    """Each command has about 300 KB, so that a quadratic pattern would not end."""
     head = "project: x\ntrain:\n  image: a\n  run: >\n    a\n"
     for body in ("\n" * 200_000 + "      b\n", "    " + "{{ " * 100_000 + "\n", "    {{a}} \\\n" * 20_000):
         checked = check_config(head + body)
-        _sane(head + body, checked)
+        _assert_consistent(head + body, checked)

@@ -1,4 +1,4 @@
-"""What a right file means: values, units, defaults, and what the command line puts in their place."""
+"""What a valid file means: values, units and defaults."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ def _cluster(text: str) -> Distributed:
 
 
 @pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)
-def test_every_form_is_read_without_a_remark(text: str) -> None:
+def test_every_documented_form_has_no_problem(text: str) -> None:
     assert check_config(text).problems == ()
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples").rglob("*.yml")), ids=lambda file: file.name)
-def test_our_own_examples_are_right(file: Path) -> None:
+def test_the_examples_have_no_problem(file: Path) -> None:
     assert check_config(file.read_bytes(), file.name).problems == ()
 
 
-def test_the_seed_runs_as_one_command() -> None:
+def test_the_distributed_seed_is_read() -> None:
     spec = load_config(DISTRIBUTED, overrides=Overrides((("num-layers", "4"), ("learning-rate", "0.01"))))
     assert spec.project == "ai-toaster"
     assert spec.train.run == (
@@ -74,7 +74,7 @@ def test_the_seed_runs_as_one_command() -> None:
     assert spec.train.parameters == (Parameter("num-layers", ("4",)), Parameter("learning-rate", ("0.01",)))
 
 
-def test_the_seed_without_its_parameters_is_told_where_they_are_missing() -> None:
+def test_undefined_parameters_of_the_seed_are_located() -> None:
     found = check_config(DISTRIBUTED).problems
     assert [(one.line, one.column, one.problem) for one in found] == [
         (19, 40, 'there is no parameter "num-layers"'),
@@ -95,7 +95,7 @@ def test_the_seed_without_its_parameters_is_told_where_they_are_missing() -> Non
     ],
     ids=["literal", "literal with backslash", "folded with backslash", "blank line", "shell block", "plain", "quoted"],
 )
-def test_lines_of_a_command_stay_together(lines: str, expected: str) -> None:
+def test_folded_lines_of_a_command_become_one_command(lines: str, expected: str) -> None:
     assert load_config(HEAD + lines).train.run == (expected,)
 
 
@@ -107,7 +107,7 @@ def test_lines_of_a_command_stay_together(lines: str, expected: str) -> None:
         *(("1000k", 1), ("512Mi", 512), ("0.5", 512), ("500MB", 500), ("500MiB", 500), ("1GB", 1024), ("16gib", 16384)),
     ],
 )
-def test_memory(text: str, mib: int) -> None:
+def test_memory_is_read_in_mib(text: str, mib: int) -> None:
     assert parse_memory(text) == mib
     assert load_config(f"{HEAD}  run: b\n  resources: {{mem: {text}}}\n").train.resources.mem == mib
 
@@ -135,7 +135,7 @@ def test_other_amounts_of_memory_have_no_warning(key: str, text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "x", "-1", "0", "16Gb", "16 Gb", "16Mib", "1e3", "1,5G", "16 G iB", "\u0661G", "9" * 50]
 )
-def test_what_is_no_memory(text: str) -> None:
+def test_other_texts_are_not_memory(text: str) -> None:
     with pytest.raises(BadText):
         parse_memory(text)
 
@@ -144,13 +144,13 @@ def test_what_is_no_memory(text: str) -> None:
     ("text", "seconds"),
     [*(("90", 90), ("30s", 30), ("10m", 600), ("2h", 7200), ("1d", 86400), ("1h30m", 5400), ("1.5h", 5400), ("0", 0))],
 )
-def test_durations(text: str, seconds: float) -> None:
+def test_durations_are_read_in_seconds(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
     assert load_config(f"{HEAD}  run: b\n  stop_grace: {text}\n").train.stop_grace == seconds
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1w", "22:22", "1H", "s", "11y", "4000d", "1 m s"])
-def test_what_is_no_duration(text: str) -> None:
+def test_what_is_not_a_duration(text: str) -> None:
     with pytest.raises(BadText):
         parse_duration(text)
 
@@ -169,7 +169,7 @@ def test_what_is_no_duration(text: str) -> None:
         ("{range: {min: 100, max: 1e3, step: 450}}", ("100", "550", "1000")),
     ],
 )
-def test_values_of_a_parameter(text: str, values: tuple[str, ...]) -> None:
+def test_values_of_a_parameter_stay_as_written(text: str, values: tuple[str, ...]) -> None:
     assert _parameter(text) == values
 
 
@@ -224,7 +224,7 @@ def test_the_key_of_the_first_worker_follows_the_version(section: str, chief: Ch
     assert found.chief is chief
 
 
-def test_an_official_image_tells_the_version() -> None:
+def test_an_official_image_gives_the_version() -> None:
     text = "project: x\ntrain: {framework: tensorflow, image: 'tensorflow/tensorflow:1.5.0', run: a, tensorflow: "
     found = load_config(text + "{distributed: {worker: 2}}}\n").train.tensorflow
     assert found is not None
@@ -240,7 +240,7 @@ def test_an_official_image_tells_the_version() -> None:
         ("{worker: 2, ps: {count: 0}}", (2, 0)),
     ],
 )
-def test_counts(text: str, counts: tuple[int, int]) -> None:
+def test_counts_of_workers_and_ps(text: str, counts: tuple[int, int]) -> None:
     found = _cluster(text)
     assert (found.workers, found.ps) == counts
 
@@ -252,13 +252,13 @@ def test_without_a_master_the_first_worker_is_like_the_others() -> None:
     assert _cluster("{worker: 2, evaluator: false}").evaluator_resources is None
 
 
-def test_horovod() -> None:
+def test_every_form_of_horovod_is_read() -> None:
     assert _tensorflow("{horovod: {workers: 2}}").horovod == Horovod(2, 1)
     assert _tensorflow("{horovod: {workers: {count: 2, processes: 4}}}").horovod == Horovod(2, 4)
     assert _tensorflow("{horovod: {count: 3, processes: 2}}").horovod == Horovod(3, 2)
 
 
-def test_the_rest() -> None:
+def test_the_remaining_keys_are_read() -> None:
     train = _train("all the rest")
     assert train.env == tuple(EnvVariable(*pair) for pair in [("A", "1"), ("B", "x y"), ("C", "yes"), ("D", "")])
     assert train.retry == Retry(2, frozenset({RetryOn.HOST_LOST, RetryOn.OUT_OF_MEMORY}), RetryScope.ROLE)
@@ -279,19 +279,19 @@ def test_defaults_never_exceed_the_limits_of_the_file() -> None:
     "image",
     ["a", "python:3.11", "my/tf:2", "localhost:5000/a/b:Tag", "registry.example.org/x_y/z--w", f"a@sha256:{'0' * 64}"],
 )
-def test_images(image: str) -> None:
+def test_images_are_read(image: str) -> None:
     assert load_config(f"project: x\ntrain: {{image: '{image}', run: b}}\n").train.image == image
 
 
 @pytest.mark.parametrize(
     "image", ["a b", "Python:3.11", "a//b", "a:", "-a", "a@sha256:12", "http://a/b", "a:b:c", "a_"]
 )
-def test_what_is_no_image(image: str) -> None:
+def test_other_texts_are_not_images(image: str) -> None:
     (problem,) = check_config(f"project: x\ntrain: {{image: '{image}', run: b}}\n").problems
-    assert problem.problem == f'"{image}" is no image'
+    assert problem.problem == f'"{image}" is not an image'
 
 
-def test_labels_come_from_above_unless_a_role_has_its_own() -> None:
+def test_labels_of_a_role_replace_those_of_train() -> None:
     found = load_config(
         """\
 project: x

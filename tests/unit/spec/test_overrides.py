@@ -1,4 +1,4 @@
-"""`-p` and `--set`: what the command line says wins, and its problems name the option."""
+"""`-p` and `--set`: they replace values of the file, and their problems name the option."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def _told(*, parameter: tuple[str, str] | None = None, setting: tuple[str, str] 
     return [str(problem) for problem in check_config(TEXT, overrides=overrides).problems]
 
 
-def test_a_parameter_is_replaced_as_it_stands() -> None:
+def test_a_parameter_is_replaced_as_written() -> None:
     spec = load_config(TEXT, overrides=Overrides((("lr", "[1, yes] # 1.10"),)))
     assert spec.train.parameters == (Parameter("lr", ("[1, yes] # 1.10",)),)
 
 
-def test_the_last_one_counts() -> None:
+def test_the_last_one_of_a_name_counts() -> None:
     spec = load_config(TEXT, overrides=Overrides((("lr", "1"), ("lr", "")), (("project", "y"), ("project", "012"))))
     assert spec.train.parameters == (Parameter("lr", ("",)),)
     assert spec.project == "012"
@@ -48,7 +48,7 @@ def test_a_whole_section_can_be_set() -> None:
     assert (found.distributed.workers, found.distributed.ps) == (2, 1)
 
 
-def test_false_makes_room_for_a_section() -> None:
+def test_a_setting_replaces_false_with_a_section() -> None:
     text = TEXT + "  framework: tensorflow\n  tensorflow: {distributed: false}\n"
     found = load_config(
         text, overrides=Overrides(settings=(("train.tensorflow.distributed.worker", "2"),))
@@ -65,15 +65,15 @@ def test_false_makes_room_for_a_section() -> None:
             ("train.resources.gpus", "two"),
             'train.resources.gpus: must be a whole number, not "two"; for example `gpus: 1`',
         ),
-        (("train.run.x", "y"), "train.run: has nothing below it in riseml.yml: it is a text; give the whole value"),
-        (("train.parameters.lr.x", "y"), "train.parameters.lr: has nothing below it in riseml.yml: it is a list; give"),
-        (("train..gpus", "2"), ' "train..gpus" is no path; write it like train.resources.gpus=2'),
+        (("train.run.x", "y"), "train.run: has no keys in riseml.yml: it is a single value; set the whole value"),
+        (("train.parameters.lr.x", "y"), "train.parameters.lr: has no keys in riseml.yml: it is a list; set"),
+        (("train..gpus", "2"), ' "train..gpus" is not a path of keys; write it like train.resources.gpus=2'),
         (
             ("train.env", "[a"),
-            "train.env: the [ that is opened here is never closed; add the ], or put the text into quotes",
+            "train.env: the [ opened here is never closed; add the ], or put the text in quotes",
         ),
         (("train.env", ""), 'train.env: has no value; for example `env: {TF_CPP_MIN_LOG_LEVEL: "2"}`'),
-        (("train.env", "!x y"), 'train.env: YAML tags are not read: "!x"; leave the tag out'),
+        (("train.env", "!x y"), 'train.env: YAML tags are not supported: "!x"; remove the tag'),
     ],
 )
 def test_a_wrong_setting_names_the_option(setting: tuple[str, str], expected: str) -> None:
@@ -84,7 +84,7 @@ def test_a_wrong_setting_names_the_option(setting: tuple[str, str], expected: st
 
 def test_a_wrong_parameter_names_the_option() -> None:
     (told,) = _told(parameter=("a b", "1"))
-    assert told.startswith('-p a b=1:1:1 train.parameters."a b": "a b" cannot name a parameter')
+    assert told.startswith('-p a b=1:1:1 train.parameters."a b": "a b" is not a parameter name')
     assert _told(parameter=("rl", "1"))[0].startswith("-p rl=1:1:1 train.parameters.rl: warning: no line of `run` uses")
 
 
@@ -94,8 +94,8 @@ def test_problems_of_options_come_after_those_of_the_file() -> None:
     assert [problem.file for problem in found] == ["riseml.yml", "--set train.resources.gpus=x"]
 
 
-def test_a_path_without_end_is_refused() -> None:
+def test_a_very_deep_path_is_refused() -> None:
     deep = ".".join("a" * 2000)
     (problem,) = check_config(TEXT, overrides=Overrides(settings=((deep, "1"),))).problems
-    assert problem.problem.endswith("is no path")
+    assert problem.problem.endswith("is not a path of keys")
     assert len(problem.file) < 200

@@ -1,4 +1,4 @@
-"""pool.yml: what it is read as, and its schema, dataclasses, reference and example, which agree with each other."""
+"""pool.yml: its content, and that schema, dataclasses, reference and example agree with each other."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ registry: registry.example.org:5000/riseml
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where a pool.yml is, beside the files that the texts here name."""
+    """Return the path of a pool.yml, in a folder with the files that the texts here name."""
     for name in ("keys/id", "keys/gpu1", "certs/ca.pem", "certs/cert.pem", "certs/key.pem", "ca.pem"):
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
@@ -125,7 +125,7 @@ def test_urls_are_read_and_written(text: str, url: EngineUrl) -> None:
 @given(st.text(alphabet="tcpsshunix:/@[]-.a1\\%?# \n", max_size=30).map(lambda text: text) | st.text(max_size=30))
 @settings(deadline=None, max_examples=200)
 def test_no_url_becomes_an_option_or_a_second_word(text: str) -> None:
-    """What an url names goes on the command line of ssh."""
+    """The parts of a URL become arguments of ssh."""
     for scheme in ("", "ssh://", "tcp://", "unix://"):
         try:
             url = parse_engine_url(scheme + text)
@@ -182,29 +182,29 @@ def test_any_value_anywhere_is_read_or_refused(keys: KeyPath, value: str) -> Non
     assert (checked.spec is None) == any(problem.severity.value == "error" for problem in checked.problems)
 
 
-def test_the_schema_is_a_schema() -> None:
+def test_the_schema_is_valid_json_schema() -> None:
     Draft202012Validator.check_schema(POOL.schema)
     assert POOL.schema["$schema"].endswith("2020-12/schema")
 
 
 @pytest.mark.parametrize("keys", KEYS, ids=IDS)
-def test_every_key_explains_itself(keys: KeyPath) -> None:
+def test_every_key_has_title_description_and_examples(keys: KeyPath) -> None:
     schema = KEYS[keys]
     assert {"title", "description", "examples", "type"} <= set(schema)
     assert schema["description"].endswith(".")
     if schema["type"] == "array" and schema["items"].get("format") == "device":
-        return  # an index is a number in YAML, and a text for us
+        return  # an index is a number in JSON, and a string in riseml
     validator = Draft202012Validator({**schema, "$defs": POOL.schema["$defs"]})
     for example in [*schema["examples"], *([schema["default"]] if "default" in schema else [])]:
         assert not list(_errors(validator, example)), example
 
 
 def _errors(validator: Draft202012Validator, example: Any) -> Any:
-    """Without those of GPU ids inside."""
+    """Return the errors without those of GPU ids."""
     return (error for error in validator.iter_errors(example) if "gpus" not in error.absolute_path)
 
 
-def test_no_map_takes_unknown_keys() -> None:
+def test_no_map_accepts_unknown_keys() -> None:
     for keys, schema in [((), POOL.schema), (("hosts", 0), POOL.at(("hosts", 0))), *KEYS.items()]:
         if "properties" in schema:
             assert schema["additionalProperties"] is False, keys
@@ -259,7 +259,7 @@ def test_examples_of_the_reference_are_yaml_of_the_same_value(keys: KeyPath) -> 
         assert _plain(root.entries[0].value) == _texts(example)
 
 
-def test_the_example_file_is_right_and_shows_every_key(path: Path) -> None:
+def test_the_example_file_is_valid_and_shows_every_key(path: Path) -> None:
     text = (ROOT / "pool.yml.example").read_text(encoding="utf-8")
     assert check_pool(text, path).problems == ()
     commented = set(re.findall(r"(?m)^[ #-]*([a-z_]+):[^#\n]*#", text))

@@ -1,4 +1,4 @@
-"""Broken pool files: the exact place and the exact sentence of every problem (`broken_pools.txt`)."""
+"""Broken pool files: the exact position and sentence of every problem (`broken_pools.txt`)."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("text", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_every_problem_is_told_with_its_place_and_a_sentence(text: str, expected: list[str], folder: Path) -> None:
+def test_every_problem_has_its_position_and_sentence(text: str, expected: list[str], folder: Path) -> None:
     path = folder / "pool.yml"
     told = [str(problem).removeprefix(f"{path}:") for problem in check_pool(text, path).problems]
     assert [line.replace(str(folder), "DIR") for line in told] == expected
 
 
-def test_there_are_enough_of_them_and_each_has_its_own_name() -> None:
+def test_the_table_is_large_and_its_names_are_unique() -> None:
     assert len(CASES) >= 80
     assert len({title for title, _, _ in CASES}) == len(CASES)
 
@@ -56,17 +56,17 @@ def test_there_are_enough_of_them_and_each_has_its_own_name() -> None:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"hosts: \xff\n", "pool.yml:1:8: byte 0xff is no UTF-8; save the file as UTF-8"),
+        (b"hosts: \xff\n", "pool.yml:1:8: byte 0xff is not UTF-8; save the file as UTF-8"),
         ("hosts: x\n".encode("utf-16"), "pool.yml:1:1: the file is UTF-16, not UTF-8; save it as UTF-8"),
-        ("#" * (MAX_BYTES + 1), "pool.yml:1:1: the file is too large: 1.0 MiB; at most 1 MiB is read"),
+        ("#" * (MAX_BYTES + 1), "pool.yml:1:1: the file is too large: 1.0 MiB; at most 1 MiB is allowed"),
     ],
     ids=["latin-1", "utf-16", "large"],
 )
-def test_what_cannot_be_decoded_is_told(content: str | bytes, expected: str) -> None:
+def test_a_file_that_cannot_be_decoded_is_one_problem(content: str | bytes, expected: str) -> None:
     assert [str(problem) for problem in check_pool(content, "pool.yml").problems] == [expected]
 
 
-def test_reading_tells_all_errors_at_once() -> None:
+def test_load_pool_raises_all_errors_at_once() -> None:
     with pytest.raises(SpecError) as raised:
         load_pool("hosts:\n- {name: A, url: b}\n- {name: c, url: 'tcp://c:2375'}\n", "my/pool.yml")
     assert raised.value.exit_code == 2
@@ -78,13 +78,13 @@ def test_reading_tells_all_errors_at_once() -> None:
     assert raised.value.message.splitlines()[0] == "my/pool.yml has 3 problems"
 
 
-def test_a_warning_does_not_stop_the_file() -> None:
+def test_a_file_with_only_a_warning_is_usable() -> None:
     checked = check_pool("hosts: [{name: a, url: 'tcp://a:1', insecure: yes}]\n", "pool.yml")
     assert [problem.severity for problem in checked.problems] == [Severity.WARNING]
     assert checked.spec is not None
 
 
-def test_a_file_name_that_no_file_can_have_is_told() -> None:
+def test_a_file_name_that_is_too_long_is_a_problem() -> None:
     checked = check_pool(f"hosts: [{{name: a, url: ssh://a, identity: /{'x' * 300}}}]\n", "pool.yml")
     assert [problem.path for problem in checked.problems] == ["hosts[0].identity"]
     assert "File name too long" in checked.problems[0].problem
