@@ -1,11 +1,25 @@
-# Shared by up, down and images: where the private engine lives, and how to ask whether an engine answers.
+# Shared by the scripts of this folder: where a private engine lives, how to start one, and whether an engine answers.
+# A script that sets `engine_name` before it reads this file works on the private engine of that name.
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-engine_dir="$(realpath -m "${RISEML_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/riseml}")/engine"
+cache_dir="$(realpath -m "${RISEML_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/riseml}")"
+engine_dir="$cache_dir/${engine_name:-engine}"
 pidfile="$engine_dir/dockerd.pid"
 private_host="unix://$engine_dir/docker.sock"
-number=$(($(cksum <<<"$engine_dir" | cut -d' ' -f1) % 64)) # keeps private engines of different folders apart
+case "${engine_name:-engine}" in
+  engine) place=0 ;;
+  engine-newer-classic) place=1 ;;
+  engine-newer-containerd) place=2 ;;
+esac
+# Keeps the private engines of different caches, and the three of one cache, apart.
+number=$((($(cksum <<<"$cache_dir/engine" | cut -d' ' -f1) + 21 * place) % 64))
 bridge="riseml$number"
+address_pool="${address_pool:-198.19.128.0/17}" # of the networks that the engine makes without a subnet of ours
+
+start_deadline=60 # seconds
+data_root="$engine_dir/data"
+exec_root="$engine_dir/exec"
+log="$engine_dir/dockerd.log"
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 
@@ -57,4 +71,61 @@ apt_install_idle() {
 # context_host: the engine of the current docker context, if there is one.
 context_host() {
   docker context inspect --format '{{.Endpoints.docker.Host}}' 2>/dev/null || true
+}
+
+# use_if_it_answers HOST: print HOST and end the script if an engine answers there.
+use_if_it_answers() {
+  [[ -n $1 ]] && answers "$1" || return 0
+  echo "$1"
+  exit 0
+}
+
+# install_docker: dockerd, iptables and ip, by apt-get where they are missing.
+install_docker() {
+  command -v dockerd >/dev/null && command -v iptables >/dev/null && command -v ip >/dev/null && return
+  say "installing Docker with apt-get"
+  local packages=(docker.io iptables iproute2)
+  {
+    apt-cache show docker.io >/dev/null 2>&1 || apt-get update -qq
+    # Newer releases have the docker command in a package of its own.
+    apt-cache show docker-cli >/dev/null 2>&1 && packages+=(docker-cli)
+    apt_install "${packages[@]}"
+  } >&2 || die 5 "apt-get could not install ${packages[*]}: read its message above, or install Docker yourself."
+}
+
+# start_engine COMMAND...: start a private engine with COMMAND (dockerd, and what goes before it), and wait for its answer.
+start_engine() {
+  local net=$number
+  runs "$pidfile" "--pidfile=$pidfile" || rm -f "$pidfile"
+  runs "$exec_root/containerd/containerd.pid" "$exec_root" || rm -f "$exec_root/containerd/containerd.pid"
+  if [[ ! -e $pidfile ]]; then
+    # A bridge of its own, with addresses (RFC 2544) that no other engine gives, and that this machine does not use.
+    ip link show "$bridge" >/dev/null 2>&1 || ip link add "$bridge" type bridge
+    while ip route show "198.19.$net.0/24" | grep -qv "dev $bridge "; do net=$(((net + 1) % 64)); done
+    ip addr replace "198.19.$net.1/24" dev "$bridge"
+    say "starting a private engine in $engine_dir"
+    detach "$@" --host="$private_host" --data-root="$data_root" --exec-root="$exec_root" --pidfile="$pidfile" \
+      --containerd-namespace="riseml$number" --containerd-plugins-namespace="riseml$number-plugins" \
+      --bridge="$bridge" --default-address-pool="base=$address_pool,size=24"
+  fi
+  local tries=$((start_deadline * 5))
+  until answers "$private_host"; do
+    ((tries--)) || {
+      tail -n 20 "$log" >&2
+      die 5 "The private engine did not answer within $start_deadline s. The end of its log is above, all of it in $log."
+    }
+    sleep 0.2
+  done
+  echo "$private_host"
+}
+
+# detach COMMAND...: run COMMAND in a session of its own with none of our files: a caller that reads our output must not
+# wait for it, and the lock must not stay taken.
+detach() {
+  python3 - "$log" "$@" <<'PY'
+import subprocess, sys
+
+with open(sys.argv[1], "a") as log:
+    subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+PY
 }
