@@ -1,4 +1,4 @@
-.PHONY: demo unit test check coverage soak bench chaos clean
+.PHONY: demo unit test test-engines check coverage soak bench chaos clean
 
 demo: ## the main job on this machine
 	@scripts/demo
@@ -8,6 +8,9 @@ unit: ## the tests that need no engine, no PostgreSQL, no root and no network: u
 
 test: ## everything, against a real engine
 	@scripts/test
+
+test-engines: ## every test that needs an engine, on Docker Engine 26.1 with both image stores
+	@scripts/test-engines
 
 check: ## style, types, floors: seconds
 	@scripts/check

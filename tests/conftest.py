@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the settings of the person who runs it; the engine is named by `scripts/test`."""
-    for name in [name for name in os.environ if name.startswith("RISEML_") and name != "RISEML_TEST_CACHE"]:
+    for name in [name for name in os.environ if name.startswith("RISEML_") and not name.startswith("RISEML_TEST_")]:
         monkeypatch.delenv(name)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import docker
 import psutil
 
+from tests.support.dockerd import dockerd_command
 from tests.support.rig import BASE
 
 _DEADLINE = 60.0  # seconds
@@ -46,7 +47,7 @@ class PrivateEngine:
         ]
         with (self.folder / "dockerd.log").open("ab") as log:
             self._process = subprocess.Popen(
-                ["dockerd", *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                [*dockerd_command(), *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
         self._wait_answer()
 

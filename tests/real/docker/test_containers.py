@@ -6,8 +6,12 @@ import os
 import re
 from typing import Any
 
+import pytest
+
 from tests.support.hosts import Engine
 from tests.support.rig import Rig, single
+
+pytestmark = pytest.mark.every_engine
 
 LOOK = r"""
 grep -E '^(CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs|Seccomp):' /proc/self/status

@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.rig import GO, HOG, Rig, gang, iterate, single
 
+pytestmark = pytest.mark.every_engine
+
 
 @dataclass(frozen=True)
 class Ending:

@@ -14,11 +14,14 @@ from contextlib import closing
 from pathlib import Path
 
 import docker
+import pytest
 
 from tests.real.api.test_dry_run import riseml
 from tests.real.e2e.console import RISEML
 from tests.support.hosts import Engine
 from tests.support.rig import Rig, single
+
+pytestmark = pytest.mark.every_engine
 
 CANARY = "canary-8f3a1c-secret"
 ENVIRON = {"TOKEN": CANARY, "SAME": CANARY}

@@ -13,6 +13,8 @@ import pytest
 from tests.real.e2e.console import Console, Running
 from tests.support.rig import GO, gang, single
 
+pytestmark = pytest.mark.every_engine
+
 JOBS = ["master", "ps.1", "worker.1", "worker.2"]
 
 Project = Callable[..., Path]

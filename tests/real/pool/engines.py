@@ -20,9 +20,10 @@ from pathlib import Path
 
 import docker
 
+from tests.support.dockerd import dockerd_cache, dockerd_command
 from tests.support.waiting import wait_for
 
-CACHE = Path(os.environ.get("RISEML_TEST_CACHE") or Path.home() / ".cache" / "riseml").resolve() / "pool"
+CACHE = dockerd_cache()
 BRIDGE = "riseml-lan"
 NETWORK = "198.18.77"  # RFC 2544: nobody's
 PORT = 2375
@@ -80,7 +81,7 @@ class EngineHost:
         with (self.folder / "dockerd.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [
-                    *("nsenter", f"--net=/run/netns/{self.namespace}", "dockerd"),
+                    *("nsenter", f"--net=/run/netns/{self.namespace}", *dockerd_command()),
                     *("--host", self.url, "--host", self.socket, "--tls=false"),
                     *("--data-root", str(self.folder / "data"), "--exec-root", str(self.folder / "exec")),
                     *("--pidfile", str(self.folder / "docker.pid")),

@@ -21,6 +21,7 @@ import psutil
 from riseml.errors import Unreachable
 from riseml.executors.transports.engine_client import Engine
 from tests.real.transports.authority import Pair
+from tests.support.dockerd import dockerd_command
 from tests.support.ports import free_port
 from tests.support.waiting import wait_for
 
@@ -209,7 +210,7 @@ class TlsEngine:
         self.port = free_port()
         self.url = f"unix://{self.folder}/docker.sock"
         root, namespace = self.folder, f"riseml-tls-{self.port}"
-        command = ["dockerd", f"--host={self.url}", f"--host=tcp://127.0.0.1:{self.port}"]
+        command = [*dockerd_command(), f"--host={self.url}", f"--host=tcp://127.0.0.1:{self.port}"]
         command += ["--tlsverify", f"--tlscacert={ca}", f"--tlscert={pair.cert}", f"--tlskey={pair.key}"]
         command += [f"--data-root={root}/data", f"--exec-root={root}/exec", f"--pidfile={root}/pid"]
         command += [f"--containerd-namespace={namespace}", f"--containerd-plugins-namespace={namespace}-plugins"]
