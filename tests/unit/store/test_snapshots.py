@@ -1,4 +1,4 @@
-"""Snapshots: there whole or not at all, whoever sends what at the same time."""
+"""Snapshots: whole or not at all, though several clients upload at the same time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DIGEST = hashlib.sha256(ARCHIVE).hexdigest()
 async def pieces(archive: bytes, size: int = 512) -> AsyncIterator[bytes]:
     for start in range(0, len(archive), size):
         yield archive[start : start + size]
-        await asyncio.sleep(0)  # let the other one have its turn
+        await asyncio.sleep(0)  # let the other upload go on
 
 
 def receive(snapshots: SnapshotStore, chunks: AsyncIterator[bytes]) -> None:
@@ -37,7 +37,7 @@ def left(folder: Path) -> list[str]:
     return sorted(os.listdir(folder))
 
 
-def test_what_was_sent_is_there(tmp_path: Path) -> None:
+def test_an_uploaded_archive_is_stored_for_its_owner(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
     assert not snapshots.has_snapshot(DIGEST)
     receive(snapshots, pieces(ARCHIVE))
@@ -49,7 +49,7 @@ def test_what_was_sent_is_there(tmp_path: Path) -> None:
     assert left(tmp_path) == [f"{DIGEST}.json", f"{DIGEST}.tar"]
 
 
-def test_the_same_project_from_two_sides_at_the_same_time(tmp_path: Path) -> None:
+def test_eight_clients_upload_one_project_at_the_same_time(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
 
     async def both() -> None:
@@ -61,20 +61,20 @@ def test_the_same_project_from_two_sides_at_the_same_time(tmp_path: Path) -> Non
     assert left(tmp_path) == [f"{DIGEST}.json", f"{DIGEST}.tar"]
 
 
-def test_too_many_bytes(tmp_path: Path) -> None:
+def test_an_upload_with_too_many_bytes_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(TooLarge, match="more than 1,000 bytes"):
         receive(SnapshotStore(tmp_path, most=1000), pieces(ARCHIVE))
     assert left(tmp_path) == []
 
 
-def test_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.store.snapshots.MOST_FILES", 2)
+def test_an_upload_with_too_many_files_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("riseml.store.project_archive.MAX_FILES", 2)
     with pytest.raises(TooLarge, match="more than 2 files"):
         receive(SnapshotStore(tmp_path), pieces(ARCHIVE))
     assert left(tmp_path) == []
 
 
-def test_a_full_disk(tmp_path: Path) -> None:
+def test_an_upload_onto_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     async def full() -> AsyncIterator[bytes]:
         yield ARCHIVE[:512]
         raise OSError(errno.ENOSPC, "no space left")
@@ -84,14 +84,14 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert left(tmp_path) == []
 
 
-def test_what_a_killed_server_left_half_done_is_removed(tmp_path: Path) -> None:
+def test_a_server_removes_what_an_interrupted_upload_left(tmp_path: Path) -> None:
     receive(SnapshotStore(tmp_path), pieces(ARCHIVE))
     (tmp_path / "tmpabc.part").write_bytes(ARCHIVE[:700])
     assert SnapshotStore(tmp_path).has_snapshot(DIGEST)
     assert left(tmp_path) == [f"{DIGEST}.json", f"{DIGEST}.tar"]
 
 
-def test_one_that_lost_its_half_is_sent_again(tmp_path: Path) -> None:
+def test_a_snapshot_without_its_archive_is_uploaded_again(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
     receive(snapshots, pieces(ARCHIVE))
     snapshots.archive_path(DIGEST).unlink()
@@ -103,7 +103,7 @@ def test_one_that_lost_its_half_is_sent_again(tmp_path: Path) -> None:
     assert left(tmp_path) == []
 
 
-def test_names_of_any_bytes_come_back(tmp_path: Path) -> None:
+def test_file_names_of_any_bytes_are_kept(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     names = ["a\nb", "\udcff", "-x", "n" * 255, "/".join(["d" * 200] * 10)]
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT, errors="surrogateescape") as tar:
@@ -112,3 +112,40 @@ def test_names_of_any_bytes_come_back(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
     receive(snapshots, pieces(buffer.getvalue(), 4096))
     assert sorted(snapshots.load_manifest(DIGEST).files) == sorted(names)
+
+
+def test_only_checked_fields_of_a_member_are_stored(tmp_path: Path) -> None:
+    """An upload cannot bring set-user-ID bits, owners or extended attributes into the copy."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        folder, link, file = (tarfile.TarInfo(name) for name in ("bin", "bin/alias", "bin/run.sh"))
+        folder.type, folder.mode = tarfile.DIRTYPE, 0o2755
+        link.type, link.linkname = tarfile.SYMTYPE, "run.sh"
+        file.mode, file.uname, file.mtime, file.size = 0o4755, "root", 1234, 5
+        file.pax_headers = {"SCHILY.xattr.security.capability": "all"}
+        tar.addfile(folder)
+        tar.addfile(link)
+        tar.addfile(file, io.BytesIO(b"true\n"))
+    snapshots = SnapshotStore(tmp_path)
+    receive(snapshots, pieces(buffer.getvalue()))
+    with tarfile.open(snapshots.archive_path(DIGEST)) as tar:
+        members = {member.name: member for member in tar}
+        assert [member.type for member in members.values()] == [tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.REGTYPE]
+        assert members["bin/alias"].linkname == "run.sh"
+        copied = members["bin/run.sh"]
+        assert (copied.mode, copied.uid, copied.uname, copied.mtime) == (0o755, 1000, "", 1234)
+        assert copied.pax_headers == {}
+        content = tar.extractfile(copied)
+        assert content is not None
+        assert content.read() == b"true\n"
+    assert set(snapshots.load_manifest(DIGEST).files) == {"bin/alias", "bin/run.sh"}
+
+
+def test_an_archive_is_checked_and_copied_on_python_3_11_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian 12 has that version; `TarInfo.replace` and the extraction filters came with 3.11.4."""
+    monkeypatch.delattr(tarfile.TarInfo, "replace", raising=False)
+    for name in ("data_filter", "tar_filter", "fully_trusted_filter"):
+        monkeypatch.delattr(tarfile, name, raising=False)
+    snapshots = SnapshotStore(tmp_path)
+    receive(snapshots, pieces(ARCHIVE))
+    assert snapshots.has_snapshot(DIGEST)
