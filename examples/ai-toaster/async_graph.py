@@ -1,7 +1,7 @@
-"""Learns to read digits the way TensorFlow 1 did it: between-graph replication, asynchronous updates.
+"""Learns to read digits in the style of TensorFlow 1: between-graph replication, asynchronous updates.
 
-Every worker builds the same graph, with its variables on the parameter server and its computation at home, and runs
-its own training loop. The chief (RiseML's master) is a worker that also initialises, saves and tests the model.
+Every worker builds the same graph, with the variables on the parameter server and the computation on the worker, and
+runs its own training loop. The chief (RiseML's master) is a worker that also initialises, saves and tests the model.
 Without TF_CONFIG the same code trains in this one process.
 """
 
@@ -27,8 +27,8 @@ def main():
         return
     cluster = tf.train.ClusterSpec(config["cluster"])
     role, index = config["task"]["type"], config["task"]["index"]
-    # Without filters a session waits for every job of the cluster: a worker that comes late would wait for ever for
-    # a chief that has finished. The parameter servers are all it needs.
+    # Without filters a session waits for every job of the cluster, so a late worker would wait forever for a chief that
+    # has finished. A worker needs only the parameter servers.
     me = f"/job:{role}/task:{index}"
     session_config = tf.ConfigProto(device_filters=["/job:ps", me])
     server = tf.train.Server(cluster, role, index, config=session_config)
@@ -89,7 +89,7 @@ def build_model():
 
 
 def wait_for_variables(target, session_config):
-    """Waits for the chief to initialise. MonitoredTrainingSession would too, but looks only every 30 seconds."""
+    """Wait until the chief has initialised. MonitoredTrainingSession would wait too, but it checks only every 30 s."""
     uninitialized = tf.report_uninitialized_variables()
     with tf.Session(target, config=session_config) as session:
         while session.run(uninitialized).size:

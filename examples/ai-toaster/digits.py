@@ -6,7 +6,7 @@ import numpy as np
 
 
 def load(folder):
-    """Returns (train_images, train_labels), (test_images, test_labels): 4,000 and 1,000, grey values 0 to 255."""
+    """Return (train_images, train_labels), (test_images, test_labels): 4,000 and 1,000, grey values 0 to 255."""
     path = os.path.join(folder, "mnist_5k.csv.gz")
     if not os.path.exists(path):
         raise SystemExit(f"no digits at {path}: run `python get_data.py` on the machine that has the data folder")

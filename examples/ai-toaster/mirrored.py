@@ -1,7 +1,7 @@
 """Learns to read digits with MultiWorkerMirroredStrategy: synchronous training, no parameter server.
 
-Every worker holds the whole model, computes on its share of each batch, and all agree on one update (all-reduce).
-Worker 0 is the chief: the others do the same work, but only what it writes is kept.
+Every worker holds the whole model and computes on its share of each batch; all apply the same update (all-reduce).
+Worker 0 is the chief: the others do the same work, but only its files are kept.
 Without TF_CONFIG the same code trains in this one process.
 """
 
@@ -17,7 +17,7 @@ import digits
 def main():
     args = parse_arguments()
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    strategy = tf.distribute.MultiWorkerMirroredStrategy()  # first: it connects the workers
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()  # must come first: it connects the workers
     is_chief = resolver.task_id in (None, 0)
 
     train_data, test_data = digits.load(args.data)
@@ -31,7 +31,7 @@ def main():
             loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         )
 
-    # Saving is a common step of all workers. Those that are not the chief save to a folder of their own.
+    # All workers must save together. All but the chief save to a temporary folder.
     output = args.output if is_chief else tempfile.mkdtemp()
     callbacks = [
         tf.keras.callbacks.LambdaCallback(
@@ -50,7 +50,7 @@ def main():
 
 
 def share_each_batch():
-    """Every worker reads all the data and takes its part of each batch."""
+    """Return options with which every worker reads all data and takes its part of each batch."""
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
     return options

@@ -1,8 +1,8 @@
 """Learns to read handwritten digits: asynchronous training with parameter servers.
 
-Every job of the cluster runs this file; TF_CONFIG tells each one who it is. The parameter server keeps the
-weights. The workers compute: each reads the weights, works on a batch of its own, and sends its update without
-waiting for the others. The chief (RiseML's master) hands out the steps, saves checkpoints and tests the model.
+Every job of the cluster runs this file; TF_CONFIG gives each job its role. The parameter server holds the weights.
+The workers compute: each reads the weights, processes its own batch, and sends its update without waiting for the
+others. The chief (RiseML's master) schedules the steps, saves checkpoints and tests the model.
 Without TF_CONFIG the same code trains in this one process.
 """
 
@@ -16,7 +16,7 @@ from tabulate import tabulate
 
 import digits
 
-tf.get_logger().setLevel("ERROR")  # every checkpoint of a remote model warns that it retraces its save function
+tf.get_logger().setLevel("ERROR")  # each checkpoint of a remote model logs a warning about retracing
 
 
 def main():
@@ -31,14 +31,14 @@ def main():
 
 
 def serve(resolver):
-    """A ps or worker: does what the chief asks for, until it is stopped."""
+    """Run a ps or a worker: execute the requests of the chief until the process is stopped."""
     print(f"{resolver.task_type} {resolver.task_id} is ready")
     server = tf.distribute.Server(resolver.cluster_spec(), resolver.task_type, resolver.task_id)
     server.join()
 
 
 class SingleProcess:
-    """What `train` needs of a ClusterCoordinator, for a cluster of one."""
+    """The methods of a ClusterCoordinator that `train` calls, for one process."""
 
     def create_per_worker_dataset(self, dataset_fn):
         return dataset_fn()
@@ -61,7 +61,7 @@ def train(args, strategy, coordinator):
         optimizer.build(model.trainable_variables)
 
     def read_data():
-        # 4,000 images are few enough to travel with the graph; more would be read from files here, by each worker.
+        # 4,000 images are few enough to be part of the graph; for more, each worker would read files here.
         dataset = tf.data.Dataset.from_tensor_slices(train_data)
         return dataset.shuffle(4000).repeat().batch(args.batch_size).prefetch(2)
 
@@ -139,5 +139,5 @@ def parse_arguments():
 
 
 if __name__ == "__main__":
-    # Kept to the end of the process: to let go of it earlier takes TensorFlow seconds, one remote function at a time.
+    # Keep all variables until the process exits: TensorFlow needs seconds to free the remote functions one by one.
     everything = main()
