@@ -13,7 +13,7 @@ import psutil
 
 from riseml.executors.docker.labels import JOB, SERVER
 from riseml.executors.process import supervisor
-from riseml.executors.process.job_folders import MARKER
+from riseml.executors.process.job_processes import MARKER
 
 ENDS = 60  # seconds
 

@@ -16,27 +16,27 @@ from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder
 from riseml.terminal_text import plain_line
 
-_NOISE = re.compile(r" \+ |Using Python ")  # uv names every package that it installed
-_LOOK = 200  # milliseconds until the end of a command is noticed whose output somebody else still holds
-_CHUNK = 1 << 16
+_BORING_LINE = re.compile(r" \+ |Using Python ")  # uv names every package that it installs
+_POLL_INTERVAL = 200  # milliseconds between two looks for the end when another process keeps the pipe open
+_READ_SIZE = 1 << 16  # bytes of output read at once
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A command, where it runs, and the descriptor that it keeps open for as long as it lives."""
+class BuildStep:
+    """A command of a build."""
 
     command: list[str]
-    folder: Path
+    folder: Path  # the working directory
     environ: Mapping[str, str]
-    keeps: int
+    lock: int  # descriptor that the command inherits: the environment stays locked as long as the command lives
 
-    def do(self, command: list[str]) -> Step:
-        """The same with another command."""
+    def with_command(self, command: list[str]) -> BuildStep:
+        """Return the same step with another command."""
         return replace(self, command=command)
 
 
-def run_step(step: Step, order: BuildOrder) -> int:
-    """Run it to its end; its exit code as a shell reports it.
+def run_build_step(step: BuildStep, order: BuildOrder) -> int:
+    """Run a command to its end; return its exit code as a shell reports it. Its process group ends with it.
 
     Raises:
         EngineError: the build was cancelled, or the command cannot be started.
@@ -49,7 +49,7 @@ def run_step(step: Step, order: BuildOrder) -> int:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            pass_fds=(step.keeps,),
+            pass_fds=(step.lock,),
             start_new_session=True,
         )
     except OSError as error:
@@ -57,7 +57,7 @@ def run_step(step: Step, order: BuildOrder) -> int:
     order.cancellation.attach(lambda: _kill_group(process))
     with process:
         try:
-            _copy_output(process, order)
+            _emit_output(process, order)
             code = process.wait()
         finally:
             _kill_group(process)
@@ -71,28 +71,27 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _copy_output(process: subprocess.Popen[bytes], order: BuildOrder) -> None:
-    """Pass on what it prints, until it has ended and nothing more is there: a daemon that it left may hold the pipe."""
+def _emit_output(process: subprocess.Popen[bytes], order: BuildOrder) -> None:
+    """Emit the output until the process has ended and the pipe is empty; a daemon that it started may keep the pipe."""
     assert process.stdout is not None, "it was opened with a pipe"
     output = process.stdout.fileno()
     poll = select.poll()
     poll.register(output, select.POLLIN)
     rest = b""
     while True:
-        if poll.poll(_LOOK):
-            data = os.read(output, _CHUNK)
+        if poll.poll(_POLL_INTERVAL):
+            data = os.read(output, _READ_SIZE)
             if not data:
                 break
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
-                _emit(line, order)
+                _emit_line(line, order)
         elif process.poll() is not None:
             break
-    _emit(rest, order)
+    _emit_line(rest, order)
 
 
-def _emit(line: bytes, order: BuildOrder) -> None:
-    """A line without colours, and of a progress bar its last state."""
+def _emit_line(line: bytes, order: BuildOrder) -> None:
     text = plain_line(line.decode("utf-8", "replace"))
-    if text.strip() and not _NOISE.match(text):
+    if text.strip() and not _BORING_LINE.match(text):
         order.emit(text)

@@ -1,8 +1,8 @@
-"""Jobs as processes of this machine, without Docker: the same seam, the same laws.
+"""Jobs as processes of this machine, without Docker: the same seam and the same laws.
 
-Each job has a supervisor (`wrapper`) that outlives the server; what it writes into the job's folder is all that is
-known of the job, so that a server which was killed finds everything again. There is no isolation: jobs run as the
-user, see the user's files, share the machine's network, and `limits` hold nobody back.
+Each job has a supervisor that outlives the server. What the supervisor writes into the job's folder is all that is
+known of the job, so a server that was killed finds everything again. There is no isolation: jobs run as the user, see
+the user's files, share the machine's network, and `limits` limit nothing.
 """
 
 from __future__ import annotations
@@ -27,34 +27,37 @@ from riseml.executors import machine
 from riseml.executors.base import BuildOrder, Share
 from riseml.executors.capabilities import InventoryItem, InventoryKind
 from riseml.executors.gpus import GpuReader, with_gpu_use
-from riseml.executors.process import job_folders, supervisor
-from riseml.executors.process.job_folders import MARKER, JobFolders
-from riseml.executors.process.log_reader import LogReader
+from riseml.executors.process import supervisor
+from riseml.executors.process.job_folders import ProcessJobFolders
+from riseml.executors.process.job_processes import MARKER, list_job_processes, signal_supervisor
+from riseml.executors.process.job_records import runs_now
+from riseml.executors.process.log_reader import JobLogReader
 from riseml.executors.process.project_files import unpack_project
-from riseml.executors.process.venvs import Environments
-from riseml.executors.process.watch import Watch
+from riseml.executors.process.venvs import VirtualEnvironments
+from riseml.executors.process.watch import JobWatch
 from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Sample
 from riseml.names import HOST_LABEL, HostName
 
 _SIGNALS = {Signal.TERM: signals.SIGTERM, Signal.KILL: supervisor.KILL_ALL}
-_START = 60.0  # seconds that a supervisor may take to say its first word
-_AGAIN = 1.0  # seconds after which a follower looks even when it was told nothing
-_QUIET = 30.0  # seconds between two looks at whether somebody still listens
+_START_TIMEOUT = 60.0  # seconds until a supervisor has to answer
+_LOG_INTERVAL = 1.0  # seconds after which a follower reads the log again without a hint of the watch
+_SAMPLE_INTERVAL = 1.0  # seconds between two samples
+_CHANGES_INTERVAL = 30.0  # seconds that one wait for a change lasts; then the next wait begins
 _CODE = "code"
-_PASSED_ON = re.compile(
+_INHERITED = re.compile(
     "PATH|LANG|LANGUAGE|LC_ALL|LC_CTYPE|TZ|LD_LIBRARY_PATH|CUDA_HOME|CUDA_PATH|SSL_CERT_FILE|SSL_CERT_DIR"
     "|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|http_proxy|https_proxy|no_proxy|HTTP_PROXY|HTTPS_PROXY|NO_PROXY"
 )
-"""What jobs inherit of the server's environment: where programs and certificates are, and the way out."""
+"""The variables of the server that jobs inherit: where programs and certificates are, and the proxies."""
 
 
 class ProcessExecutor:
     """This machine as a host.
 
     Args:
-        name: what the pool calls it.
-        server: id of the server whose processes are ours.
-        home: its folder; jobs and environments are below it.
+        name: of the machine in the pool.
+        server: id of the server; the executor sees the processes of this server only.
+        home: RISEML_HOME; jobs and environments are below it.
     """
 
     contained = False
@@ -65,22 +68,22 @@ class ProcessExecutor:
         self._gpu_reader = GpuReader()
         self._gpus = self._gpu_reader.list_ids()
         self._capacity = machine.read_capacity(self._gpus)
-        self._folders = JobFolders(home / "processes", server)
-        self._environments = Environments(home / "environments", gpus=bool(self._gpus))
-        self._watch = Watch()
-        self._folders.sweep()
+        self._folders = ProcessJobFolders(home / "processes", server)
+        self._environments = VirtualEnvironments(home / "environments", gpus=bool(self._gpus))
+        self._watch = JobWatch()
+        self._folders.sweep_leftovers()
 
     def describe(self) -> str:
         return f"processes, Python {platform.python_version()}"
 
     def observe(self, references: frozenset[str]) -> HostSeen:
-        with _translated("RISEML_HOME"):
-            networks = dict.fromkeys(self._folders.experiments(), "")
-            found = [self._look(key) for key in self._folders.jobs()]
+        with _translate_os_errors("RISEML_HOME"):
+            networks = dict.fromkeys(self._folders.list_experiments(), "")
+            found = [self._observe_job(key) for key in self._folders.list_jobs()]
             return HostSeen(
                 capacity=self._capacity,
                 containers={container.key: container for container in found if container is not None},
-                images={reference: self._environments.look(reference) for reference in references},
+                images={reference: self._environments.observe_environment(reference) for reference in references},
                 networks=networks,
                 labels={HOST_LABEL: self.name},
                 isolated=False,
@@ -88,99 +91,101 @@ class ProcessExecutor:
             )
 
     def ensure_image(self, order: BuildOrder) -> None:
-        with _translated("the folder of environments"):
-            self._environments.ensure(order)
+        with _translate_os_errors("the folder of environments"):
+            self._environments.ensure_environment(order)
 
     def prepare(self, share: Share) -> None:
-        with _translated("the folder of the experiment"):
-            self._folders.experiment(share.experiment).mkdir(mode=0o700, exist_ok=True)
+        with _translate_os_errors("the folder of the experiment"):
+            self._folders.experiment_folder(share.experiment).mkdir(mode=0o700, exist_ok=True)
 
     def start(self, launch: Launch, code: Path | None) -> None:
-        if self._folders.read(launch.key) is not None:
+        if self._folders.load_job_record(launch.key) is not None:
             return
-        if not self._environments.look(launch.image.reference).present:
+        if not self._environments.observe_environment(launch.image.reference).present:
             raise EngineError("the environment of the experiment was removed", "train again", permanent=True)
-        folder = self._folders.job(launch.key)
-        with _translated("the folder of the job"):
+        folder = self._folders.job_folder(launch.key)
+        with _translate_os_errors("the folder of the job"):
             folder.mkdir(mode=0o700, exist_ok=True)
-            _put_code(folder, code)
-        self._watch.add(folder)
-        _spawn(launch.title, self._order(launch, folder), self._folders.marker(launch.key))
+            _copy_project(folder, code)
+        self._watch.add_folder(folder)
+        _start_supervisor(launch.title, self._make_order(launch, folder), self._folders.make_marker(launch.key))
 
     def stop(self, key: JobKey, signal: Signal) -> None:
-        record = self._folders.read(key)
-        if record is not None and not job_folders.has_ended(record):
-            job_folders.send(record, _SIGNALS[signal])
+        record = self._folders.load_job_record(key)
+        if record is not None and not record.has_ended:
+            signal_supervisor(record, _SIGNALS[signal])
             if signal is Signal.KILL:
-                job_folders.send(record, signals.SIGCONT)  # somebody may have stopped it
+                signal_supervisor(record, signals.SIGCONT)  # a stopped supervisor kills nothing
 
     def remove(self, key: JobKey) -> None:
-        self._watch.forget(self._folders.job(key))
-        self._folders.discard(self._folders.job(key))
+        self._watch.forget_folder(self._folders.job_folder(key))
+        self._folders.discard_folder(self._folders.job_folder(key))
 
     def release(self, experiment: int) -> None:
-        for key in [key for key in self._folders.jobs() if key.experiment == experiment]:
-            self._watch.forget(self._folders.job(key))
-        self._folders.discard(self._folders.experiment(experiment))
+        for key in [key for key in self._folders.list_jobs() if key.experiment == experiment]:
+            self._watch.forget_folder(self._folders.job_folder(key))
+        self._folders.discard_folder(self._folders.experiment_folder(experiment))
 
     def list_inventory(self, references: frozenset[str]) -> list[InventoryItem]:
-        with _translated("RISEML_HOME"):
+        with _translate_os_errors("RISEML_HOME"):
             folders = [
                 InventoryItem(InventoryKind.FOLDER, str(number), f"processes/{number}", self._server, number)
-                for number in self._folders.experiments()
+                for number in self._folders.list_experiments()
             ]
-            return [*folders, *self._environments.inventory(self._server, references)]
+            return [*folders, *self._environments.list_environments(self._server, references)]
 
     def discard_item(self, item: InventoryItem) -> None:
-        with _translated("RISEML_HOME"):
+        with _translate_os_errors("RISEML_HOME"):
             if item.kind is InventoryKind.FOLDER:
                 self.release(int(item.identity))
             else:
-                self._environments.remove(item.identity)
+                self._environments.remove_environment(item.identity)
 
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
-        folder = self._folders.job(key)
-        reader = LogReader(self._folders.log(key), cursor)
+        folder = self._folders.job_folder(key)
+        reader = JobLogReader(self._folders.log_path(key), cursor)
         while True:
-            counts = self._watch.counts(folder)
-            record = self._folders.read(key)  # before the log: when it tells of the end, the log is complete
-            frames = reader.read()
+            counts = self._watch.read_counts(folder)
+            record = self._folders.load_job_record(key)  # before the log: the log of a job that has ended is complete
+            frames = reader.read_frames()
             while frames:
                 yield frames
-                frames = reader.read()
-            if not follow or record is None or job_folders.has_ended(record):
+                frames = reader.read_frames()
+            if not follow or record is None or record.has_ended:
                 return
-            self._watch.wait(folder, counts, _AGAIN)
+            self._watch.wait_for_change(folder, counts, _LOG_INTERVAL)
 
     def sample(self, key: JobKey) -> Iterator[Sample]:
-        folder = self._folders.job(key)
+        folder = self._folders.job_folder(key)
         meter = machine.Meter()
         while True:
-            _, count = self._watch.counts(folder)
-            record = self._folders.read(key)
-            if record is None or job_folders.has_ended(record) or not job_folders.is_alive(record):
+            counts = self._watch.read_counts(folder)
+            record = self._folders.load_job_record(key)
+            if record is None or record.has_ended or not runs_now(record):
                 return
-            reading = meter.read(job_folders.tree(record))
+            reading = meter.read(list_job_processes(record))
             if reading is not None:
-                yield with_gpu_use(_sample(*reading), self._gpu_reader.read_use(record.gpus))
-            self._watch.wait_state(folder, count, _AGAIN)
+                yield with_gpu_use(_make_sample(*reading), self._gpu_reader.read_use(record.gpus))
+            self._watch.wait_for_state(folder, counts, _SAMPLE_INTERVAL)
 
     def changes(self) -> Iterator[None]:
-        return self._changes(self._watch.wait_news(-1, 0))
+        return self._yield_changes(self._watch.wait_for_any_state(-1, 0))
 
-    def _changes(self, count: int) -> Iterator[None]:
-        """News since `count` of them; so they are news since the call, not since somebody first asked for one."""
+    def _yield_changes(self, count: int) -> Iterator[None]:
+        """Yield once for all changes since `count`. `changes` takes the count, so that none is lost between its call
+        and the first `next()`.
+        """
         while True:
-            before, count = count, self._watch.wait_news(count, _QUIET)
+            before, count = count, self._watch.wait_for_any_state(count, _CHANGES_INTERVAL)
             if count != before:
                 yield None
 
-    def _look(self, key: JobKey) -> ContainerSeen | None:
-        record = self._folders.look(key)
+    def _observe_job(self, key: JobKey) -> ContainerSeen | None:
+        record = self._folders.settle_job_record(key)
         if record is None:
             return None
-        self._watch.add(self._folders.job(key))
-        if not job_folders.has_ended(record):
+        self._watch.add_folder(self._folders.job_folder(key))
+        if not record.has_ended:
             self._watch.add_process(record.pid)
         return ContainerSeen(
             key=key,
@@ -192,14 +197,14 @@ class ProcessExecutor:
             finished_at=record.finished_at,
         )
 
-    def _order(self, launch: Launch, folder: Path) -> dict[str, object]:
-        """What the supervisor is told."""
-        marker = self._folders.marker(launch.key)
-        inherited = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
+    def _make_order(self, launch: Launch, folder: Path) -> dict[str, object]:
+        """Return the order for the supervisor of a job (see `Supervisor`)."""
+        marker = self._folders.make_marker(launch.key)
+        inherited = {name: value for name, value in os.environ.items() if _INHERITED.fullmatch(name)}
         path = inherited.get("PATH", os.defpath)
         environment = {
             **inherited,
-            **self._environments.variables(launch.image.reference, path),
+            **self._environments.make_variables(launch.image.reference, path),
             **dict(launch.environment),
             MARKER: marker,
         }
@@ -220,8 +225,8 @@ class ProcessExecutor:
 
 
 @contextmanager
-def _translated(what: str) -> Iterator[None]:
-    """The operating system's refusals as ours."""
+def _translate_os_errors(what: str) -> Iterator[None]:
+    """Turn errors of the operating system into `EngineError`."""
     try:
         yield
     except OSError as error:
@@ -230,8 +235,8 @@ def _translated(what: str) -> Iterator[None]:
         ) from error
 
 
-def _put_code(folder: Path, code: Path | None) -> None:
-    """A copy of the project for this job alone, there whole or not at all."""
+def _copy_project(folder: Path, code: Path | None) -> None:
+    """Unpack the project for this job alone; the folder appears when it is complete."""
     target = folder / _CODE
     if target.exists():
         return
@@ -242,8 +247,12 @@ def _put_code(folder: Path, code: Path | None) -> None:
     fresh.rename(target)
 
 
-def _spawn(title: str, order: dict[str, object], marker: str) -> None:
-    """Start a supervisor and hear its first word. The order has secrets in it and touches no disk."""
+def _start_supervisor(title: str, order: dict[str, object], marker: str) -> None:
+    """Start a supervisor and wait for its answer. The order has secrets in it, so it goes through a pipe.
+
+    Raises:
+        EngineError: the supervisor did not start, or could not start the job.
+    """
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-S", supervisor.__file__, title],
@@ -253,15 +262,15 @@ def _spawn(title: str, order: dict[str, object], marker: str) -> None:
             env={"PATH": os.defpath, MARKER: marker},
             cwd="/",
             start_new_session=True,
-            timeout=_START,
+            timeout=_START_TIMEOUT,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EngineError(f"the supervisor of {title} did not start: {error}") from error
-    word = done.stdout.decode("utf-8", "replace")
-    if word not in (supervisor.STARTED, supervisor.TAKEN):
-        raise EngineError(f"the supervisor of {title} {word or 'ended without a word'}")
+    answer = done.stdout.decode("utf-8", "replace")
+    if answer not in (supervisor.STARTED, supervisor.TAKEN):
+        raise EngineError(f"the supervisor of {title} {answer or 'ended without an answer'}")
 
 
-def _sample(cpu: float, memory: int) -> Sample:
+def _make_sample(cpu: float, memory: int) -> Sample:
     at = datetime.fromtimestamp(time.time(), UTC)
     return Sample(at, cpu, memory, machine.total_memory())

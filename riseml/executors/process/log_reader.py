@@ -1,4 +1,4 @@
-"""The log of one job as its supervisor writes it (`supervisor`), read as frames behind a cursor."""
+"""The log of one job as its supervisor writes it, read as frames behind a cursor."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ from riseml.executors.process.supervisor import HEADER
 from riseml.executors.timestamps import to_nanoseconds, to_text
 from riseml.model import Frame, LogCursor
 
-_CHUNK = 1 << 20
+_READ_SIZE = 1 << 20  # bytes read at once; a longer record is read whole
 
 
-class LogReader:
-    """Reads on from where it stopped; a record that is not whole yet is left for the next time.
+class JobLogReader:
+    """Reads on from where it stopped. A record that is not yet complete stays for the next call.
 
     Args:
-        path: the log; it need not be there yet.
+        path: the log; it may not exist yet.
         cursor: frames up to here are left out.
     """
 
     def __init__(self, path: Path, cursor: LogCursor) -> None:
         self._path = path
-        self._offset = 0
-        self._after = to_nanoseconds(cursor.at) if cursor.at else -1
+        self._offset = 0  # bytes read so far
+        self._after = to_nanoseconds(cursor.at) if cursor.at else -1  # nanoseconds; earlier records are left out
         self._frames_after = FramesAfter(cursor)
 
-    def read(self) -> list[Frame]:
-        """The next frames; none when nothing more is there now. Call again until none come."""
+    def read_frames(self) -> list[Frame]:
+        """Return the next frames; none when the log has no more now. Call again until there are none."""
         frames: list[Frame] = []
         while not frames:
-            data = self._load()
+            data = self._read_records()
             if not data:
                 break
-            frames += self._frames_after.keep_new(self._split(data))
+            frames += self._frames_after.keep_new(self._split_records(data))
         return frames
 
-    def _load(self) -> bytes:
-        """Whole records, about a chunk of them."""
+    def _read_records(self) -> bytes:
+        """Return complete records, about `_READ_SIZE` of them."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._offset)
-                data = file.read(_CHUNK)
-                missing = _missing(data)
-                if missing and len(data) == _CHUNK:
+                data = file.read(_READ_SIZE)
+                missing = _count_missing(data)
+                if missing and len(data) == _READ_SIZE:
                     data += file.read(missing)
         except FileNotFoundError:
             return b""
-        whole = _whole(data)
-        self._offset += whole
-        return data[:whole]
+        complete = _count_complete(data)
+        self._offset += complete
+        return data[:complete]
 
-    def _split(self, data: bytes) -> Iterator[Frame]:
-        """One frame a line, and one for what stands behind the last line of a record."""
+    def _split_records(self, data: bytes) -> Iterator[Frame]:
+        """Yield one frame for each line, and one for what follows the last line of a record."""
         position = 0
         while position < len(data):
             at, stream, size = HEADER.unpack_from(data, position)
@@ -68,8 +68,8 @@ class LogReader:
                 yield Frame(stamp, stream, rest)
 
 
-def _whole(data: bytes) -> int:
-    """How many bytes of `data` are whole records."""
+def _count_complete(data: bytes) -> int:
+    """Return how many bytes of `data` are complete records."""
     position = 0
     while position + HEADER.size <= len(data):
         end = position + HEADER.size + HEADER.unpack_from(data, position)[2]
@@ -79,7 +79,7 @@ def _whole(data: bytes) -> int:
     return position
 
 
-def _missing(data: bytes) -> int:
-    """How many bytes the last record of `data` lacks, as far as its header tells."""
-    rest = data[_whole(data) :]
+def _count_missing(data: bytes) -> int:
+    """Return how many bytes the last record of `data` lacks; 0 when its header is not complete either."""
+    rest = data[_count_complete(data) :]
     return HEADER.size + HEADER.unpack_from(rest)[2] - len(rest) if len(rest) >= HEADER.size else 0

@@ -229,7 +229,7 @@ def test_folders_and_environments_of_processes(make_place: Callable[..., Place],
     for number in (owner.id, 999):
         (tmp_path / "processes" / str(number)).mkdir()
     place.close(place.submit(image=image))
-    folder = executor._environments.folder(image.reference)  # its name is a digest
+    folder = executor._environments.find_folder(image.reference)  # its name is a digest
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").write_bytes(b"x" * 1000)
     assert place.names() == ["processes/999"]

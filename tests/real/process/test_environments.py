@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from riseml.errors import EngineError
-from riseml.executors.process.venvs import Environments, choose_packages
+from riseml.executors.process.venv_recipe import choose_packages
+from riseml.executors.process.venvs import VirtualEnvironments
 from riseml.model import Image
 from riseml.planning.image import Manifest, plan_image
 from tests.real.process.conftest import message, order, wait
@@ -41,10 +42,11 @@ HARMLESS_LINES = [
 BUILDER = """
 import sys
 from pathlib import Path
-from riseml.executors.process.venvs import Environments
+from riseml.executors.process.venvs import VirtualEnvironments
 from tests.real.process.conftest import order
 from riseml.model import Image
-Environments(Path(sys.argv[1]), gpus=False).ensure(order(Image("plain", (sys.argv[2],), (), "digest")))
+environments = VirtualEnvironments(Path(sys.argv[1]), gpus=False)
+environments.ensure_environment(order(Image("plain", (sys.argv[2],), (), "digest")))
 """
 
 
@@ -53,7 +55,7 @@ def test_lines_that_need_root_are_refused_before_anything_is_done(tmp_path: Path
     lines: list[str] = []
     image = Image("plain", ("touch made", line), (), "digest")
     with pytest.raises(EngineError) as error:
-        Environments(tmp_path / "environments", gpus=False).ensure(order(image, lines))
+        VirtualEnvironments(tmp_path / "environments", gpus=False).ensure_environment(order(image, lines))
     assert error.value.permanent
     assert "install step 2" in message(error)
     assert line in message(error)
@@ -64,9 +66,9 @@ def test_lines_that_need_root_are_refused_before_anything_is_done(tmp_path: Path
 
 def test_lines_that_only_look_so(tmp_path: Path) -> None:
     image = Image("plain", tuple(f"true || {line}" for line in HARMLESS_LINES), (), "digest")
-    environments = Environments(tmp_path, gpus=False)
-    environments.ensure(order(image))
-    assert environments.look(image.reference).present
+    environments = VirtualEnvironments(tmp_path, gpus=False)
+    environments.ensure_environment(order(image))
+    assert environments.observe_environment(image.reference).present
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,7 @@ def test_packages_stand_for_tensorflow_images(
 
 def test_another_image_is_told_not_to_be_used(tmp_path: Path) -> None:
     lines: list[str] = []
-    Environments(tmp_path, gpus=False).ensure(order(Image("company/base:1"), lines))
+    VirtualEnvironments(tmp_path, gpus=False).ensure_environment(order(Image("company/base:1"), lines))
     assert [line for line in lines if "company/base:1 is not used" in line]
 
 
@@ -104,24 +106,24 @@ def test_steps_run_in_the_environment_and_see_the_files_that_they_name(tmp_path:
     snapshot.write_bytes(pack({"needs.txt": "six", "secret.py": ""}))
     image = plan_image("plain", ("cat needs.txt; ls; command -v pip; command -v python",), Manifest({"needs.txt": "1"}))
     lines: list[str] = []
-    environments = Environments(tmp_path / "environments", gpus=False)
-    environments.ensure(order(image, lines, snapshot))
-    folder = environments.folder(image.reference)
+    environments = VirtualEnvironments(tmp_path / "environments", gpus=False)
+    environments.ensure_environment(order(image, lines, snapshot))
+    folder = environments.find_folder(image.reference)
     assert lines[-3:] == ["sixneeds.txt", f"{folder}/bin/pip", f"{folder}/bin/python"]
 
 
 def test_a_step_that_fails_leaves_no_environment(tmp_path: Path) -> None:
-    environments = Environments(tmp_path, gpus=False)
+    environments = VirtualEnvironments(tmp_path, gpus=False)
     image = Image("plain", ("echo so; exit 3",), (), "digest")
     with pytest.raises(EngineError, match="install step 1 failed with exit code 3: echo so; exit 3"):
-        environments.ensure(order(image))
-    assert not environments.look(image.reference).present
+        environments.ensure_environment(order(image))
+    assert not environments.observe_environment(image.reference).present
 
 
 def test_a_version_that_no_package_has(tmp_path: Path) -> None:
     lines: list[str] = []
     with pytest.raises(EngineError) as error:
-        Environments(tmp_path, gpus=False).ensure(order(Image("tensorflow/tensorflow:1.4.0"), lines))
+        VirtualEnvironments(tmp_path, gpus=False).ensure_environment(order(Image("tensorflow/tensorflow:1.4.0"), lines))
     assert "1.4.0 cannot be installed for Python 3." in message(error)
     assert "docker executor" in message(error)
     assert "No solution found" in "\n".join(lines)
@@ -133,7 +135,9 @@ def test_two_builds_at_once_make_one_environment(tmp_path: Path) -> None:
     image = Image("plain", (f"echo built >> {count}; read go < {gate}",), (), "digest")
     outputs: list[list[str]] = [[], []]
     threads = [
-        threading.Thread(target=Environments(tmp_path / "all", gpus=False).ensure, args=(order(image, lines),))
+        threading.Thread(
+            target=VirtualEnvironments(tmp_path / "all", gpus=False).ensure_environment, args=(order(image, lines),)
+        )
         for lines in outputs
     ]
     threads[0].start()
@@ -160,10 +164,10 @@ def test_a_build_that_was_killed_in_the_middle_is_done_again(tmp_path: Path) -> 
     kill(builder.pid)
     builder.wait()
     image = Image("plain", (step,), (), "digest")
-    environments = Environments(tmp_path / "all", gpus=False)
-    assert not environments.look(image.reference).present
+    environments = VirtualEnvironments(tmp_path / "all", gpus=False)
+    assert not environments.observe_environment(image.reference).present
     lines: list[str] = []
-    again = threading.Thread(target=environments.ensure, args=(order(image, lines),))
+    again = threading.Thread(target=environments.ensure_environment, args=(order(image, lines),))
     again.start()
     wait("the second one waits", lambda: "Waiting for another build of the same environment" in lines)
     assert begun.read_text() == "begun\n"
@@ -172,7 +176,7 @@ def test_a_build_that_was_killed_in_the_middle_is_done_again(tmp_path: Path) -> 
     again.join()
     assert begun.read_text() == "begun\n" * 2
     assert len(ended.read_text().split()) == 2
-    assert environments.look(image.reference).present
+    assert environments.observe_environment(image.reference).present
 
 
 def test_a_cancelled_build_ends_at_once(tmp_path: Path) -> None:
@@ -182,7 +186,7 @@ def test_a_cancelled_build_ends_at_once(tmp_path: Path) -> None:
 
     def build() -> None:
         try:
-            Environments(tmp_path, gpus=False).ensure(wanted)
+            VirtualEnvironments(tmp_path, gpus=False).ensure_environment(wanted)
         except EngineError as error:
             failures.append(error)
 
@@ -196,11 +200,11 @@ def test_a_cancelled_build_ends_at_once(tmp_path: Path) -> None:
 
 
 def test_a_removed_python_makes_the_environment_absent(tmp_path: Path) -> None:
-    environments = Environments(tmp_path, gpus=False)
+    environments = VirtualEnvironments(tmp_path, gpus=False)
     image = Image("plain")
-    environments.ensure(order(image))
-    assert environments.look(image.reference).present
-    python = environments.folder(image.reference) / "bin" / "python"
+    environments.ensure_environment(order(image))
+    assert environments.observe_environment(image.reference).present
+    python = environments.find_folder(image.reference) / "bin" / "python"
     python.unlink()
     python.symlink_to(tmp_path / "gone")
-    assert not environments.look(image.reference).present
+    assert not environments.observe_environment(image.reference).present

@@ -16,7 +16,7 @@ from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.executors.base import Share
 from riseml.executors.process import supervisor
-from riseml.executors.process.job_folders import RESTARTED, JobFolders
+from riseml.executors.process.job_folders import RESTARTED, ProcessJobFolders
 from riseml.model import LogCursor
 from tests.real.process.conftest import DEADLINE, SERVER, Bench, key, message, wait
 from tests.support.hosts import kill
@@ -161,7 +161,7 @@ def test_a_start_that_was_cut_off_is_begun_again(bench: Bench) -> None:
 
 def test_a_command_that_cannot_be_executed_did_not_start(bench: Bench) -> None:
     launch = bench.launch("")
-    order = bench.executor._order(launch, bench.machine.root / "1" / "train-a1")
+    order = bench.executor._make_order(launch, bench.machine.root / "1" / "train-a1")
     bench.executor.prepare(Share(1))
     (bench.machine.root / "1" / "train-a1" / "code").mkdir(parents=True)
     order["command"] = ["/no/such/program"]
@@ -232,7 +232,7 @@ def test_a_recycled_pid_is_nobody_of_ours(bench: Bench, field: str) -> None:
             "marker": f"{SERVER}/1/train/1",
             "pid": innocent.pid,
             "start": own[2],
-            "boot": supervisor.boot_id(),
+            "boot": supervisor.read_boot_id(),
             "started_at": 1.0,
         }
         state[field] = {"start": own[2] - 1, "boot": "another"}[field]
@@ -259,7 +259,7 @@ def test_a_torn_record_of_a_power_cut_is_swept_away(bench: Bench) -> None:
 
 def test_another_servers_jobs_in_this_home_are_ended(bench: Bench) -> None:
     bench.start("sleep 600")
-    JobFolders(bench.machine.root, "another").sweep()
+    ProcessJobFolders(bench.machine.root, "another").sweep_leftovers()
     assert bench.left() == []
     assert bench.look(key()) is None
 
@@ -269,7 +269,7 @@ def test_a_removal_that_was_cut_off_is_finished(bench: Bench) -> None:
     place = bench.machine.root / ".trash" / "half"
     place.mkdir()
     (bench.machine.root / "1").rename(place / "1")
-    JobFolders(bench.machine.root, SERVER).sweep()
+    ProcessJobFolders(bench.machine.root, SERVER).sweep_leftovers()
     assert bench.left() == []
     assert list((bench.machine.root / ".trash").iterdir()) == []
 

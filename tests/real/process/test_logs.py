@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from riseml.executors.process.log_reader import LogReader
-from riseml.executors.process.supervisor import HEADER, STDERR, STDOUT, Log
+from riseml.executors.process.log_reader import JobLogReader
+from riseml.executors.process.supervisor import HEADER, STDERR, STDOUT, OutputLog
 from riseml.executors.timestamps import to_nanoseconds, to_text
 from riseml.model import Frame, LogCursor
 
@@ -29,9 +29,9 @@ def write(path: Path, pieces: list[bytes]) -> None:
 
 def read(path: Path, cursor: LogCursor = LogCursor()) -> list[Frame]:  # noqa: B008  # frozen
     """Everything behind a cursor."""
-    reader = LogReader(path, cursor)
+    reader = JobLogReader(path, cursor)
     frames: list[Frame] = []
-    while batch := reader.read():
+    while batch := reader.read_frames():
         frames += batch
     return frames
 
@@ -55,12 +55,12 @@ def test_a_record_that_is_not_whole_is_left_for_the_next_time(tmp_path: Path) ->
     path = tmp_path / "log"
     write(path, PIECES)
     data = path.read_bytes()
-    reader = LogReader(path, LogCursor())
+    reader = JobLogReader(path, LogCursor())
     path.write_bytes(b"")
     found: list[Frame] = []
     for size in [*range(0, 200), *range(200, len(data), 997), len(data)]:
         path.write_bytes(data[:size])
-        found += reader.read()
+        found += reader.read_frames()
     assert b"".join(frame.data for frame in found) == b"".join(PIECES)
 
 
@@ -71,10 +71,10 @@ def test_records_longer_than_what_is_read_at_once(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_not_there_yet(tmp_path: Path) -> None:
-    reader = LogReader(tmp_path / "log", LogCursor())
-    assert reader.read() == []
+    reader = JobLogReader(tmp_path / "log", LogCursor())
+    assert reader.read_frames() == []
     write(tmp_path / "log", [b"x\n"])
-    assert [frame.data for frame in reader.read()] == [b"x\n"]
+    assert [frame.data for frame in reader.read_frames()] == [b"x\n"]
 
 
 @pytest.mark.parametrize("moment", [0, 1, 999_999_999, 10**18 + 5, 1_788_161_026_123_456_789])
@@ -100,12 +100,12 @@ def full_disk(size: int) -> Iterator[None]:
 
 def test_a_full_disk_costs_output_and_says_so(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    log = Log(str(path))
-    log.write(STDOUT, b"before\n")
+    log = OutputLog(str(path))
+    log.write_output(STDOUT, b"before\n")
     with full_disk(path.stat().st_size + 20):
-        log.write(STDOUT, b"lost" * 100)
-        log.write(STDOUT, b"lost" * 100)
-    log.write(STDOUT, b"after\n")
+        log.write_output(STDOUT, b"lost" * 100)
+        log.write_output(STDOUT, b"lost" * 100)
+    log.write_output(STDOUT, b"after\n")
     frames = read(path)
     assert [frame.data for frame in frames] == [
         b"before\n",

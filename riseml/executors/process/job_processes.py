@@ -1,0 +1,112 @@
+"""The processes of a job: signals for its supervisor, its tree, and the ones that outlived their supervisor.
+
+A process is identified by pid, start time and boot id together, never by its pid alone. Every process of a job inherits
+a marker in its environment, by which it is found when the supervisor was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Callable
+
+import psutil
+
+from riseml.executors.process import supervisor
+from riseml.executors.process.job_records import SupervisorRecord, runs_now
+
+MARKER = "RISEML_JOB_KEY"
+_END_TIMEOUT = 5.0  # seconds that a supervisor gets to end its job before it is killed itself
+
+
+def signal_supervisor(record: SupervisorRecord, number: int) -> bool:
+    """Signal the supervisor; False when it has ended. Another process that has its pid today gets no signal."""
+    try:
+        pidfd = os.pidfd_open(record.pid)
+    except ProcessLookupError:
+        return False
+    except OSError:  # a kernel before 5.3
+        return runs_now(record) and _try_signal(lambda: os.kill(record.pid, number))
+    try:
+        return runs_now(record) and _try_signal(lambda: signal.pidfd_send_signal(pidfd, number))
+    finally:
+        os.close(pidfd)
+
+
+def end_supervised_job(record: SupervisorRecord) -> None:
+    """Let the supervisor kill its job; kill the supervisor when it does not end; then kill what is left."""
+    if signal_supervisor(record, supervisor.KILL_ALL):
+        signal_supervisor(record, signal.SIGCONT)
+        _wait_for_exit(record.pid)
+        signal_supervisor(record, signal.SIGKILL)
+    if record.marker:
+        kill_marked_processes(record.marker)
+
+
+def kill_marked_processes(marker: str) -> None:
+    """Kill every process that carries this marker, and every process below one, until none is left."""
+    wanted = f"{MARKER}={marker}".encode()
+    known: set[psutil.Process] = set()
+    while True:
+        fresh = {process for process in psutil.process_iter() if _carries_marker(process.pid, wanted)} - known
+        if not fresh:
+            break
+        for process in fresh:
+            known |= {process, *_list_children(process)}
+        for process in known:
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                process.kill()  # compares the start time first
+    for process in known:
+        _wait_for_exit(process.pid)
+
+
+def list_job_processes(record: SupervisorRecord) -> list[psutil.Process]:
+    """Return the processes of a running job, without its supervisor."""
+    if not runs_now(record):
+        return []
+    found = []
+    for pid in supervisor.list_descendants(record.pid):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.append(psutil.Process(pid))
+    return found
+
+
+def _try_signal(send: Callable[[], None]) -> bool:
+    try:
+        send()
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _wait_for_exit(pid: int) -> None:
+    """Wait until a process has ended, a zombie included, or until the timeout."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    except OSError:  # a kernel before 5.3
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
+            psutil.Process(pid).wait(_END_TIMEOUT)
+        return
+    ended = select.poll()
+    ended.register(pidfd, select.POLLIN)
+    ended.poll(_END_TIMEOUT * 1000)
+    os.close(pidfd)
+
+
+def _carries_marker(pid: int, marker: bytes) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return marker in file.read().split(b"\0")
+    except OSError:
+        return False
+
+
+def _list_children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []

@@ -1,0 +1,84 @@
+"""What the supervisor of a job wrote about it: `state.json`, read as a record.
+
+A server reads the files of supervisors that an older version of riseml started: fields may be missing, never renamed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from riseml.executors.process import supervisor
+
+UNREADABLE_STATE: Mapping[str, Any] = {"server": "", "pid": 0, "start": 0, "boot": ""}
+"""What a file that a power cut left behind counts as: a supervisor of another start of the machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class SupervisorRecord:
+    """What a supervisor wrote about its job. Pid, start and boot together name one process for ever."""
+
+    server: str  # id of the server that started it
+    pid: int  # of the supervisor
+    start: int  # when the supervisor started, in clock ticks since boot
+    boot: str  # id of that start of the machine
+    started_at: datetime | None = None  # when the job's main process ran; None: it did not
+    exit_code: int | None = None  # of the main process, as a shell reports it; None: the job has not ended
+    finished_at: datetime | None = None
+    error: str = ""  # why the job could not run, or did not run on
+    gpus: tuple[str, ...] = ()  # ids of the job's GPUs
+    marker: str = ""  # in the environment of every process of the job
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether this is the last record of the job."""
+        return self.exit_code is not None or bool(self.error)
+
+
+def load_record(folder: Path) -> SupervisorRecord | None:
+    """Return the record of the job in a folder; None when no supervisor has claimed it."""
+    state = load_state(folder)
+    return None if state is None else parse_state(state)
+
+
+def load_state(folder: Path) -> dict[str, Any] | None:
+    """Return the content of a job's `state.json`; None when there is none."""
+    try:
+        found = json.loads((folder / supervisor.STATE_FILE).read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError:
+        return dict(UNREADABLE_STATE)
+    return found if isinstance(found, dict) else None
+
+
+def parse_state(state: Mapping[str, Any]) -> SupervisorRecord:
+    """Return the content of a `state.json` as a record."""
+    return SupervisorRecord(
+        server=state["server"],
+        pid=state["pid"],
+        start=state["start"],
+        boot=state["boot"],
+        started_at=_parse_seconds(state.get("started_at")),
+        exit_code=state.get("exit_code"),
+        finished_at=_parse_seconds(state.get("finished_at")),
+        error=state.get("error", ""),
+        gpus=tuple(state.get("gpus", ())),
+        marker=state.get("marker", ""),
+    )
+
+
+def runs_now(record: SupervisorRecord) -> bool:
+    """Return whether the supervisor itself runs, and not another process that has its pid today."""
+    if record.boot != supervisor.read_boot_id():
+        return False
+    found = supervisor.read_stat(record.pid)
+    return found is not None and found[0] not in "ZX" and found[2] == record.start
+
+
+def _parse_seconds(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
