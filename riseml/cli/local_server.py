@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 import time
 from collections.abc import Mapping
@@ -10,14 +9,6 @@ from typing import TYPE_CHECKING
 
 from riseml import __version__
 from riseml.cli.output.text import count_noun
-from riseml.cli.server_process import (
-    ANSWER_DEADLINE,
-    ServerProcess,
-    ServerStarter,
-    measure_log,
-    read_start_error,
-    spawn_server,
-)
 from riseml.cli.versions import VersionOrder, compare_versions
 from riseml.client import Client, read_address
 from riseml.errors import Refused, Unreachable
@@ -25,6 +16,7 @@ from riseml.errors import Refused, Unreachable
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.output.printer import Printer
+    from riseml.cli.server_process import ServerProcess, ServerStarter
     from riseml.settings import Settings
 
 _PROBE_INTERVAL = 0.03  # seconds between two requests while a server starts or ends
@@ -62,7 +54,7 @@ def ensure_server(client: Client, settings: Settings, starter: ServerStarter | N
     Raises:
         Unreachable: the server does not start.
     """
-    return probe_server(client) or _start_server(client, settings, starter or ServerStarter(spawn_server))
+    return probe_server(client) or _start_server(client, settings, starter)
 
 
 def probe_server(client: Client) -> wire.ServerView | None:
@@ -80,6 +72,8 @@ def stop_server(client: Client, settings: Settings) -> wire.ServerView | None:
     Raises:
         Unreachable: the server does not end.
     """
+    from riseml.cli.server_process import ANSWER_DEADLINE
+
     server = probe_server(client)
     if server is None:
         return None
@@ -117,7 +111,10 @@ def switch_executor(client: Client, settings: Settings, printer: Printer) -> Non
     printer.say(f"The riseml server now uses the {wanted} executor.")
 
 
-def _start_server(client: Client, settings: Settings, starter: ServerStarter) -> wire.ServerView:
+def _start_server(client: Client, settings: Settings, starter: ServerStarter | None) -> wire.ServerView:
+    from riseml.cli.server_process import ServerStarter, measure_log, read_start_error, spawn_server
+
+    starter = starter or ServerStarter(spawn_server)
     begun = starter.clock()
     log_size = measure_log(settings.log)
     process = starter.spawn(settings, starter.command)
@@ -137,6 +134,8 @@ def _start_server(client: Client, settings: Settings, starter: ServerStarter) ->
 
 def _wait_briefly(process: ServerProcess) -> int | None:
     """Return the exit code of the process; None when it still runs after a moment."""
+    import subprocess
+
     try:
         return process.wait(_PROBE_INTERVAL)
     except subprocess.TimeoutExpired:

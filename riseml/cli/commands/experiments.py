@@ -157,10 +157,8 @@ def kill_experiments(
 
 def _print_view(command: CommandContext, client: Client, fetch: Callable[[], ViewContent], mode: ViewMode) -> None:
     """Print a view once, or refresh it. A refreshed view survives a lost server, as a followed log does."""
-    from riseml.cli.log_follower import make_reconnect
-
     while True:
-        content = client.ask_until_answered(fetch, make_reconnect(command, client)) if mode.refresh else fetch()
+        content = _fetch_again(command, client, fetch) if mode.refresh else fetch()
         if mode.json:
             command.printer.print_json(content.answer)
         elif mode.refresh:
@@ -170,6 +168,12 @@ def _print_view(command: CommandContext, client: Client, fetch: Callable[[], Vie
         if not mode.refresh or content.final:
             return
         command.wait(_REFRESH_INTERVAL)
+
+
+def _fetch_again(command: CommandContext, client: Client, fetch: Callable[[], ViewContent]) -> ViewContent:
+    from riseml.cli.log_follower import make_reconnect
+
+    return client.ask_until_answered(fetch, make_reconnect(command, client))
 
 
 def _fetch_list(command: CommandContext, client: Client, *, ended: bool, long: bool) -> ViewContent:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as codec
-import uuid
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -61,6 +60,8 @@ def run_system_test(
 
 def _start_test(client: Client, name: str, host: wire.HostView | None, image: str) -> str | RisemlError:
     """Return the ID of the job that was started on the host, or why none was."""
+    import uuid
+
     if host is None:
         return RisemlError("there is no such host; `riseml pool` shows the hosts")
     if host["state"] == "silent":

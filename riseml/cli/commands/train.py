@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -17,7 +16,6 @@ from riseml.cli.config_source import ConfigSource, check_config_source, read_con
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import count_noun
 from riseml.errors import Interrupted, UsageError
-from riseml.settings import read_size
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -166,11 +164,14 @@ def _sync_files(printer: Printer, client: Client, listing: Listing, *, quiet: bo
 
 def _list_files(command: CommandContext, source: ConfigSource) -> Listing:
     from riseml.project.listing import DEFAULT_LIMIT, LIMIT_VARIABLE, list_project_files
+    from riseml.settings import read_size
 
     return list_project_files(source.project.folder, read_size(command.environ, LIMIT_VARIABLE, DEFAULT_LIMIT))
 
 
 def _submit_experiment(command: CommandContext, client: Client, submission: wire.Submission) -> wire.ExperimentView:
+    import uuid
+
     try:
         return client.submit({**submission, "key": uuid.uuid4().hex})
     except KeyboardInterrupt:

@@ -34,7 +34,7 @@ from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import UsageReader
 from tests.support.rig import BASE, Rig, gang
 from tests.unit.cli.conftest import Riseml
-from tests.unit.cli.door import Door
+from tests.unit.cli.fake_server import FakeServer
 from tests.unit.control.simulation import make_plan
 
 NOW = now()
@@ -296,9 +296,9 @@ LEFT = {
 FILES = LEFT | {"kind": "snapshot", "name": "snapshots/abc", "host": None, "size": 2_500_000, "why": "unused"}
 
 
-def test_the_command_shows_and_removes_nothing(riseml: Riseml, door: Door) -> None:
+def test_the_command_shows_and_removes_nothing(riseml: Riseml, fake_server: FakeServer) -> None:
     answer = {"leftovers": [LEFT, FILES], "others": {"f" * 32: 3}, "silent": ["two"]}
-    door.answers["GET /leftovers"] = (200, answer)
+    fake_server.answers["GET /leftovers"] = (200, answer)
     result = riseml("system", "clean")
     assert result.code == 0
     assert result.out == (
@@ -310,21 +310,21 @@ def test_the_command_shows_and_removes_nothing(riseml: Riseml, door: Door) -> No
     assert "Server ffffffff has 3 things on these hosts." in result.err
     assert "host two does not answer" in result.err
     assert json.loads(riseml("system", "clean", "--json").out) == answer
-    assert door.asked[-1] == "GET /leftovers?caches=false&days=30&foreign="
+    assert fake_server.asked[-1] == "GET /leftovers?caches=false&days=30&foreign="
 
 
-def test_the_command_removes(riseml: Riseml, door: Door) -> None:
+def test_the_command_removes(riseml: Riseml, fake_server: FakeServer) -> None:
     stuck = LEFT | {"problem": "it is in use"}
     answer = {"leftovers": [FILES | {"removed": True}, stuck], "others": {}, "silent": []}
-    door.answers["POST /leftovers/remove"] = (200, answer)
+    fake_server.answers["POST /leftovers/remove"] = (200, answer)
     result = riseml("system", "clean", "--yes", "--images", "--days", "7", "--foreign", "ffffffff")
-    assert door.asked[-1] == "POST /leftovers/remove?caches=true&days=7&foreign=ffffffff"
+    assert fake_server.asked[-1] == "POST /leftovers/remove?caches=true&days=7&foreign=ffffffff"
     assert result.code == 5
     assert "Removed 1 thing, 2.5 MB.\n" in result.err
     assert "1 thing could not be removed: riseml-12345678-9: it is in use" in result.err
 
 
-def test_nothing_is_left_over(riseml: Riseml, door: Door) -> None:
-    door.answers["GET /leftovers"] = (200, {"leftovers": [], "others": {}, "silent": []})
+def test_nothing_is_left_over(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.answers["GET /leftovers"] = (200, {"leftovers": [], "others": {}, "silent": []})
     result = riseml("system", "clean")
     assert (result.code, result.out, result.err) == (0, "", "Nothing is left over.\n")

@@ -13,7 +13,7 @@ from riseml.cli.context import CommandContext
 from riseml.cli.main import execute
 from riseml.cli.output.printer import Printer
 from riseml.client import Address, Client, RetryPolicy
-from tests.unit.cli.door import Door, open_door
+from tests.unit.cli.fake_server import FakeServer, open_fake_server
 
 CONFIG = """\
 project: ai-toaster
@@ -25,27 +25,27 @@ train:
 
 
 @pytest.fixture(scope="session")
-def running_door() -> Iterator[Door]:
-    with open_door() as door:
-        yield door
+def running_fake_server() -> Iterator[FakeServer]:
+    with open_fake_server() as fake_server:
+        yield fake_server
 
 
 @pytest.fixture
-def door(running_door: Door) -> Door:
-    running_door.reset()
-    return running_door
+def fake_server(running_fake_server: FakeServer) -> FakeServer:
+    running_fake_server.reset()
+    return running_fake_server
 
 
 @pytest.fixture
-def client(door: Door) -> Iterator[Client]:
-    """A client that never waits."""
-    with Client(Address(door.home / "server.sock"), RetryPolicy(wait=lambda _: None)) as made:
+def client(fake_server: FakeServer) -> Iterator[Client]:
+    """Return a client that never waits."""
+    with Client(Address(fake_server.home / "server.sock"), RetryPolicy(wait=lambda _: None)) as made:
         yield made
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A project."""
+    """Return a project folder."""
     place = tmp_path / "project"
     place.mkdir()
     (place / "riseml.yml").write_text(CONFIG)
@@ -55,7 +55,7 @@ def folder(tmp_path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Result:
-    """What a command line did."""
+    """The result of one command line."""
 
     code: int
     out: str
@@ -66,8 +66,8 @@ Riseml = Callable[..., Result]
 
 
 @pytest.fixture
-def riseml(door: Door, folder: Path) -> Riseml:
-    """Runs one command line in the project, against the door."""
+def riseml(fake_server: FakeServer, folder: Path) -> Riseml:
+    """Return a function that runs one command line in the project, with the fake server."""
 
     def call(
         *words: str,
@@ -77,7 +77,7 @@ def riseml(door: Door, folder: Path) -> Riseml:
         asks: bool = False,
     ) -> Result:
         printer = Printer(io.StringIO(), io.StringIO(), colour=live, err_colour=live, live=live)
-        surroundings = {"RISEML_HOME": str(door.home)} | (environ or {})
+        surroundings = {"RISEML_HOME": str(fake_server.home)} | (environ or {})
         context = CommandContext(printer, surroundings, where or folder, asks=asks, wait=lambda _: None)
         code = execute(words, context)
         assert isinstance(printer.out, io.StringIO)

@@ -1,4 +1,4 @@
-"""The client against a real server on a real socket."""
+"""The client with the fake server on a real socket."""
 
 from __future__ import annotations
 
@@ -12,76 +12,85 @@ from riseml import errors, wire
 from riseml.client import Address, Client, LogQuery, RetryPolicy, make_error, read_address
 from riseml.settings import Settings
 from riseml.spec.yaml.problems import SpecError
-from tests.unit.cli.door import Door, end, line, make_experiment, state
+from tests.unit.cli.fake_server import FakeServer, end, line, make_experiment, state
 
 SETTINGS = Settings(Path("/home/x"), Path("/o"), Path("/d"))
 
 
-def test_a_log_is_read_to_its_end(client: Client, door: Door) -> None:
-    door.experiments["4"] = make_experiment()
-    door.entries = [state("RUNNING", 1), line("a", 2), {"type": "ping", "cursor": "2"}, end()]
+def test_a_log_is_read_to_its_end(client: Client, fake_server: FakeServer) -> None:
+    fake_server.experiments["4"] = make_experiment()
+    fake_server.entries = [state("RUNNING", 1), line("a", 2), {"type": "ping", "cursor": "2"}, end()]
     assert [entry["type"] for entry in client.stream_log("4")] == ["state", "line", "end"]
 
 
 @pytest.mark.parametrize("cuts", [[0], [1], [2, 3], [0, 0, 5, 1], [7]], ids=str)
-def test_a_cut_log_is_taken_up_where_it_was(client: Client, door: Door, cuts: list[int]) -> None:
-    door.experiments["4"] = make_experiment()
-    door.entries = [*(line(str(number), number) for number in range(10)), end()]
-    door.cuts = list(cuts)
+def test_a_broken_log_stream_continues_after_the_last_entry(
+    client: Client, fake_server: FakeServer, cuts: list[int]
+) -> None:
+    fake_server.experiments["4"] = make_experiment()
+    fake_server.entries = [*(line(str(number), number) for number in range(10)), end()]
+    fake_server.cuts = list(cuts)
     heard: list[int] = []
     texts = [entry["text"] for entry in client.stream_log("4", on_cut=heard.append) if entry["type"] == "line"]
     assert texts == [str(number) for number in range(10)]
     assert len(heard) == len(cuts)
 
 
-def test_the_tail_is_asked_for_once_and_the_beginning_again(client: Client, door: Door) -> None:
-    door.experiments["4"] = make_experiment()
-    door.entries = [line("a", 1), line("b", 2), end()]
-    door.cuts = [1]
+def test_a_reconnect_sends_the_cursor_and_since_but_no_tail(client: Client, fake_server: FakeServer) -> None:
+    fake_server.experiments["4"] = make_experiment()
+    fake_server.entries = [line("a", 1), line("b", 2), end()]
+    fake_server.cuts = [1]
     list(client.stream_log("4", LogQuery(tail=2, since="2026-08-31T07:00:00Z")))
-    asked = [question for question in door.asked if "/logs" in question]
+    asked = [question for question in fake_server.asked if "/logs" in question]
     assert [("tail=2" in question, "cursor=1" in question, "since=" in question) for question in asked] == [
         (True, False, True),
         (False, True, True),
     ]
 
 
-def test_a_stream_that_ends_without_its_end_is_asked_again_only_when_following(client: Client, door: Door) -> None:
-    door.experiments["4"] = make_experiment()
-    door.entries = [line("a", 1)]
+def test_a_stream_without_an_end_entry_is_requested_again_only_when_following(
+    client: Client, fake_server: FakeServer
+) -> None:
+    fake_server.experiments["4"] = make_experiment()
+    fake_server.entries = [line("a", 1)]
     assert len(list(client.stream_log("4", LogQuery(follow=False)))) == 1
     follow = client.stream_log("4")
     assert next(follow)["type"] == "line"
-    door.entries.append(end())
+    fake_server.entries.append(end())
     assert [entry["type"] for entry in follow] == ["end"]
 
 
-def test_patience_ends(door: Door) -> None:
-    door.experiments["4"] = make_experiment()
-    door.answers["GET /experiments/4/logs"] = (503, {"error": {"kind": "Unreachable", "message": "m", "hint": None}})
+def test_a_server_lost_for_longer_than_the_limit_is_unreachable(fake_server: FakeServer) -> None:
+    fake_server.experiments["4"] = make_experiment()
+    fake_server.answers["GET /experiments/4/logs"] = (
+        503,
+        {"error": {"kind": "Unreachable", "message": "m", "hint": None}},
+    )
     moments = iter(range(0, 1000, 10))
     with (
-        Client(Address(door.home / "server.sock"), RetryPolicy(60, lambda: next(moments), lambda _: None)) as client,
+        Client(
+            Address(fake_server.home / "server.sock"), RetryPolicy(60, lambda: next(moments), lambda _: None)
+        ) as client,
         pytest.raises(errors.Unreachable),
     ):
         list(client.stream_log("4"))
-    assert len(door.asked) == 7
+    assert len(fake_server.asked) == 7
 
 
-def test_text_may_hold_any_separator_of_lines(client: Client, door: Door) -> None:
-    door.experiments["4"] = make_experiment()
+def test_text_may_contain_any_line_separator(client: Client, fake_server: FakeServer) -> None:
+    fake_server.experiments["4"] = make_experiment()
     text = "a\u2028b\x85c\x0bd\x1ce"
-    door.entries = [line(text, 1), end()]
+    fake_server.entries = [line(text, 1), end()]
     entry = next(client.stream_log("4"))
     assert entry["type"] == "line"
     assert entry["text"] == text
 
 
-def test_a_snapshot_travels_in_pieces(client: Client, door: Door) -> None:
+def test_a_snapshot_is_sent_in_pieces(client: Client, fake_server: FakeServer) -> None:
     assert not client.has_snapshot("abc")
     client.put_snapshot("abc", iter([b"one", b"two"]))
     assert client.has_snapshot("abc")
-    assert door.snapshots["abc"] == b"onetwo"
+    assert fake_server.snapshots["abc"] == b"onetwo"
 
 
 def test_an_error_while_packing_is_not_called_a_network_error(client: Client) -> None:
@@ -93,28 +102,28 @@ def test_an_error_while_packing_is_not_called_a_network_error(client: Client) ->
         client.put_snapshot("abc", pieces())
 
 
-def test_a_submission_whose_answer_is_lost_is_repeated_with_its_key(client: Client, door: Door) -> None:
-    door.lost = ["POST /experiments"] * 2
+def test_a_submission_whose_answer_is_lost_is_repeated_with_its_key(client: Client, fake_server: FakeServer) -> None:
+    fake_server.lost = ["POST /experiments"] * 2
     assert client.submit({"project": "p", "file": "f", "config": "c", "key": "k"})["id"] == "4"
-    assert door.asked.count("POST /experiments") == 3
+    assert fake_server.asked.count("POST /experiments") == 3
 
 
-def test_a_submission_is_not_repeated_without_a_key(client: Client, door: Door) -> None:
-    door.lost = ["POST /experiments"]
+def test_a_submission_is_not_repeated_without_a_key(client: Client, fake_server: FakeServer) -> None:
+    fake_server.lost = ["POST /experiments"]
     with pytest.raises(errors.Unreachable, match="broke the connection") as raised:
         client.submit({"project": "p", "file": "f", "config": "c"})
     assert "riseml status" in (raised.value.hint or "")
-    assert len(door.asked) == 1
+    assert len(fake_server.asked) == 1
 
 
 @pytest.mark.parametrize(
     ("kind", "wanted"),
     [(name, getattr(errors, name)) for name in ("UsageError", "NotFound", "Refused", "Conflict", "EngineError")],
 )
-def test_a_failure_is_the_error_that_was_raised(
-    client: Client, door: Door, kind: str, wanted: type[errors.RisemlError]
+def test_a_refusal_raises_the_error_of_the_server(
+    client: Client, fake_server: FakeServer, kind: str, wanted: type[errors.RisemlError]
 ) -> None:
-    door.refuse("GET /experiments/9", kind, "it is so", status=wanted.http_status)
+    fake_server.refuse("GET /experiments/9", kind, "it is so", status=wanted.http_status)
     with pytest.raises(wanted, match="it is so") as raised:
         client.get_experiment("9")
     assert type(raised.value) is wanted
@@ -126,7 +135,7 @@ def test_an_unknown_kind_keeps_its_exit_code() -> None:
     assert (type(error), error.exit_code) == (errors.RisemlError, 4)
 
 
-def test_a_kind_is_no_way_to_any_other_name() -> None:
+def test_a_kind_names_only_errors() -> None:
     for kind in ("annotations", "__name__", "object"):
         error = make_error({"kind": kind, "message": "m", "hint": None, "exit_code": 1})
         assert type(error) is errors.RisemlError
@@ -141,8 +150,10 @@ def test_problems_come_back_as_they_were() -> None:
 
 
 @pytest.mark.parametrize("answer", [(502, "<html>Bad Gateway</html>"), (500, []), (404, {"detail": "?"}), (200, "no")])
-def test_something_else_that_answers_is_no_server(client: Client, door: Door, answer: tuple[int, object]) -> None:
-    door.answers["GET /server"] = answer
+def test_an_answer_of_another_program_is_unreachable(
+    client: Client, fake_server: FakeServer, answer: tuple[int, object]
+) -> None:
+    fake_server.answers["GET /server"] = answer
     with pytest.raises(errors.Unreachable, match="not as a riseml server does"):
         client.get_server()
 
@@ -157,7 +168,7 @@ def test_no_socket_and_a_dead_socket_are_unreachable(tmp_path: Path) -> None:
         assert "riseml server start" in (raised.value.hint or "")
 
 
-def test_a_url_takes_the_place_of_the_socket() -> None:
+def test_riseml_server_replaces_the_socket() -> None:
     assert read_address(SETTINGS, {}) == Address(SETTINGS.socket)
     environ = {"RISEML_SERVER": "https://r.example.org/", "RISEML_API_KEY": "secret"}
     address = read_address(SETTINGS, environ)
@@ -166,20 +177,18 @@ def test_a_url_takes_the_place_of_the_socket() -> None:
 
 
 @pytest.mark.parametrize("url", ["r.example.org", "ftp://x", "unix:///x"])
-def test_a_server_that_is_no_url_is_refused(url: str) -> None:
+def test_a_server_variable_that_is_not_a_url_is_refused(url: str) -> None:
     with pytest.raises(errors.UsageError, match="RISEML_SERVER"):
         read_address(SETTINGS, {"RISEML_SERVER": url})
 
 
-def test_the_key_is_sent(door: Door) -> None:
-    with Client(Address(door.home / "server.sock", key="secret")) as client:
+def test_the_api_key_is_sent(fake_server: FakeServer) -> None:
+    with Client(Address(fake_server.home / "server.sock", key="secret")) as client:
         client.get_server()
-    assert door.headers["authorization"] == "Bearer secret"
+    assert fake_server.headers["authorization"] == "Bearer secret"
 
 
-def test_a_server_of_somebody_else_is_refused_and_not_called_absent(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_socket_of_another_user_is_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 

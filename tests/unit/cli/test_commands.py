@@ -1,4 +1,4 @@
-"""Every verb, in process, against the door."""
+"""Every command, in process, with the fake server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from riseml import __version__
 from tests.unit.cli.conftest import Riseml
-from tests.unit.cli.door import HOSTS, Door
+from tests.unit.cli.fake_server import HOSTS, FakeServer
 
 VERBS = [
     "init",
@@ -28,14 +28,14 @@ VERBS = [
 
 @pytest.mark.parametrize("verb", ["", *VERBS])
 @pytest.mark.parametrize("option", ["-h", "--help"])
-def test_every_verb_has_help(riseml: Riseml, capsys: pytest.CaptureFixture[str], verb: str, option: str) -> None:
+def test_every_command_has_help(riseml: Riseml, capsys: pytest.CaptureFixture[str], verb: str, option: str) -> None:
     assert riseml(*verb.split(), option).code == 0
     shown = capsys.readouterr().out
     assert shown.startswith(f"Usage: {' '.join(['riseml', *verb.split()])} ")
     assert "─" not in shown
 
 
-def test_nothing_at_all_shows_the_help(riseml: Riseml, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_argument_shows_the_help(riseml: Riseml, capsys: pytest.CaptureFixture[str]) -> None:
     assert riseml().code == 0
     assert "Exit codes: 0 done" in capsys.readouterr().out
 
@@ -103,7 +103,7 @@ def test_wrong_input_is_one_clear_message(riseml: Riseml, words: str, code: int,
 @pytest.mark.parametrize(
     "url", ["toaster", "http://", "http://:80", "http://a b", "http://[::1", "http://host:99999", "ftp://host"]
 )
-def test_an_address_of_a_server_that_is_none(riseml: Riseml, url: str) -> None:
+def test_a_server_address_that_is_not_a_url_is_refused(riseml: Riseml, url: str) -> None:
     result = riseml("status", environ={"RISEML_SERVER": url})
     assert (result.code, result.out) == (2, "")
     assert "RISEML_SERVER is " in result.err
@@ -111,7 +111,7 @@ def test_an_address_of_a_server_that_is_none(riseml: Riseml, url: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["validate", "train", "logs", "monitor", "kill"])
-def test_outside_of_a_project_the_next_step_is_named(riseml: Riseml, tmp_path: Path, verb: str) -> None:
+def test_outside_of_a_project_the_hint_names_the_next_step(riseml: Riseml, tmp_path: Path, verb: str) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     result = riseml(verb, where=empty)
@@ -139,7 +139,7 @@ def test_validate_says_that_train_would_refuse_a_framework(riseml: Riseml, tmp_p
     assert "cannot run the framework 'pytorch'" in result.err
 
 
-def test_validate_says_what_it_found(riseml: Riseml) -> None:
+def test_validate_describes_a_valid_file(riseml: Riseml) -> None:
     result = riseml("validate")
     assert result.code == 0
     assert result.out.startswith("riseml.yml is valid: project ai-toaster, 1 job (train)")
@@ -157,9 +157,9 @@ def test_validate_shows_every_problem_with_its_line(riseml: Riseml, folder: Path
     assert {"file", "line", "column", "path", "problem", "hint", "severity"} == set(json.loads(shapes.out)[0])
 
 
-def test_validate_needs_no_server(riseml: Riseml, door: Door) -> None:
+def test_validate_needs_no_server(riseml: Riseml, fake_server: FakeServer) -> None:
     riseml("validate")
-    assert door.asked == []
+    assert fake_server.asked == []
 
 
 # --- train ---
@@ -170,7 +170,7 @@ def test_the_server_is_shown(riseml: Riseml) -> None:
     assert json.loads(riseml("server", "status", "--json").out)["pid"] == 7
 
 
-def test_no_server_is_told_and_none_is_started(riseml: Riseml, tmp_path: Path) -> None:
+def test_server_status_and_stop_start_no_server(riseml: Riseml, tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     result = riseml("server", "status", environ={"RISEML_HOME": home})
     assert result.code == 5
@@ -193,7 +193,7 @@ def test_a_team_server_that_does_not_answer_is_named(riseml: Riseml) -> None:
     assert "RISEML_SERVER" in result.err
 
 
-def test_no_traceback_reaches_a_person(riseml: Riseml, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_users_see_no_traceback(riseml: Riseml, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> object:
         raise ZeroDivisionError("oops\nmore")
 
@@ -206,9 +206,9 @@ def test_no_traceback_reaches_a_person(riseml: Riseml, monkeypatch: pytest.Monke
         riseml("validate", "--debug")
 
 
-def test_a_silent_host_that_is_drained_is_called_both(riseml: Riseml, door: Door) -> None:
+def test_a_silent_and_drained_host_shows_both_states(riseml: Riseml, fake_server: FakeServer) -> None:
     silent = HOSTS[0] | {"state": "silent", "drained": True, "message": "no way there", "mem_mib": 0}
-    door.answers["GET /system"] = (200, {"server": door.server, "hosts": [silent]})
+    fake_server.answers["GET /system"] = (200, {"server": fake_server.server, "hosts": [silent]})
     result = riseml("system", "info")
     assert "silent, drained" in result.out
     assert result.err == "warning: local: no way there\n"

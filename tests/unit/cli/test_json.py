@@ -1,4 +1,4 @@
-"""docs/json.md against the shapes themselves: nothing may be missing there, nothing may be wrong."""
+"""docs/json.md describes exactly the shapes that commands print."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing_extensions import is_typeddict
 
 from riseml import wire
 from tests.unit.cli.conftest import Riseml
-from tests.unit.cli.door import HOSTS, Door, make_experiment
+from tests.unit.cli.fake_server import HOSTS, FakeServer, make_experiment
 
 PAGE = (Path(__file__).parents[3] / "docs" / "json.md").read_text()
 NOT_PRINTED = {"Submission", "Failure", "FailureBody", "LinesEntry"}
@@ -22,14 +22,14 @@ SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean", NoneT
 
 
 def _read_page() -> dict[str, dict[str, str]]:
-    """The keys of each shape with their types, as the page says."""
+    """Return the keys of each shape with their types, as the page describes them."""
     sections = re.split(r"^##+ (.*)$", PAGE, flags=re.MULTILINE)[1:]
     rows = re.compile(r"^\| `(\w+)` \| (.*?) \| .*\|$", re.MULTILINE)
     return {title: dict(rows.findall(text)) for title, text in zip(sections[::2], sections[1::2], strict=True)}
 
 
 def _say(hint: Any) -> str:
-    """A type as the page writes it."""
+    """Return a type as the page writes it."""
     if hint == wire.StateName:
         return "state"
     if get_origin(hint) is Literal:
@@ -45,12 +45,12 @@ def _say(hint: Any) -> str:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_the_page_says_what_is_printed(name: str) -> None:
+def test_the_page_describes_each_shape(name: str) -> None:
     hints = get_type_hints(SHAPES[name])
     assert _read_page().get(name) == {key: _say(hint) for key, hint in hints.items()}
 
 
-def test_the_page_invents_no_shape() -> None:
+def test_the_page_describes_no_other_shape() -> None:
     assert {title for title, rows in _read_page().items() if rows} == set(SHAPES)
 
 
@@ -77,8 +77,10 @@ def test_every_command_has_the_option_and_is_on_the_page(riseml: Riseml, capsys:
     assert {"kill", "pool", "pool drain", "server stop", "init"} <= set(found)
 
 
-def test_commands_that_change_something_say_what(riseml: Riseml, door: Door, tmp_path: Path) -> None:
-    door.experiments |= {"4": make_experiment(), "5": make_experiment("5", state="FINISHED")}
+def test_commands_that_change_something_print_what_they_changed(
+    riseml: Riseml, fake_server: FakeServer, tmp_path: Path
+) -> None:
+    fake_server.experiments |= {"4": make_experiment(), "5": make_experiment("5", state="FINISHED")}
     killed = riseml("kill", "4", "9", "5", "--json")
     assert json.loads(killed.out) == {
         "kills": [
@@ -90,7 +92,7 @@ def test_commands_that_change_something_say_what(riseml: Riseml, door: Door, tmp
     assert "there is no experiment 9" in killed.err
     host = HOSTS[0] | {"jobs": []}
     for verb in ("drain", "resume"):
-        door.answers[f"POST /pool/hosts/local/{verb}"] = (200, host)
+        fake_server.answers[f"POST /pool/hosts/local/{verb}"] = (200, host)
         assert json.loads(riseml("pool", verb, "local", "--json").out) == host
     assert json.loads(riseml("server", "start", "--json").out)["pid"] == 7
     home = {"RISEML_HOME": str(tmp_path / "none")}

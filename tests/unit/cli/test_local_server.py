@@ -19,7 +19,7 @@ from riseml.cli.server_process import ServerProcess, ServerStarter, spawn_server
 from riseml.client import Address, Client
 from riseml.errors import Refused, Unreachable
 from riseml.settings import Settings, read_settings
-from tests.unit.cli.door import Door
+from tests.unit.cli.fake_server import FakeServer
 
 
 @dataclass
@@ -49,9 +49,9 @@ def _starter(*children: FakeProcess, ticks: Iterator[float] | None = None) -> Se
     return ServerStarter(start, (), 15.0, lambda: next(moments), lambda _: None)
 
 
-def test_a_server_that_answers_is_used(door: Door) -> None:
-    with Client(Address(door.home / "server.sock")) as client:
-        assert ensure_server(client, _settings(door.home), _starter())["pid"] == 7
+def test_a_server_that_answers_is_used(fake_server: FakeServer) -> None:
+    with Client(Address(fake_server.home / "server.sock")) as client:
+        assert ensure_server(client, _settings(fake_server.home), _starter())["pid"] == 7
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
@@ -88,10 +88,10 @@ def test_a_server_that_does_not_answer_in_time_is_an_error(tmp_path: Path) -> No
         ensure_server(client, _settings(tmp_path), _starter(FakeProcess([])))
 
 
-def test_a_second_server_that_ends_quietly_is_no_failure(door: Door) -> None:
+def test_a_second_server_that_ends_quietly_is_no_failure(fake_server: FakeServer) -> None:
     """Two commands start a server at the same time: one server ends, and the other one answers."""
-    left = door.home / "server.sock"
-    hidden = left.rename(door.home / "hidden.sock")
+    left = fake_server.home / "server.sock"
+    hidden = left.rename(fake_server.home / "hidden.sock")
     children = [FakeProcess([0]), FakeProcess([None])]
 
     def start(settings: Settings, command: Sequence[str]) -> ServerProcess:
@@ -103,7 +103,7 @@ def test_a_second_server_that_ends_quietly_is_no_failure(door: Door) -> None:
     try:
         with Client(Address(left)) as client:
             starter = ServerStarter(start, (), 15.0, lambda: next(moments), lambda _: None)
-            assert ensure_server(client, _settings(door.home), starter)["pid"] == 7
+            assert ensure_server(client, _settings(fake_server.home), starter)["pid"] == 7
     finally:
         if hidden.exists():
             hidden.rename(left)
@@ -123,36 +123,36 @@ def test_a_started_process_is_its_own_session_and_writes_to_the_log(tmp_path: Pa
     assert (tmp_path / "server.log").read_text() == "True / True\n"
 
 
-def _connect(door: Door, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> str:
+def _connect(fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> str:
     def stop(client: Client, settings: Settings) -> None:
-        door.asked.append("stopped")
-        door.server |= {"version": __version__, "pid": 8}
+        fake_server.asked.append("stopped")
+        fake_server.server |= {"version": __version__, "pid": 8}
 
     monkeypatch.setattr(local_server, "stop_server", stop)
     printer = Printer(io.StringIO(), io.StringIO())
-    connect_client(_settings(door.home), environ, printer).close()
+    connect_client(_settings(fake_server.home), environ, printer).close()
     assert isinstance(printer.err, io.StringIO)
     return printer.err.getvalue()
 
 
-def test_an_older_server_is_replaced_with_a_message(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    door.server["version"] = "1.9.0"
-    said = _connect(door, monkeypatch, {})
+def test_an_older_server_is_replaced_with_a_message(fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_server.server["version"] = "1.9.0"
+    said = _connect(fake_server, monkeypatch, {})
     assert said == f"Replaced the riseml server 1.9.0 by {__version__}; training goes on.\n"
-    assert "stopped" in door.asked
+    assert "stopped" in fake_server.asked
 
 
-def test_a_newer_server_is_left_alone_with_a_warning(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    door.server["version"] = "99.0"
-    assert "pip install --upgrade riseml" in _connect(door, monkeypatch, {})
-    assert "stopped" not in door.asked
+def test_a_newer_server_is_left_alone_with_a_warning(fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_server.server["version"] = "99.0"
+    assert "pip install --upgrade riseml" in _connect(fake_server, monkeypatch, {})
+    assert "stopped" not in fake_server.asked
 
 
-def test_a_server_with_another_engine_is_a_warning(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = _connect(door, monkeypatch, {"DOCKER_HOST": "tcp://other:2375"})
+def test_a_server_with_another_engine_is_a_warning(fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = _connect(fake_server, monkeypatch, {"DOCKER_HOST": "tcp://other:2375"})
     assert "unix:///var/run/docker.sock" in said
     assert "riseml server stop" in said
-    assert _connect(door, monkeypatch, {"DOCKER_HOST": "unix:///var/run/docker.sock"}) == ""
+    assert _connect(fake_server, monkeypatch, {"DOCKER_HOST": "unix:///var/run/docker.sock"}) == ""
 
 
 def test_a_server_of_a_team_is_neither_started_nor_replaced(tmp_path: Path) -> None:

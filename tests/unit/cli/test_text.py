@@ -18,7 +18,7 @@ from riseml.cli.output.text import clean_text, format_age, format_seconds
 from riseml.cli.output.widths import cut_to_width, measure_width, shorten_to_width
 from riseml.errors import UsageError
 from riseml.spec.yaml.problems import Problem, Severity
-from tests.unit.cli.door import end, line, make_experiment, make_job, state
+from tests.unit.cli.fake_server import end, line, make_experiment, make_job, state
 
 NOW = datetime(2026, 8, 31, 7, 24, 46, tzinfo=UTC)
 

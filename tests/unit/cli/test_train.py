@@ -1,4 +1,4 @@
-"""riseml train, in process, against the door."""
+"""`train`, in process, with the fake server."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 
 from riseml import wire
 from tests.unit.cli.conftest import Riseml
-from tests.unit.cli.door import LOST, Door, finish
+from tests.unit.cli.fake_server import LOST, FakeServer, finish
 
 
-def test_train_syncs_submits_and_follows(riseml: Riseml, door: Door) -> None:
-    finish(door)
+def test_train_syncs_submits_and_follows(riseml: Riseml, fake_server: FakeServer) -> None:
+    finish(fake_server)
     result = riseml("train")
     assert result.code == 0
     assert result.out.splitlines() == [
@@ -26,92 +26,96 @@ def test_train_syncs_submits_and_follows(riseml: Riseml, door: Door) -> None:
         "Experiment 4 FINISHED",
         "Output: /output/paul/ai-toaster/4",
     ]
-    (digest, content) = next(iter(door.snapshots.items()))
+    (digest, content) = next(iter(fake_server.snapshots.items()))
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
         assert tar.getnames() == ["riseml.yml", "train.py"]
-    submission = door.bodies[0]
+    submission = fake_server.bodies[0]
     assert (submission["project"], submission["snapshot"], submission["file"]) == ("ai-toaster", digest, "riseml.yml")
     assert len(submission["key"]) == 32
 
 
-def test_what_the_server_has_is_not_sent_again(riseml: Riseml, door: Door) -> None:
-    finish(door)
+def test_files_that_the_server_has_are_not_sent_again(riseml: Riseml, fake_server: FakeServer) -> None:
+    finish(fake_server)
     riseml("train")
     assert "...done (no changes)\n" in riseml("train").out
-    assert sum(question.startswith("PUT") for question in door.asked) == 1
+    assert sum(question.startswith("PUT") for question in fake_server.asked) == 1
 
 
 @pytest.mark.parametrize(("name", "code"), [("FINISHED", 0), ("FAILED", 1), ("KILLED", 130)])
-def test_train_ends_as_the_experiment_does(riseml: Riseml, door: Door, name: str, code: int) -> None:
-    finish(door, state_name=name, exit_code=7, message="exit code 7", cause="master")
+def test_the_exit_code_says_how_the_experiment_ended(
+    riseml: Riseml, fake_server: FakeServer, name: str, code: int
+) -> None:
+    finish(fake_server, state_name=name, exit_code=7, message="exit code 7", cause="master")
     result = riseml("train")
     assert result.code == code
     assert f"Experiment 4 {name}" in result.out
 
 
-def test_a_server_that_is_gone_for_a_moment_is_one_short_note(riseml: Riseml, door: Door) -> None:
-    finish(door)
-    door.cuts = [2]
+def test_a_lost_server_is_one_message(riseml: Riseml, fake_server: FakeServer) -> None:
+    finish(fake_server)
+    fake_server.cuts = [2]
     result = riseml("train")
     assert result.code == 0
     assert result.out.count("hello") == 1
     assert result.err == LOST
 
 
-def test_train_detached_says_how_to_come_back(riseml: Riseml, door: Door) -> None:
+def test_train_detached_names_the_command_for_its_log(riseml: Riseml, fake_server: FakeServer) -> None:
     result = riseml("train", "-d")
     assert result.code == 0
     assert "`riseml logs 4`" in result.out
-    assert not any("logs" in question for question in door.asked)
+    assert not any("logs" in question for question in fake_server.asked)
 
 
-def test_train_json_is_one_document_a_line(riseml: Riseml, door: Door) -> None:
-    finish(door)
+def test_train_json_is_one_document_a_line(riseml: Riseml, fake_server: FakeServer) -> None:
+    finish(fake_server)
     documents = [json.loads(one) for one in riseml("train", "--json").out.splitlines()]
     assert documents[0]["id"] == "4"
     assert [one["type"] for one in documents[1:]] == ["state", "line", "line", "end"]
 
 
-def test_train_stops_at_problems_before_anything_is_sent(riseml: Riseml, door: Door, folder: Path) -> None:
+def test_train_stops_at_problems_before_anything_is_sent(riseml: Riseml, fake_server: FakeServer, folder: Path) -> None:
     (folder / "riseml.yml").write_text("project: a\n")
     result = riseml("train")
     assert result.code == 2
     assert "Nothing was started." in result.err
-    assert door.asked == []
+    assert fake_server.asked == []
 
 
-def test_parameters_and_settings_go_along(riseml: Riseml, door: Door, folder: Path) -> None:
+def test_parameters_and_settings_are_submitted(riseml: Riseml, fake_server: FakeServer, folder: Path) -> None:
     config = (folder / "riseml.yml").read_text().replace("train.py", "train.py {{ lr }}")
     (folder / "riseml.yml").write_text(config)
     result = riseml("train", "-d", "-p", "lr=a=b", "--set", "train.resources.gpus=2")
     assert (result.code, result.err) == (0, "")
-    assert door.bodies[0]["parameters"] == [["lr", "a=b"]]
-    assert door.bodies[0]["settings"] == [["train.resources.gpus", "2"]]
+    assert fake_server.bodies[0]["parameters"] == [["lr", "a=b"]]
+    assert fake_server.bodies[0]["settings"] == [["train.resources.gpus", "2"]]
 
 
-def test_names_are_passed_through_from_the_caller(riseml: Riseml, door: Door, folder: Path) -> None:
+def test_variables_are_passed_on_from_the_user_s_environment(
+    riseml: Riseml, fake_server: FakeServer, folder: Path
+) -> None:
     with (folder / "riseml.yml").open("a") as file:
         file.write("  env: [TOKEN]\n")
     missing = riseml("train", "-d")
-    assert (missing.code, door.bodies) == (2, [])
+    assert (missing.code, fake_server.bodies) == (2, [])
     assert "TOKEN" in missing.err
     assert "export TOKEN=" in missing.err
     riseml("train", "-d", environ={"TOKEN": "secret", "OTHER": "x"})
-    assert door.bodies[0]["environment"] == {"TOKEN": "secret"}
+    assert fake_server.bodies[0]["environment"] == {"TOKEN": "secret"}
 
 
 @pytest.mark.parametrize(("limit", "code"), [("1B", 2), ("100", 2), ("1KB", 0), ("0.5 MiB", 0), ("lots", 2), ("-1", 2)])
-def test_the_limit_of_a_sync_can_be_set(riseml: Riseml, door: Door, limit: str, code: int) -> None:
+def test_the_limit_of_a_sync_can_be_set(riseml: Riseml, fake_server: FakeServer, limit: str, code: int) -> None:
     result = riseml("train", "-d", environ={"RISEML_SYNC_LIMIT": limit})
     assert result.code == code
     assert ("RISEML_SYNC_LIMIT" in result.err) == bool(code)
-    assert bool(door.bodies) == (code == 0)
+    assert bool(fake_server.bodies) == (code == 0)
 
 
-def test_ctrl_c_leaves_the_log_and_says_how_to_come_back(
-    riseml: Riseml, door: Door, monkeypatch: pytest.MonkeyPatch
+def test_ctrl_c_leaves_the_log_and_names_the_command_to_return(
+    riseml: Riseml, fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish(door)
+    finish(fake_server)
 
     def interrupt(*_: object) -> object:
         raise KeyboardInterrupt
@@ -124,7 +128,7 @@ def test_ctrl_c_leaves_the_log_and_says_how_to_come_back(
     )
 
 
-def test_ctrl_c_before_is_short(riseml: Riseml, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_before_the_submission_is_one_line(riseml: Riseml, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> object:
         raise KeyboardInterrupt
 
@@ -133,14 +137,14 @@ def test_ctrl_c_before_is_short(riseml: Riseml, monkeypatch: pytest.MonkeyPatch)
     assert (result.code, result.err) == (130, "\nInterrupted.\n")
 
 
-def test_an_executor_that_nobody_asked_for_is_one_note(riseml: Riseml, door: Door) -> None:
-    door.server |= {"executor": "process", "note": "No Docker Engine answers here."}
+def test_an_executor_that_the_server_chose_is_one_note(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.server |= {"executor": "process", "note": "No Docker Engine answers here."}
     assert riseml("train", "-d").err == "note: No Docker Engine answers here.\n"
     assert "Executor: process\nNote: No Docker Engine answers here.\n" in riseml("server", "status").out
 
 
-def test_the_server_s_refusal_is_shown(riseml: Riseml, door: Door) -> None:
-    door.refuse("POST /experiments", "Refused", "this can never run: local has 2 cpus", exit_code=4, status=403)
+def test_the_server_s_refusal_is_shown(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.refuse("POST /experiments", "Refused", "this can never run: local has 2 cpus", exit_code=4, status=403)
     result = riseml("train")
     assert result.code == 4
     assert result.err == "error: this can never run: local has 2 cpus\nhint: do this\n"
@@ -182,38 +186,35 @@ PLAN: wire.PlanView = {
 }
 
 
-def test_what_is_refused_anyway_is_refused_before_a_file_is_read(
-    riseml: Riseml, door: Door, monkeypatch: pytest.MonkeyPatch
+def test_a_refused_submission_reads_no_file(
+    riseml: Riseml, fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("riseml.project.archive.take_snapshot", None)
-    door.refuse("POST /experiments/check", "Refused", "this can never run", exit_code=4, status=403)
+    fake_server.refuse("POST /experiments/check", "Refused", "this can never run", exit_code=4, status=403)
     result = riseml("train")
     assert (result.code, result.out) == (4, "")
     assert result.err == "error: this can never run\nhint: do this\n"
-    assert (door.snapshots, door.bodies) == ({}, [])
+    assert (fake_server.snapshots, fake_server.bodies) == ({}, [])
 
 
 @pytest.mark.parametrize("train", ["framework: pytorch", "framework: tensorflow, tensorflow: {horovod: {workers: 2}}"])
 def test_a_framework_that_cannot_run_is_refused_before_a_server_is_asked(
-    riseml: Riseml, door: Door, folder: Path, train: str
+    riseml: Riseml, fake_server: FakeServer, folder: Path, train: str
 ) -> None:
     (folder / "riseml.yml").write_text(f"project: p\ntrain: {{{train}, image: x, run: y}}\n")
     for words in (["train"], ["train", "--dry-run"]):
         result = riseml(*words)
         assert (result.code, result.out) == (2, "")
         assert "cannot run the framework" in result.err
-    assert door.asked == []
+    assert fake_server.asked == []
 
 
-def test_a_dry_run_starts_nothing(riseml: Riseml, door: Door) -> None:
-    door.answers["POST /plans"] = (200, PLAN)
+def test_a_dry_run_starts_nothing(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.answers["POST /plans"] = (200, PLAN)
     result = riseml("train", "--dry-run")
     assert result.code == 0
     assert "riseml/environment:1 (will be built)" in result.out
     assert "lr=1" in result.out
     assert "python train.py" in result.out
-    assert (door.snapshots, door.bodies) == ({}, [])
+    assert (fake_server.snapshots, fake_server.bodies) == ({}, [])
     assert json.loads(riseml("train", "--dry-run", "--json").out) == PLAN
-
-
-# --- server, system, trouble ---

@@ -1,4 +1,4 @@
-"""The verbs that look and the one that kills, in process, against the door."""
+"""`status`, `logs`, `monitor` and `kill`, in process, with the fake server."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import pytest
 
 from riseml.cli.output.printer import Printer
 from tests.unit.cli.conftest import Riseml
-from tests.unit.cli.door import LOST, Door, finish, make_experiment, make_job
+from tests.unit.cli.fake_server import LOST, FakeServer, finish, make_experiment, make_job
 
 
-def test_status_lists(riseml: Riseml, door: Door) -> None:
+def test_status_lists(riseml: Riseml, fake_server: FakeServer) -> None:
     assert riseml("status").out == "No experiment is running; `riseml status -a` lists all.\n"
-    door.experiments["4"] = make_experiment()
+    fake_server.experiments["4"] = make_experiment()
     lines = riseml("status").out.splitlines()
     assert lines[0].split() == ["ID", "PROJECT", "STATE", "AGE", "TYPE"]
     assert lines[1].split()[:3] == ["4", "ai-toaster", "RUNNING"]
     assert json.loads(riseml("status", "--json").out) == {"experiments": [make_experiment()]}
     riseml("status", "-a")
-    assert door.asked[-1] == "GET /experiments?all=true"
+    assert fake_server.asked[-1] == "GET /experiments?all=true"
 
 
-def test_ended_system_tests_are_not_listed(riseml: Riseml, door: Door) -> None:
+def test_ended_system_tests_are_not_listed(riseml: Riseml, fake_server: FakeServer) -> None:
     tests = {"project": "riseml-system-test"}
-    door.experiments = {
+    fake_server.experiments = {
         "4": make_experiment("4", state="FINISHED", **tests),
         "5": make_experiment("5", **tests),
         "6": make_experiment("6", state="FAILED"),
@@ -36,41 +36,45 @@ def test_ended_system_tests_are_not_listed(riseml: Riseml, door: Door) -> None:
     assert "State: FINISHED" in riseml("status", "4").out
 
 
-def test_status_of_one(riseml: Riseml, door: Door) -> None:
+def test_status_of_one(riseml: Riseml, fake_server: FakeServer) -> None:
     failed = make_job("4.worker.1", state="FAILED", reason="OUT_OF_MEMORY", exit_code=137, signal="SIGKILL")
     failed["message"] = "exit code 137 (SIGKILL), out of memory"
-    door.experiments["4"] = make_experiment(state="FAILED", cause="worker.1", jobs=[make_job("4.master"), failed])
+    fake_server.experiments["4"] = make_experiment(
+        state="FAILED", cause="worker.1", jobs=[make_job("4.master"), failed]
+    )
     result = riseml("status", "4")
     for shown in ("ID: 4", "Type: Experiment", "State: FAILED", "Cause: 4.worker.1", "Framework: tensorflow"):
         assert f"{shown}\n" in result.out
     row = next(one for one in result.out.splitlines() if one.startswith("4.worker.1  "))
     assert row.split()[:6] == ["4.worker.1", "FAILED", "local", "1", "SIGKILL", "OUT_OF_MEMORY"]
-    assert json.loads(riseml("status", "4", "--json").out) == door.experiments["4"]
+    assert json.loads(riseml("status", "4", "--json").out) == fake_server.experiments["4"]
 
 
 LAST_LINES = ["step 41", "\x1b[2JMemoryError\x07"]
 
 
-def test_status_shows_what_a_failed_job_said_last(riseml: Riseml, door: Door) -> None:
-    door.experiments["4"] = make_experiment(state="FAILED", cause="worker.1", last_lines=LAST_LINES)
+def test_status_shows_the_last_lines_of_a_failed_job(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.experiments["4"] = make_experiment(state="FAILED", cause="worker.1", last_lines=LAST_LINES)
     shown = "\nLast lines of 4.worker.1:\n  step 41\n  MemoryError\\x07\n"
     assert riseml("status", "4").out.endswith(shown)
     assert riseml("status", "4", "-l").out.endswith(shown)
 
 
 @pytest.mark.parametrize("words", ["train", "logs 4", "train -l"])
-def test_the_end_of_a_failed_experiment_shows_them_too(riseml: Riseml, door: Door, words: str) -> None:
-    finish(door, state_name="FAILED", exit_code=7, message="exit code 7", cause="worker.1")
+def test_the_end_of_a_failed_experiment_shows_its_last_lines(
+    riseml: Riseml, fake_server: FakeServer, words: str
+) -> None:
+    finish(fake_server, state_name="FAILED", exit_code=7, message="exit code 7", cause="worker.1")
     said = [str(number) for number in range(15)]
-    door.experiments["4"] |= {"state": "FAILED", "cause": "worker.1", "last_lines": said}
+    fake_server.experiments["4"] |= {"state": "FAILED", "cause": "worker.1", "last_lines": said}
     shown = riseml(*words.split()).out
     assert shown.count("\nLast lines of 4.worker.1:\n" + "".join(f"  {text}\n" for text in said[-10:])) == 1
     assert "Output: /output/paul/ai-toaster/4\n" in shown
 
 
-def test_status_of_a_set(riseml: Riseml, door: Door) -> None:
+def test_status_of_a_set(riseml: Riseml, fake_server: FakeServer) -> None:
     members = [make_experiment(f"144.{number}", parameters={"lr": f"1e-{number}", "n": "2"}) for number in (1, 2)]
-    door.experiments["144"] = make_experiment("144", type="set", jobs=[], experiments=members)
+    fake_server.experiments["144"] = make_experiment("144", type="set", jobs=[], experiments=members)
     lines = riseml("status", "144").out.splitlines()
     assert lines[-3].split() == ["EXP", "ID", "STATE", "AGE", "PARAMS"]
     assert lines[-1].startswith("144.2   RUNNING")
@@ -78,21 +82,21 @@ def test_status_of_a_set(riseml: Riseml, door: Door) -> None:
     assert "144.2" in riseml("status", "-l").out
 
 
-def test_watching_ends_with_the_experiment(riseml: Riseml, door: Door) -> None:
-    door.experiments["4"] = make_experiment(state="FINISHED", closed=True)
+def test_status_watch_ends_with_the_experiment(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.experiments["4"] = make_experiment(state="FINISHED", closed=True)
     assert riseml("status", "4", "-w", live=True).out.startswith("\r\x1b[JID: 4\n")
 
 
 @pytest.mark.parametrize("words", ["status 4 -w", "status 4 -w --json"])
-def test_watching_survives_a_server_that_is_lost(riseml: Riseml, door: Door, words: str) -> None:
-    door.experiments["4"] = make_experiment(state="FINISHED", closed=True)
-    door.lost = ["GET /experiments/4"]
+def test_status_watch_survives_a_lost_server(riseml: Riseml, fake_server: FakeServer, words: str) -> None:
+    fake_server.experiments["4"] = make_experiment(state="FINISHED", closed=True)
+    fake_server.lost = ["GET /experiments/4"]
     result = riseml(*words.split())
     assert (result.code, result.err) == (0, LOST)
     assert "FINISHED" in result.out
 
 
-def test_a_word_in_between_is_not_drawn_over() -> None:
+def test_a_message_between_two_redraws_is_not_drawn_over() -> None:
     printer = Printer(io.StringIO(), io.StringIO(), live=True)
     for shown in ("one", "two"):
         printer.redraw([shown])
@@ -102,37 +106,39 @@ def test_a_word_in_between_is_not_drawn_over() -> None:
     assert printer.out.getvalue() == "\r\x1b[Jone\n\r\x1b[1A\x1b[Jtwo\n\r\x1b[Jthree\n"
 
 
-def test_a_single_look_at_a_server_that_is_lost_fails(riseml: Riseml, door: Door) -> None:
-    door.experiments["4"] = make_experiment()
-    door.lost = ["GET /experiments/4"]
+def test_status_without_watch_fails_when_the_server_is_lost(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.experiments["4"] = make_experiment()
+    fake_server.lost = ["GET /experiments/4"]
     assert riseml("status", "4").code == 5
 
 
-def test_logs_without_an_id_are_those_of_the_project(riseml: Riseml, door: Door) -> None:
-    finish(door)
+def test_logs_without_an_id_are_those_of_the_last_experiment_of_the_project(
+    riseml: Riseml, fake_server: FakeServer
+) -> None:
+    finish(fake_server)
     result = riseml("logs", "--tail", "5", "--since", "10m")
     assert result.code == 0
     assert "hello" in result.out
-    assert "GET /experiments?all=true&project=ai-toaster&limit=1" in door.asked
-    asked = next(question for question in door.asked if "/logs" in question)
+    assert "GET /experiments?all=true&project=ai-toaster&limit=1" in fake_server.asked
+    asked = next(question for question in fake_server.asked if "/logs" in question)
     assert "tail=5" in asked
     assert "since=20" in asked
 
 
 @pytest.mark.parametrize(("words", "told"), [("logs 4 --tail 5", True), ("logs 4", False)])
-def test_a_tail_of_what_has_not_begun_says_why_there_is_none(
-    riseml: Riseml, door: Door, words: str, *, told: bool
+def test_a_tail_before_the_first_output_says_why_it_is_empty(
+    riseml: Riseml, fake_server: FakeServer, words: str, *, told: bool
 ) -> None:
-    finish(door)
-    door.experiments["4"] |= {"state": "PENDING"}
+    finish(fake_server)
+    fake_server.experiments["4"] |= {"state": "PENDING"}
     assert ("4 is PENDING" in riseml(*words.split()).err) == told
 
 
-def test_the_project_s_name_may_be_written_in_any_way(riseml: Riseml, door: Door, folder: Path) -> None:
-    finish(door)
+def test_the_project_name_may_be_written_in_any_yaml(riseml: Riseml, fake_server: FakeServer, folder: Path) -> None:
+    finish(fake_server)
     (folder / "riseml.yml").write_text('{"project": "toaster", "train": {"image": "x", "run": "true"}}')
     assert riseml("logs").code == 0
-    assert "GET /experiments?all=true&project=toaster&limit=1" in door.asked
+    assert "GET /experiments?all=true&project=toaster&limit=1" in fake_server.asked
     (folder / "riseml.yml").write_text("train: {}\n")
     result = riseml("logs")
     assert result.code == 2
@@ -141,19 +147,19 @@ def test_the_project_s_name_may_be_written_in_any_way(riseml: Riseml, door: Door
 
 
 @pytest.mark.parametrize("name", ["FINISHED", "FAILED", "KILLED"])
-def test_to_have_read_a_log_is_no_failure(riseml: Riseml, door: Door, name: str) -> None:
-    finish(door, state_name=name)
+def test_logs_of_an_ended_experiment_end_with_0(riseml: Riseml, fake_server: FakeServer, name: str) -> None:
+    finish(fake_server, state_name=name)
     assert riseml("logs", "4").code == 0
 
 
-def test_logs_of_some_jobs_ask_for_those(riseml: Riseml, door: Door) -> None:
-    finish(door, state_name="FAILED")
+def test_logs_of_some_jobs_request_only_these(riseml: Riseml, fake_server: FakeServer) -> None:
+    finish(fake_server, state_name="FAILED")
     result = riseml("logs", "4.worker", "--no-follow")
     assert result.code == 0
-    assert any(question.startswith("GET /experiments/4.worker/logs?follow=false") for question in door.asked)
+    assert any(question.startswith("GET /experiments/4.worker/logs?follow=false") for question in fake_server.asked)
 
 
-def test_a_project_without_experiments_says_so(riseml: Riseml) -> None:
+def test_a_project_without_experiments_is_an_error(riseml: Riseml) -> None:
     result = riseml("logs")
     assert result.code == 3
     assert "project ai-toaster has no experiment yet" in result.err
@@ -172,9 +178,9 @@ SAMPLE |= {"mem_used": 2**30, "mem_total": 16 * 2**30, "gpu": None, "gpu_mem": N
 SAMPLE |= {"gpu_mem_used": None, "gpu_mem_total": None}
 
 
-def test_monitor_has_riseml_s_columns(riseml: Riseml, door: Door) -> None:
-    door.experiments["4"] = make_experiment()
-    door.answers["GET /experiments/4/samples"] = (200, {"samples": [SAMPLE]})
+def test_monitor_has_the_columns_of_riseml(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.experiments["4"] = make_experiment()
+    fake_server.answers["GET /experiments/4/samples"] = (200, {"samples": [SAMPLE]})
     head, row = riseml("monitor", "--once").out.splitlines()
     names = ["ID", "PROJECT", "STATE", "CPU %", "MEM %", "MEM-Used / Total", "GPU %", "GPU-MEM %", "GPU-MEM Used/Total"]
     assert [name.strip() for name in head.split("  ") if name] == names
@@ -185,19 +191,19 @@ def test_monitor_has_riseml_s_columns(riseml: Riseml, door: Door) -> None:
     assert "MEM %" not in gpus.replace("GPU-MEM %", "")
 
 
-def test_monitor_ends_with_the_experiment(riseml: Riseml, door: Door) -> None:
-    door.experiments["4"] = make_experiment(state="FINISHED")
-    door.answers["GET /experiments/4/samples"] = (200, {"samples": [SAMPLE]})
-    door.lost = ["GET /experiments/4/samples"]
+def test_monitor_ends_with_the_experiment(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.experiments["4"] = make_experiment(state="FINISHED")
+    fake_server.answers["GET /experiments/4/samples"] = (200, {"samples": [SAMPLE]})
+    fake_server.lost = ["GET /experiments/4/samples"]
     result = riseml("monitor")
     assert (result.code, result.err) == (0, LOST)
 
 
-def test_kill(riseml: Riseml, door: Door) -> None:
-    door.experiments["4"] = make_experiment()
+def test_kill(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.experiments["4"] = make_experiment()
     assert riseml("kill").out == "killed experiment 4\n"
-    assert "POST /experiments/4/kill" in door.asked
-    door.experiments["5"] = make_experiment("5", state="FINISHED")
+    assert "POST /experiments/4/kill" in fake_server.asked
+    fake_server.experiments["5"] = make_experiment("5", state="FINISHED")
     result = riseml("kill", "5", "9", "4", "-f")
     assert result.out == "experiment 5 has already ended: FINISHED\nkilled experiment 4\n"
     assert "there is no experiment 9" in result.err
@@ -205,8 +211,8 @@ def test_kill(riseml: Riseml, door: Door) -> None:
 
 
 @pytest.mark.parametrize("answer", [True, False])
-def test_kill_asks_a_person_who_named_nothing(
-    riseml: Riseml, door: Door, monkeypatch: pytest.MonkeyPatch, *, answer: bool
+def test_kill_without_an_id_asks_the_user(
+    riseml: Riseml, fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch, *, answer: bool
 ) -> None:
     asked: list[str] = []
 
@@ -215,10 +221,10 @@ def test_kill_asks_a_person_who_named_nothing(
         return answer
 
     monkeypatch.setattr("typer.confirm", confirm)
-    door.experiments["4"] = make_experiment()
+    fake_server.experiments["4"] = make_experiment()
     assert riseml("kill", asks=True).code == 0
     assert asked == ["Kill experiment 4 of ai-toaster (RUNNING)?"]
-    assert ("POST /experiments/4/kill" in door.asked) is answer
+    assert ("POST /experiments/4/kill" in fake_server.asked) is answer
     riseml("kill", "4", asks=True)
     riseml("kill", "-f", asks=True)
     assert len(asked) == 1

@@ -1,4 +1,4 @@
-"""A server for tests: the real HTTP door on a real unix socket, with answers that a test sets."""
+"""A server for tests: HTTP on a real unix socket, with answers that a test sets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOW = "2026-08-31T07:23:46Z"
 
 
 class Cut(Exception):
-    """Ends a stream in the middle of its body."""
+    """Breaks a stream in the middle of its body."""
 
 
 def make_job(identity: str, **changes: Any) -> wire.JobView:
@@ -94,25 +94,21 @@ def end(name: str = "FINISHED", number: int = 99, **changes: Any) -> wire.EndEnt
 
 
 @dataclass
-class Door:
-    """What the server knows, and what it was asked.
-
-    `answers` replaces the answer to a `METHOD /path`, `lost` lets it break in the middle, once; with `hold` a log stays
-    open at its end.
-    """
+class FakeServer:
+    """What the server knows, and the requests that it got."""
 
     home: Path
-    experiments: dict[str, wire.ExperimentView] = field(default_factory=dict)
-    entries: list[wire.Entry] = field(default_factory=list)
-    cuts: list[int] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
-    hold: bool = False
-    snapshots: dict[str, bytes] = field(default_factory=dict)
-    answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
-    headers: dict[str, str] = field(default_factory=dict)
-    bodies: list[Any] = field(default_factory=list)
-    server: dict[str, Any] = field(default_factory=dict)
+    experiments: dict[str, wire.ExperimentView] = field(default_factory=dict)  # by ID
+    entries: list[wire.Entry] = field(default_factory=list)  # the log of every experiment
+    cuts: list[int] = field(default_factory=list)  # after so many entries the next log streams break
+    lost: list[str] = field(default_factory=list)  # `METHOD /path` whose next answer breaks in the middle
+    hold: bool = False  # a log stays open after its last entry
+    snapshots: dict[str, bytes] = field(default_factory=dict)  # by digest
+    answers: dict[str, tuple[int, Any]] = field(default_factory=dict)  # instead of the usual answer to `METHOD /path`
+    asked: list[str] = field(default_factory=list)  # `METHOD /path?query` of each request
+    headers: dict[str, str] = field(default_factory=dict)  # of the last request
+    bodies: list[Any] = field(default_factory=list)  # of the submissions
+    server: dict[str, Any] = field(default_factory=dict)  # its own view
 
     def reset(self) -> None:
         """Forget everything."""
@@ -123,13 +119,13 @@ class Door:
         self.server |= {"executor": "docker", "note": "", "engine": "unix:///var/run/docker.sock", "active": 0}
 
     def refuse(self, route: str, kind: str, message: str, **more: Any) -> None:
-        """Let a route answer with a failure."""
+        """Let a route answer with an error."""
         status = more.pop("status", 400)
         body = {"kind": kind, "message": message, "hint": "do this", "exit_code": 2} | more
         self.answers[route] = (status, {"error": body})
 
     async def serve(self, request: Request) -> Response:
-        """Any request."""
+        """Answer any request."""
         path = request.url.path.removeprefix("/v1")
         self.asked.append(f"{request.method} {path}" + (f"?{request.url.query}" if request.url.query else ""))
         self.headers = dict(request.headers)
@@ -208,13 +204,13 @@ HOSTS = [
 
 
 @contextmanager
-def open_door() -> Iterator[Door]:
-    """Serve on `home/server.sock` of a new, short home."""
-    home = Path(tempfile.mkdtemp(prefix="riseml-door-"))
-    door = Door(home)
-    door.reset()
+def open_fake_server() -> Iterator[FakeServer]:
+    """Serve on `home/server.sock` in a new home with a short path."""
+    home = Path(tempfile.mkdtemp(prefix="riseml-fake-"))
+    fake_server = FakeServer(home)
+    fake_server.reset()
     methods = ["GET", "POST", "PUT", "HEAD"]
-    app = Starlette(routes=[Route("/{path:path}", door.serve, methods=methods)])
+    app = Starlette(routes=[Route("/{path:path}", fake_server.serve, methods=methods)])
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
         listening.bind(str(home / "server.sock"))
         listening.listen(16)
@@ -225,7 +221,7 @@ def open_door() -> Iterator[Door]:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         try:
-            yield door
+            yield fake_server
         finally:
             server.should_exit = True
             thread.join()
@@ -233,12 +229,12 @@ def open_door() -> Iterator[Door]:
 
 
 LOST = "Lost the riseml server; connecting again. The experiment goes on.\n"
-"""What is said once when a server is lost."""
+"""The message of a command that lost the server."""
 
 
-def finish(door: Door, *, state_name: str = "FINISHED", **ending: object) -> None:
-    door.experiments["4"] = make_experiment(notes=["a note"])
-    door.entries = [
+def finish(fake_server: FakeServer, *, state_name: str = "FINISHED", **ending: object) -> None:
+    fake_server.experiments["4"] = make_experiment(notes=["a note"])
+    fake_server.entries = [
         state("RUNNING", 1, job="4"),
         line("hello", 2),
         line("from a worker", 3, job="4.worker.1"),
