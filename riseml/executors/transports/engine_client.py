@@ -36,6 +36,20 @@ class _ThreadClient:
         weakref.finalize(self, client.close)
 
 
+NEWEST_API = (1, 45)
+"""The newest version of the Docker Engine API that the tests have tried: Engine 26.1's."""
+
+
+def choose_api_version(offered: str) -> str:
+    """Return the API version to speak with an engine that offers `offered`, for instance `1.41`.
+
+    An older engine gets its own newest version. A newer one gets `NEWEST_API`, because every version of the API may
+    drop fields that riseml reads; Engine 29 still answers from version 1.44 on.
+    """
+    major, minor = (int(part) for part in offered.split("."))
+    return "{}.{}".format(*min((major, minor), NEWEST_API))
+
+
 class Engine:
     """One Docker Engine. The first call connects.
 
@@ -122,7 +136,7 @@ class Engine:
         if self._version is None:
             # The SDK's `auto` would ask for the version before its connections can be configured.
             with self._transport.connect(MINIMUM_DOCKER_API_VERSION, self._timeouts.quick) as first:
-                self._version = str(first.version(api_version=False)["ApiVersion"])
+                self._version = choose_api_version(str(first.version(api_version=False)["ApiVersion"]))
         return self._transport.connect(self._version, seconds)
 
     @contextmanager
