@@ -1,7 +1,8 @@
-"""Places at which the server can be told to die, so that a test proves that nothing is lost there.
+"""Fault points: moments at which the server kills itself on demand, so that a test proves that nothing is lost there.
 
-Off unless `RISEML_FAULT` is set when `armed` is called, or the first place is reached: `P4` ends the process with
-SIGKILL when it comes to P4, `P4:3` when it does so for the third time. Off, a place costs two calls that do nothing.
+They are off unless the environment variable `RISEML_FAULT` is set: with `P4` the process kills itself with SIGKILL when
+it reaches P4, with `P4:3` when it reaches P4 for the third time. The variable is read once, at the first fault point or
+at `armed`. A fault point that is off costs two function calls.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ VARIABLE = "RISEML_FAULT"
 
 
 class Point(enum.Enum):
-    """P0 to P16 are the moments of a run; the last four are every save and every action, before and after."""
+    """P0 to P16 are moments of a run; the last four are before and after every save and every action."""
 
-    REQUEST_READ = "P0"  # a submit was read, nothing of it is stored
-    REQUEST_STORED = "P1"  # its rows are committed, the answer is not sent
-    PLACED = "P2"  # a gang's place is saved, nothing was done about it
-    STARTING = "P3"  # a job is about to be created
-    STARTED = "P4"  # a job runs, and nobody but the host knows
-    GANG_STARTING = "P5"  # a start is noted in the books; with a count, that much of the gang runs
-    RUNNING_SEEN = "P6"  # a gang was seen to run, which is not saved
-    END_SEEN = "P7"  # the end of a job was seen, which is not saved
-    VERDICT_SAVED = "P8"  # the verdict is saved, the other jobs run on
-    TERMINATED = "P9"  # SIGTERM was sent, the grace runs
-    REMOVING = "P10"  # a job has ended, what is left of it is about to be removed
+    REQUEST_READ = "P0"  # the server has read a submit and stored nothing
+    REQUEST_STORED = "P1"  # the rows of a submit are committed, the answer is not sent
+    PLACED = "P2"  # the place of a gang is saved, no action has begun
+    STARTING = "P3"  # before a job is created
+    STARTED = "P4"  # a job runs, and only its host knows
+    GANG_STARTING = "P5"  # a start is pending; with a count, so many jobs of the gang run
+    RUNNING_SEEN = "P6"  # a pass saw a gang run and has not saved it
+    END_SEEN = "P7"  # a pass saw the end of a job and has not saved it
+    VERDICT_SAVED = "P8"  # the verdict is saved, the other jobs still run
+    TERMINATED = "P9"  # SIGTERM is sent, the grace has begun
+    REMOVING = "P10"  # before the container of an ended job is removed
     RELEASING = "P11"  # every container is removed, the network is not
     RELEASED = "P12"  # the network is removed, the experiment is not closed
-    LOG_READ = "P13"  # a piece of a log was read, it is not written
-    BUILDING = "P14"  # an environment is being made
-    FETCHING = "P15"  # an environment is about to be fetched
-    MIGRATING = "P16"  # the store's tables were changed, which is not committed
+    LOG_READ = "P13"  # a piece of a log is read, not yet written
+    BUILDING = "P14"  # a host builds an environment
+    FETCHING = "P15"  # before a host builds or fetches an environment
+    MIGRATING = "P16"  # the tables of the store are changed, not committed
     SAVING = "save"
     SAVED = "saved"
     ACTING = "act"
@@ -45,22 +46,25 @@ class Point(enum.Enum):
 
 
 def arm(order: str | None) -> Callable[[Point], None]:
-    """What to call at each place.
+    """Return the function to call at each fault point.
+
+    Args:
+        order: `P4`, `P4:3`, or None for a function that does nothing.
 
     Raises:
-        UsageError: the order names no place, or a count that is none.
+        UsageError: the order names no fault point, or its count is not a positive number.
     """
     if not order:
-        return _go_on
+        return _do_nothing
     name, _, count = order.partition(":")
-    places = {point.value: point for point in Point}
-    if name not in places or not (count or "1").isdecimal() or int(count or "1") < 1:
-        raise UsageError(f"{VARIABLE} is {order!r}", f"it is one of {', '.join(places)}, and may end in :COUNT")
-    return _Fuse(places[name], int(count or "1")).reach
+    points = {point.value: point for point in Point}
+    if name not in points or not (count or "1").isdecimal() or int(count or "1") < 1:
+        raise UsageError(f"{VARIABLE} is {order!r}", f"it is one of {', '.join(points)}, and may end in :COUNT")
+    return _Killer(points[name], int(count or "1")).reach
 
 
-class _Fuse:
-    """Burns down at one place. `next` of a count is one step for the interpreter, whichever thread comes by."""
+class _Killer:
+    """Kills the process at one fault point. Threads may share it: `next` of a count is one step for the interpreter."""
 
     def __init__(self, place: Point, count: int) -> None:
         self._place = place
@@ -72,20 +76,22 @@ class _Fuse:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _go_on(_: Point) -> None:
-    """Production."""
+def _do_nothing(_: Point) -> None:
+    """Continue: no fault is ordered."""
 
 
 @functools.cache
 def armed() -> Callable[[Point], None]:
-    """What this process calls at each place; the server asks for it as it begins, to hear of a bad order.
+    """Return the function to call at each fault point of this process.
+
+    The server calls this when it starts, so that it reports a bad order at once.
 
     Raises:
-        UsageError: `RISEML_FAULT` is no order.
+        UsageError: `RISEML_FAULT` names no fault point, or its count is not a positive number.
     """
     return arm(os.environ.get(VARIABLE))
 
 
 def reach(point: Point) -> None:
-    """Called at each place."""
+    """Kill this process, if `RISEML_FAULT` says so for this point."""
     armed()(point)

@@ -1,4 +1,4 @@
-"""Folders that are for one user alone."""
+"""Private folders: only one user may enter them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from pathlib import Path
 
 
 def make_private(folder: Path) -> None:
-    """Make the folder if it is missing. In a place where everybody may write (/tmp) somebody else may have been first.
+    """Create the folder if it is missing, and check that it is private.
+
+    In a folder such as /tmp, where every user may write, another user may have created it first.
 
     Raises:
-        PermissionError: it is there, and not a folder of this user alone.
-        OSError: it cannot be made.
+        PermissionError: the path exists and is not a private folder of this user.
+        OSError: the folder cannot be created.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not is_private(folder):
@@ -20,10 +22,10 @@ def make_private(folder: Path) -> None:
 
 
 def is_private(folder: Path) -> bool:
-    """True when nobody else may enter it. A link is not followed.
+    """Return True when only this user may enter the folder. A link is not followed.
 
     Raises:
-        OSError: it is not there.
+        OSError: the folder does not exist.
     """
     found = folder.lstat()
     return found.st_uid == os.getuid() and stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077

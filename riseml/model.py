@@ -1,4 +1,8 @@
-"""The frozen records that the whole house shares: plans, what we wrote down, what we saw. No behaviour, no I/O."""
+"""The frozen records that every package shares: plans, records of experiments and jobs, observations. No I/O.
+
+In the order of an experiment's life: `Plan` (what will run), `Experiment` and `Job` (what the server last saved),
+`Launch` (what an executor starts), `HostSeen` and `ContainerSeen` (what a host reported).
+"""
 
 from __future__ import annotations
 
@@ -13,64 +17,63 @@ from riseml.spec.pool.types import Volume
 from riseml.states import Network, Part, Reason, State, Wanted
 
 Environment = tuple[tuple[str, str], ...]
-"""Variables in order. A tuple, so that a record stays hashable and its JSON stays stable."""
+"""Environment variables in order: (name, value). A tuple, so that a record is hashable and its JSON is stable."""
+
+
+# What will run
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The environment of an experiment: `base` plus the `install` steps.
+    """The environment of an experiment: a base image and the `install` steps on top of it."""
 
-    `digest` is the SHA-256 (hex) of the base reference, the steps and the content of `files`, the project files that
-    the steps may read; it is empty when nothing is installed.
-    """
-
-    base: str
-    install: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    digest: str = ""
+    base: str  # reference of the base image
+    install: tuple[str, ...] = ()  # shell lines
+    files: tuple[str, ...] = ()  # project files that the steps may read, relative paths
+    digest: str = ""  # SHA-256 (hex) of base, steps and the content of `files`; empty without steps
 
     @property
     def reference(self) -> str:
-        """What the engine calls it."""
+        """The name of the image at the engine."""
         return f"riseml/environment:{self.digest[:20]}" if self.install else self.base
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedJob:
-    """One job before it has a place. `run` lines still hold the placeholders that need addresses."""
+    """One job before it has a place."""
 
     name: JobName
     part: Part
-    resources: Resources
-    limits: Limits
-    run: tuple[str, ...]
+    resources: Resources  # guaranteed: cores, MiB, number of GPUs
+    limits: Limits  # hard limits: cores, MiB
+    run: tuple[str, ...]  # shell lines; their placeholders are filled at the launch
     environment: Environment = ()
-    grace: float = 0.0  # seconds that it may go on after a good verdict
+    grace: float = 0.0  # seconds that the job may go on after the experiment succeeded
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will run: the environment and every job.
-
-    `framework` names the plug-in that binds addresses, `options` is what that plug-in has to remember for it.
-    """
+    """What will run: the environment and every job."""
 
     project: str
     image: Image
     jobs: tuple[PlannedJob, ...]
-    framework: str
+    framework: str  # name of the plug-in that binds the addresses
     parameters: Environment = ()  # this point of the grid
-    options: Environment = ()
-    shm_size: int | None = None  # MiB
-    stop_grace: float = 10.0
-    max_duration: float | None = None
+    options: Environment = ()  # what the plug-in needs again at the launch
+    shm_size: int | None = None  # MiB of /dev/shm; None: half of the job's memory
+    stop_grace: float = 10.0  # seconds between SIGTERM and SIGKILL
+    max_duration: float | None = None  # seconds after the start; None: no limit
     retry: Retry = NO_RETRY
-    priority: int = 0
+    priority: int = 0  # the largest comes first
+
+
+# What the server last saved
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose files the jobs write: a POSIX user and group."""
+    """The user of an experiment. The files that its jobs write belong to this POSIX user and group."""
 
     user: str
     uid: int
@@ -79,133 +82,125 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How an experiment ends, kept from the moment it is known; the first cause, apart from its cascade.
-
-    `job` is the job that decided, None when it was a person or riseml itself. `again` means that another attempt
-    follows once everything of this one has ended.
-    """
+    """How an experiment ends: its first cause, saved as soon as it is known and apart from what follows from it."""
 
     state: State
     reason: Reason
     at: datetime
-    job: JobName | None = None
+    job: JobName | None = None  # the job that decided; None: a user or riseml itself
     message: str = ""
-    again: bool = False
+    again: bool = False  # another attempt follows when every job of this one has ended
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What we last wrote down about one job.
-
-    `ending` is why it is being ended (None: it is not), `ending_at` since when. `address` is its IP address or name for
-    the other jobs, `port` the one port that its framework may listen on. `unseen_since`: its host is not among those
-    that were seen at all (it left the pool, or has not answered since the server began), so nobody else knows since
-    when.
-    """
+    """The record of one job."""
 
     name: JobName
     part: Part
     resources: Resources
+
     state: State = State.CREATED
     reason: Reason = Reason.SUBMITTED
-    message: str = ""
-    attempt: int = 1
-    host: HostName | None = None
-    address: str | None = None
-    port: int | None = None
-    gpus: tuple[str, ...] = ()
+    message: str = ""  # details of the reason
+    attempt: int = 1  # counted from 1
+
+    host: HostName | None = None  # None: no place yet
+    address: str | None = None  # IP address or name, as the other jobs reach it
+    port: int | None = None  # the one port that its framework may use; None: any, the job has its own address
+    gpus: tuple[str, ...] = ()  # device ids
+
     exit_code: int | None = None
-    oom: bool = False
+    oom: bool = False  # a process of the job ran out of memory
     started_at: datetime | None = None
     ended_at: datetime | None = None
-    ending: Reason | None = None
-    ending_at: datetime | None = None
-    unseen_since: datetime | None = None
+
+    ending: Reason | None = None  # why the server ends it; None: the server does not
+    ending_at: datetime | None = None  # since when
+    unseen_since: datetime | None = None  # since when its host is missing: not in the pool, or never seen so far
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What we last wrote down about one experiment. `id` is the store's key, `version` the revision that was read.
+    """The record of one experiment."""
 
-    `closed`: ended, and nothing of it is left on any host. `set_id`: the set it belongs to, None for a single one.
-    `network` is set at placement; `network_host` is the host whose engine creates a network across several hosts.
-    """
-
-    id: int
+    id: int  # key in the store
     owner: Owner
-    number: int
+    number: int  # counted per user
     project: str
     plan: Plan
-    jobs: tuple[Job, ...]
+    jobs: tuple[Job, ...]  # the build job, then the gang
     created_at: datetime
-    sub: int | None = None
-    set_id: int | None = None
-    concurrency: int = 1
-    snapshot: str = ""  # digest of the code
-    environment: Environment = ()  # from the caller; never shown
+
+    sub: int | None = None  # number in its set; None: not in a set
+    set_id: int | None = None  # key of its set in the store; None: not in a set
+    concurrency: int = 1  # how many experiments of the set may run at once
+    snapshot: str = ""  # digest of the project archive; empty: no files
+    environment: Environment = ()  # variables from the user; never shown
+
     wanted: Wanted = Wanted.RUN
     state: State = State.CREATED
     reason: Reason = Reason.SUBMITTED
-    message: str = ""
-    verdict: Verdict | None = None
-    network: Network = Network.BRIDGE
-    network_host: HostName | None = None
-    subnet: str | None = None
-    placed_at: datetime | None = None
+    message: str = ""  # details of the reason
+    verdict: Verdict | None = None  # None: the experiment goes on
+
+    network: Network = Network.BRIDGE  # chosen at placement
+    network_host: HostName | None = None  # creates a network across hosts; None: all jobs are on one host
+    subnet: str | None = None  # CIDR; None: no network of its own
+
+    placed_at: datetime | None = None  # None: no place
     started_at: datetime | None = None
     ended_at: datetime | None = None
-    closed: bool = False
-    version: int = 0
+    closed: bool = False  # ended, and no host has anything of it
+    version: int = 0  # revision that was read; a save names it
 
     @property
     def gang(self) -> tuple[Job, ...]:
-        """The jobs that get their places together: all but the one that makes the environment."""
+        """The jobs that get their places together: all but the build job."""
         return tuple(job for job in self.jobs if job.part is not Part.PREPARES)
 
     @property
     def build(self) -> Job | None:
-        """The job that makes the environment."""
+        """The job that builds the environment."""
         return next((job for job in self.jobs if job.part is Part.PREPARES), None)
 
     def key_of(self, job: Job) -> JobKey:
-        """The identity of a job's container in its current attempt."""
+        """Return the identity of a job's container in its current attempt."""
         return JobKey(self.id, job.name, job.attempt)
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Every experiment that is not closed, oldest first."""
+    """The records of every experiment that is not closed."""
 
-    experiments: tuple[Experiment, ...]
+    experiments: tuple[Experiment, ...]  # oldest first
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class JobKey:
-    """The identity of one container or process group: what its labels say."""
+    """The identity of one container or process group, as its labels say."""
 
-    experiment: int
+    experiment: int  # id of the record
     job: JobName
     attempt: int
 
 
+# What one pass saw
+
+
 @dataclass(frozen=True, slots=True)
 class ContainerSeen:
-    """One container (or process group) as its host reported it.
-
-    `started` False with an `error` means that its start failed, True with one that its host went down under it;
-    `exit_code` is None while it runs or was never started.
-    `drained`: it has ended and we hold its whole log.
-    """
+    """One container or process group, as its host reported it."""
 
     key: JobKey
     id: str
     started: bool
-    exit_code: int | None = None
-    oom: bool = False
-    error: str = ""
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    drained: bool = False
+    exit_code: int | None = None  # None: it runs, or never started
+    oom: bool = False  # a process in it ran out of memory
+    error: str = ""  # why its start failed; of a started one: why its host stopped it
+    started_at: datetime | None = None  # clock of the host
+    finished_at: datetime | None = None  # clock of the host
+    drained: bool = False  # it has ended, and the server has its whole log
 
     @property
     def running(self) -> bool:
@@ -214,81 +209,77 @@ class ContainerSeen:
 
 @dataclass(frozen=True, slots=True)
 class ImageSeen:
-    """What is known of one environment on one host: it is there, or it is being made or fetched right now."""
+    """One environment on one host."""
 
     present: bool = False
-    building: bool = False
+    building: bool = False  # the host builds or fetches it
 
 
 @dataclass(frozen=True, slots=True)
 class ActionFailure:
-    """An action that went wrong. `permanent`: trying again is useless. `count`: how often it failed in a row.
-
-    `subnet_taken`: the network could not be made because somebody else uses its addresses.
-    """
+    """An action that failed the last time."""
 
     message: str
-    permanent: bool
-    since: datetime
-    count: int = 1
-    subnet_taken: bool = False
+    permanent: bool  # another try cannot succeed
+    since: datetime  # of the first failure in a row
+    count: int = 1  # failures in a row
+    subnet_taken: bool = False  # another network uses the addresses of the experiment's network
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a host can give: cores, MiB, and GPU device ids."""
+    """What a host can give."""
 
-    cpus: float
-    mem: int
-    gpus: tuple[str, ...] = ()
+    cpus: float  # cores
+    mem: int  # MiB
+    gpus: tuple[str, ...] = ()  # device ids
 
 
 @dataclass(frozen=True, slots=True)
 class HostSeen:
-    """One host as it answered, or as we last knew it when `silent_since` is set.
-
-    `isolated`: it gives each experiment a network of its own (Docker), so that every job may use the same port; False:
-    all share the machine's loopback (processes), and `busy_ports` are taken. `networks` maps the experiments that have
-    a network here to its subnet; `foreign_subnets` are those of everybody else.
-
-    `taking`: False for a host that gets nothing new. `address` is where the other hosts reach it, `swarm` the id of the
-    swarm that it belongs to (empty: none), `manager` whether it may make that swarm's networks.
-    """
+    """One host as it answered, or as it last answered when `silent_since` is set."""
 
     capacity: Capacity
-    silent_since: datetime | None = None
+    silent_since: datetime | None = None  # None: it answers
+
     containers: Mapping[JobKey, ContainerSeen] = field(default_factory=dict)
-    images: Mapping[str, ImageSeen] = field(default_factory=dict)
-    networks: Mapping[int, str] = field(default_factory=dict)
-    foreign_subnets: tuple[str, ...] = ()
-    isolated: bool = True
-    busy_ports: frozenset[int] = frozenset()
+    images: Mapping[str, ImageSeen] = field(default_factory=dict)  # by reference; only those that were asked for
+    networks: Mapping[int, str] = field(default_factory=dict)  # id of the experiment -> subnet of its network here
+    foreign_subnets: tuple[str, ...] = ()  # of networks that are not riseml's, CIDR
+
+    isolated: bool = True  # False: no network per experiment, all jobs share the machine's loopback (processes)
+    busy_ports: frozenset[int] = frozenset()  # ports that are in use on the machine
     labels: Mapping[str, str] = field(default_factory=dict)
-    taking: bool = True
-    address: str = ""
-    swarm: str = ""
-    manager: bool = False
+    taking: bool = True  # False: drained, it gets no new jobs
+
+    address: str = ""  # where the other hosts reach it; empty: unknown
+    swarm: str = ""  # id of its swarm; empty: none
+    manager: bool = False  # it may create networks in its swarm
+
     settles_in: float | None = None  # seconds after which an observation tells how a container ended; None: it is known
+
+
+# What an executor starts, and what a job reports
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A folder of the host, or a volume of this name, inside a job. `makes`: a missing folder is made, for root."""
+    """A folder of the host, or a volume, inside a job."""
 
-    source: str
-    target: str
+    source: str  # path on the host, or name of the volume
+    target: str  # path inside
     read_only: bool = False
-    volume: Volume | None = None
-    makes: bool = False
+    volume: Volume | None = None  # None: a folder
+    makes: bool = False  # a missing folder is created, owned by root
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Everything that an executor needs to start one job; made by `planning.launch`, pure data."""
+    """Everything that an executor needs to start one job; made by `planning.launch`."""
 
     key: JobKey
     server: str  # id of the server that owns it
-    title: str  # `paul.4.worker.1`, for people
+    title: str  # for people: `paul.4.worker.1`
     hostname: str
     image: Image
     command: tuple[str, ...]
@@ -297,25 +288,25 @@ class Launch:
     limits: Limits
     shm_size: int  # MiB
     owner: Owner
-    snapshot: str
+    snapshot: str  # digest of the project archive; empty: no files
     mounts: tuple[Mount, ...] = ()
     network: Network = Network.BRIDGE
     address: str | None = None
-    hosts: tuple[tuple[str, str], ...] = ()  # names of the other jobs and their addresses
-    gpus: tuple[str, ...] = ()
+    hosts: tuple[tuple[str, str], ...] = ()  # (name, address) of every job of the gang
+    gpus: tuple[str, ...] = ()  # device ids
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One measurement of a running job. `cpu` in percent of one core; memory in bytes; GPU fields None without GPUs."""
+    """One measurement of a running job. The GPU fields are None for a job without GPUs."""
 
     at: datetime
-    cpu: float
-    mem_used: int
-    mem_total: int
-    gpu: float | None = None
-    gpu_mem_used: int | None = None
-    gpu_mem_total: int | None = None
+    cpu: float  # percent of one core
+    mem_used: int  # bytes
+    mem_total: int  # bytes
+    gpu: float | None = None  # percent
+    gpu_mem_used: int | None = None  # bytes
+    gpu_mem_total: int | None = None  # bytes
 
 
 class Frame(NamedTuple):

@@ -16,14 +16,15 @@ JobName = NewType("JobName", str)
 """A job inside its experiment: `master`, `worker.1`, `build`."""
 
 HostName = NewType("HostName", str)
-"""A Docker Engine of the pool, as the pool file calls it."""
+"""A host of the pool, as pool.yml names it."""
 
 LOCAL_HOST = HostName("local")
 THIS_MACHINE = HostName("this-machine")
-"""The host of processes: not the engine's, so that neither executor takes the other's jobs for vanished."""
+"""The host of the process executor. It differs from the host of the local engine, so that neither executor takes the
+jobs of the other one for vanished."""
 
 HOST_LABEL = "host"
-"""The label that every host has by itself: its name."""
+"""The label that every host has without being given it: its own name."""
 
 BUILD = JobName("build")
 
@@ -37,21 +38,21 @@ _ID = re.compile(
 
 @dataclass(frozen=True, slots=True, order=True)
 class CanonicalId:
-    """One parsed canonical ID. Without `user` it means the caller's own."""
+    """One parsed canonical ID."""
 
-    number: int
-    sub: int | None = None
-    user: str | None = None
-    job_type: str | None = None
-    index: int | None = None
+    number: int  # of the experiment or the set
+    sub: int | None = None  # of the experiment in its set
+    user: str | None = None  # None: the caller
+    job_type: str | None = None  # `worker`; None: the whole experiment
+    index: int | None = None  # `1` of `worker.1`; None: every job of this type
 
     @property
     def job(self) -> JobName | None:
-        """The job or group of jobs that is named, None when it is the whole experiment."""
+        """The job or the group of jobs that is named; None for the whole experiment."""
         return None if self.job_type is None else job_name(self.job_type, self.index)
 
     def names(self, job: JobName) -> bool:
-        """True when this ID names `job`, itself or as a prefix."""
+        """Return True when this ID names `job`, itself or as a prefix."""
         return self.job is None or job == self.job or job.startswith(f"{self.job}.")
 
     def __str__(self) -> str:
@@ -59,10 +60,13 @@ class CanonicalId:
 
 
 def parse_id(text: str) -> CanonicalId:
-    """Read a canonical ID.
+    """Parse a canonical ID.
+
+    Example:
+        parse_id("paul.18.1.worker.3").job   # "worker.3"
 
     Raises:
-        UsageError: the text is no canonical ID.
+        UsageError: the text is not a canonical ID.
     """
     found = _ID.fullmatch(text.strip())
     if found is None or len(text) > 200:
@@ -75,22 +79,22 @@ def parse_id(text: str) -> CanonicalId:
 
 
 def job_name(job_type: str, index: int | None = None) -> JobName:
-    """`worker`, 1 -> `worker.1`; a job type without number stays as it is."""
+    """Return the name of a job: `worker.1` for (`worker`, 1), `master` for (`master`, None)."""
     return JobName(job_type if index is None else f"{job_type}.{index}")
 
 
 def job_type(job: JobName) -> str:
-    """`worker.1` -> `worker`."""
+    """Return the type of a job: `worker` for `worker.1`."""
     return job.partition(".")[0]
 
 
 def hostname(job: JobName) -> str:
-    """The name under which the other jobs reach this one: `worker.1` -> `worker-1`."""
+    """Return the name under which the other jobs reach this one: `worker-1` for `worker.1`."""
     return job.replace(".", "-")
 
 
 def experiment_name(number: int, sub: int | None = None) -> str:
-    """`4`, or `144.1` for a member of a set: how the experiment's owner calls it."""
+    """Return the name of an experiment for its owner: `4`, or `144.1` for an experiment of a set."""
     return _join(None, number, sub, None)
 
 

@@ -1,4 +1,4 @@
-"""States, reasons and parts: closed enums, each member with its sentence. Standard library only."""
+"""States, reasons and parts: closed enums. Standard library only."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import enum
 
 
 class State(enum.Enum):
-    """Where an experiment or a job stands; the names are RiseML's."""
+    """The state of an experiment or a job; the names are those of RiseML."""
 
     CREATED = "CREATED"  # accepted and stored
-    BUILDING = "BUILDING"  # its image is being made or fetched
-    PENDING = "PENDING"  # waits for room in the pool
-    STARTING = "STARTING"  # has a place; containers are being started
+    BUILDING = "BUILDING"  # a host builds or fetches its environment
+    PENDING = "PENDING"  # waits for a place in the pool
+    STARTING = "STARTING"  # has a place; its containers are about to start
     RUNNING = "RUNNING"  # its processes run
-    KILLED = "KILLED"  # ended by a person, or by the end of the others
-    FAILED = "FAILED"  # ended, and not well
+    KILLED = "KILLED"  # ended by a user, or because another job ended
+    FAILED = "FAILED"  # ended badly
     FINISHED = "FINISHED"  # ended well
 
-    __hash__ = object.__hash__  # members are single: a pass of the loop hashes tens of thousands of them
+    __hash__ = object.__hash__  # by identity, which is fast: a pass of the loop hashes tens of thousands of members
 
 
 TERMINAL = frozenset({State.KILLED, State.FAILED, State.FINISHED})
@@ -27,20 +27,20 @@ PLACED = frozenset({State.STARTING, State.RUNNING})
 
 
 class Wanted(enum.Enum):
-    """What the user wants of an experiment: the only thing a command ever writes."""
+    """What the user wants of an experiment: the only field of its record that a command writes."""
 
     RUN = "RUN"
     KILL = "KILL"
 
 
 class Part(enum.Enum):
-    """What a job's exit means for its experiment (DESIGN: who ends an experiment)."""
+    """What the exit of a job means for its experiment; `control.verdict` has the whole rule."""
 
-    PREPARES = "PREPARES"  # the build job: must end well before the others start
+    PREPARES = "PREPARES"  # the build job: it must succeed before the other jobs start
     DECIDES = "DECIDES"  # its exit code is the verdict
-    HELPS = "HELPS"  # may end well at any time; ending badly fails the experiment
-    SERVES = "SERVES"  # never ends by itself; an exit before the verdict fails the experiment
-    WATCHES = "WATCHES"  # serves people only (tensorboard): its exit is no more than a warning
+    HELPS = "HELPS"  # may succeed at any time; its failure fails the experiment
+    SERVES = "SERVES"  # should not exit by itself; an exit before the verdict fails the experiment
+    WATCHES = "WATCHES"  # serves users only (tensorboard): its exit is only a warning
 
     __hash__ = object.__hash__
 
@@ -48,13 +48,13 @@ class Part(enum.Enum):
 class Network(enum.Enum):
     """How the jobs of one experiment reach each other."""
 
-    BRIDGE = "bridge"  # a network of their own on their one host
-    OVERLAY = "overlay"  # a network of their own across hosts, made by the swarm
-    HOST = "host"  # the hosts' own network, with a port for each job
+    BRIDGE = "bridge"  # a network of their own on one host
+    OVERLAY = "overlay"  # a network of their own across hosts, created by the swarm
+    HOST = "host"  # the network of the hosts, with one port per job
 
 
 class Reason(enum.Enum):
-    """Why something is in its state. The sentence is what a person reads."""
+    """Why an experiment or a job is in its state; `SENTENCES` has the sentence that users read."""
 
     SUBMITTED = "SUBMITTED"
     CACHED = "CACHED"
@@ -95,12 +95,12 @@ SENTENCES: dict[Reason, str] = {
     Reason.RUNNING: "Running",
     Reason.COMPLETED: "Completed",
     Reason.EXIT_CODE: "Ended with an exit code other than 0",
-    Reason.SIGNAL: "Ended by a signal that was not ours",
+    Reason.SIGNAL: "Ended by a signal that riseml did not send",
     Reason.OUT_OF_MEMORY: "Ran out of memory",
-    Reason.SERVICE_ENDED: "Ended while it was still needed",
+    Reason.SERVICE_ENDED: "Ended while other jobs still needed it",
     Reason.START_FAILED: "Could not be started",
-    Reason.BUILD_FAILED: "The environment could not be made",
-    Reason.VANISHED: "It was removed by somebody else",
+    Reason.BUILD_FAILED: "The environment could not be built",
+    Reason.VANISHED: "Removed, but not by riseml",
     Reason.HOST_LOST: "Its host has not answered for too long",
     Reason.ENGINE_STOPPED: "Its engine was stopped while it ran",
     Reason.MAX_DURATION: "Ran longer than max_duration allows",

@@ -1,5 +1,6 @@
-"""Why an experiment waits, or runs where it runs: what `explain` answers. Values only; sentences are made here too, so
-that the command line and the page say the same.
+"""The answer of `explain`: why an experiment waits, or why its jobs run where they run. Values only.
+
+The values contain their sentences, so that every client shows the same ones.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from riseml.states import Network, Reason, State
 
 
 class ExplanationPhase(enum.Enum):
-    """What there is to explain."""
+    """What an explanation is about."""
 
-    PREPARES = "prepares"  # its environment is being made; it is not in the queue yet
-    WAITS = "waits"  # in the queue, or held back by its set
+    PREPARES = "prepares"  # a host builds its environment; it is not in the queue yet
+    WAITS = "waits"  # in the queue, or its set already runs as many experiments as it may
     PLACED = "placed"  # its jobs have their hosts
     ENDED = "ended"
 
 
 class Lack(enum.Enum):
-    """What a host lacks for a job."""
+    """The kind of resource that a host lacks for a job."""
 
     CPUS = "cpus"
     MEM = "mem"
@@ -31,89 +32,80 @@ class Lack(enum.Enum):
 
 
 class Obstacle(enum.Enum):
-    """Why a host gets nothing new at all."""
+    """Why a host gets no new jobs."""
 
-    SILENT = "silent"  # does not answer, and may come back
+    SILENT = "silent"  # does not answer; may come back
     LOST = "lost"  # has not answered for longer than `lost_after`
-    DRAINED = "drained"  # taken out by a person
-    STALE = "stale"  # still holds what is left of other attempts; it is being removed
+    DRAINED = "drained"  # a user took it out of use
+    STALE = "stale"  # still runs jobs of earlier attempts, which the server removes
 
 
 class BlockerKind(enum.Enum):
-    """What an experiment waits for, apart from one host."""
+    """The kind of thing that an experiment waits for."""
 
     NEVER = "never"  # no host of the pool could hold it, even if the pool were empty
-    NO_HOST = "no host"  # none answers and takes something new
-    ROOM = "room"  # first in the queue: the room is not free yet, and is kept for it
-    RESERVED = "reserved"  # what is free is kept for another one
-    TURN = "turn"  # the place that it had is being cleared first
-    CONCURRENCY = "concurrency"  # as many of its set run as may
-    SUBNETS = "subnets"  # no addresses are left for a network of its own
-    PORTS = "ports"  # no port is left on a host
-    NETWORK = "network"  # would need several hosts, which are not connected or share no output
+    NO_HOST = "no host"  # no host answers and takes new jobs
+    ROOM = "room"  # the resources are not free yet
+    RESERVED = "reserved"  # what is free is kept for another experiment
+    TURN = "turn"  # its hosts still clear its last place
+    CONCURRENCY = "concurrency"  # its set already runs as many experiments as it may
+    SUBNETS = "subnets"  # no subnet is left for its network
+    PORTS = "ports"  # a host has too few free ports
+    NETWORK = "network"  # it needs several hosts, and they are not connected or share no output
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """One thing that one host lacks for one job.
-
-    Args:
-        lack: what.
-        needs: how much the job needs: cores, MiB, devices; 0 for a label.
-        free: how much of it is free for it.
-        total: how much the host has.
-        held_by: the experiments (ids of records) that hold some of it, in the order of their ids.
-        text: all of that for people: `gpus: needs 2, 1 free of 4 (held by 7, 9)`.
-    """
+    """One resource that one host lacks for one job. Amounts are cores, MiB or devices; 0 for a label."""
 
     lack: Lack
-    needs: float
-    free: float
-    total: float
-    held_by: tuple[int, ...]
-    text: str
+    needs: float  # what the job needs
+    free: float  # what is free on the host
+    total: float  # what the host has
+    held_by: tuple[int, ...]  # ids of the experiments that hold some of it, in order
+    text: str  # for people: `gpus: needs 2, 1 free of 4 (held by 7, 9)`
 
 
 @dataclass(frozen=True, slots=True)
 class JobFit:
-    """One job on one host. `shortages` is empty where the job alone would have room now."""
+    """One job on one host, as if the job were alone."""
 
     job: JobName
-    shortages: tuple[Shortage, ...]
+    shortages: tuple[Shortage, ...]  # empty: the job would fit now
 
 
 @dataclass(frozen=True, slots=True)
 class HostFit:
-    """One host for a gang that waits: why it is not considered at all, and why not, for each of the jobs."""
+    """One host for a gang that waits."""
 
     host: HostName
-    obstacle: Obstacle | None
-    since: datetime | None  # of a host that does not answer
-    text: str  # the obstacle for people; empty without one
-    jobs: tuple[JobFit, ...]
+    obstacle: Obstacle | None  # why it gets no new jobs; None: it does
+    since: datetime | None  # since when it does not answer; None: it answers
+    text: str  # the obstacle for people; empty without an obstacle
+    jobs: tuple[JobFit, ...]  # one for each job of the gang
 
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """One thing that an experiment waits for; `by` are the experiments (ids of records) that are in its way."""
+    """One thing that an experiment waits for."""
 
     kind: BlockerKind
-    text: str
-    by: tuple[int, ...] = ()
+    text: str  # for people
+    by: tuple[int, ...] = ()  # ids of the experiments that it waits for
 
 
 @dataclass(frozen=True, slots=True)
 class QueuePlace:
-    """The place in the queue: `position` 1 is the next one of `length`; `ahead` are the ids of those before it."""
+    """The position of an experiment in the queue."""
 
-    position: int
-    length: int
-    ahead: tuple[int, ...]
+    position: int  # 1: the next one
+    length: int  # of the queue
+    ahead: tuple[int, ...]  # ids of the experiments before it, the next one first
 
 
 @dataclass(frozen=True, slots=True)
 class JobPlace:
-    """Where a job is, and why there. `alternatives` are the other hosts that would have room for it now."""
+    """Where a job runs, and why there."""
 
     job: JobName
     state: State
@@ -122,26 +114,26 @@ class JobPlace:
     gpus: tuple[str, ...]  # device ids
     address: str | None
     port: int | None
-    why: str
-    alternatives: tuple[HostName, ...]
+    why: str  # the rules of placement that chose the host, for people
+    alternatives: tuple[HostName, ...]  # other hosts that would have room for it now
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why an experiment is where it is.
+    """Why an experiment waits, or why its jobs run where they run."""
 
-    `summary` says it in one sentence. `queue`, `blockers` and `hosts` are filled while it waits, `jobs`, `network` and
-    `network_host` once it has its place.
-    """
-
-    experiment: int
+    experiment: int  # id of the record
     phase: ExplanationPhase
     state: State
     reason: Reason
-    summary: str
+    summary: str  # one sentence, for people
+
+    # while it waits
     queue: QueuePlace | None = None
     blockers: tuple[Blocker, ...] = ()
     hosts: tuple[HostFit, ...] = ()
+
+    # once it has a place
     jobs: tuple[JobPlace, ...] = ()
     network: Network | None = None
     network_host: HostName | None = None

@@ -240,7 +240,7 @@ def describe_exit(code: int, *, oom: bool) -> str:
     if oom:
         return f"{text}, out of memory"
     # An engine reports only its own memory limits; when the whole host is out of memory, it reports nothing.
-    return f"{text}: by somebody, or by a host out of memory" if name == "SIGKILL" else text
+    return f"{text}: sent by another process, or the host is out of memory" if name == "SIGKILL" else text
 
 
 def _find_exit_reason(found: ContainerSeen) -> Reason:

@@ -1,4 +1,4 @@
-"""No framework: one image, one command, one job called `train`."""
+"""The plug-in for files without a framework: one image, one command, one job called `train`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from riseml.states import Part
 
 
 class Plain:
-    """The plug-in for a file without `framework`."""
+    """One job that knows of no peers."""
 
     name = "plain"
 

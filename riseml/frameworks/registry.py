@@ -1,4 +1,4 @@
-"""The frameworks there are, in order. A new one is a module beside this one and a line here."""
+"""The list of frameworks. A new one is a module beside this one and one line here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FRAMEWORKS: tuple[Framework, ...] = (Plain(), Tensorflow())
 
 
 def choose_framework(train: Train) -> Framework:
-    """The plug-in that a file asks for.
+    """Return the plug-in that a file asks for.
 
     Raises:
         UsageError: this version has no such plug-in.
@@ -23,7 +23,7 @@ def choose_framework(train: Train) -> Framework:
 
 
 def find_framework(name: str) -> Framework:
-    """The plug-in called `name`.
+    """Return the plug-in with this name.
 
     Raises:
         UsageError: this version has no such plug-in.

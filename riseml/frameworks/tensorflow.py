@@ -1,13 +1,16 @@
-"""TensorFlow: master, workers, parameter servers, evaluator, tensorboard, and the TF_CONFIG that each of them reads.
+"""The plug-in for TensorFlow: master, workers, parameter servers, evaluator, tensorboard, and the TF_CONFIG of a job.
 
-For `worker: 3, ps: 1` and TensorFlow 2, the first worker beside the master gets
+For `worker: 3, ps: 1` and TensorFlow 2, the job `worker.1` gets
 
     {"cluster": {"chief": ["master:2222"], "worker": ["worker-1:2222", "worker-2:2222"], "ps": ["ps-1:2222"]},
      "task": {"type": "worker", "index": 0}}
 
-The rules are those of `tf.estimator.RunConfig` and `tf.distribute.cluster_resolver.TFConfigClusterResolver`: indices
-are zero-based; an evaluator is in no cluster but its own; TensorFlow 2 knows no `master` key, and TensorFlow 1 takes
-none beside an evaluator; a single job gets no TF_CONFIG at all.
+The rules come from `tf.estimator.RunConfig` and `tf.distribute.cluster_resolver.TFConfigClusterResolver`:
+
+- indices are zero-based;
+- the evaluator is missing in the clusters of the other jobs, and only its own cluster has it;
+- TensorFlow 2 has no `master` key, and TensorFlow 1 refuses a `master` beside an evaluator;
+- a single job has no TF_CONFIG.
 """
 
 from __future__ import annotations
@@ -36,10 +39,10 @@ class Tensorflow:
     name = "tensorflow"
 
     def image(self, train: Train) -> str | None:
-        return f"tensorflow/tensorflow:{_section(train).version}"
+        return f"tensorflow/tensorflow:{_section_of(train).version}"
 
     def roles(self, train: Train) -> tuple[Role, ...]:
-        section = _section(train)
+        section = _section_of(train)
         if section.distributed is None:
             roles = [Role(JobName("train"), Part.DECIDES, train.resources)]
         else:
@@ -51,26 +54,26 @@ class Tensorflow:
         return tuple(roles)
 
     def options(self, train: Train) -> Environment:
-        section = _section(train)
-        return (("chief", _chief(section.distributed).value), ("version", section.version))
+        section = _section_of(train)
+        return (("chief", _choose_chief_key(section.distributed).value), ("version", section.version))
 
     def bind(self, plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> Binding:
-        workers = _workers(plan)
+        workers = _find_workers(plan)
         variables = {"TOTAL_WORKERS": str(len(workers))}
         if job in workers:
             variables["WORKER_INDEX"] = str(workers.index(job))
-        config = tf_config(plan, job, addresses)
+        config = make_tf_config(plan, job, addresses)
         if config is not None:
             variables["TF_CONFIG"] = json.dumps(config)
-        return Binding(variables, _placeholders(plan, job, addresses))
+        return Binding(variables, _make_placeholders(plan, job, addresses))
 
     def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
         return join_run_lines(lines)
 
 
-def tf_config(plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> dict[str, object] | None:
-    """The TF_CONFIG of one job as a value, None when that job gets none."""
-    members = _members(plan)
+def make_tf_config(plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> dict[str, object] | None:
+    """Return the TF_CONFIG of one job as a value; None when the job has none."""
+    members = _find_members(plan)
     if job not in members or len(members) < 2:
         return None
     options = dict(plan.options)
@@ -84,15 +87,15 @@ def tf_config(plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> dic
             task = {"type": key, "index": len(cluster.get(key, []))}
         cluster.setdefault(key, []).append(addresses[name])
     config: dict[str, object] = {"cluster": cluster, "task": task}
-    if _before(options["version"], (1, 4)):
-        config["environment"] = "cloud"  # its RunConfig treats every other value as a single machine
+    if _is_before(options["version"], (1, 4)):
+        config["environment"] = "cloud"  # its RunConfig takes every other value for a single machine
     return config
 
 
-def _placeholders(plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> dict[str, str]:
-    """The flags of `tf.compat.v1` scripts: there, the master is worker 0 and no other kind of job exists."""
-    workers = _workers(plan)
-    servers = tuple(name for name in _members(plan) if job_type(name) == "ps")
+def _make_placeholders(plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> dict[str, str]:
+    """Return the flags of `tf.compat.v1` scripts, for which the master is worker 0, and only workers and ps exist."""
+    workers = _find_workers(plan)
+    servers = tuple(name for name in _find_members(plan) if job_type(name) == "ps")
     peers = workers if job in workers else servers if job in servers else (job,)
     return {
         "job_name": "worker" if job in workers else job_type(job),
@@ -104,11 +107,11 @@ def _placeholders(plan: Plan, job: JobName, addresses: Mapping[JobName, str]) ->
     }
 
 
-def _chief(section: Distributed | None) -> ChiefKey:
+def _choose_chief_key(section: Distributed | None) -> ChiefKey:
     if section is None:
         return ChiefKey.CHIEF
     if section.chief is ChiefKey.MASTER and section.evaluator_resources is not None:
-        return ChiefKey.CHIEF  # RunConfig refuses an evaluator beside a `master`; both are known from 1.4 on
+        return ChiefKey.CHIEF  # RunConfig refuses an evaluator beside a `master`; both keys exist from 1.4 on
     return section.chief
 
 
@@ -129,20 +132,20 @@ def _cluster_roles(section: Distributed, finish_grace: float | None) -> list[Rol
     return roles
 
 
-def _members(plan: Plan) -> tuple[JobName, ...]:
-    """The jobs that take part in the cluster, in the plan's order."""
+def _find_members(plan: Plan) -> tuple[JobName, ...]:
+    """Return the jobs of the cluster, in the order of the plan."""
     return tuple(job.name for job in plan.jobs if job_type(job.name) in ("master", "worker", "ps", "evaluator"))
 
 
-def _workers(plan: Plan) -> tuple[JobName, ...]:
-    """The jobs that share the training data; the master counts as worker 0, and so does a single job."""
+def _find_workers(plan: Plan) -> tuple[JobName, ...]:
+    """Return the jobs that share the training data; the master or a single job is worker 0."""
     return tuple(job.name for job in plan.jobs if job_type(job.name) in ("master", "worker", "train"))
 
 
-def _section(train: Train) -> TensorFlow:
+def _section_of(train: Train) -> TensorFlow:
     return train.tensorflow or TensorFlow()
 
 
-def _before(version: str, bound: tuple[int, int]) -> bool:
+def _is_before(version: str, bound: tuple[int, int]) -> bool:
     found = re.match(r"(\d+)\.(\d+)", version)
     return found is not None and (int(found[1]), int(found[2])) < bound

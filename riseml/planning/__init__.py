@@ -1,1 +1,5 @@
-"""From a spec to a plan, and from a plan with addresses to what each executor starts. Pure; no I/O, no clock."""
+"""Turn a spec into plans, and a placed job into a launch. Pure: no I/O, no clock.
+
+Belongs here: the grid, the recipe of the environment, the plan, placeholders, launches. Does not belong here: what one
+framework needs (`frameworks/`), and which host a job gets (`control/placement/`).
+"""

@@ -1,4 +1,4 @@
-"""One spec and one point of its grid make one plan."""
+"""Make a plan from a spec and one point of its grid, and the job records of a plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BUILD_RESOURCES = Resources(cpus=0.0, mem=0, gpus=0)
 
 
 def make_plan(spec: Spec, point: Environment, manifest: Manifest) -> Plan:
-    """What will run for one point of the grid.
+    """Return what will run for one point of the grid.
 
     Raises:
         UsageError: the file asks for something that this version cannot run.
@@ -46,13 +46,13 @@ def make_plan(spec: Spec, point: Environment, manifest: Manifest) -> Plan:
 
 
 def first_jobs(plan: Plan) -> tuple[Job, ...]:
-    """The records of a new experiment: the build job, then every job of the plan."""
+    """Return the job records of a new experiment: the build job, then every job of the plan."""
     build = Job(BUILD, Part.PREPARES, _BUILD_RESOURCES)
     return (build, *(Job(job.name, job.part, job.resources) for job in plan.jobs))
 
 
 def make_next_attempt(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
-    """The same jobs, fresh, for another attempt; the environment stays as it is."""
+    """Return new records of the same jobs for another attempt; the build job keeps its record."""
     return tuple(
         job if job.part is Part.PREPARES else replace(Job(job.name, job.part, job.resources), attempt=job.attempt + 1)
         for job in jobs

@@ -1,8 +1,8 @@
-"""Placeholders in shell lines: the value arrives as one piece of text, whatever it contains.
+"""Fill placeholders in shell lines, so that the shell sees each value as one piece of text, whatever it contains.
 
-`{{name}}` may stand bare, inside double quotes or inside single quotes; each place needs another quoting. Where shell
-code nests (command substitution, backticks, here-documents, a backslash right before), only values that need no
-quoting at all are let in.
+`{{name}}` may be bare, inside double quotes or inside single quotes; each context needs another quoting. In nested
+shell code (command substitution, backticks, here-documents, directly after a backslash), only values that need no
+quoting are allowed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _IN_DOUBLE = re.compile(r'([\\"`$])')
 
 
 class ShellContext(enum.Enum):
-    """Where in a shell line a placeholder stands."""
+    """The context of a placeholder in a shell line."""
 
     BARE = enum.auto()
     DOUBLE = enum.auto()
@@ -29,23 +29,26 @@ class ShellContext(enum.Enum):
 
 
 def fill_placeholders(line: str, values: Mapping[str, str]) -> str:
-    """Replace every placeholder that `values` has; the others stay.
+    """Return the line with every placeholder replaced that `values` has; other placeholders stay.
+
+    Example:
+        fill_placeholders("train --name {{name}}", {"name": "a b"})   # "train --name 'a b'"
 
     Raises:
-        UsageError: a value needs quoting where no quoting can be right.
+        UsageError: a value needs quoting in nested shell code, where no quoting is safe.
     """
     pieces: list[str] = []
     last = 0
-    contexts = _contexts(line)
+    contexts = _find_contexts(line)
     for name, start, end in find_placeholders(line):
         if name not in values:
             continue
-        pieces += [line[last:start], _quote(name, values[name], contexts[start])]
+        pieces += [line[last:start], _quote_for(name, values[name], contexts[start])]
         last = end
     return "".join([*pieces, line[last:]])
 
 
-def _quote(name: str, value: str, context: ShellContext) -> str:
+def _quote_for(name: str, value: str, context: ShellContext) -> str:
     if "\0" in value:
         raise UsageError(f"the value of {{{{{name}}}}} contains a NUL character", "no command line can carry one")
     match context:
@@ -64,8 +67,8 @@ def _quote(name: str, value: str, context: ShellContext) -> str:
             )
 
 
-def _contexts(line: str) -> list[ShellContext]:
-    """The context of every character of a shell line; nesting is never left again, which errs on the safe side."""
+def _find_contexts(line: str) -> list[ShellContext]:
+    """Return the context of each character of a shell line. Nested code lasts to the end of the line: that is safe."""
     found: list[ShellContext] = []
     current = ShellContext.BARE
     escaped = False
@@ -79,12 +82,12 @@ def _contexts(line: str) -> list[ShellContext]:
         if char == "\\" and current is not ShellContext.SINGLE:
             escaped = True
             continue
-        current = _step(line, index, current)
+        current = _next_context(line, index, current)
     return found
 
 
-def _step(line: str, index: int, current: ShellContext) -> ShellContext:
-    """The context after an unescaped character."""
+def _next_context(line: str, index: int, current: ShellContext) -> ShellContext:
+    """Return the context after an unescaped character."""
     char = line[index]
     if current is ShellContext.SINGLE:
         return ShellContext.BARE if char == "'" else current
