@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 
 from riseml.errors import UsageError
@@ -25,6 +26,13 @@ MOST_TAIL = 10_000_000  # lines; the most that a reader may request as the tail 
 _POSTGRES = "postgresql+psycopg"
 _LONGEST = 1e9  # seconds, 31 years; added to any date it stays within what datetime can hold
 _LONGEST_SOCKET = 100  # bytes; the kernel's limit for a unix socket path is 108
+
+
+class LogFormat(Enum):
+    """How the server writes its own log."""
+
+    TEXT = "text"
+    JSON = "json"  # one object a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,7 @@ class Settings:
     executor: str | None = None  # RISEML_EXECUTOR: `docker` or `process`; None: `docker` when an engine answers
     # RISEML_STORE: SQLAlchemy's URL of a PostgreSQL, perhaps with a password; None: the store is a file in `home`
     store: str | None = field(default=None, repr=False)
+    log_format: LogFormat = LogFormat.TEXT  # RISEML_LOG_FORMAT: of server.log
     log_limit: int = DEFAULT_LOG_LIMIT  # RISEML_LOG_LIMIT: bytes of one job's output that are kept
 
     @property
@@ -58,6 +67,11 @@ class Settings:
     def log(self) -> Path:
         """The server's own log."""
         return self.home / "server.log"
+
+    @property
+    def former_log(self) -> Path:
+        """The part of the server's own log before `log`."""
+        return self.home / "server.log.1"
 
     @property
     def lock(self) -> Path:
@@ -99,6 +113,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         idle_after=_seconds(environ, "RISEML_IDLE_AFTER", DEFAULT_IDLE_AFTER),
         executor=_executor(environ),
         store=_store(environ),
+        log_format=_read_log_format(environ),
         log_limit=_log_limit(environ),
     )
 
@@ -156,6 +171,14 @@ def _executor(environ: Mapping[str, str]) -> str | None:
     if name not in (None, "docker", "process"):
         raise UsageError(f"RISEML_EXECUTOR is {name!r}", "write docker or process, or unset it to let riseml choose")
     return name
+
+
+def _read_log_format(environ: Mapping[str, str]) -> LogFormat:
+    text = environ.get("RISEML_LOG_FORMAT") or LogFormat.TEXT.value
+    try:
+        return LogFormat(text)
+    except ValueError:
+        raise UsageError(f"RISEML_LOG_FORMAT is {text!r}", "write text or json, or unset it for text") from None
 
 
 def _path(environ: Mapping[str, str], name: str, default: Path) -> Path:

@@ -92,7 +92,8 @@ def read_start_error(log: Path, start: int) -> str:
     try:
         with log.open("rb") as file:
             end = file.seek(0, os.SEEK_END)
-            file.seek(max(start, end - _LAST_WORDS))
+            begin = start if start <= end else 0  # the server renamed a full log, and began another one
+            file.seek(max(begin, end - _LAST_WORDS))
             written = file.read().decode("utf-8", "replace").splitlines()
     except OSError as error:
         return f"its log cannot be read ({error.strerror})"

@@ -1,4 +1,4 @@
-"""`python -m riseml.server`: one server a home, held by a file lock."""
+"""`python -m riseml.server`: the one server of RISEML_HOME, held by a file lock. Read from `main` downwards."""
 
 from __future__ import annotations
 
@@ -22,31 +22,32 @@ from riseml.errors import Refused, RisemlError, StoreError
 from riseml.folders import make_private
 from riseml.server.app import Application, make_application
 from riseml.server.clock import now
+from riseml.server.server_log import configure_logging
 from riseml.settings import Settings, read_settings
 
-_CHECK_IDLE = 5.0  # seconds
-_FAREWELL = 1.0  # seconds that answers under way are given at the end
+_IDLE_CHECK = 5.0  # seconds between two checks whether the server is idle
+_LAST_ANSWERS = 1.0  # seconds that pending answers get when the server ends
 
 log = logging.getLogger("riseml.server")
 
 
 def main() -> int:
-    """Serve until told to stop, or idle for long enough. Exit code 4 at once when this home has a server already."""
+    """Serve until a signal or a request ends the server, or until it was idle for long enough; return the exit code.
+
+    The exit code is 4 at once when RISEML_HOME has a server already.
+    """
     os.umask(0o022)
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
-    )
-    logging.getLogger("alembic").setLevel(logging.WARNING)
     try:
         faultpoints.armed()
         settings = read_settings(os.environ)
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         with settings.lock.open("a+") as lock:
-            _hold(lock, settings.home)
+            _take_lock(lock, settings.home)
+            configure_logging(settings)
             _serve(settings)
     except RisemlError as error:
-        told = error.message if error.hint is None else f"{error.message}; {error.hint}"
-        print("error: " + told.replace("\n", "\n  "), file=sys.stderr)  # lines that go on are indented
+        shown = error.message if error.hint is None else f"{error.message}; {error.hint}"
+        print("error: " + shown.replace("\n", "\n  "), file=sys.stderr)  # the command that started it reads this
         return error.exit_code
     except OSError as error:
         print(f"error: the server cannot start: {error}", file=sys.stderr)
@@ -54,11 +55,11 @@ def main() -> int:
     return 0
 
 
-def _hold(lock: TextIO, home: Path) -> None:
-    """Take the lock of the home and write down who has it.
+def _take_lock(lock: TextIO, home: Path) -> None:
+    """Lock the home, and write this process's id into the lock file.
 
     Raises:
-        Refused: another server has it.
+        Refused: another server holds the lock.
     """
     lock.seek(0)
     try:
@@ -74,17 +75,13 @@ def _hold(lock: TextIO, home: Path) -> None:
 
 
 def _serve(settings: Settings) -> None:
-    _raise_limits()
+    """Run the application until it ends, then leave the process."""
+    _raise_file_limit()
     stop = threading.Event()
     application = make_application(settings, stop)
     code = 0
     try:
-        door = _bind(settings)
-        log.info("riseml %s serves %s, process %d", __version__, settings.socket, os.getpid())
-        application.loop.start()
-        while asyncio.run(_run(application, settings, door, stop)) and not _is_idle(application, settings):
-            log.info("something came while the server was about to end: it goes on")
-            door = _bind(settings)
+        _serve_until_idle(application, settings, stop)
         log.info("the server ends; training goes on")
     except Exception:
         log.exception("the server failed; training goes on")
@@ -95,13 +92,25 @@ def _serve(settings: Settings) -> None:
         application.services.hosts.close()
         application.database.close()
     logging.shutdown()
-    os._exit(code)  # actions under way are not waited for: the next server meets what they made
+    os._exit(code)  # pending actions are not waited for: the next server finds what they made
 
 
-async def _run(application: Application, settings: Settings, door: socket.socket, stop: threading.Event) -> bool:
-    """Serve until told to stop; true when it ends because nobody needs it, so that nobody may be left waiting."""
+def _serve_until_idle(application: Application, settings: Settings, stop: threading.Event) -> None:
+    """Answer requests until `stop` is set, or until the server is idle. A request at the last moment keeps it alive."""
+    door = _bind_socket(settings)
+    log.info("riseml %s serves %s, process %d", __version__, settings.socket, os.getpid())
+    application.loop.start()
+    while asyncio.run(_answer_requests(application, settings, door, stop)) and not _is_idle(application, settings):
+        log.info("a request came while the idle server was about to end: it goes on")
+        door = _bind_socket(settings)
+
+
+async def _answer_requests(
+    application: Application, settings: Settings, door: socket.socket, stop: threading.Event
+) -> bool:
+    """Answer requests until the server ends. True after an idle shutdown: check for late requests."""
     config = uvicorn.Config(
-        application.api, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=int(_FAREWELL)
+        application.api, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=int(_LAST_ANSWERS)
     )
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve(sockets=[door]))
@@ -112,25 +121,27 @@ async def _run(application: Application, settings: Settings, door: socket.socket
     while not (serving.done() or stop.is_set() or idle):
         idle = await asyncio.to_thread(_is_idle, application, settings)
         if not idle:
-            await asyncio.to_thread(stop.wait, _CHECK_IDLE)
+            await asyncio.to_thread(stop.wait, _IDLE_CHECK)
     server.should_exit = True
     await serving
     return idle and not stop.is_set()
 
 
 def _is_idle(application: Application, settings: Settings) -> bool:
-    idle = now() - application.services.passes.active_at
+    """Return True when no experiment has been open for RISEML_IDLE_AFTER."""
+    services = application.services
+    idle = now() - services.passes.active_at
     try:
-        return idle > timedelta(seconds=settings.idle_after) and (application.services.experiments.count_open() == 0)
-    except StoreError:  # the loop tells; what is active is not known
+        return idle > timedelta(seconds=settings.idle_after) and services.experiments.count_open() == 0
+    except StoreError:  # the loop logs it; whether an experiment is open is not known
         return False
 
 
-def _bind(settings: Settings) -> socket.socket:
-    """The unix socket, for this user alone from its first moment on.
+def _bind_socket(settings: Settings) -> socket.socket:
+    """Return the listening unix socket; only its user can open it, from its first moment on.
 
     Raises:
-        OSError: its folder in /tmp is somebody else's, or there can be none.
+        OSError: its folder in /tmp belongs to another user, or cannot be made.
     """
     path = settings.socket
     if path.parent != settings.home:
@@ -146,8 +157,8 @@ def _bind(settings: Settings) -> socket.socket:
     return door
 
 
-def _raise_limits() -> None:
-    """One follower holds one connection: as many files as the system allows."""
+def _raise_file_limit() -> None:
+    """Allow as many open files as the system does: each follower of a log holds one connection."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 

@@ -39,6 +39,7 @@ from riseml.wire.command_output import (
     Kill,
     Kills,
     NewFile,
+    ServerLogLine,
     ServerStop,
 )
 from riseml.wire.experiments import (
@@ -145,6 +146,7 @@ __all__ = [
     "QueuePlaceView",
     "SampleView",
     "Samples",
+    "ServerLogLine",
     "ServerStop",
     "ServerView",
     "ShortageView",

@@ -34,3 +34,18 @@ class NewFile(TypedDict):
 
     file: str  # path of the riseml.yml that was written
     project: str  # the project in it
+
+
+class ServerLogLine(TypedDict):
+    """One line of the server's own log, as `riseml server logs --json` prints it."""
+
+    time: str | None  # RFC 3339; null in a further line of a message
+    level: str | None  # `INFO`, `WARNING` or `ERROR`; null in a further line of a message
+    message: str
+    experiment: str | None  # ID; this and the following keys are null unless RISEML_LOG_FORMAT is json
+    job: str | None  # name
+    attempt: int | None  # of the job
+    host: str | None
+    state: str | None  # of the experiment or the job
+    reason: str | None  # of the state
+    seconds: float | None  # how long the action took

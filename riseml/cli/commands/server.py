@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext
 from riseml.cli.output.text import count_noun
 from riseml.errors import Unreachable, UsageError
+from riseml.settings import MOST_TAIL
 
 server_app = typer.Typer(help="Start, stop or show your own server.")
 
@@ -74,3 +77,56 @@ def stop_server(context: typer.Context, *, json: JsonOption = False) -> None:
         goes_on = f" {count_noun(active, 'experiment')} {'goes' if active == 1 else 'go'} on without it."
         done = f"Stopped the riseml server (process {stopped['pid']}).{goes_on if active else ''}"
         command.printer.print_lines([done])
+
+
+@server_app.command("logs")
+def print_server_log(
+    context: typer.Context,
+    *,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Wait for more, until Ctrl-C.")] = False,
+    tail: Annotated[
+        int | None,
+        typer.Option(
+            "--tail",
+            min=0,
+            max=MOST_TAIL,
+            metavar="N",
+            show_default=False,
+            help="Begin with the last N lines. Default: all lines that are kept.",
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Print what your server decided and did.
+
+    Each decision and each action is one line, with the experiment, the job, the host and the reason.
+    The command reads the log from its files, so no server has to run.
+    RISEML_LOG_FORMAT=json makes a server write JSON lines.
+    """
+    from riseml.cli.server_log import ServerLogReader
+    from riseml.client import read_address
+
+    command: CommandContext = context.obj
+    settings = command.settings()
+    address = read_address(settings, command.environ)
+    if address.socket is None:
+        raise UsageError(
+            f"{address} is not your own server, so this command cannot read its log",
+            "unset RISEML_SERVER to read the log of your own server",
+        )
+    with ServerLogReader(settings.log, settings.former_log) as reader:
+        _print_log_lines(command, reader.read_last_lines(tail), json=json)
+        if follow:
+            for lines in reader.follow_lines(command.wait):
+                _print_log_lines(command, lines, json=json)
+
+
+def _print_log_lines(command: CommandContext, lines: list[str], *, json: bool) -> None:
+    from riseml.cli.output.text import clean_text
+    from riseml.cli.server_log import parse_log_line
+
+    if json:
+        for line in lines:
+            command.printer.print_json(parse_log_line(line))
+    else:
+        command.printer.print_lines([clean_text(line) for line in lines])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
@@ -13,11 +14,15 @@ from riseml.names import parse_id
 from riseml.server.api.dry_run import show_tf_configs
 from riseml.server.api.explain import show_explanation
 from riseml.server.api.named_experiments import find_details, find_single_experiment, show_details
+from riseml.server.api.request_log import describe_kill
 from riseml.server.api.submit import check_text
 from riseml.server.api.views import show_all, show_sample
 from riseml.server.api.waiting import wait_for_hosts
 from riseml.server.clock import now
+from riseml.server.log_line import write_line
 from riseml.server.services import Services
+
+log = logging.getLogger(__name__)
 
 Name = Annotated[str, Path(max_length=200, description="a canonical ID: 4, 144.1, 4.worker, paul.4.ps.1")]
 
@@ -50,6 +55,7 @@ def add_experiment_routes(router: APIRouter, services: Services) -> None:
                 f"`riseml kill {wanted.number}` kills its experiment",
             )
         services.experiments.request_kill([detail.experiment.id for detail in find_details(wanted, services)])
+        write_line(log, describe_kill(wanted))
         services.wake.set()
         return show_details(find_details(wanted, services), wanted, services)
 

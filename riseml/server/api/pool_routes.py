@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
@@ -12,12 +13,15 @@ from riseml.names import HostName
 from riseml.server.api.pool_views import show_hosts, show_pool
 from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
 from riseml.server.clock import now
+from riseml.server.log_line import LogLine, write_line
 from riseml.server.pool.checkup import check_pool
 from riseml.server.pool.choose_executor import PROCESS
 from riseml.server.pool.host_keys import pin_host_keys, scan_host_keys
 from riseml.server.pool.mode import PoolMode
 from riseml.server.services import Services
 from riseml.spec.pool.types import HostSpec
+
+log = logging.getLogger(__name__)
 
 Name = Annotated[str, Path(max_length=100)]
 Fingerprints = Annotated[list[Annotated[str, Query(max_length=100)]], Query(min_length=1, max_length=20)]
@@ -52,12 +56,16 @@ def add_pool_routes(router: APIRouter, services: Services) -> None:
 def _add_drain_routes(router: APIRouter, services: Services) -> None:
     @router.post("/pool/hosts/{name}/drain")
     def drain(name: Name) -> wire.HostView:
-        services.drained.drain_host(_require_host(services, name), now())
+        host = _require_host(services, name)
+        services.drained.drain_host(host, now())
+        write_line(log, LogLine(f"host {host} drained: it gets no new jobs", host=host))
         return _wake_and_show(services, name)
 
     @router.post("/pool/hosts/{name}/resume")
     def resume(name: Name) -> wire.HostView:
-        services.drained.resume_host(_require_host(services, name))
+        host = _require_host(services, name)
+        services.drained.resume_host(host)
+        write_line(log, LogLine(f"host {host} resumed: it gets new jobs again", host=host))
         return _wake_and_show(services, name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Request, Response
@@ -11,10 +12,14 @@ from riseml.faultpoints import Point, reach
 from riseml.server.api.dry_run import show_plan
 from riseml.server.api.failures import FAILURES
 from riseml.server.api.named_experiments import show_details
+from riseml.server.api.request_log import describe_accepted
 from riseml.server.api.submit import Planned, check_room, plan_submission, to_store
 from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
 from riseml.server.clock import now
+from riseml.server.log_line import write_line
 from riseml.server.services import Services
+
+log = logging.getLogger(__name__)
 
 Digest = Annotated[str, Path(max_length=64, description="the SHA-256 of the project's files, in hex")]
 Submission = Annotated[wire.Submission, Body()]
@@ -46,6 +51,8 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
         reach(Point.REQUEST_READ)
         details, fresh = services.experiments.add_experiments(to_store(submission, planned, services.info.owner), now())
         reach(Point.REQUEST_STORED)
+        if fresh:
+            write_line(log, describe_accepted(details))
         services.wake.set()
         response.status_code = 201 if fresh else 200
         return show_details(details, None, services)

@@ -1,4 +1,4 @@
-"""The books of the loop: which actions are under way, which went wrong, and when they may be tried again."""
+"""The pending actions of the loop, the failed ones, and when those may be tried again."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from riseml.faultpoints import Point, reach
 from riseml.model import ActionFailure, Experiment
 from riseml.names import HostName
 from riseml.server.clock import now
+from riseml.server.log_line import write_line
+from riseml.server.reconcile.decision_log import describe_done, describe_failure
 from riseml.server.reconcile.wake import Wake
 
-_HANDS = 8  # actions at the same time on one host; an engine slows down with more
+_WORKERS = 8  # actions at the same time on one host; an engine slows down with more
+_FIRST_PAUSE = 0.5  # seconds; doubled with each failure in a row
 _LONGEST_PAUSE = 30.0  # seconds between two attempts
-_DOUBLINGS = 10  # of the pause; enough for the longest one, however often an action fails
+_DOUBLINGS = 10  # most doublings of the pause: enough for the longest one, however often an action fails
 
 log = logging.getLogger(__name__)
 
@@ -30,21 +33,21 @@ Perform = Callable[[Action, Experiment | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Note:
-    """A problem with the times of the clock at which it came up, and before which the action is not tried again."""
+class _Failed:
+    """An action that failed the last time. Times are those of the tracker's clock, in seconds."""
 
-    problem: ActionFailure
-    since: float
-    again: float
+    failure: ActionFailure
+    since: float  # of the first failure in a row
+    retry_at: float  # the action is not tried again before
 
 
 class ActionTracker:
-    """Hands actions out, each at most once at a time, and notes how they went.
+    """Performs each action at most once at a time, and remembers how it went.
 
     Args:
-        perform: carries an action out.
-        wake: set whenever one has ended.
-        clock: measures pauses and how long a problem has lasted; whoever sets the time of day changes neither.
+        perform: carries out one action; raises what went wrong.
+        wake: asks the loop for a pass; set whenever an action has ended.
+        clock: measures pauses and durations; a user who sets the time of day changes neither.
     """
 
     def __init__(self, perform: Perform, wake: Wake, clock: Clock = time.monotonic) -> None:
@@ -52,83 +55,97 @@ class ActionTracker:
         self._wake = wake
         self._clock = clock
         self._lock = threading.Lock()
-        self._busy: set[Action] = set()
-        self._asked: set[StopJob] = set()
-        self._notes: dict[Action, _Note] = {}
-        self._hands: dict[HostName, ThreadPoolExecutor] = {}
+        self._pending: set[Action] = set()
+        self._sent: set[StopJob] = set()  # SIGTERM is sent once; these jobs have had theirs
+        self._failed: dict[Action, _Failed] = {}
+        self._workers: dict[HostName, ThreadPoolExecutor] = {}
 
-    def busy(self) -> frozenset[Action]:
-        """The actions under way."""
+    def list_pending(self) -> frozenset[Action]:
+        """Return the actions that were started and have not ended."""
         with self._lock:
-            return frozenset(self._busy)
+            return frozenset(self._pending)
 
-    def problems(self, moment: datetime) -> Mapping[Action, ActionFailure]:
-        """The actions that went wrong the last time. `moment` is now: since when counts back from it."""
+    def list_failures(self, moment: datetime) -> Mapping[Action, ActionFailure]:
+        """Return the actions that failed the last time. `moment` is now: `since` counts back from it."""
         clock = self._clock()
         with self._lock:
             return {
-                action: replace(note.problem, since=moment - timedelta(seconds=clock - note.since))
-                for action, note in self._notes.items()
+                action: replace(failed.failure, since=moment - timedelta(seconds=clock - failed.since))
+                for action, failed in self._failed.items()
             }
 
-    def begin(self, actions: tuple[Action, ...], experiments: Mapping[int, Experiment]) -> None:
-        """Begin every action that is neither under way, nor done for good, nor waiting for its next attempt."""
+    def start_actions(self, actions: tuple[Action, ...], experiments: Mapping[int, Experiment]) -> None:
+        """Start every action that is not pending, not a repeated SIGTERM, and not within its pause.
+
+        Args:
+            actions: what a pass decided.
+            experiments: the records that the actions belong to, by id.
+        """
         clock = self._clock()
         for action in actions:
             with self._lock:
-                note = self._notes.get(action)
-                if action in self._busy or action in self._asked or (note is not None and clock < note.again):
+                failed = self._failed.get(action)
+                if action in self._pending or action in self._sent or (failed is not None and clock < failed.retry_at):
                     continue
-                self._busy.add(action)
+                self._pending.add(action)
                 if isinstance(action, StopJob) and action.signal is Signal.TERM:
-                    self._asked.add(action)
-                hands = self._hand(action)
-            hands.submit(self._run, action, experiments.get(owner_of(action)))
+                    self._sent.add(action)
+                workers = self._find_workers(action)
+            workers.submit(self._perform_action, action, experiments.get(owner_of(action)))
 
-    def forget(self, experiments: frozenset[int]) -> None:
-        """Drop the notes about experiments that are no more."""
+    def forget_experiments_except(self, open_ids: frozenset[int]) -> None:
+        """Forget the failures and signals of experiments that are closed."""
         with self._lock:
-            for action in [action for action in self._notes if owner_of(action) not in experiments]:
-                self._notes.pop(action)
-            self._asked = {stop for stop in self._asked if owner_of(stop) in experiments}
+            for action in [action for action in self._failed if owner_of(action) not in open_ids]:
+                self._failed.pop(action)
+            self._sent = {stop for stop in self._sent if owner_of(stop) in open_ids}
 
-    def _hand(self, action: Action) -> ThreadPoolExecutor:
-        """Builds take minutes, so that they have hands of their own."""
+    def _find_workers(self, action: Action) -> ThreadPoolExecutor:
+        """Return the threads for an action. Builds take minutes, so they have threads of their own."""
         name = HostName(f"build-{action.host}") if isinstance(action, (EnsureImage, ShareImage)) else action.host
-        if name not in self._hands:
-            self._hands[name] = ThreadPoolExecutor(_HANDS, thread_name_prefix=f"act-{name}")
-        return self._hands[name]
+        if name not in self._workers:
+            self._workers[name] = ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"act-{name}")
+        return self._workers[name]
 
-    def _run(self, action: Action, experiment: Experiment | None) -> None:
-        trouble: RisemlError | None = None
+    def _perform_action(self, action: Action, experiment: Experiment | None) -> None:
+        begun = self._clock()
+        error: RisemlError | None = None
         try:
             self._perform(action, experiment)
-        except RisemlError as error:
-            trouble = error
-        except Exception as error:
+        except RisemlError as raised:
+            error = raised
+        except Exception as raised:
             log.exception("%s failed inside riseml", action)
-            trouble = EngineError(f"riseml itself failed: {error}", "see the server's log", permanent=True)
-        with self._lock:
-            self._busy.discard(action)
-            if trouble is None:
-                self._notes.pop(action, None)
-                if isinstance(action, RemoveJob):
-                    self._asked = {stop for stop in self._asked if stop.key != action.key}
-            else:
-                self._note(action, trouble)
+            error = EngineError(f"riseml itself failed: {raised}", "see the server's log", permanent=True)
+        seconds = self._clock() - begun
+        if error is None:
+            self._note_success(action)
+            write_line(log, describe_done(action, experiment, seconds))
+        elif self._note_failure(action, error):
+            write_line(log, describe_failure(action, experiment, error.message, seconds), logging.WARNING)
         if isinstance(action, StartJob):
             reach(Point.GANG_STARTING)
         self._wake.set()
 
-    def _note(self, action: Action, trouble: RisemlError) -> None:
-        log.warning("%s: %s", action, trouble.message)
+    def _note_success(self, action: Action) -> None:
+        with self._lock:
+            self._pending.discard(action)
+            self._failed.pop(action, None)
+            if isinstance(action, RemoveJob):
+                self._sent = {stop for stop in self._sent if stop.key != action.key}
+
+    def _note_failure(self, action: Action, error: RisemlError) -> bool:
+        """Remember a failure; return True when the log should say so: a new message, or twice as many as then."""
         clock = self._clock()
-        permanent = isinstance(trouble, EngineError) and trouble.permanent
-        message = trouble.message if trouble.hint is None else f"{trouble.message} ({trouble.hint})"
-        known = self._notes.get(action)
-        count = 1 if known is None else known.problem.count + 1
-        problem = ActionFailure(message, permanent, now(), count, isinstance(trouble, SubnetTaken))
-        pause = min(_LONGEST_PAUSE, 0.5 * 2 ** min(count, _DOUBLINGS))
-        self._notes[action] = _Note(problem, clock if known is None else known.since, clock + pause)
-        if isinstance(action, StopJob):
-            self._asked.discard(action)
+        permanent = isinstance(error, EngineError) and error.permanent
+        message = error.message if error.hint is None else f"{error.message} ({error.hint})"
+        with self._lock:
+            self._pending.discard(action)
+            known = self._failed.get(action)
+            count = 1 if known is None else known.failure.count + 1
+            failure = ActionFailure(message, permanent, now(), count, isinstance(error, SubnetTaken))
+            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(count, _DOUBLINGS))
+            self._failed[action] = _Failed(failure, clock if known is None else known.since, clock + pause)
+            if isinstance(action, StopJob):
+                self._sent.discard(action)
+        return known is None or known.failure.message != message or count & (count - 1) == 0

@@ -1,193 +1,167 @@
-"""The only loop: wait, load, observe, decide, save, act. Correctness never needs an event; events make it quick."""
+"""The control loop: wait, load, observe, decide, save, act. Events make a pass start early; no pass needs them."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 
 from riseml.control.actions import EnsureImage, owner_of
-from riseml.control.decide import Decision, changes_to_save, decide, takes_place
+from riseml.control.decide import Decision, changes_to_save, takes_place
 from riseml.control.images import awaited_images
 from riseml.control.observation import Observation
-from riseml.errors import RisemlError, StoreError
-from riseml.executors.base import Executor
+from riseml.errors import StoreError
 from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, HostSeen, World
 from riseml.names import HostName
 from riseml.server.clock import now
+from riseml.server.log_line import write_line
 from riseml.server.pool.observe import make_observation
+from riseml.server.reconcile.change_listeners import ChangeListeners
+from riseml.server.reconcile.decision_log import describe_hosts, describe_pass
+from riseml.server.reconcile.isolated_decide import decide_isolated
 from riseml.server.services import Services
-from riseml.states import TERMINAL, Part, Reason, State
+from riseml.states import Part, State
 
 _IDLE_POLL = 30.0  # seconds between two passes when no experiment is open
-_RECONNECT = 5.0  # seconds between two attempts to reach a host that does not answer
+_SILENT_POLL = 5.0  # seconds between two passes when no experiment is open and a host does not answer
 
 log = logging.getLogger(__name__)
 
 
 class Loop(threading.Thread):
-    """The control loop; one a server."""
+    """The control loop; a server has one."""
 
     def __init__(self, services: Services) -> None:
         super().__init__(name="loop", daemon=True)
         self._services = services
         self._stopping = threading.Event()
+        self._listeners = ChangeListeners(services.hosts.pool, services.wake, self._stopping)
+        self._store_problem: str | None = None  # why the last pass could not use the store
 
     def run(self) -> None:
-        self._listen_to(tuple(self._services.hosts.pool.executors.values()))
+        self._listeners.listen_to(tuple(self._services.hosts.pool.executors.values()))
         pause = 0.0
         while not self._stopping.is_set():
             self._services.wake.wait(pause)
-            try:
-                pause = self._turn()
-            except StoreError as error:
-                log.warning("nothing can be decided: %s (%s)", error.message, error.hint)
-                pause = self._services.settings.poll
-            except Exception:
-                log.exception("a pass of the loop failed; the next one follows")
-                pause = self._services.settings.poll
+            pause = self._try_pass()
             self._services.passes.complete_pass()
 
     def stop(self) -> None:
-        """End the loop after the pass that is under way; jobs run on."""
+        """End the loop after the present pass; jobs run on."""
         self._stopping.set()
         self._services.wake.set()
         if self.is_alive():
             self.join(timeout=self._services.settings.poll * 2)
 
-    def _turn(self) -> float:
-        """One pass; the seconds until the next one at the latest."""
+    def _try_pass(self) -> float:
+        """Run one pass, and return the seconds until the next one at the latest. Nothing ends the loop."""
+        try:
+            pause = self._run_pass()
+        except StoreError as error:
+            if self._store_problem != error.message:  # said once, not with every pass
+                log.warning("nothing can be decided: %s (%s)", error.message, error.hint)
+            self._store_problem = error.message
+        except Exception:
+            log.exception("a pass of the loop failed; the next one follows")
+        else:
+            if self._store_problem is not None:
+                log.info("the store answers again")
+            self._store_problem = None
+            return pause
+        return self._services.settings.poll
+
+    def _run_pass(self) -> float:
         services = self._services
-        services.experiments.confirm_sole_server()  # what another server does to the hosts must not be done by two
+        services.experiments.confirm_sole_server()  # two servers must never act on the same hosts
         world = services.experiments.load_world()
-        self._listen_to(services.hosts.refresh(world))
-        seen = services.passes.observation = self._observe(world)
-        decision = _decide(world, seen)
-        saved = self._save(world, decision.world, seen.now)
-        known = {experiment.id: experiment for experiment in decision.world.experiments}
-        actions = tuple(action for action in decision.actions if owner_of(action) not in saved.refused)
-        services.tracker.begin(actions, known)
-        services.tracker.forget(frozenset(known))
-        services.logs.close_all_but(frozenset(known))
-        if saved.refused:
+        self._listeners.listen_to(services.hosts.refresh(world))
+        seen = self._observe(world)
+        decision = decide_isolated(world, seen)
+        refused = self._save(world, decision.world, seen)
+        open_experiments = {experiment.id: experiment for experiment in decision.world.experiments}
+        actions = tuple(action for action in decision.actions if owner_of(action) not in refused)
+        services.tracker.start_actions(actions, open_experiments)
+        services.tracker.forget_experiments_except(frozenset(open_experiments))
+        services.logs.close_all_but(frozenset(open_experiments))
+        if refused:
             return 0.0
         if world.experiments:
             services.passes.active_at = seen.now
-        return self._pause(decision, seen, active=bool(world.experiments))
+        return self._choose_pause(decision, seen, active=bool(world.experiments))
 
     def _observe(self, world: World) -> Observation:
+        """Ask every host, follow the logs of its containers, and publish the observation."""
         services = self._services
-        busy = services.tracker.busy()  # before the look: what ends during it may not be in it
+        pending = services.tracker.list_pending()  # before the hosts are asked: their answers may miss what ends now
         moment = now()
         hosts = services.hosts.pool.observe_hosts(awaited_images(world), moment)
-        present: set[str] = set()
-        for name, host in hosts.items():
-            hosts[name] = self._with_logs(name, host)
-            present |= {container.id for container in host.containers.values()}
+        building = {action.reference for action in pending if isinstance(action, EnsureImage)}
+        hosts = {name: _mark_builds(self._follow_logs(name, host), building) for name, host in hosts.items()}
+        present = {container.id for host in hosts.values() for container in host.containers.values()}
         services.pump.drop_followers(frozenset(present))
-        building = {action.reference for action in busy if isinstance(action, EnsureImage)}
-        hosts = {name: _with_builds(host, building) for name, host in hosts.items()}
-        return replace(
+        seen = replace(
             make_observation(services.hosts, services.drained, hosts, moment),
-            busy=busy,
-            problems=services.tracker.problems(moment),
+            busy=pending,
+            problems=services.tracker.list_failures(moment),
         )
+        before = services.passes.observation
+        for line in describe_hosts({} if before is None else before.hosts, seen):
+            write_line(log, line)
+        services.passes.observation = seen
+        return seen
 
-    def _with_logs(self, name: HostName, host: HostSeen) -> HostSeen:
-        executor = self._services.hosts.pool.executors[name]
-        containers = {
-            key: replace(
-                container, drained=self._services.pump.follow_container(executor, container) and not container.running
-            )
-            for key, container in host.containers.items()
-        }
+    def _follow_logs(self, name: HostName, host: HostSeen) -> HostSeen:
+        """Follow the log of every container of a host, and mark those whose whole log is stored."""
+        pump, executor = self._services.pump, self._services.hosts.pool.executors[name]
+        containers = {}
+        for key, container in host.containers.items():
+            is_drained = pump.follow_container(executor, container)
+            containers[key] = replace(container, drained=is_drained and not container.running)
         return replace(host, containers=containers)
 
-    def _save(self, before: World, after: World, moment: datetime) -> _Saved:
+    def _save(self, before: World, after: World, seen: Observation) -> frozenset[int]:
+        """Save what changed, log it, and return the ids of those whose record changed meanwhile: their decision drops.
+
+        After the first of them nobody takes a place any more in this pass: the room may be the one that a dropped
+        decision would have freed.
+        """
+        services = self._services
         refused: set[int] = set()
+        saved: list[tuple[Experiment, Experiment]] = []
         for old, new in changes_to_save(before, after):
-            stale = bool(refused) and takes_place(old, new)  # its room may be another one's whose change was dropped
-            _reach_before(old, new)
-            if stale or not self._services.experiments.save_decision(old, new, moment):
+            is_stale = bool(refused) and takes_place(old, new)
+            _reach_before_save(old, new)
+            if is_stale or not services.experiments.save_decision(old, new, seen.now):
                 refused.add(old.id)
                 continue
-            _reach_after(old, new)
-            self._services.notifier.publish_records(new.id)
+            _reach_after_save(old, new)
+            saved.append((old, new))
+            services.notifier.publish_records(new.id)
             if new.closed:
-                self._services.logs.close_experiment(new.id)
-        return _Saved(frozenset(refused))
+                services.logs.close_experiment(new.id)
+        for line in describe_pass(before, saved):
+            write_line(log, line)
+        return frozenset(refused)
 
-    def _pause(self, decision: Decision, seen: Observation, *, active: bool) -> float:
+    def _choose_pause(self, decision: Decision, seen: Observation, *, active: bool) -> float:
+        """Return the seconds until the next pass when nothing wakes the loop."""
         silent = any(host.silent_since is not None for host in seen.hosts.values())
-        longest = self._services.settings.poll if active else _RECONNECT if silent else _IDLE_POLL
+        longest = self._services.settings.poll if active else _SILENT_POLL if silent else _IDLE_POLL
         settles = [host.settles_in for host in seen.hosts.values() if host.silent_since is None]
         longest = min([longest, *(seconds for seconds in settles if seconds is not None)])
         if decision.wake_at is None:
             return longest
         return min(longest, max(0.0, (decision.wake_at - now()).total_seconds()))
 
-    def _listen_to(self, executors: tuple[Executor, ...]) -> None:
-        for executor in executors:
-            threading.Thread(target=self._listen, args=(executor,), name=f"news-{executor.name}", daemon=True).start()
 
-    def _listen(self, executor: Executor) -> None:
-        """Wake the loop at news of a host, for as long as it is in the pool."""
-        pool = self._services.hosts.pool
-        while not self._stopping.is_set() and pool.executors.get(executor.name) is executor:
-            try:
-                for _ in executor.changes():
-                    self._services.wake.set()
-                    if pool.executors.get(executor.name) is not executor:
-                        return
-            except RisemlError as error:
-                log.info("no news from host %s: %s", executor.name, error.message)
-            except Exception:
-                log.exception("news from host %s cannot be read", executor.name)
-            self._stopping.wait(_RECONNECT)
+def _mark_builds(host: HostSeen, building: set[str]) -> HostSeen:
+    """Mark the environments that this server is making now."""
+    images = {reference: replace(image, building=reference in building) for reference, image in host.images.items()}
+    return replace(host, images=images)
 
 
-@dataclass(frozen=True, slots=True)
-class _Saved:
-    """Whose decision was out of date and is dropped."""
-
-    refused: frozenset[int]
-
-
-def _decide(world: World, seen: Observation) -> Decision:
-    """The decision; one experiment that cannot be decided on fails alone."""
-    try:
-        return decide(world, seen)
-    except Exception:
-        log.exception("an experiment cannot be decided on; each is tried alone")
-    healthy = World(tuple(experiment for experiment in world.experiments if _is_sound(experiment, seen)))
-    decision = decide(healthy, seen)
-    decided = {experiment.id: experiment for experiment in decision.world.experiments}
-    after = tuple(decided.get(experiment.id) or _poisoned(experiment, seen.now) for experiment in world.experiments)
-    return replace(decision, world=World(after))
-
-
-def _is_sound(experiment: Experiment, seen: Observation) -> bool:
-    try:
-        decide(World((experiment,)), seen)
-    except Exception:
-        log.exception("experiment %s cannot be decided on", experiment.id)
-        return False
-    return True
-
-
-def _poisoned(experiment: Experiment, moment: datetime) -> Experiment:
-    if experiment.state in TERMINAL:
-        return replace(experiment, closed=True)
-    jobs = tuple(
-        job if job.state in TERMINAL else replace(job, state=State.KILLED, reason=Reason.INTERNAL, ended_at=moment)
-        for job in experiment.jobs
-    )
-    return replace(experiment, jobs=jobs, state=State.FAILED, reason=Reason.INTERNAL, ended_at=moment)
-
-
-def _reach_before(old: Experiment, new: Experiment) -> None:
+def _reach_before_save(old: Experiment, new: Experiment) -> None:
     reach(Point.SAVING)
     if new.state is State.RUNNING and old.state is not State.RUNNING:
         reach(Point.RUNNING_SEEN)
@@ -195,14 +169,9 @@ def _reach_before(old: Experiment, new: Experiment) -> None:
         reach(Point.END_SEEN)
 
 
-def _reach_after(old: Experiment, new: Experiment) -> None:
+def _reach_after_save(old: Experiment, new: Experiment) -> None:
     reach(Point.SAVED)
     if takes_place(old, new):
         reach(Point.PLACED)
     if new.verdict is not None and old.verdict is None:
         reach(Point.VERDICT_SAVED)
-
-
-def _with_builds(host: HostSeen, building: set[str]) -> HostSeen:
-    images = {reference: replace(image, building=reference in building) for reference, image in host.images.items()}
-    return replace(host, images=images)

@@ -1,4 +1,4 @@
-"""What wakes the loop: an event that anybody may set, and a wait that has a deadline."""
+"""What wakes the loop: an event that any thread sets, and a wait that has a deadline."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 
 class Wake:
-    """Set from any thread; waited for by the loop alone."""
+    """Set by any thread; waited for by the loop alone."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -16,6 +16,6 @@ class Wake:
         self._event.set()
 
     def wait(self, seconds: float) -> None:
-        """Return when somebody asked, or after `seconds`; what is asked from now on counts for the next wait."""
+        """Return when a thread asked for a pass, or after `seconds`. Later requests count for the next wait."""
         self._event.wait(seconds)
         self._event.clear()

@@ -9,7 +9,7 @@ import pytest
 
 from riseml.errors import Refused
 from riseml.exchange import read_address
-from riseml.server.__main__ import _bind
+from riseml.server.__main__ import _bind_socket
 from riseml.settings import Settings, read_settings
 
 
@@ -26,7 +26,7 @@ def far(tmp_path: Path) -> Iterator[Settings]:
 
 def test_a_long_home_has_its_socket_in_a_folder_of_its_user_alone(far: Settings) -> None:
     assert read_address(far, {}).socket == far.socket
-    with _bind(far):
+    with _bind_socket(far):
         assert far.socket.parent.stat().st_mode & 0o077 == 0
         assert far.socket.stat().st_mode & 0o077 == 0
         assert read_address(far, {}).socket == far.socket
@@ -36,6 +36,6 @@ def test_nobody_serves_or_asks_in_a_folder_that_others_may_enter(far: Settings) 
     far.socket.parent.mkdir()
     far.socket.parent.chmod(0o777)
     with pytest.raises(PermissionError, match="is not a folder of yours alone"):
-        _bind(far)
+        _bind_socket(far)
     with pytest.raises(Refused, match="does not belong to you alone"):
         read_address(far, {})

@@ -28,7 +28,7 @@ class Scene:
         self._ended = threading.Semaphore(0)
         wake = Wake()
         wake.set = self._ended.release  # type: ignore[method-assign]  # the test hears of every end
-        self.books = ActionTracker(self._perform, wake, lambda: self.seconds)
+        self.tracker = ActionTracker(self._perform, wake, lambda: self.seconds)
 
     def _perform(self, action: Action, experiment: Experiment | None) -> None:
         self.performed.append(action)
@@ -38,8 +38,8 @@ class Scene:
     def begin(self, action: Action) -> None:
         """Begin it, and wait for its end."""
         before = len(self.performed)
-        self.books.begin((action,), {})
-        if self.books.busy() or len(self.performed) > before:
+        self.tracker.start_actions((action,), {})
+        if self.tracker.list_pending() or len(self.performed) > before:
             assert self._ended.acquire(timeout=DEADLINE)
 
 
@@ -59,7 +59,7 @@ def test_a_problem_lasts_as_long_as_the_clock_says_whatever_the_time_of_day() ->
     scene.begin(RELEASE)
     scene.seconds = 40.0
     scene.begin(RELEASE)
-    problem = scene.books.problems(NOW)[RELEASE]
+    problem = scene.tracker.list_failures(NOW)[RELEASE]
     assert (problem.since, problem.count) == (NOW - timedelta(seconds=40), 2)
 
 
@@ -68,7 +68,7 @@ def test_an_action_that_fails_for_days_is_still_tried_in_its_time() -> None:
     for count in range(1200):
         scene.seconds = 31.0 * count
         scene.begin(RELEASE)
-    assert scene.books.problems(NOW)[RELEASE].count == 1200
+    assert scene.tracker.list_failures(NOW)[RELEASE].count == 1200
     scene.begin(RELEASE)
     assert len(scene.performed) == 1200, "its pause is not over"
 
@@ -79,7 +79,7 @@ def test_nothing_is_remembered_of_experiments_that_are_no_more() -> None:
     scene.begin(RELEASE)
     scene.trouble = None
     scene.begin(stop)
-    scene.books.forget(frozenset())
-    assert scene.books.problems(NOW) == {}
+    scene.tracker.forget_experiments_except(frozenset())
+    assert scene.tracker.list_failures(NOW) == {}
     scene.begin(stop)
     assert scene.performed.count(stop) == 2, "a job that is asked to end once is asked again when nobody knows of it"

@@ -1,0 +1,48 @@
+"""A decision that one broken record cannot stop: an experiment that `decide` fails on ends alone."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from datetime import datetime
+
+from riseml.control.decide import Decision, decide
+from riseml.control.observation import Observation
+from riseml.model import Experiment, World
+from riseml.states import TERMINAL, Reason, State
+
+log = logging.getLogger(__name__)
+
+
+def decide_isolated(world: World, seen: Observation) -> Decision:
+    """Return the decision. Experiments that raise in `decide` become FAILED with the reason INTERNAL."""
+    try:
+        return decide(world, seen)
+    except Exception:
+        log.exception("decide failed; the server tries each experiment alone")
+    healthy = World(tuple(experiment for experiment in world.experiments if _is_decidable(experiment, seen)))
+    decision = decide(healthy, seen)
+    decided = {experiment.id: experiment for experiment in decision.world.experiments}
+    after = tuple(
+        decided.get(experiment.id) or _fail_experiment(experiment, seen.now) for experiment in world.experiments
+    )
+    return replace(decision, world=World(after))
+
+
+def _is_decidable(experiment: Experiment, seen: Observation) -> bool:
+    try:
+        decide(World((experiment,)), seen)
+    except Exception:
+        log.exception("experiment %s cannot be decided on", experiment.id)
+        return False
+    return True
+
+
+def _fail_experiment(experiment: Experiment, moment: datetime) -> Experiment:
+    if experiment.state in TERMINAL:
+        return replace(experiment, closed=True)
+    jobs = tuple(
+        job if job.state in TERMINAL else replace(job, state=State.KILLED, reason=Reason.INTERNAL, ended_at=moment)
+        for job in experiment.jobs
+    )
+    return replace(experiment, jobs=jobs, state=State.FAILED, reason=Reason.INTERNAL, ended_at=moment)
