@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,8 +14,10 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, settings
 
 from tests.support.rig import Rig
+from tests.support.side_by_side import arrange
 from tests.support.stores import open_database, start_postgres
 
+IMAGES = Path(__file__).parents[1] / "scripts" / "engine" / "images"
 _FIXTURES_AND_MARKS = (("engine_url", pytest.mark.engine), ("postgres", pytest.mark.postgres))
 _SLOW = [HealthCheck.too_slow]  # a machine that is busy with something else is no fault of a test
 settings.register_profile("same-every-time", derandomize=True, deadline=None, suppress_health_check=_SLOW)
@@ -34,6 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture, mark in _FIXTURES_AND_MARKS:
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)
+    arrange(items)
 
 
 @pytest.fixture(autouse=True)
@@ -45,10 +49,15 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def engine_url() -> str:
-    """The address of the engine that the tests use. A missing engine is a failure: `make test` starts one."""
+    """The address of the engine that the tests use, which has their images once `scripts/engine/images` has ended.
+
+    Raises:
+        docker.errors.DockerException: no engine answers: `make test` starts one.
+    """
     url = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
     with docker.APIClient(base_url=url, version="auto", timeout=60) as api:
         api.ping()
+    subprocess.run([IMAGES], check=True)  # returns at once if they are there, and waits for a run under way
     return url
 
 
