@@ -178,7 +178,8 @@ class FarNetwork:
     def __init__(self) -> None:
         self.name = f"rt{os.getpid()}"
         third, fourth = divmod(os.getpid() % 2**13 * 4, 2**8)  # another one in every run
-        self.here, self.there = f"198.19.{third}.{fourth + 1}", f"198.19.{third}.{fourth + 2}"  # RFC 2544
+        net = f"198.18.{128 + third}"  # RFC 2544, apart from 198.19: the private engine's bridge and pools are there
+        self.here, self.there = f"{net}.{fourth + 1}", f"{net}.{fourth + 2}"
         run("ip", "netns", "add", self.name)
         run("ip", "link", "add", self.name, "type", "veth", "peer", "name", "eth0", "netns", self.name)
         run("ip", "addr", "add", f"{self.here}/30", "dev", self.name)
