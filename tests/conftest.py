@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, settings
 
 from tests.support.rig import Rig
-from tests.support.side_by_side import arrange
+from tests.support.side_by_side import GroupedScheduling, sort_tests
 from tests.support.stores import open_database, start_postgres
 
 IMAGES = Path(__file__).parents[1] / "scripts" / "engine" / "images"
@@ -28,7 +28,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same-every-time"))
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests whose fixtures start or reach something real, so that `make unit` leaves them out.
 
@@ -38,7 +37,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture, mark in _FIXTURES_AND_MARKS:
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)
-    arrange(items)
+    sort_tests(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> GroupedScheduling:
+    """Choose how tests are spread when several run at once; pytest 9.2 ignores the groups of `--dist loadgroup`."""
+    config.option.loadscopereorder = False  # the order is that of `sort_tests`
+    return GroupedScheduling(config, log)
 
 
 @pytest.fixture(autouse=True)

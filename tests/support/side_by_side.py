@@ -2,63 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-_TESTS = Path(__file__).parents[1]
-_FIRST = ("real/pool", "unit/control/test_laws.py", "unit", "chaos", "real/store", "real/process", "real/docker")
-"""Folders in the order in which their tests start; the others follow.
+_FIRST = (
+    "tests/real/pool/",  # one group, which runs beside everything else
+    "tests/unit/control/test_laws.py",
+    "tests/unit/",  # needs no image: runs while `scripts/test` prepares them
+    "tests/chaos/",
+    "tests/real/e2e/",
+    "tests/real/store/",
+    "tests/real/process/",
+    "tests/real/docker/",
+)
+"""Folders in the order in which their tests start; the others follow. Long tests come first, so that the workers end at
+about the same time."""
 
-- `real/pool` runs on one worker, so it starts before the rest and runs beside it.
-- `unit` needs no engine: it runs while `scripts/test` prepares images.
-- The rest: the folders with the longest tests first, so that the last minute is not one worker's alone.
-"""
-_CHEAP_SCOPES = ("function", "class")
-_CHEAP = frozenset({"engine_url", "postgres", "tmp_path_factory"})
-"""Fixtures of a session that each worker has for itself at no cost."""
+_TOGETHER = (
+    "tests/real/pool/",  # three engines, a bridge and network namespaces of this machine
+)
+"""Folders whose tests one worker runs, one after the other."""
+
+_FILES_TOGETHER = (
+    "tests/unit/",  # many short tests: a file costs less than each of them alone
+    "tests/real/api/test_openapi.py",  # a server for the module
+    "tests/real/e2e/test_toaster.py",  # a home for the module
+    "tests/real/e2e/test_train.py",
+    "tests/real/e2e/test_trouble.py",
+    "tests/real/process/test_jobs.py",  # a virtual environment for the session
+    "tests/real/transports/test_tcp.py",  # an engine with TLS for the session
+)
+"""Files, or folders of files, whose tests share a fixture: one worker runs all tests of a file."""
+
+_APART = ("tests/unit/control/test_laws.py",)
+"""Files whose tests share nothing and are long, although `_FILES_TOGETHER` has their folder."""
 
 
-def arrange(items: list[pytest.Item]) -> None:
-    """Sort the tests, and give those that share something a group, which one worker runs from its first to its last."""
-    items.sort(key=lambda item: _rank(_path(item)))
-    for item in items:
-        group = _choose_group(item)
-        if group:
-            item.add_marker(pytest.mark.xdist_group(group))
+class GroupedScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
+    """Gives each worker a group of tests at a time; a group is mostly one test."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return choose_group(nodeid)
 
 
-def _path(item: pytest.Item) -> str:
-    return item.path.relative_to(_TESTS).as_posix()
+def choose_group(nodeid: str) -> str:
+    """Return the name of the group that a test belongs to: a folder, a file, or the test itself.
 
-
-def _rank(path: str) -> int:
-    return next((rank for rank, start in enumerate(_FIRST) if path.startswith(start)), len(_FIRST))
-
-
-def _choose_group(item: pytest.Item) -> str:
-    """Return the name of the item's group; empty when any worker may run it at any time.
-
-    - Tests of a pool share three engines, a bridge and network namespaces of this machine: one group.
-    - Unit tests are short: one group for each file, which costs less than handing them out one by one.
-    - Tests of a file that share a fixture of their module or session are one group, so that it is made once.
+    Example:
+        choose_group("tests/real/pool/test_loss.py::test_a_short_silence_costs_nothing")  # "tests/real/pool/"
     """
-    path = _path(item)
-    if path.startswith("real/pool/"):
-        return "pool"
-    if item.get_closest_marker("long"):
-        return ""
-    return path if path.startswith("unit/") or _shares_fixtures(item) else ""
+    for folder in _TOGETHER:
+        if nodeid.startswith(folder):
+            return folder
+    if nodeid.startswith(_FILES_TOGETHER) and not nodeid.startswith(_APART):
+        return nodeid.partition("::")[0]
+    return nodeid
 
 
-def _shares_fixtures(item: pytest.Item) -> bool:
-    """Return True when a fixture of the item lives longer than the item and costs something."""
-    if not isinstance(item, pytest.Function):
-        return False
-    definitions: Sequence[Sequence[pytest.FixtureDef[object]]] = [
-        found
-        for name in item.fixturenames
-        if name not in _CHEAP and (found := item.session._fixturemanager.getfixturedefs(name, item))
-    ]
-    return any(found[-1].scope not in _CHEAP_SCOPES for found in definitions)
+def sort_tests(items: list[pytest.Item]) -> None:
+    """Sort the tests into the order in which groups are handed out; within a folder it stays as it is."""
+    items.sort(key=lambda item: _rank(item.nodeid))
+
+
+def _rank(nodeid: str) -> int:
+    return next((rank for rank, start in enumerate(_FIRST) if nodeid.startswith(start)), len(_FIRST))
