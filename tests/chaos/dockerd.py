@@ -18,8 +18,7 @@ import psutil
 
 from tests.support.dockerd import dockerd_command
 from tests.support.rig import BASE
-
-_DEADLINE = 60.0  # seconds
+from tests.support.waiting import DEADLINE
 
 
 class PrivateEngine:
@@ -59,7 +58,7 @@ class PrivateEngine:
 
     def api(self) -> docker.APIClient:
         """A client, to be closed."""
-        return docker.APIClient(base_url=self.url, version="1.41", timeout=60)
+        return docker.APIClient(base_url=self.url, version="1.41", timeout=DEADLINE)
 
     def signal(self, number: int) -> None:
         """Signal it."""
@@ -70,7 +69,7 @@ class PrivateEngine:
         """End it with this signal, and wait until it is gone."""
         assert self._process is not None, "it was started"
         self.signal(number)
-        self._process.wait(_DEADLINE)
+        self._process.wait(DEADLINE)
         (self.folder / "dockerd.pid").unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -107,7 +106,7 @@ class PrivateEngine:
 
     def _wait_answer(self) -> None:
         assert self._process is not None, "it was started"
-        pause, end = threading.Event(), time.monotonic() + _DEADLINE
+        pause, end = threading.Event(), time.monotonic() + DEADLINE
         while time.monotonic() < end:
             assert self._process.poll() is None, (self.folder / "dockerd.log").read_text()[-2000:]
             if (self.folder / "engine.sock").exists() and self._answers():

@@ -14,6 +14,7 @@ from riseml import faultpoints
 from riseml.errors import UsageError
 from riseml.faultpoints import Point
 from tests.chaos.crashes import AROUND, SENTENCES
+from tests.support.waiting import DEADLINE
 
 SCRIPT = """
 from riseml.faultpoints import Point, reach
@@ -34,7 +35,7 @@ def test_the_process_dies_where_it_was_told_to(order: str, reached: int) -> None
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=DEADLINE,
     )
     assert done.stdout.split() == [str(count) for count in range(1, reached + 1)]
     assert done.returncode == (0 if reached == 5 else -signal.SIGKILL)
@@ -62,7 +63,7 @@ def test_a_server_with_a_bad_order_says_so_in_one_sentence(tmp_path: Path) -> No
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=DEADLINE,
     )
     assert done.returncode == UsageError.exit_code
     assert done.stderr.startswith("error: RISEML_FAULT is 'P99'; it is one of P0, ")

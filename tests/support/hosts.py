@@ -14,8 +14,7 @@ import psutil
 from riseml.executors.docker.labels import JOB, SERVER
 from riseml.executors.process import supervisor
 from riseml.executors.process.job_processes import MARKER
-
-ENDS = 60  # seconds
+from tests.support.waiting import DEADLINE
 
 
 class Row(TypedDict):
@@ -59,7 +58,7 @@ class Engine:
 
     def __init__(self, url: str) -> None:
         self.environment = {"DOCKER_HOST": url, "RISEML_EXECUTOR": "docker"}
-        self.api = docker.APIClient(base_url=url, version="auto", timeout=ENDS)
+        self.api = docker.APIClient(base_url=url, version="auto", timeout=DEADLINE)
 
     def jobs(self, server: str, *, running: bool = False) -> list[str]:
         return [row["Labels"][JOB] for row in self.rows(server, running=running)]
@@ -71,7 +70,7 @@ class Engine:
         self.api.remove_container(self.find(server, job), force=True)
 
     def wait_end(self, server: str, job: str) -> None:
-        self.api.wait(self.find(server, job), timeout=ENDS)
+        self.api.wait(self.find(server, job), timeout=DEADLINE)
 
     def clean_up(self, server: str) -> None:
         for row in self.rows(server):
@@ -118,12 +117,12 @@ class Machine:
         path.rename(self.root / ".trash" / "by-somebody")
         if supervisor is not None:
             supervisor.kill()
-            supervisor.wait(ENDS)
+            supervisor.wait(DEADLINE)
 
     def wait_end(self, server: str, job: str) -> None:
         supervisor = self.supervisor(self.find(job))
         if supervisor is not None:
-            supervisor.wait(ENDS)
+            supervisor.wait(DEADLINE)
 
     def clean_up(self, server: str) -> None:
         for process in self.processes(server):

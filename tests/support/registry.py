@@ -10,9 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.ports import free_port
-from tests.support.waiting import wait_for
-
-_STARTS = 60.0  # seconds
+from tests.support.waiting import DEADLINE, wait_for
 
 
 @contextmanager
@@ -31,7 +29,7 @@ def running_registry(folder: Path) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     ) as process:
         try:
-            wait_for("the registry answers", lambda: _listens(port), _STARTS)
+            wait_for("the registry answers", lambda: _listens(port), DEADLINE)
             yield f"127.0.0.1:{port}/lab"
         finally:
             process.kill()

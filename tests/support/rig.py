@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from tests.support.hosts import Engine, Host, Machine
-from tests.support.waiting import wait_for
+from tests.support.waiting import DEADLINE, wait_for
 
 BASE = "riseml-test/base:py311"
 _MEMORY = "python3 -c 'x = bytearray(600 << 20)'"
@@ -26,7 +26,6 @@ HOG = f"sleep 1; {_MEMORY}; sleep 2; {_MEMORY}"
 """More memory than any test gives to a job. Twice, because containerd looks at a container's memory from a moment after
 its start on: what is killed before is told by nobody.
 """
-DEADLINE = 60.0  # seconds; generous, for a machine that is busy with something else
 
 GO = 'until [ -e "$OUTPUT_DIR/go" ]; do sleep 0.05; done'
 """Shell of a job that waits until the test lets it go on, see `Rig.go_file`."""

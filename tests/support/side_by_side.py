@@ -38,6 +38,10 @@ _APART = ("tests/unit/control/test_laws.py",)
 """Files whose tests share nothing and are long, although `_FILES_TOGETHER` has their folder."""
 
 
+PLACES = (*_FIRST, *_TOGETHER, *_FILES_TOGETHER, *_APART)
+"""Every folder and file that is named here."""
+
+
 class GroupedScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
     """Gives each worker a group of tests at a time; a group is mostly one test."""
 

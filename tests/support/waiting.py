@@ -7,6 +7,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+DEADLINE = 120
+"""Seconds that a test waits for what has to happen. It never comes to this where the code is right: several tests share
+two cores, and the machine may be busy with something else."""
 _BETWEEN = 0.05  # seconds between two looks
 
 Found = TypeVar("Found")

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from tests.support.hosts import Engine
-from tests.support.rig import DEADLINE, GO, Rig, gang, single
+from tests.support.rig import GO, Rig, gang, single
+from tests.support.waiting import DEADLINE
 
 COUNT = 400
 COUNTER = f"i=0; while [ $i -lt {COUNT} ]; do echo line $i; i=$((i+1)); sleep 0.01; done"
@@ -80,7 +81,7 @@ def test_a_log_is_read_on_from_its_cursor(rig: Rig) -> None:
 
 def test_two_servers_on_one_home(rig: Rig) -> None:
     pid = rig.get("/v1/server")["pid"]
-    second = subprocess.run([sys.executable, "-m", "riseml.server"], env=rig.environ(), timeout=60, check=False)
+    second = subprocess.run([sys.executable, "-m", "riseml.server"], env=rig.environ(), timeout=DEADLINE, check=False)
     assert second.returncode == 4, "it is refused"
     assert rig.get("/v1/server")["pid"] == pid
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from tests.support.hosts import Engine
+from tests.support.waiting import DEADLINE
 
 RISEML = (str(Path(sys.executable).with_name("riseml")),)
 OLD = "1.9.0"
@@ -26,7 +27,6 @@ _OLD_SERVER = (
 )
 OLD_RISEML = (sys.executable, "-c", _OLD_RISEML)
 OLD_SERVER = (sys.executable, "-c", _OLD_SERVER)
-DEADLINE = 90.0  # seconds; generous, for a machine that is busy with something else
 
 Found = TypeVar("Found")
 
@@ -122,7 +122,7 @@ class Console:
             capture_output=True,
             text=True,
             check=False,
-            timeout=4 * DEADLINE,
+            timeout=3 * DEADLINE,
         )
         return _check(Result(done.returncode, done.stdout, done.stderr))
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from riseml import __version__
-from tests.real.e2e.console import DEADLINE, OLD, OLD_RISEML, Console, run_old_server, write
+from tests.real.e2e.console import OLD, OLD_RISEML, Console, run_old_server, write
 from tests.support.rig import gang, single
+from tests.support.waiting import DEADLINE
 
 
 def test_commands_at_once_on_a_fresh_home_start_one_server(make_console: Callable[..., Console]) -> None:

@@ -16,7 +16,7 @@ from riseml.executors.docker.labels import EXPERIMENT, JOB
 from tests.real.pool.engines import EngineHost, engine_hosts
 from tests.support.hosts import Engine
 from tests.support.rig import BASE, Rig
-from tests.support.waiting import wait_for
+from tests.support.waiting import DEADLINE, wait_for
 
 
 class Pool:
@@ -45,7 +45,7 @@ class Pool:
         for engine in self.engines.values():
             for row in engine.rows(server):
                 engine.api.remove_container(row["Id"], force=True, v=True)
-        wait_for("its networks are gone", lambda: self._remove_networks(server), 60.0)
+        wait_for("its networks are gone", lambda: self._remove_networks(server), DEADLINE)
 
     def _remove_networks(self, server: str) -> bool:
         """True when none is left. The server may be removing them, too, and members of a swarm hear of it late."""

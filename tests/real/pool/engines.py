@@ -21,13 +21,12 @@ from pathlib import Path
 import docker
 
 from tests.support.dockerd import dockerd_cache, dockerd_command
-from tests.support.waiting import wait_for
+from tests.support.waiting import DEADLINE, wait_for
 
 CACHE = dockerd_cache()
 BRIDGE = "riseml-lan"
 NETWORK = "198.18.77"  # RFC 2544: nobody's
 PORT = 2375
-STARTS = 60.0  # seconds
 _LOCK = Path(tempfile.gettempdir()) / f"{BRIDGE}.lock"  # the names above are the machine's, whose cache it is or not
 
 # The machine's own engine lets nothing of a bridge pass that is not its own, and install steps fetch packages.
@@ -92,14 +91,14 @@ class EngineHost:
                 stderr=log,
                 start_new_session=True,
             )
-        wait_for(f"engine {self.name} answers", self.answers, STARTS)
+        wait_for(f"engine {self.name} answers", self.answers, DEADLINE)
 
     def answers(self) -> bool:
         """Whether the engine answers on its socket."""
         with socket.socket(socket.AF_UNIX) as door:  # first, since the SDK loses its socket when nobody is there
             if door.connect_ex(str(self.folder / "docker.sock")) != 0:
                 return False
-        with docker.APIClient(base_url=self.socket, version="1.41", timeout=int(STARTS)) as api:
+        with docker.APIClient(base_url=self.socket, version="1.41", timeout=DEADLINE) as api:
             return bool(api.ping())
 
     def kill(self) -> None:
@@ -117,7 +116,7 @@ class EngineHost:
         """End the engine in good order and wait until it has ended."""
         self.end()
         if self.process is not None:
-            self.process.wait(timeout=STARTS)
+            self.process.wait(timeout=DEADLINE)
         for client in self.clients:
             client.close()
 

@@ -18,11 +18,10 @@ from riseml.model import ContainerSeen, Image, JobKey, Launch, LogCursor, Owner
 from riseml.names import HostName, JobName
 from riseml.spec.config.types import Limits, Resources
 from tests.support.hosts import Machine
-from tests.support.waiting import wait_for
+from tests.support.waiting import DEADLINE, wait_for
 
 SERVER = uuid.uuid4().hex  # another one in every run, so that two at once leave each other alone
 IMAGE = Image("plain")
-DEADLINE = 60.0
 
 Found = TypeVar("Found")
 

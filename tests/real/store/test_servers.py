@@ -18,12 +18,13 @@ import pytest
 from tests.real.docker.test_recovery import COUNT, COUNTER, numbers
 from tests.support.rig import GO, Rig, gang, single
 from tests.support.stores import SCRIPTS, start_postgres
+from tests.support.waiting import DEADLINE
 
 
 def second_server(rig: Rig) -> subprocess.CompletedProcess[str]:
     """What another server with the rig's environment says before it ends."""
     command = [sys.executable, "-m", "riseml.server"]
-    return subprocess.run(command, env=rig.environ(), capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, env=rig.environ(), capture_output=True, text=True, check=False, timeout=DEADLINE)
 
 
 @pytest.fixture

@@ -23,9 +23,8 @@ from riseml.executors.transports.engine_client import Engine
 from tests.real.transports.authority import Pair
 from tests.support.dockerd import dockerd_command
 from tests.support.ports import free_port
-from tests.support.waiting import wait_for
+from tests.support.waiting import DEADLINE, wait_for
 
-DEADLINE = 60.0  # seconds; generous, for a machine that is busy with something else
 _SSHD = "/usr/sbin/sshd"
 _RELAY = Path(__file__).with_name("relay.py")
 

@@ -23,7 +23,6 @@ from riseml.names import HostName
 from riseml.spec.pool.types import HostSpec
 from tests.real.transports.conftest import BASE, HASTE, Connect, Talker, refusal, ssh_url
 from tests.real.transports.servers import (
-    DEADLINE,
     Listener,
     Relay,
     Sshd,
@@ -33,6 +32,7 @@ from tests.real.transports.servers import (
     make_key,
     wait,
 )
+from tests.support.waiting import DEADLINE
 
 HOLDER = """\
 import sys

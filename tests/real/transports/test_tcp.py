@@ -23,8 +23,9 @@ from riseml.spec.pool.types import Tls
 from riseml.spec.scalars.engine_url import parse_engine_url
 from tests.real.transports.authority import Authority, Pair
 from tests.real.transports.conftest import BASE, HASTE, Connect, Talker, refusal
-from tests.real.transports.servers import DEADLINE, FarNetwork, Listener, Relay, TlsEngine, listen_to_nothing, wait
+from tests.real.transports.servers import FarNetwork, Listener, Relay, TlsEngine, listen_to_nothing, wait
 from tests.support.ports import free_port
+from tests.support.waiting import DEADLINE
 
 
 @contextmanager
