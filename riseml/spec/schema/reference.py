@@ -23,12 +23,12 @@ _FORMATS = {"memory": "memory", "duration": "duration", "lines": "string or list
 def list_key_sections(contract: FileContract) -> Iterator[str]:
     """Yield the lines of a chapter with one section for each key of a file."""
     yield "## Keys\n"
-    required = set(_required(contract))
+    required = set(_list_required(contract))
     for path, schema in contract.walk():
-        yield _section(path, schema, path in required)
+        yield _write_section(path, schema, path in required)
 
 
-def _required(contract: FileContract) -> Iterator[KeyPath]:
+def _list_required(contract: FileContract) -> Iterator[KeyPath]:
     yield from ((name,) for name in contract.schema.get("required", []))
     for path, found in contract.walk():
         inner = found.get("items", {})
@@ -36,10 +36,10 @@ def _required(contract: FileContract) -> Iterator[KeyPath]:
         yield from ((*path, 0, name) for name in contract.resolve(inner).get("required", []))
 
 
-def _section(path: KeyPath, schema: Schema, required: bool) -> str:  # noqa: FBT001 - a cell of the page, not a switch
+def _write_section(path: KeyPath, schema: Schema, required: bool) -> str:  # noqa: FBT001 - a cell of the page, not a switch
     name = format_key_path(path).replace("[0]", "[]")  # every item of a list
     level = "#" * min(6, name.count(".") + 3)
-    facts = [_form(schema), *(["required"] if required else [])]
+    facts = [_describe_form(schema), *(["required"] if required else [])]
     if "default" in schema:
         facts.append(f"default `{format_flow(schema['default'])}`")
     lines = [f"{level} `{name}`", "", f"**{schema['title']}.** {schema['description']}", ""]
@@ -48,7 +48,7 @@ def _section(path: KeyPath, schema: Schema, required: bool) -> str:  # noqa: FBT
     return "\n".join([*lines, "", "```yaml", shown, "```", ""])
 
 
-def _form(schema: Schema) -> str:
+def _describe_form(schema: Schema) -> str:
     if "enum" in schema:
         return " or ".join(f"`{one}`" for one in schema["enum"])
     types = list_types(schema)

@@ -105,7 +105,7 @@ _SYNONYMS = {
 
 
 def explain_schema_error(
-    error: Any, path: KeyPath, file: SourceFile, at: Callable[[KeyPath], Schema], homes: Mapping[str, KeyPath]
+    error: Any, path: KeyPath, file: SourceFile, schema_at: Callable[[KeyPath], Schema], homes: Mapping[str, KeyPath]
 ) -> Iterator[Problem]:
     """Yield the problems that one error of jsonschema stands for.
 
@@ -113,14 +113,14 @@ def explain_schema_error(
         error: the error.
         path: where it is.
         file: the file; paths with a problem become `bad` there.
-        at: returns the schema of a path.
+        schema_at: returns the schema of a path.
         homes: the section of each known key.
     """
-    schema = at(path)
+    schema = schema_at(path)
     if error.validator == "additionalProperties":
-        yield from _unknown_keys(path, file, schema, homes)
+        yield from _explain_unknown_keys(path, file, schema, homes)
     elif error.validator == "required":
-        yield from _missing_keys(path, file, schema, at)
+        yield from _explain_missing_keys(path, file, schema, schema_at)
     elif "propertyNames" in error.absolute_schema_path:
         file.bad.add((*path, error.instance))
         problem, hint = _PATTERNS[schema["format"]]
@@ -128,7 +128,7 @@ def explain_schema_error(
         yield make_problem(where, (*path, error.instance), problem.format(quote_text(error.instance)), hint)
     else:
         file.bad.add(path)
-        problem, hint = _wrong_value(error, path, file, schema)
+        problem, hint = _explain_wrong_value(error, path, file, schema)
         yield make_problem(file.find_position(path), path, problem, hint)
 
 
@@ -144,7 +144,9 @@ def suggest_word(text: str, known: Mapping[str, Any] | list[str]) -> str | None:
     return found[0] if found else None
 
 
-def _unknown_keys(path: KeyPath, file: SourceFile, schema: Schema, homes: Mapping[str, KeyPath]) -> Iterator[Problem]:
+def _explain_unknown_keys(
+    path: KeyPath, file: SourceFile, schema: Schema, homes: Mapping[str, KeyPath]
+) -> Iterator[Problem]:
     known = schema.get("properties", {})
     node = file.nodes[path]
     assert isinstance(node, MappingNode)
@@ -153,58 +155,58 @@ def _unknown_keys(path: KeyPath, file: SourceFile, schema: Schema, homes: Mappin
         if key in known:
             continue
         file.bad.add((*path, key))
-        yield make_problem(entry.key.position, (*path, key), "unknown key", _where_it_belongs(key, path, known, homes))
+        yield make_problem(entry.key.position, (*path, key), "unknown key", _suggest_key(key, path, known, homes))
 
 
-def _where_it_belongs(key: str, path: KeyPath, known: Mapping[str, Any], homes: Mapping[str, KeyPath]) -> str:
+def _suggest_key(key: str, path: KeyPath, known: Mapping[str, Any], homes: Mapping[str, KeyPath]) -> str:
     near = suggest_word(key, known)
     if near is not None and _SYNONYMS.get(key.lower()) == near:
         return f'did you mean "{near}"?'
     if near is not None and (key not in homes or difflib.SequenceMatcher(None, key, near).ratio() > 0.85):
         return f'did you mean "{near}"?'
     if key in homes:
-        return f"it belongs {_section(homes[key])}"
+        return f"it belongs {_describe_section(homes[key])}"
     far = suggest_word(key, homes)
     if far is not None and homes[far] != path:
-        return f'did you mean "{far}" {_section(homes[far])}?'
+        return f'did you mean "{far}" {_describe_section(homes[far])}?'
     return f"known here: {', '.join(known)}"
 
 
-def _section(path: KeyPath) -> str:
+def _describe_section(path: KeyPath) -> str:
     """Return the section of a key in words; an index stands for every item of its list."""
     if not path:
         return "at the top of the file"
     return "in " + format_key_path(path).replace("[0]", "[]")
 
 
-def _missing_keys(
-    path: KeyPath, file: SourceFile, schema: Schema, at: Callable[[KeyPath], Schema]
+def _explain_missing_keys(
+    path: KeyPath, file: SourceFile, schema: Schema, schema_at: Callable[[KeyPath], Schema]
 ) -> Iterator[Problem]:
     node = file.nodes[path]
     assert isinstance(node, MappingNode)
-    there = {entry.key.text for entry in node.entries}
+    present = {entry.key.text for entry in node.entries}
     known = schema["properties"]
-    meant = {suggest_word(key, known) for key in there if key not in known}
+    meant = {suggest_word(key, known) for key in present if key not in known}
     for name in schema["required"]:
-        if name in there or name in meant:
+        if name in present or name in meant:
             continue
-        examples = at((*path, name)).get("examples", [])
+        examples = schema_at((*path, name)).get("examples", [])
         hint = f"write `{name}: {format_flow(examples[0])}`" if examples else ""
         yield make_problem(file.find_key_position(path), (*path, name), "is missing", hint)
 
 
-def _wrong_value(error: Any, path: KeyPath, file: SourceFile, schema: Schema) -> tuple[str, str]:
+def _explain_wrong_value(error: Any, path: KeyPath, file: SourceFile, schema: Schema) -> tuple[str, str]:
     value = error.instance
     bound = error.validator_value
     match error.validator:
         case "type":
-            return _wrong_type(path, file, schema)
+            return _explain_wrong_type(path, file, schema)
         case "enum":
             near = suggest_word(str(value), [str(one) for one in bound])
             hint = "" if near is None else f'did you mean "{near}"?'
-            return f"must be {_or([str(one) for one in bound])}, not {quote_text(str(value))}", hint
+            return f"must be {_join_with_or([str(one) for one in bound])}, not {quote_text(str(value))}", hint
         case "pattern":
-            return _wrong_text(str(value), schema)
+            return _explain_wrong_text(str(value), schema)
         case "minimum":
             return f"must be at least {bound}, not {value}", ""
         case "maximum":
@@ -213,16 +215,16 @@ def _wrong_value(error: Any, path: KeyPath, file: SourceFile, schema: Schema) ->
             return f"must be more than {bound}, not {value}", ""
         case "minLength" | "minItems" | "minProperties":
             what = {"minLength": "an empty string", "minItems": "an empty list", "minProperties": "an empty map"}
-            return f"is {what[error.validator]}", _example(path, schema)
+            return f"is {what[error.validator]}", _example_hint(path, schema)
         case "maxLength":
             return f"has {len(value):,} characters; at most {bound:,} are allowed", ""
         case "not":
-            return f"cannot be {format_flow(error.instance)}", _example(path, schema)
+            return f"cannot be {format_flow(error.instance)}", _example_hint(path, schema)
         case _:
             return str(error.message), ""
 
 
-def _wrong_text(text: str, schema: Schema) -> tuple[str, str]:
+def _explain_wrong_text(text: str, schema: Schema) -> tuple[str, str]:
     readers = {"memory": parse_memory, "duration": parse_duration, "host-url": parse_engine_url}
     form = schema.get("format", "")
     if form in readers:
@@ -238,36 +240,38 @@ def _wrong_text(text: str, schema: Schema) -> tuple[str, str]:
     return problem.format(quote_text(text)), hint
 
 
-def _wrong_type(path: KeyPath, file: SourceFile, schema: Schema) -> tuple[str, str]:
+def _explain_wrong_type(path: KeyPath, file: SourceFile, schema: Schema) -> tuple[str, str]:
     node = file.nodes[path]
     types = list_types(schema)
-    wanted = _FORMATS.get(schema.get("format", "")) or _or([word for one in types for word in _TYPES[one]])
+    wanted = _FORMATS.get(schema.get("format", "")) or _join_with_or([word for one in types for word in _TYPES[one]])
     if isinstance(node, ScalarNode):
-        return _wrong_scalar(node, path, types, wanted, schema)
+        return _explain_wrong_scalar(node, path, types, wanted, schema)
     if isinstance(node, SequenceNode):
-        hint = "remove the dash" if types == ["object"] and not node.flow else _example(path, schema)
+        hint = "remove the dash" if types == ["object"] and not node.flow else _example_hint(path, schema)
         return f"must be {wanted}, not a list", hint
     if schema.get("format") == "variable":
         hint = "write NAME=value"
     elif types == ["string"] or ("array" in types and schema.get("format") not in ("hosts", "gpus")):
         hint = "a string with `: ` in it needs quotes"
     else:
-        hint = _example(path, schema)
+        hint = _example_hint(path, schema)
     return f"must be {wanted}, not a map", hint
 
 
-def _wrong_scalar(node: ScalarNode, path: KeyPath, types: list[str], wanted: str, schema: Schema) -> tuple[str, str]:
+def _explain_wrong_scalar(
+    node: ScalarNode, path: KeyPath, types: list[str], wanted: str, schema: Schema
+) -> tuple[str, str]:
     if node.empty:
         if types == ["object"]:
             return "is an empty section", "write its keys below it, indented, or remove it"
         passes = 'write "" for an empty string; a list such as [NAME] passes your own value through'
-        return "has no value", passes if schema.get("format") == "value" else _example(path, schema)
+        return "has no value", passes if schema.get("format") == "value" else _example_hint(path, schema)
     if not node.plain and "\n" not in node.text and _is_number(node.text) and {"integer", "number"} & set(types):
         return f"must be {wanted}, not a quoted string", f"write {node.text}"
     if types == ["array"] and schema.get("format") not in _FORMATS:
         return f"must be {wanted}, not {quote_text(node.text)}", f"write [{node.text}]"
     shown = node.text if node.plain and _is_number(node.text) else quote_text(node.text)
-    return f"must be {wanted}, not {shown}", _example(path, schema)
+    return f"must be {wanted}, not {shown}", _example_hint(path, schema)
 
 
 def list_types(schema: Schema) -> list[str]:
@@ -284,7 +288,7 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _example(path: KeyPath, schema: Schema) -> str:
+def _example_hint(path: KeyPath, schema: Schema) -> str:
     """Return a hint with the first example of the schema."""
     examples = schema.get("examples")
     if not examples or not path or isinstance(path[-1], int):
@@ -304,5 +308,5 @@ def format_flow(value: Any) -> str:
     return f'"{text}"' if isinstance(value, str) and (_is_number(text) or _SPECIAL.search(text)) else text
 
 
-def _or(words: list[str]) -> str:
+def _join_with_or(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
