@@ -37,7 +37,7 @@ A small plug-in, for a framework whose processes find each other by the address 
             return join_run_lines(lines)
 
 `placeholders` has a value for every built-in placeholder except `data_dir` and `output_dir`
-(`riseml.spec.yaml.placeholders.BUILT_IN`); tests/unit/frameworks/test_registry.py checks each plug-in.
+(`riseml.spec.scalars.placeholders.BUILT_IN_PLACEHOLDERS`); tests/unit/frameworks/test_registry.py checks each plug-in.
 """
 
 from __future__ import annotations

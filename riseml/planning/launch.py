@@ -14,7 +14,7 @@ from riseml.frameworks.registry import find_framework
 from riseml.model import Environment, Experiment, Job, Launch, Mount, Plan, PlannedJob
 from riseml.names import JobName, experiment_name, hostname
 from riseml.planning.template import fill_placeholders
-from riseml.spec.config.parameters import OWN
+from riseml.spec.config.parameters import RISEML_VARIABLES
 from riseml.spec.pool.types import Volume
 from riseml.spec.scalars.placeholders import variable_name
 
@@ -144,7 +144,7 @@ def is_reserved(name: str) -> bool:
     """Return True for a variable that only riseml sets, or leaves unset: a single job has no TF_CONFIG, whatever `env`
     says.
     """
-    return name in OWN or name.startswith("RISEML_")
+    return name in RISEML_VARIABLES or name.startswith("RISEML_")
 
 
 def find_tf_config(experiment: Experiment, job: Job) -> dict[str, object] | None:

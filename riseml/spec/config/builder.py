@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from riseml.spec.config.cluster import read_resources, read_tensorflow
-from riseml.spec.config.parameters import OWN, check_placeholders, read_parameters
+from riseml.spec.config.parameters import RISEML_VARIABLES, check_placeholders, read_parameters
 from riseml.spec.config.types import (
     DEFAULT_TENSORFLOW,
     EnvVariable,
@@ -199,7 +199,7 @@ def _read_env(file: SourceFile, parameters: tuple[Parameter, ...]) -> tuple[EnvV
         name, mark, content = (part, "=", text) if isinstance(part, str) else text.partition("=")
         if name in found:
             file.refuse(inner, f"{name} is set twice", "keep one of them")
-        if name in OWN or name.startswith("RISEML_"):
+        if name in RISEML_VARIABLES or name.startswith("RISEML_"):
             file.warn(inner, f"riseml sets {name}; this value has no effect", "remove it")
         if name in taken:
             problem = f"this and the parameter {taken[name]} would both set the environment variable {name}"

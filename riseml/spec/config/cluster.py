@@ -8,9 +8,9 @@ from riseml.spec.config.types import ChiefKey, Distributed, Horovod, Labels, Res
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 
-PATH: KeyPath = ("train", "tensorflow")
-_DISTRIBUTED: KeyPath = (*PATH, "distributed")
-_HOROVOD: KeyPath = (*PATH, "horovod")
+_PATH: KeyPath = ("train", "tensorflow")
+_DISTRIBUTED: KeyPath = (*_PATH, "distributed")
+_HOROVOD: KeyPath = (*_PATH, "horovod")
 _OFFICIAL = re.compile(r"(?:.*/)?tensorflow/tensorflow:([0-9][A-Za-z0-9_.-]*)")
 
 
@@ -44,10 +44,10 @@ def read_tensorflow(file: SourceFile, image: str | None, base: Resources) -> Ten
         image: `train.image`, which replaces the image of TensorFlow.
         base: `train.resources`, the default of every role.
     """
-    if file.value_at(PATH) is None:
+    if file.value_at(_PATH) is None:
         return None
     official = _OFFICIAL.fullmatch(image or "")
-    version = file.value_at((*PATH, "version")) or (official[1] if official else TensorFlow().version)
+    version = file.value_at((*_PATH, "version")) or (official[1] if official else TensorFlow().version)
     if file.value_at(_DISTRIBUTED) and file.value_at(_HOROVOD):
         file.refuse_key(
             _HOROVOD,
@@ -56,7 +56,7 @@ def read_tensorflow(file: SourceFile, image: str | None, base: Resources) -> Ten
         )
     return TensorFlow(
         version=version,
-        tensorboard=bool(file.value_at((*PATH, "tensorboard"))),
+        tensorboard=bool(file.value_at((*_PATH, "tensorboard"))),
         distributed=_read_distributed(file, version, base),
         horovod=_read_horovod(file, base),
     )

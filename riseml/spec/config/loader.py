@@ -8,13 +8,13 @@ from riseml.spec.config.builder import build_spec
 from riseml.spec.config.legacy import find_legacy_problem
 from riseml.spec.config.overrides import Overrides, apply_overrides
 from riseml.spec.config.types import Spec
-from riseml.spec.schema.contract import CONFIG as CONTRACT
+from riseml.spec.schema.contract import CONFIG_CONTRACT
 from riseml.spec.yaml.document import MappingNode, parse_document
 from riseml.spec.yaml.problems import Problem, Severity, SpecError, sort_problems
 
 __all__ = ["CheckedSpec", "Overrides", "check_config", "load_config"]
 
-CONFIG = "riseml.yml"
+CONFIG_NAME = "riseml.yml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class CheckedSpec:
     problems: tuple[Problem, ...]  # by position
 
 
-def check_config(content: str | bytes, name: str = CONFIG, overrides: Overrides = Overrides()) -> CheckedSpec:
+def check_config(content: str | bytes, name: str = CONFIG_NAME, overrides: Overrides = Overrides()) -> CheckedSpec:
     """Check a riseml.yml. Content never makes it raise; problems are in the result.
 
     Example: `check_config("project: x\\ntrain: {image: a, run: b}\\n").spec`.
@@ -44,14 +44,14 @@ def check_config(content: str | bytes, name: str = CONFIG, overrides: Overrides 
     legacy = find_legacy_problem(root) if isinstance(root, MappingNode) else None
     if legacy is not None:
         return CheckedSpec(None, sort_problems([*found, legacy], name))
-    file = CONTRACT.check_values(root)
+    file = CONFIG_CONTRACT.check_values(root)
     spec = build_spec(file)
     found += file.problems
     usable = all(problem.severity is not Severity.ERROR for problem in found)
     return CheckedSpec(spec if usable else None, sort_problems(found, name))
 
 
-def load_config(content: str | bytes, name: str = CONFIG, overrides: Overrides = Overrides()) -> Spec:
+def load_config(content: str | bytes, name: str = CONFIG_NAME, overrides: Overrides = Overrides()) -> Spec:
     """Return the spec of a riseml.yml; the arguments are those of `check_config`.
 
     Raises:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from riseml.spec.config.types import Parameter
-from riseml.spec.scalars.placeholders import BUILT_IN, find_placeholders, variable_name
+from riseml.spec.scalars.placeholders import BUILT_IN_PLACEHOLDERS, find_placeholders, variable_name
 from riseml.spec.scalars.quantities import format_decimal
 from riseml.spec.scalars.texts import quote_text
 from riseml.spec.schema.sentences import suggest_word
@@ -16,10 +16,10 @@ from riseml.spec.yaml.document import ScalarNode
 from riseml.spec.yaml.problems import FilePosition, KeyPath, make_problem
 from riseml.spec.yaml.values import SourceFile
 
-PATH: KeyPath = ("train", "parameters")
+_PATH: KeyPath = ("train", "parameters")
 MOST_EXPERIMENTS = 1_000  # of a set, and values of a range
 
-OWN = frozenset(
+RISEML_VARIABLES = frozenset(
     {
         *("OUTPUT_DIR", "DATA_DIR", "PROJECT_NAME", "EXPERIMENT_ID", "RISEML_JOB", "RISEML_ATTEMPT"),
         *("TF_CONFIG", "WORKER_INDEX", "TOTAL_WORKERS", "TINI_KILL_PROCESS_GROUP"),
@@ -27,9 +27,9 @@ OWN = frozenset(
 )
 """Variables that riseml sets itself."""
 
-RESERVED = frozenset(
+RESERVED_VARIABLES = frozenset(
     {
-        *OWN,
+        *RISEML_VARIABLES,
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "IFS", "LD_LIBRARY_PATH", "LD_PRELOAD"),
         *("PYTHONPATH", "PYTHONHOME", "PYTHONUNBUFFERED", "NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
     }
@@ -41,11 +41,11 @@ _ODD = re.compile(r"\{\{[^{}\n]*\}\}")
 
 def read_parameters(file: SourceFile) -> tuple[Parameter, ...]:
     """Return all usable parameters; problems go to `file`."""
-    section = file.value_at(PATH) or {}
+    section = file.value_at(_PATH) or {}
     found: list[Parameter] = []
     variables: dict[str, str] = {}
     for name in section:
-        path = (*PATH, name)
+        path = (*_PATH, name)
         if path in file.bad:
             continue
         _check_name(file, path, name, variables)
@@ -55,7 +55,7 @@ def read_parameters(file: SourceFile) -> tuple[Parameter, ...]:
     count = math.prod(len(parameter.values) for parameter in found)
     if count > MOST_EXPERIMENTS:
         problem = f"the parameters make {count:,} experiments; at most {MOST_EXPERIMENTS:,} are allowed"
-        file.refuse_key(PATH, problem, "use fewer values")
+        file.refuse_key(_PATH, problem, "use fewer values")
     return tuple(found)
 
 
@@ -66,16 +66,16 @@ def check_placeholders(file: SourceFile, lines: Mapping[KeyPath, str]) -> None:
         file: the file; problems go there.
         lines: the path and the text of every line of `run`.
     """
-    section = file.value_at(PATH) or {}
+    section = file.value_at(_PATH) or {}
     undefined: set[str] = set()
     used: set[str] = set()
     for path, line in lines.items():
         for order, (name, _, _) in enumerate(find_placeholders(line)):
             used.add(name)
-            if name in section or name in BUILT_IN or name in undefined or PATH in file.bad:
+            if name in section or name in BUILT_IN_PLACEHOLDERS or name in undefined or _PATH in file.bad:
                 continue
             undefined.add(name)
-            near = suggest_word(name, [*section, *sorted(BUILT_IN)])
+            near = suggest_word(name, [*section, *sorted(BUILT_IN_PLACEHOLDERS)])
             used |= {near} if near else set()  # a misspelt placeholder is one problem, not also an unused parameter
             _note_undefined(file, path, order, (name, near))
         odd = next((text for text in _ODD.findall(line) if not find_placeholders(text)), None)
@@ -86,7 +86,7 @@ def check_placeholders(file: SourceFile, lines: Mapping[KeyPath, str]) -> None:
         variable = variable_name(name)
         if name not in used and not re.search(rf"\$\{{?{re.escape(variable)}\b", script):
             hint = f"jobs have it as {variable} in their environment"
-            file.warn((*PATH, name), f"no line of `run` uses {{{{{name}}}}}", hint)
+            file.warn((*_PATH, name), f"no line of `run` uses {{{{{name}}}}}", hint)
 
 
 def _note_undefined(file: SourceFile, path: KeyPath, order: int, names: tuple[str, str | None]) -> None:
@@ -110,9 +110,9 @@ def _placeholder_position(file: SourceFile, path: KeyPath, order: int) -> FilePo
 
 def _check_name(file: SourceFile, path: KeyPath, name: str, variables: dict[str, str]) -> None:
     variable = variable_name(name)
-    if name in BUILT_IN:
+    if name in BUILT_IN_PLACEHOLDERS:
         file.refuse_key(path, f"riseml itself fills in {{{{{name}}}}}", "rename the parameter")
-    elif variable in RESERVED or variable.startswith("RISEML_"):
+    elif variable in RESERVED_VARIABLES or variable.startswith("RISEML_"):
         problem = f"the parameter would set the environment variable {variable}, which jobs need"
         file.refuse_key(path, problem, "rename the parameter")
     elif variable in variables:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from riseml.spec.scalars.placeholders import BUILT_IN
-from riseml.spec.schema.contract import CONFIG
+from riseml.spec.scalars.placeholders import BUILT_IN_PLACEHOLDERS
+from riseml.spec.schema.contract import CONFIG_CONTRACT
 from riseml.spec.schema.reference import list_key_sections
 
 _HEAD = """\
@@ -64,8 +64,8 @@ In other editors with the YAML language server, begin the file with this line an
 
 def render_config_reference() -> str:
     """Return the whole page."""
-    built_in = ", ".join(f"`{{{{{name}}}}}`" for name in sorted(BUILT_IN))
-    return "\n".join([_HEAD, *list_key_sections(CONFIG), _FORMS.replace("BUILT_IN", built_in)])
+    built_in = ", ".join(f"`{{{{{name}}}}}`" for name in sorted(BUILT_IN_PLACEHOLDERS))
+    return "\n".join([_HEAD, *list_key_sections(CONFIG_CONTRACT), _FORMS.replace("BUILT_IN", built_in)])
 
 
 if __name__ == "__main__":

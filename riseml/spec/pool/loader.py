@@ -7,7 +7,7 @@ from pathlib import Path
 
 from riseml.spec.pool.builder import build_pool
 from riseml.spec.pool.types import PoolSpec
-from riseml.spec.schema.contract import POOL
+from riseml.spec.schema.contract import POOL_CONTRACT
 from riseml.spec.yaml.document import parse_document
 from riseml.spec.yaml.problems import Problem, Severity, SpecError, sort_problems
 
@@ -35,7 +35,7 @@ def check_pool(content: str | bytes, path: str | Path) -> CheckedPool:
     found = list(document.problems)
     if document.root is None:
         return CheckedPool(None, sort_problems(found, name))
-    file = POOL.check_values(document.root)
+    file = POOL_CONTRACT.check_values(document.root)
     spec = build_pool(file, Path(path).expanduser().absolute().parent)
     found += file.problems
     usable = all(problem.severity is not Severity.ERROR for problem in found)

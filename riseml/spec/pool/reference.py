@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from riseml.spec.schema.contract import POOL
+from riseml.spec.schema.contract import POOL_CONTRACT
 from riseml.spec.schema.reference import list_key_sections
 
 _HEAD = """\
@@ -63,7 +63,7 @@ YAML tags and merge keys are not. With `schemas/pool.schema.json` an editor comp
 
 def render_pool_reference() -> str:
     """Return the whole page."""
-    return "\n".join([_HEAD, *list_key_sections(POOL), _TAIL])
+    return "\n".join([_HEAD, *list_key_sections(POOL_CONTRACT), _TAIL])
 
 
 if __name__ == "__main__":

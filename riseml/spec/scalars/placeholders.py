@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-BUILT_IN = frozenset(
+BUILT_IN_PLACEHOLDERS = frozenset(
     {"job_name", "task_index", "worker_hosts", "ps_hosts", "worker_index", "num_workers", "data_dir", "output_dir"}
 )
 """The names that riseml fills in for each job."""

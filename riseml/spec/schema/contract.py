@@ -58,7 +58,7 @@ class FileContract:
     def at(self, path: KeyPath) -> Schema:
         """Return the resolved schema of a path.
 
-        Example: `CONFIG.at(("train", "resources", "mem"))["default"]` is "1GiB".
+        Example: `CONFIG_CONTRACT.at(("train", "resources", "mem"))["default"]` is "1GiB".
         """
         schema = self.resolve(self.schema)
         for part in path:
@@ -109,8 +109,8 @@ class FileContract:
         return extend(Draft202012Validator, {"pattern": _check_pattern})(self.schema)
 
 
-CONFIG = FileContract("riseml.schema.json")
-POOL = FileContract("pool.schema.json")
+CONFIG_CONTRACT = FileContract("riseml.schema.json")
+POOL_CONTRACT = FileContract("pool.schema.json")
 
 
 def _check_pattern(validator: Any, pattern: str, text: Any, schema: Schema) -> Iterator[Any]:

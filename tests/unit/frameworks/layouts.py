@@ -13,7 +13,7 @@ from riseml.planning.launch import bind_job, find_tf_config, job_lines
 from riseml.planning.plan import first_jobs, make_plan
 from riseml.spec.config.loader import Overrides, load_config
 from riseml.spec.config.types import Spec
-from riseml.spec.scalars.placeholders import BUILT_IN
+from riseml.spec.scalars.placeholders import BUILT_IN_PLACEHOLDERS
 from riseml.states import Part
 
 START = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
@@ -31,7 +31,7 @@ LAYOUTS = {
     "one worker": "{worker: 1}",
     "single": "false",
 }
-FLAGS = tuple(sorted(BUILT_IN - {"data_dir", "output_dir"}))
+FLAGS = tuple(sorted(BUILT_IN_PLACEHOLDERS - {"data_dir", "output_dir"}))
 
 
 def make_spec(version: str, layout: str) -> Spec:

@@ -16,7 +16,7 @@ from riseml.planning.image import Manifest
 from riseml.planning.launch import job_addresses
 from riseml.planning.plan import first_jobs, make_plan
 from riseml.spec.config.types import Horovod, Spec, TensorFlow, Train
-from riseml.spec.scalars.placeholders import BUILT_IN
+from riseml.spec.scalars.placeholders import BUILT_IN_PLACEHOLDERS
 from riseml.states import Part
 from tests.unit.frameworks.layouts import gang, make_experiment
 
@@ -61,7 +61,7 @@ def test_it_keeps_to_the_rules(framework: Framework) -> None:
     assert [job.name for job in gang(experiment)] == [role.name for role in roles]
     for job in gang(experiment):
         binding = framework.bind(experiment.plan, job.name, job_addresses(experiment))
-        assert set(binding.placeholders) == BUILT_IN - {"data_dir", "output_dir"}
+        assert set(binding.placeholders) == BUILT_IN_PLACEHOLDERS - {"data_dir", "output_dir"}
         assert framework.script(experiment.plan, job.name, ["true"]) == "true"
 
 

@@ -24,7 +24,7 @@ from riseml.planning.launch import (
     output_folder,
 )
 from riseml.planning.plan import make_next_attempt
-from riseml.spec.config.parameters import OWN, RESERVED
+from riseml.spec.config.parameters import RESERVED_VARIABLES, RISEML_VARIABLES
 from riseml.spec.config.types import Limits, Resources
 from riseml.spec.scalars.placeholders import variable_name
 from riseml.states import State
@@ -82,7 +82,7 @@ def test_a_job_without_a_container_sees_the_host() -> None:
     assert (found["HOME"], found["RISEML_HOST"], found["RISEML_PORT"]) == ("/home/paul", "127.0.0.1", "20002")
 
 
-@pytest.mark.parametrize("name", sorted(OWN | {"RISEML_HOST", "RISEML_PORT", "RISEML_ANYTHING"}))
+@pytest.mark.parametrize("name", sorted(RISEML_VARIABLES | {"RISEML_HOST", "RISEML_PORT", "RISEML_ANYTHING"}))
 @pytest.mark.parametrize("job", ["train", "master", "ps.1"])
 def test_env_cannot_set_what_riseml_sets(job: str, name: str) -> None:
     """Nor what it leaves unset: a job alone that found a TF_CONFIG would wait for the others."""
@@ -113,8 +113,8 @@ def test_everything_that_riseml_sets_is_reserved() -> None:
         one = replace(experiment, jobs=jobs, plan=replace(experiment.plan, framework=framework.name))
         found = {name for job in one.jobs[1:] for name, _ in job_variables(bind_job(one, job))}
         assert all(is_reserved(name) for name in found - set(DEFAULTS))
-    assert {name for name in RESERVED if is_reserved(name)} == OWN
-    assert set(DEFAULTS) <= RESERVED
+    assert {name for name in RESERVED_VARIABLES if is_reserved(name)} == RISEML_VARIABLES
+    assert set(DEFAULTS) <= RESERVED_VARIABLES
 
 
 @pytest.mark.parametrize(

@@ -18,18 +18,18 @@ from riseml.spec.config.reference import render_config_reference
 from riseml.spec.config.templates import make_starter_config
 from riseml.spec.scalars.quantities import parse_duration, parse_memory
 from riseml.spec.scalars.texts import BadText
-from riseml.spec.schema.contract import CONFIG
+from riseml.spec.schema.contract import CONFIG_CONTRACT
 from riseml.spec.schema.sentences import format_flow
 from riseml.spec.yaml.document import MappingNode, Node, parse_document
 from riseml.spec.yaml.problems import KeyPath
 
 ROOT = Path(__file__).parents[3]
-KEYS = dict(CONFIG.walk())
+KEYS = dict(CONFIG_CONTRACT.walk())
 
 
 def test_the_schema_is_valid_json_schema() -> None:
-    Draft202012Validator.check_schema(CONFIG.schema)
-    assert CONFIG.schema["$schema"].endswith("2020-12/schema")
+    Draft202012Validator.check_schema(CONFIG_CONTRACT.schema)
+    assert CONFIG_CONTRACT.schema["$schema"].endswith("2020-12/schema")
 
 
 @pytest.mark.parametrize("path", KEYS, ids=lambda path: ".".join(path))
@@ -37,13 +37,13 @@ def test_every_key_has_title_description_and_examples(path: KeyPath) -> None:
     schema = KEYS[path]
     assert {"title", "description", "examples", "type"} <= set(schema)
     assert schema["description"].endswith(".")
-    validator = Draft202012Validator({**schema, "$defs": CONFIG.schema["$defs"]})
+    validator = Draft202012Validator({**schema, "$defs": CONFIG_CONTRACT.schema["$defs"]})
     for example in [*schema["examples"], *([schema["default"]] if "default" in schema else [])]:
         assert validator.is_valid(example), example
 
 
 def test_no_map_accepts_unknown_keys() -> None:
-    for path, schema in CONFIG.walk():
+    for path, schema in CONFIG_CONTRACT.walk():
         if "properties" in schema:
             assert schema["additionalProperties"] is False, path
 
@@ -61,12 +61,12 @@ def test_no_map_accepts_unknown_keys() -> None:
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_sections_have_the_fields_of_their_dataclass(path: KeyPath, cls: Any, other: set[str]) -> None:
-    assert set(CONFIG.at(path)["properties"]) == {field.name for field in fields(cls)} - other
+    assert set(CONFIG_CONTRACT.at(path)["properties"]) == {field.name for field in fields(cls)} - other
 
 
 def test_roles_of_a_cluster_have_their_resources() -> None:
     roles = {field.name.removesuffix("_resources") for field in fields(types.Distributed) if "_resources" in field.name}
-    assert set(CONFIG.at(("train", "tensorflow", "distributed"))["properties"]) == roles | {"chief"}
+    assert set(CONFIG_CONTRACT.at(("train", "tensorflow", "distributed"))["properties"]) == roles | {"chief"}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_roles_of_a_cluster_have_their_resources() -> None:
     ],
 )
 def test_choices_are_the_members_of_the_enum(path: KeyPath, members: type[enum.Enum]) -> None:
-    assert set(CONFIG.at(path)["enum"]) == {member.value for member in members}
+    assert set(CONFIG_CONTRACT.at(path)["enum"]) == {member.value for member in members}
 
 
 @pytest.mark.parametrize(
@@ -95,13 +95,13 @@ def test_choices_are_the_members_of_the_enum(path: KeyPath, members: type[enum.E
     ],
 )
 def test_defaults_are_those_of_the_dataclass(path: KeyPath, value: object) -> None:
-    assert CONFIG.at(path)["default"] == value
+    assert CONFIG_CONTRACT.at(path)["default"] == value
 
 
 def test_defaults_with_units_are_those_of_the_dataclass() -> None:
-    assert parse_memory(CONFIG.at(("train", "resources", "mem"))["default"]) == types.DEFAULT_MEM
-    assert parse_duration(CONFIG.at(("train", "stop_grace"))["default"]) == types.Train(()).stop_grace
-    assert {types.RetryOn(kind) for kind in CONFIG.at(("train", "retry", "on"))["default"]} == types.Retry().on
+    assert parse_memory(CONFIG_CONTRACT.at(("train", "resources", "mem"))["default"]) == types.DEFAULT_MEM
+    assert parse_duration(CONFIG_CONTRACT.at(("train", "stop_grace"))["default"]) == types.Train(()).stop_grace
+    assert {types.RetryOn(kind) for kind in CONFIG_CONTRACT.at(("train", "retry", "on"))["default"]} == types.Retry().on
 
 
 @pytest.mark.parametrize(("form", "reader"), [("mem", parse_memory), ("duration", parse_duration)])
@@ -133,7 +133,7 @@ def test_defaults_with_units_are_those_of_the_dataclass() -> None:
 )
 def test_patterns_accept_what_the_readers_accept(form: str, reader: Any, text: str) -> None:
     """An editor knows only the pattern, so it has to accept exactly what the reader accepts."""
-    matches = re.search(CONFIG.schema["$defs"][form]["pattern"], text) is not None
+    matches = re.search(CONFIG_CONTRACT.schema["$defs"][form]["pattern"], text) is not None
     try:
         reader(text)
     except BadText:
@@ -175,7 +175,7 @@ def test_starter_files_are_valid(framework: str | None, name: str) -> None:
 
 
 def test_every_framework_has_a_starter_file() -> None:
-    for framework in CONFIG.at(("train", "framework"))["enum"]:
+    for framework in CONFIG_CONTRACT.at(("train", "framework"))["enum"]:
         assert f"framework: {framework}" in make_starter_config("x", framework)
     with pytest.raises(UsageError, match=r"no starter riseml\.yml for the framework 'caffe'"):
         make_starter_config("x", "caffe")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from riseml.spec.schema.contract import CONFIG, POOL, FileContract
+from riseml.spec.schema.contract import CONFIG_CONTRACT, POOL_CONTRACT, FileContract
 from riseml.spec.schema.fast_check import is_surely_valid
 from riseml.spec.yaml.document import parse_document
 from riseml.spec.yaml.values import read_values
@@ -36,7 +36,7 @@ def resolve(contract: FileContract, render_config_reference: str) -> Any:
 def file(text: str) -> Any:
     root = parse_document(text, "riseml.yml").root
     assert root is not None
-    return read_values(root, CONFIG.resolve(CONFIG.schema), CONFIG.below).value
+    return read_values(root, CONFIG_CONTRACT.resolve(CONFIG_CONTRACT.schema), CONFIG_CONTRACT.below).value
 
 
 def agree(contract: FileContract, value: Any, schema: Any = None) -> bool:
@@ -51,7 +51,7 @@ def agree(contract: FileContract, value: Any, schema: Any = None) -> bool:
 
 @pytest.mark.parametrize("name", [*EXAMPLES, "distributed"])
 def test_documented_files_are_surely_valid(name: str) -> None:
-    assert agree(CONFIG, file(EXAMPLES.get(name, DISTRIBUTED)))
+    assert agree(CONFIG_CONTRACT, file(EXAMPLES.get(name, DISTRIBUTED)))
 
 
 @given(st.data())
@@ -73,10 +73,10 @@ def test_a_file_with_one_changed_value_is_never_wrongly_accepted(data: st.DataOb
             inside[data.draw(st.sampled_from(["other", "", "a b", "retry", "mem"]))] = data.draw(SCALARS)
         case _ if keys:
             inside[key] = data.draw(SCALARS | st.just([]) | st.just({}) | st.lists(SCALARS, max_size=2))
-    agree(CONFIG, value)
+    agree(CONFIG_CONTRACT, value)
 
 
-@pytest.mark.parametrize("contract", [CONFIG, POOL], ids=lambda contract: contract.name)
+@pytest.mark.parametrize("contract", [CONFIG_CONTRACT, POOL_CONTRACT], ids=lambda contract: contract.name)
 @given(data=st.data())
 def test_any_value_of_any_key_is_never_wrongly_accepted(contract: FileContract, data: st.DataObject) -> None:
     places = [schema for _, schema in contract.walk()]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from riseml.spec.config.loader import CheckedSpec, Overrides, check_config, load_config
-from riseml.spec.schema.contract import CONFIG
+from riseml.spec.schema.contract import CONFIG_CONTRACT
 from riseml.spec.yaml.document import MAX_BYTES, MAX_NODES, MappingNode, Node, ScalarNode, parse_document
 from riseml.spec.yaml.problems import KeyPath, Severity
 from tests.unit.spec.examples import DISTRIBUTED, EXAMPLES
@@ -43,7 +43,7 @@ def test_any_text_is_a_spec_or_has_problems(content: str | bytes) -> None:
 
 
 @NO_CLOCK
-@given(st.lists(PIECES | st.sampled_from([*CONFIG.homes, *"ab"]), max_size=30).map("".join))
+@given(st.lists(PIECES | st.sampled_from([*CONFIG_CONTRACT.homes, *"ab"]), max_size=30).map("".join))
 def test_any_text_of_yaml_pieces_is_a_spec_or_has_problems(content: str) -> None:
     _assert_consistent(content, check_config(content))
 
@@ -102,7 +102,7 @@ def _write(value: Any) -> str:
 def _closed(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
     """Yield every map of a file that accepts only known keys."""
     if isinstance(value, dict):
-        if CONFIG.at(path).get("additionalProperties") is False:
+        if CONFIG_CONTRACT.at(path).get("additionalProperties") is False:
             yield path
         for key, one in value.items():
             yield from _closed(one, (*path, key))
@@ -120,14 +120,14 @@ PLACES = [(name, path) for name, text in EXAMPLES.items() for path in _closed(_j
 @pytest.mark.parametrize(("name", "path"), PLACES, ids=[f"{name}-{'.'.join(map(str, path))}" for name, path in PLACES])
 @given(
     key=st.text(min_size=1, max_size=12)
-    | st.sampled_from([*CONFIG.homes, "gpu", "memory", "worker_count", "on ", "Run"])
+    | st.sampled_from([*CONFIG_CONTRACT.homes, "gpu", "memory", "worker_count", "on ", "Run"])
 )
 @settings(deadline=None, max_examples=20)
 def test_an_unknown_key_is_always_an_error(name: str, path: KeyPath, key: str) -> None:
     value = inner = _json(EXAMPLES[name])
     for part in path:
         inner = inner[part]
-    if key in CONFIG.at(path)["properties"]:
+    if key in CONFIG_CONTRACT.at(path)["properties"]:
         return
     inner[key] = "1"
     checked = check_config(_write(value))

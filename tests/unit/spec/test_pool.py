@@ -18,14 +18,14 @@ from riseml.spec.pool.loader import check_pool, load_pool
 from riseml.spec.pool.reference import render_pool_reference
 from riseml.spec.scalars.engine_url import EngineUrl, Scheme, parse_engine_url
 from riseml.spec.scalars.texts import BadText
-from riseml.spec.schema.contract import POOL
+from riseml.spec.schema.contract import POOL_CONTRACT
 from riseml.spec.schema.sentences import format_flow
 from riseml.spec.yaml.document import MappingNode, Node, parse_document
 from riseml.spec.yaml.problems import KeyPath, SpecError
 from riseml.states import Network
 
 ROOT = Path(__file__).parents[3]
-KEYS = dict(POOL.walk())
+KEYS = dict(POOL_CONTRACT.walk())
 IDS = [".".join(map(str, path)) for path in KEYS]
 FULL = """\
 hosts:
@@ -183,8 +183,8 @@ def test_any_value_anywhere_is_read_or_refused(keys: KeyPath, value: str) -> Non
 
 
 def test_the_schema_is_valid_json_schema() -> None:
-    Draft202012Validator.check_schema(POOL.schema)
-    assert POOL.schema["$schema"].endswith("2020-12/schema")
+    Draft202012Validator.check_schema(POOL_CONTRACT.schema)
+    assert POOL_CONTRACT.schema["$schema"].endswith("2020-12/schema")
 
 
 @pytest.mark.parametrize("keys", KEYS, ids=IDS)
@@ -194,7 +194,7 @@ def test_every_key_has_title_description_and_examples(keys: KeyPath) -> None:
     assert schema["description"].endswith(".")
     if schema["type"] == "array" and schema["items"].get("format") == "device":
         return  # an index is a number in JSON, and a string in riseml
-    validator = Draft202012Validator({**schema, "$defs": POOL.schema["$defs"]})
+    validator = Draft202012Validator({**schema, "$defs": POOL_CONTRACT.schema["$defs"]})
     for example in [*schema["examples"], *([schema["default"]] if "default" in schema else [])]:
         assert not list(_errors(validator, example)), example
 
@@ -205,7 +205,7 @@ def _errors(validator: Draft202012Validator, example: Any) -> Any:
 
 
 def test_no_map_accepts_unknown_keys() -> None:
-    for keys, schema in [((), POOL.schema), (("hosts", 0), POOL.at(("hosts", 0))), *KEYS.items()]:
+    for keys, schema in [((), POOL_CONTRACT.schema), (("hosts", 0), POOL_CONTRACT.at(("hosts", 0))), *KEYS.items()]:
         if "properties" in schema:
             assert schema["additionalProperties"] is False, keys
 
@@ -222,21 +222,21 @@ def test_no_map_accepts_unknown_keys() -> None:
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_sections_have_the_fields_of_their_dataclass(keys: KeyPath, cls: Any, other: dict[str, set[str]]) -> None:
-    known = set(POOL.at(keys)["properties"])
+    known = set(POOL_CONTRACT.at(keys)["properties"])
     assert known.difference(other).union(*other.values()) == {field.name for field in fields(cls)}
 
 
 def test_choices_and_defaults_are_those_of_the_dataclasses() -> None:
     default = types.PoolSpec(())
-    assert set(POOL.at(("network",))["enum"]) == {member.value for member in Network} - {Network.BRIDGE.value}
-    assert POOL.at(("network",))["default"] == default.network.value
-    assert POOL.at(("storage", "output", "driver"))["default"] == types.Volume("").driver
-    assert POOL.at(("hosts", 0, "insecure"))["default"] is types.HostSpec(HostName(""), "").insecure
+    assert set(POOL_CONTRACT.at(("network",))["enum"]) == {member.value for member in Network} - {Network.BRIDGE.value}
+    assert POOL_CONTRACT.at(("network",))["default"] == default.network.value
+    assert POOL_CONTRACT.at(("storage", "output", "driver"))["default"] == types.Volume("").driver
+    assert POOL_CONTRACT.at(("hosts", 0, "insecure"))["default"] is types.HostSpec(HostName(""), "").insecure
 
 
 @pytest.mark.parametrize("text", ["unix:///a", "ssh://a", "ssh://u@a:22/s", "tcp://a:1", "tcp://a", "a", "http://a"])
 def test_the_pattern_accepts_the_urls_that_the_reader_accepts(text: str) -> None:
-    matches = re.search(POOL.at(("hosts", 0, "url"))["pattern"], text) is not None
+    matches = re.search(POOL_CONTRACT.at(("hosts", 0, "url"))["pattern"], text) is not None
     try:
         parse_engine_url(text)
     except BadText:
