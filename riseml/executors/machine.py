@@ -1,4 +1,4 @@
-"""This machine: what it can give, which ports are taken, and how its processes and GPUs are doing."""
+"""This machine: its cores and memory, the ports and subnets in use, and what its processes use."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ import psutil
 from riseml.control.placement.addresses import PORTS
 from riseml.model import Capacity
 
-_SLICES = 12
+_SLICES = 12  # parts of the port range; each server uses one
 _MIB = 2**20
 _UNLIMITED = 1 << 60  # bytes; cgroups write "no limit" as a number near 2**63
 _MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-_TIME_WAIT = "06"
+_TIME_WAIT = "06"  # state of a TCP port in /proc/net/tcp
 
 
 def read_capacity(gpus: tuple[str, ...]) -> Capacity:
-    """Cores and memory that this process may use."""
-    return Capacity(float(len(os.sched_getaffinity(0))), total_memory() // _MIB, gpus)
+    """Return the cores and the memory that this process may use, with these GPUs."""
+    return Capacity(float(len(os.sched_getaffinity(0))), read_total_memory() // _MIB, gpus)
 
 
-def total_memory() -> int:
-    """Bytes of memory, of the container if we are in one."""
+def read_total_memory() -> int:
+    """Return the memory of this machine in bytes, or of the container in which the server runs."""
     total = int(psutil.virtual_memory().total)
     for path in _MEMORY_LIMITS:
         with contextlib.suppress(OSError, ValueError):
@@ -38,22 +38,27 @@ def total_memory() -> int:
     return total
 
 
-def busy_ports(server: str) -> frozenset[int]:
-    """Ports of the range for jobs that are in use, or that are left to other servers.
+def find_busy_ports(server: str) -> frozenset[int]:
+    """Return the ports of the range for jobs that this server must not give to a job.
 
-    A job listens some seconds after it got its port, and until then nobody sees that it is taken. Within one server the
-    records prevent that a port is given twice; two servers on one machine begin in different parts of the range.
+    They are the ports in use, and those outside this server's part of the range. A job listens some seconds after it
+    got its port. Within one server the records prevent that a port is given twice; the parts prevent it between two
+    servers on one machine.
+
+    Args:
+        server: id of the server; it selects the part.
     """
     width = len(PORTS) // _SLICES
     first = PORTS.start + width * (int(hashlib.sha256(server.encode()).hexdigest(), 16) % _SLICES)
     own = frozenset(range(first, first + width))
-    return frozenset(PORTS) - (own - frozenset(_used_ports()))
+    return frozenset(PORTS) - (own - frozenset(_list_used_ports()))
 
 
-def list_subnets() -> tuple[str, ...]:
-    """The IPv4 subnets that this machine has a route to, from the kernel's table (hexadecimal, least byte first).
+def list_routed_subnets() -> tuple[str, ...]:
+    """Return the IPv4 subnets to which this machine has a route: `("10.213.0.0/26",)`.
 
-    An engine knows its own networks only: two engines on one machine, or an engine beside a VPN, would take the same.
+    An engine knows only its own networks. Two engines on one machine, or an engine beside a VPN, would use the same
+    subnet. The source is the kernel's table /proc/net/route: hexadecimal, least significant byte first.
     """
     found: list[str] = []
     with contextlib.suppress(FileNotFoundError), open("/proc/net/route") as rows:
@@ -61,49 +66,49 @@ def list_subnets() -> tuple[str, ...]:
         for row in rows:
             _, destination, _, _, _, _, _, mask, *_ = row.split()
             length = int(mask, 16).bit_count()
-            if length:  # the default route leads everywhere
+            if length:  # 0 is the default route
                 address = ipaddress.IPv4Address(int(destination, 16).to_bytes(4, "little"))
                 found.append(f"{address}/{length}")
     return tuple(found)
 
 
-class Meter:
-    """How much a changing group of processes uses, from one reading to the next."""
+class ProcessMeter:
+    """Measures what a changing group of processes uses between two readings."""
 
     def __init__(self) -> None:
-        self._at = 0.0
-        self._before: dict[psutil.Process, float] = {}
+        self._read_at = 0.0  # monotonic seconds; 0: there was no reading
+        self._cpu_seconds: dict[psutil.Process, float] = {}  # at the last reading
 
-    def read(self, group: Iterable[psutil.Process]) -> tuple[float, int] | None:
-        """Percent of one core since the last reading, and bytes of memory now; None the first time."""
+    def read_use(self, group: Iterable[psutil.Process]) -> tuple[float, int] | None:
+        """Return the percent of one core since the last reading and the bytes of memory now; None the first time."""
         now = time.monotonic()
-        before, elapsed = self._before, now - self._at
-        self._before, memory = {}, 0
+        before, elapsed = self._cpu_seconds, now - self._read_at
+        self._cpu_seconds, memory = {}, 0
         for process in group:
             with contextlib.suppress(psutil.Error):
                 times = process.cpu_times()
-                self._before[process] = times.user + times.system
-                memory += memory_of(process)
-        first, self._at = not self._at, now
-        if first or elapsed <= 0:
+                self._cpu_seconds[process] = times.user + times.system
+                memory += read_process_memory(process)
+        is_first, self._read_at = not self._read_at, now
+        if is_first or elapsed <= 0:
             return None
-        used = sum(seconds - before.get(process, 0.0) for process, seconds in self._before.items())
+        used = sum(seconds - before.get(process, 0.0) for process, seconds in self._cpu_seconds.items())
         return max(0.0, used / elapsed * 100), memory
 
 
-def memory_of(process: psutil.Process) -> int:
-    """Bytes of memory of one process, its part of what it shares with others; 0 when it is gone."""
+def read_process_memory(process: psutil.Process) -> int:
+    """Return the bytes of memory of one process, with its part of shared memory; 0 when it has ended."""
     with contextlib.suppress(OSError), open(f"/proc/{process.pid}/smaps_rollup", "rb") as file:
         for line in file:
             if line.startswith(b"Pss:"):
                 return int(line.split()[1]) * 1024
-    with contextlib.suppress(psutil.Error):  # a kernel before 4.14, or it is gone
+    with contextlib.suppress(psutil.Error):  # a kernel before 4.14, or the process has ended
         return int(process.memory_info().rss)
     return 0
 
 
-def _used_ports() -> Iterator[int]:
-    """Local TCP ports that somebody holds, from the kernel's own tables: `sl local_address rem_address st ...`."""
+def _list_used_ports() -> Iterator[int]:
+    """Yield the local TCP ports in use, from the kernel's tables: `sl local_address rem_address st ...`."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(FileNotFoundError), open(table) as rows:
             next(rows)

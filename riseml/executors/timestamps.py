@@ -1,6 +1,7 @@
-"""Times as an engine writes them: `2026-08-31T07:23:46.5Z`, up to nine digits of a second, trailing zeros left out.
+"""Times as the Docker Engine writes them: `2026-08-31T07:23:46.5Z`, with up to nine digits of a second.
 
-A datetime has six digits, so that what is compared or read on from stays a number of nanoseconds or a text.
+A datetime has six digits. So a time that is compared, or from which a log is read on, stays a number of nanoseconds or
+a text.
 """
 
 from __future__ import annotations
@@ -12,21 +13,26 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_text(nanoseconds: int) -> str:
-    """Nanoseconds since 1970 as an engine writes them, always with nine digits."""
+    """Return nanoseconds since 1970 in the engine's form, always with nine digits.
+
+    Example:
+        >>> to_text(1_788_161_026_500_000_000)
+        '2026-08-31T07:23:46.500000000Z'
+    """
     seconds, rest = divmod(nanoseconds, _BILLION)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
 
 
 def to_nanoseconds(text: str) -> int:
-    """The other way round.
+    """Return a time in the engine's form as nanoseconds since 1970.
 
     Raises:
-        ValueError: this is no such time.
+        ValueError: the text is no such time.
     """
     whole, _, fraction = text.rstrip("Z").partition(".")
     return int(datetime.fromisoformat(f"{whole}+00:00").timestamp()) * _BILLION + int(fraction.ljust(9, "0")[:9])
 
 
 def to_datetime(nanoseconds: int) -> datetime:
-    """As a moment in UTC, its last three digits cut off."""
+    """Return nanoseconds since 1970 as a datetime in UTC, cut to microseconds."""
     return _EPOCH + timedelta(microseconds=nanoseconds // 1000)

@@ -1,4 +1,4 @@
-"""A launch as the engine wants it: a closed list of fields, nothing of a user's is passed through unseen."""
+"""A launch as the request that creates its container: a closed list of fields, so that riseml.yml sets no other."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from riseml.model import JobKey, Launch, Mount
 from riseml.names import hostname
 from riseml.states import Network
 
-PIDS = 4096
+PIDS = 4096  # processes and threads of one job at most
 _HOST = "host"  # the engine's name for the network of its machine
-_OOM_SCORE = 500  # a host that runs out of memory kills jobs, and neither the engine nor the server
-_LOG_SIZE = "4g"  # far above what the server keeps (settings.MOST_LOG): the engine begins a new file only after that
+_OOM_SCORE = 500  # the kernel of a host without memory kills jobs first, before the engine and the server
+_LOG_SIZE = "4g"  # far above what the server keeps (settings.MOST_LOG), so that the engine starts no second file
 _MIB = 2**20
 
 
 def container_name(server: str, key: JobKey) -> str:
-    """The same name for the same attempt of the same job, so that a replayed start meets its own container."""
+    """Return the name of a job's container. A repeated start of the same attempt finds its own container by it."""
     return f"riseml-{server[:8]}-{key.experiment}-{hostname(key.job)}-a{key.attempt}"
 
 
 def network_name(server: str, experiment: int) -> str:
-    """The name of an experiment's network."""
+    """Return the name of an experiment's network."""
     return f"riseml-{server[:8]}-{experiment}"
 
 
 def container_request(launch: Launch, most_mem: int) -> dict[str, Any]:
-    """The body of `POST /containers/create` (Docker Engine API 1.41).
+    """Return the body of `POST /containers/create` (Docker Engine API 1.41).
 
     Args:
         launch: the job.
-        most_mem: MiB that it may use at most when it has no limit of its own, so that it ends before its host does;
-            what it was promised it may use in any case.
+        most_mem: MiB that a job without a limit of its own may use, so that it ends before its host has no memory. A
+            job may always use the memory of its `resources`.
     """
     own = network_name(launch.server, launch.key.experiment)
     network = _HOST if launch.network is Network.HOST else own
@@ -47,26 +47,26 @@ def container_request(launch: Launch, most_mem: int) -> dict[str, Any]:
         "Hostname": launch.hostname,
         "User": f"{launch.owner.uid}:{launch.owner.gid}",
         "Labels": labels.job_labels(launch.key, launch.server, launch.title),
-        "HostConfig": {**_host_config(launch, network), **_memory(launch, most_mem)},
+        "HostConfig": {**_host_config(launch, network), **_memory_config(launch, most_mem)},
         "NetworkingConfig": {"EndpointsConfig": {} if network == _HOST else {network: _endpoint(launch)}},
     }
 
 
-def mounts(seen: Iterable[Mount]) -> list[dict[str, Any]]:
-    """Mounts as the engine wants them, except for those that `binds` gives."""
-    return [_volume(mount) if mount.volume is not None else _folder(mount) for mount in seen if not mount.makes]
+def describe_mounts(seen: Iterable[Mount]) -> list[dict[str, Any]]:
+    """Return mounts in the engine's form, except those of `describe_binds`."""
+    return [_volume_mount(mount) if mount.volume else _folder_mount(mount) for mount in seen if not mount.makes]
 
 
-def binds(seen: Iterable[Mount]) -> list[str]:
-    """Those whose folder the engine makes when it is missing: only the older form of a mount does that."""
+def describe_binds(seen: Iterable[Mount]) -> list[str]:
+    """Return the mounts whose folder the engine creates when it is missing; only this older form does that."""
     return [f"{mount.source}:{mount.target}:{'ro' if mount.read_only else 'rw'}" for mount in seen if mount.makes]
 
 
-def _folder(mount: Mount) -> dict[str, Any]:
+def _folder_mount(mount: Mount) -> dict[str, Any]:
     return {"Type": "bind", "Source": mount.source, "Target": mount.target, "ReadOnly": mount.read_only}
 
 
-def _volume(mount: Mount) -> dict[str, Any]:
+def _volume_mount(mount: Mount) -> dict[str, Any]:
     found: dict[str, Any] = {"Type": "volume", "Source": mount.source, "Target": mount.target}
     options: dict[str, Any] = {"NoCopy": True}
     if mount.volume is not None:
@@ -97,7 +97,7 @@ def _host_config(launch: Launch, network: str) -> dict[str, Any]:
         "LogConfig": {"Type": "json-file", "Config": {"max-size": _LOG_SIZE, "max-file": "2"}},
         "NetworkMode": network,
         "ExtraHosts": [] if network == _HOST else [f"{name}:{address}" for name, address in launch.hosts],
-        "Mounts": mounts(launch.mounts),
+        "Mounts": describe_mounts(launch.mounts),
     }
     if launch.limits.cpus is not None:
         config["NanoCpus"] = int(launch.limits.cpus * 1e9)
@@ -106,8 +106,8 @@ def _host_config(launch: Launch, network: str) -> dict[str, Any]:
     return config
 
 
-def _memory(launch: Launch, most_mem: int) -> dict[str, int]:
-    """Without swap: a job that is out of memory ends, and does not slow down everybody else on its host."""
+def _memory_config(launch: Launch, most_mem: int) -> dict[str, int]:
+    """Return the memory limits, without swap: a job without memory ends, instead of slowing down its host."""
     limit = max(most_mem, launch.resources.mem) if launch.limits.mem is None else launch.limits.mem
     return {
         "Memory": limit * _MIB,

@@ -1,8 +1,8 @@
-"""One Docker Engine. Identity is in labels, so that a container can be matched without the store.
+"""A host of the pool that runs jobs as containers of its Docker Engine.
 
-Facts that this module rests on: a client timeout says nothing about the effect, so that every call may be repeated; a
-container whose start failed stays `created` with an exit code and sends no event; `containers()` of the low-level
-client lists in one call, the high-level one inspects each.
+Facts of the engine that this module relies on: a client timeout says nothing about the effect, so every call may be
+repeated; a container whose start failed stays `created` with an exit code and sends no event; `containers()` of the
+SDK's low-level client lists in one call, that of the high-level client inspects each container.
 """
 
 from __future__ import annotations
@@ -21,12 +21,18 @@ from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
 from riseml.executors.base import BuildOrder, Share
 from riseml.executors.capabilities import HostReport, InventoryItem
-from riseml.executors.docker import helper_container, images, inventory, labels, networks, stats
+from riseml.executors.docker import helper_container, images, inventory, labels
 from riseml.executors.docker.containers import container_name, container_request
 from riseml.executors.docker.exit_events import ExitEvents
 from riseml.executors.docker.facts import FactsReader
 from riseml.executors.docker.host_check import inspect_host
 from riseml.executors.docker.log_stream import read_log_frames
+from riseml.executors.docker.networks import (
+    NetworkSubnets,
+    ensure_network,
+    list_network_subnets,
+    remove_networks,
+)
 from riseml.executors.docker.observation import (
     ContainerRow,
     Merged,
@@ -36,12 +42,12 @@ from riseml.executors.docker.observation import (
     parse_row,
 )
 from riseml.executors.docker.outages import Outages
-from riseml.executors.docker.project_archive import code_archive
+from riseml.executors.docker.project_archive import repack_project
+from riseml.executors.docker.stats import parse_samples
 from riseml.executors.gpus import GpuReader, with_gpu_use
-from riseml.executors.machine import list_subnets
-from riseml.executors.transports import engine_client
-from riseml.executors.transports.engine_client import Engine, raise_for_refusal
-from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Mount, Owner, Sample
+from riseml.executors.machine import list_routed_subnets
+from riseml.executors.transports.engine_client import Engine, lacks_network
+from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Mount, Sample
 from riseml.names import HOST_LABEL
 from riseml.spec.pool.types import HostSpec
 from riseml.states import Network
@@ -50,13 +56,13 @@ _MISSING, _CONFLICT = 404, 409
 
 
 class DockerExecutor:
-    """A host of the pool.
+    """One Docker Engine. Its capabilities: ImageMover, Inventory, HostCheck.
 
     Args:
-        host: what the pool says of it.
-        server: id of the server whose containers are ours.
+        host: the host in pool.yml.
+        server: id of this server; containers with another id are ignored.
         engine: the connection.
-        build_network: network of `install` steps.
+        build_network: network of the `install` steps; `default`: the engine's own.
     """
 
     contained = True
@@ -68,8 +74,8 @@ class DockerExecutor:
         self._server = server
         self._build_network = build_network
         self._facts = FactsReader(host)
-        self._shares: dict[int, str] = {}  # of experiments whose network another host makes, or that need none
-        self._seen: dict[str, ContainerSeen] = {}
+        self._shares: dict[int, str] = {}  # subnets of experiments without a network of this host
+        self._seen: dict[str, ContainerSeen] = {}  # the last observation, by id of the container
         self._gpus = GpuReader()
         self._outages = Outages()
         self._exit_events = ExitEvents()
@@ -92,24 +98,27 @@ class DockerExecutor:
         changed = self._exit_events.take_changed()
         with self.engine.api() as api:
             merged = self._observe_containers(api, changed)
-            mine, foreign = networks.list_subnets(api, self._server, self.name)
-            if self.engine.is_local:
-                foreign += tuple(subnet for subnet in list_subnets() if subnet not in mine.values())
+            subnets = list_network_subnets(api, self._server, self.name)
             present = {reference: images.is_present(api, reference) for reference in references}
-            facts = self._facts.read(api)
+            facts = self._facts.read_fresh(api)
         self._seen = {one.seen.id: one.seen for one in merged}
         return HostSeen(
             capacity=facts.capacity,
             containers={one.seen.key: one.seen for one in merged},
             images=present,
-            networks={**self._shares, **mine},
-            foreign_subnets=foreign,
+            networks={**self._shares, **subnets.own},
+            foreign_subnets=(*subnets.foreign, *self._list_machine_subnets(subnets)),
             labels={**dict(self._host.labels), HOST_LABEL: self.name},
             address=self._host.address or facts.address,
             swarm=facts.swarm,
             manager=facts.manager,
             settles_in=min((one.settles_in for one in merged if one.settles_in is not None), default=None),
         )
+
+    def _list_machine_subnets(self, subnets: NetworkSubnets) -> list[str]:
+        """Return the subnets to which a local engine's machine has a route, without those of this server."""
+        routed = list_routed_subnets() if self.engine.is_local else ()
+        return [subnet for subnet in routed if subnet not in subnets.own.values()]
 
     def _observe_containers(self, api: docker.APIClient, changed: frozenset[str]) -> list[Merged]:
         """List the containers of this server, inspect those whose row does not tell enough, and merge both.
@@ -140,35 +149,35 @@ class DockerExecutor:
         return merge_inspection(inspected, events, self._outages)
 
     def forget_facts(self) -> None:
-        """Ask the engine again what it is, at the next observation."""
+        """Read the facts of the engine again at the next observation."""
         self._facts = FactsReader(self._host)
 
     def ensure_image(self, order: BuildOrder) -> None:
         with self.engine.stream() as api:
-            images.ensure(api, order, self._build_network)
+            images.ensure_environment(api, order, self._build_network)
 
     def export_image(self, reference: str) -> Iterator[bytes]:
         with self.engine.stream() as api:
-            yield from images.export(api, reference)
+            yield from images.export_environment(api, reference)
 
     def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
         with self.engine.stream() as api:
-            images.load(api, reference, stream)
+            images.load_environment(api, reference, stream)
 
     def publish_image(self, reference: str, registry: str) -> None:
         with self.engine.api(patient=True) as api:
-            images.publish(api, reference, registry)
+            images.publish_environment(api, reference, registry)
 
     def fetch_image(self, reference: str, registry: str) -> None:
         with self.engine.api(patient=True) as api:
-            images.fetch(api, reference, registry)
+            images.fetch_environment(api, reference, registry)
 
     def prepare(self, share: Share) -> None:
         with self.engine.api() as api:
             if share.output is not None:
-                helper_container.make(api, self._server, share.experiment, share.output)
+                helper_container.make_output(api, self._server, share.experiment, share.output)
             if share.creates_network and share.network is not Network.HOST:
-                networks.create(api, self._server, self.name, share)
+                ensure_network(api, self._server, self.name, share)
             else:
                 self._shares[share.experiment] = share.subnet or ""
 
@@ -176,35 +185,35 @@ class DockerExecutor:
         name = container_name(self._server, launch.key)
         with self.engine.api(patient=True) as api:
             try:
-                api.create_container_from_config(container_request(launch, self._facts.read(api).most_mem), name)
+                api.create_container_from_config(container_request(launch, self._facts.read_fresh(api).most_mem), name)
             except APIError as error:
                 if error.status_code != _CONFLICT:
                     raise
-                if self._adopt(api, name, launch.key):
+                if _is_job_started(api, name, launch.key):
                     return
             if code is not None:
-                _put_code(api, name, code, launch.owner)
+                helper_container.send_archive(api, name, "/", repack_project(code, launch.owner))
             try:
                 api.start(name)
             except APIError as error:
-                if engine_client.lacks_network(error):  # it was made for that one, and never starts with its successor
+                if lacks_network(error):  # the container belongs to a removed network; it cannot join a new one
                     api.remove_container(name, v=True)
                 raise
 
     def stop(self, key: JobKey, signal: Signal) -> None:
         name = container_name(self._server, key)
         self._exit_events.note_signal(name)
-        with self.engine.api() as api, _fine(_MISSING, _CONFLICT):
+        with self.engine.api() as api, _accept_refusals(_MISSING, _CONFLICT):
             api.kill(name, signal.value)
 
     def remove(self, key: JobKey) -> None:
-        with self.engine.api(patient=True) as api, _fine(_MISSING, _CONFLICT):
+        with self.engine.api(patient=True) as api, _accept_refusals(_MISSING, _CONFLICT):
             api.remove_container(container_name(self._server, key), v=True, force=True)
 
     def release(self, experiment: int) -> None:
         if self._shares.pop(experiment, None) is None:
             with self.engine.api() as api:
-                networks.remove(api, self._server, experiment)
+                remove_networks(api, self._server, experiment)
 
     def list_inventory(self, references: frozenset[str]) -> list[InventoryItem]:
         with self.engine.api() as api:
@@ -220,11 +229,11 @@ class DockerExecutor:
 
     def read_file(self, mount: Mount, name: str) -> bytes | None:
         with self.engine.api(patient=True) as api:
-            return helper_container.read(api, self._server, mount, name)
+            return helper_container.read_file(api, self._server, mount, name)
 
     def write_file(self, mount: Mount, name: str, content: bytes) -> None:
         with self.engine.api(patient=True) as api:
-            helper_container.write(api, self._server, mount, name, content)
+            helper_container.write_file(api, self._server, mount, name, content)
 
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
         with self.engine.stream() as api:
@@ -233,8 +242,8 @@ class DockerExecutor:
     def sample(self, key: JobKey) -> Iterator[Sample]:
         name = container_name(self._server, key)
         with self.engine.stream() as api:
-            gpus = _gpus(api.inspect_container(name)) if self.engine.is_local else ()
-            for sample in stats.read(api.stats(name, decode=True, stream=True)):
+            gpus = _parse_gpus(api.inspect_container(name)) if self.engine.is_local else ()
+            for sample in parse_samples(api.stats(name, decode=True, stream=True)):
                 yield with_gpu_use(sample, self._gpus.read_use(gpus))
 
     def changes(self) -> Iterator[None]:
@@ -245,17 +254,10 @@ class DockerExecutor:
                 self._exit_events.note_event(event)
                 yield
 
-    def _adopt(self, api: docker.APIClient, name: str, key: JobKey) -> bool:
-        """A container of this name is there: fine when it is the one that we want. True when it has been started."""
-        found = api.inspect_container(name)
-        if labels.parse_job_key(found["Config"]["Labels"] or {}) != key:
-            raise EngineError(f"a container called {name} is there and is not ours", permanent=True)
-        return parse_inspection(key, found).started
-
 
 @contextmanager
-def _fine(*codes: int) -> Iterator[None]:
-    """These refusals mean that what was asked is already so."""
+def _accept_refusals(*codes: int) -> Iterator[None]:
+    """Ignore refusals with these HTTP statuses: what the call asked for is already so."""
     try:
         yield
     except APIError as error:
@@ -263,14 +265,20 @@ def _fine(*codes: int) -> Iterator[None]:
             raise
 
 
-def _put_code(api: docker.APIClient, name: str, code: Path, owner: Owner) -> None:
-    """Copy the project into the container. The SDK's own call sets no deadline."""
-    url = f"{api.base_url}/v{api.api_version}/containers/{name}/archive"
-    raise_for_refusal(api.put(url, params={"path": "/"}, data=code_archive(code, owner), timeout=api.timeout))
+def _is_job_started(api: docker.APIClient, name: str, key: JobKey) -> bool:
+    """Return whether the container of this name has been started.
+
+    Raises:
+        EngineError: it belongs to another job, or not to riseml.
+    """
+    found = api.inspect_container(name)
+    if labels.parse_job_key(found["Config"]["Labels"] or {}) != key:
+        raise EngineError(f"a container called {name} is there and is not ours", permanent=True)
+    return parse_inspection(key, found).started
 
 
-def _gpus(found: dict[str, Any]) -> tuple[str, ...]:
-    """The GPUs that a container was given, which are this machine's: only a local engine is given any."""
+def _parse_gpus(found: dict[str, Any]) -> tuple[str, ...]:
+    """Return the ids of the GPUs that a container was given, from its inspection."""
     requests = found["HostConfig"].get("DeviceRequests") or []
     return tuple(identity for request in requests for identity in request.get("DeviceIDs") or ())
 

@@ -1,4 +1,4 @@
-"""What an engine says of its machine: how much it holds, and which swarm it belongs to."""
+"""What an engine says of its machine: its size, and the Docker Swarm that it belongs to."""
 
 from __future__ import annotations
 
@@ -11,45 +11,47 @@ import docker
 from riseml.model import Capacity
 from riseml.spec.pool.types import HostSpec
 
-_KEPT = 512  # MiB of the machine's memory that no job gets: the server and the engine live in it
+_KEPT = 512  # MiB of the machine's memory that no job gets: the server and the engine use it
 _KEPT_SHARE = 20  # or one part in so many, if that is more
-_FRESH = 15.0  # seconds; a machine rarely changes, and the engine takes its time for this answer
+_FRESH = 15.0  # seconds; a machine rarely changes, and the engine needs long for this answer
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """`swarm` identifies the swarm (empty: none), `manager` says whether this engine may make its networks. `most_mem`
-    is how much memory (MiB) one job may use that has no limit of its own.
-    """
+class EngineFacts:
+    """What an engine says of its machine."""
 
-    capacity: Capacity
-    most_mem: int
-    version: str = ""
-    address: str = ""
-    swarm: str = ""
-    manager: bool = False
+    capacity: Capacity  # after what pool.yml holds back
+    most_mem: int  # MiB that one job without a limit of its own may use
+    version: str = ""  # of the engine: `20.10.24`
+    address: str = ""  # at which the other members of the swarm reach it
+    swarm: str = ""  # id of the swarm; empty: none
+    manager: bool = False  # it may create networks across the hosts of the swarm
 
 
 class FactsReader:
-    """Reads the facts of one host now and then."""
+    """Reads the facts of one host again when they are too old."""
 
     def __init__(self, host: HostSpec) -> None:
-        self.last: Facts | None = None
+        self.last: EngineFacts | None = None  # None: never read
         self._host = host
-        self._read_at = 0.0
+        self._read_at = 0.0  # monotonic seconds
 
-    def read(self, api: docker.APIClient) -> Facts:
-        """The facts, not older than some seconds."""
+    def read_fresh(self, api: docker.APIClient) -> EngineFacts:
+        """Return facts that are at most 15 seconds old."""
         if self.last is None or time.monotonic() - self._read_at > _FRESH:
-            self.last, self._read_at = read_facts(api.info(), self._host), time.monotonic()
+            self.last, self._read_at = parse_facts(api.info(), self._host), time.monotonic()
         return self.last
 
 
-def read_facts(info: dict[str, Any], host: HostSpec) -> Facts:
-    """The facts in the answer of `GET /info` (Docker Engine API 1.41), with what the pool holds back taken off.
+def parse_facts(info: dict[str, Any], host: HostSpec) -> EngineFacts:
+    """Return the facts in the answer of `GET /info` (Docker Engine API 1.41).
 
-    Only managers know the id of their swarm. What all its members know is who the managers are, so that the least of
-    the managers' ids stands for the swarm.
+    Only managers know the id of their swarm. All its members know its managers, so the smallest of the managers' ids
+    stands for the swarm.
+
+    Args:
+        info: the answer.
+        host: the host in pool.yml, which may hold back cores and memory.
     """
     cpus, mem = float(info["NCPU"]), int(info["MemTotal"]) // 2**20
     version = str(info.get("ServerVersion") or "")
@@ -57,7 +59,7 @@ def read_facts(info: dict[str, Any], host: HostSpec) -> Facts:
     most = max(1, min(capacity.mem, mem - max(_KEPT, mem // _KEPT_SHARE)))
     swarm = info.get("Swarm") or {}
     if swarm.get("LocalNodeState") != "active":
-        return Facts(capacity, most, version)
+        return EngineFacts(capacity, most, version)
     managers = [manager["NodeID"] for manager in swarm.get("RemoteManagers") or []]
     address = str(swarm.get("NodeAddr") or "")
-    return Facts(capacity, most, version, address, min(managers, default=""), bool(swarm.get("ControlAvailable")))
+    return EngineFacts(capacity, most, version, address, min(managers, default=""), bool(swarm.get("ControlAvailable")))

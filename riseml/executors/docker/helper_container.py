@@ -1,7 +1,7 @@
-"""Output folders on a host whose files the server does not see: by way of a container that never runs.
+"""Files on a host that the server does not see, written and read through a container that never runs.
 
-The engine unpacks an archive into a container's mounts whether it runs or not, with the owners that the archive names.
-Its image is empty, so that this needs nothing on the host.
+The engine unpacks an archive into the mounts of a container whether it runs or not, with the owners in the archive. The
+image of the container is empty, so nothing has to be present on the host.
 """
 
 from __future__ import annotations
@@ -17,32 +17,37 @@ from docker.errors import APIError, ImageNotFound, NotFound
 
 from riseml.executors.base import Output
 from riseml.executors.docker import labels
-from riseml.executors.docker.containers import binds, mounts
+from riseml.executors.docker.containers import describe_binds, describe_mounts
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.model import Mount
 
 _EMPTY = "riseml/empty:1"
+_MISSING, _CONFLICT = 404, 409
 
 
-def make(api: docker.APIClient, server: str, experiment: int, output: Output) -> None:
-    """Make an experiment's output folder, and see that everything its jobs will mount is there."""
+def make_output(api: docker.APIClient, server: str, experiment: int, output: Output) -> None:
+    """Create an experiment's output folder.
+
+    Raises:
+        APIError: the engine cannot mount something that the jobs mount.
+    """
     with _helper(api, server, f"output-{experiment}", (output.root, *output.others)) as name:
-        _put(api, name, output.root.target, output.tar)
+        send_archive(api, name, output.root.target, output.tar)
 
 
-def write(api: docker.APIClient, server: str, mount: Mount, name: str, text: bytes) -> None:
-    """Write a small file into a folder of the host, or into a volume."""
+def write_file(api: docker.APIClient, server: str, mount: Mount, name: str, content: bytes) -> None:
+    """Write a small file into a folder or volume of the host."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         entry = tarfile.TarInfo(name)
-        entry.size = len(text)
-        tar.addfile(entry, io.BytesIO(text))
+        entry.size = len(content)
+        tar.addfile(entry, io.BytesIO(content))
     with _helper(api, server, f"write-{name}", (mount,)) as helper:
-        _put(api, helper, mount.target, buffer.getvalue())
+        send_archive(api, helper, mount.target, buffer.getvalue())
 
 
-def read(api: docker.APIClient, server: str, mount: Mount, name: str) -> bytes | None:
-    """What is in a small file there; None when there is no such file."""
+def read_file(api: docker.APIClient, server: str, mount: Mount, name: str) -> bytes | None:
+    """Return the content of a small file in a folder or volume of the host; None: there is no such file."""
     with _helper(api, server, f"read-{name}", (mount,)) as helper:
         try:
             stream, _ = api.get_archive(helper, f"{mount.target}/{name}")
@@ -53,26 +58,36 @@ def read(api: docker.APIClient, server: str, mount: Mount, name: str) -> bytes |
             return None if file is None else file.read()
 
 
+def send_archive(api: docker.APIClient, container: str, path: str, tar: bytes | Iterator[bytes]) -> None:
+    """Unpack a tar below a path of a container. The SDK's own call has no deadline.
+
+    Raises:
+        APIError: the engine refused.
+    """
+    url = f"{api.base_url}/v{api.api_version}/containers/{container}/archive"
+    raise_for_refusal(api.put(url, params={"path": path}, data=tar, timeout=api.timeout))
+
+
 @contextmanager
-def _helper(api: docker.APIClient, server: str, what: str, seen: tuple[Mount, ...]) -> Iterator[str]:
-    """A container with these mounts that is never started, for as long as it is needed."""
-    name = f"riseml-{server[:8]}-{what}"
-    _provide_image(api)
-    _discard(api, name)  # a server that died may have left it
+def _helper(api: docker.APIClient, server: str, purpose: str, seen: tuple[Mount, ...]) -> Iterator[str]:
+    """Give the name of a container with these mounts that is never started; it is removed afterwards."""
+    name = f"riseml-{server[:8]}-{purpose}"
+    _ensure_empty_image(api)
+    _remove_helper(api, name)  # a server that was killed may have left it
     request: dict[str, Any] = {
         "Image": _EMPTY,
         "Cmd": ["-"],
         "Labels": {labels.SERVER: server},
-        "HostConfig": {"Mounts": mounts(seen), "Binds": binds(seen), "NetworkMode": "none"},
+        "HostConfig": {"Mounts": describe_mounts(seen), "Binds": describe_binds(seen), "NetworkMode": "none"},
     }
     api.create_container_from_config(request, name)
     try:
         yield name
     finally:
-        _discard(api, name)
+        _remove_helper(api, name)
 
 
-def _provide_image(api: docker.APIClient) -> None:
+def _ensure_empty_image(api: docker.APIClient) -> None:
     try:
         api.inspect_image(_EMPTY)
     except ImageNotFound:
@@ -80,14 +95,9 @@ def _provide_image(api: docker.APIClient) -> None:
         api.import_image_from_data(bytes(2 * tarfile.BLOCKSIZE), repository=repository, tag=tag)
 
 
-def _discard(api: docker.APIClient, name: str) -> None:
+def _remove_helper(api: docker.APIClient, name: str) -> None:
     try:
         api.remove_container(name, force=True)
     except APIError as error:
-        if error.status_code not in (404, 409):
+        if error.status_code not in (_MISSING, _CONFLICT):
             raise
-
-
-def _put(api: docker.APIClient, name: str, path: str, tar: bytes) -> None:
-    url = f"{api.base_url}/v{api.api_version}/containers/{name}/archive"
-    raise_for_refusal(api.put(url, params={"path": path}, data=tar, timeout=api.timeout))

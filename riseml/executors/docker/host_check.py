@@ -10,7 +10,7 @@ import docker
 
 from riseml.executors.capabilities import Finding, HostReport, Outcome
 from riseml.executors.docker import labels
-from riseml.executors.docker.facts import read_facts
+from riseml.executors.docker.facts import parse_facts
 from riseml.spec.pool.types import HostSpec
 
 _OLDEST = (1, 41)  # version of the Docker Engine API; Docker 20.10
@@ -28,7 +28,7 @@ def inspect_host(api: docker.APIClient, host: HostSpec) -> HostReport:
         _count_environments(environments),
         check_gpus(info, host),
     ]
-    return HostReport(tuple(one for one in found if one is not None), read_facts(info, host).swarm)
+    return HostReport(tuple(one for one in found if one is not None), parse_facts(info, host).swarm)
 
 
 def check_version(version: dict[str, Any]) -> Finding | None:

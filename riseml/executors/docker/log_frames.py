@@ -1,7 +1,7 @@
-"""The engine's log stream: eight header bytes a frame (Docker Engine API), a timestamp before each frame.
+"""The engine's log stream: each frame has a header of eight bytes (Docker Engine API) and starts with a timestamp.
 
-A line longer than 16 KiB comes in several frames that carry the same timestamp; only its last one ends with a newline.
-The engine sends every frame as an HTTP chunk of its own, so that chunks are taken apart here, many at once.
+A line longer than 16 KiB arrives in several frames with the same timestamp; only its last frame ends with a newline.
+The engine sends every frame as an HTTP chunk of its own. `ChunkReader` takes many chunks apart at once.
 """
 
 from __future__ import annotations
@@ -17,20 +17,17 @@ _LONGEST_SIZE = 16  # hexadecimal digits
 
 
 class ChunkReader:
-    """A body in HTTP chunks, in whatever pieces it comes; the engine sends neither extensions nor trailers.
-
-    `complete` once its end has come: only that tells a body that ended from one that was cut.
-    """
+    """Takes a body of HTTP chunks apart, wherever its pieces are cut. The engine sends no extensions, no trailers."""
 
     def __init__(self) -> None:
-        self.complete = False
+        self.complete = False  # the last chunk has arrived; without it the body was cut
         self._rest = b""
 
     def feed(self, data: bytes) -> bytes:
-        """The content of the chunks that are whole with `data`.
+        """Return the content of the chunks that are complete with `data`.
 
         Raises:
-            ValueError: this is no chunked body.
+            ValueError: the body is not chunked.
         """
         buffer = self._rest + data if self._rest else data
         pieces: list[bytes] = []
@@ -53,13 +50,13 @@ class ChunkReader:
 
 
 class FrameReader:
-    """Bytes in whatever pieces they come, frames out."""
+    """Takes a log stream apart into frames, wherever its pieces are cut."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The frames that are complete with `data`."""
+        """Return the frames that are complete with `data`."""
         buffer = self._rest + data if self._rest else data
         frames: list[Frame] = []
         position, end = 0, len(buffer)
@@ -80,7 +77,7 @@ class FrameReader:
 
 
 def format_since(cursor: LogCursor) -> str | None:
-    """The cursor as the engine's `since`: seconds and nine digits; None from the beginning."""
+    """Return a cursor as the engine's `since`, seconds with nine digits; None: from the start of the log."""
     if not cursor.at:
         return None
     seconds, rest = divmod(to_nanoseconds(cursor.at), 10**9)

@@ -1,9 +1,11 @@
-"""One network an experiment, with an explicit small subnet: the engine's own pools would run out after some thirty.
+"""One network for each experiment, with an explicit small subnet: the engine's own pools end after about thirty.
 
-The engine makes a second network of the same name without a word, so that everything here goes by label and id.
+The engine creates a second network of the same name without an error. So networks are found by label and id.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import docker
 from docker.errors import APIError, NotFound
@@ -15,14 +17,24 @@ from riseml.executors.docker.containers import network_name
 from riseml.names import HostName
 from riseml.states import Network
 
+_CONFLICT = 409
 
-def list_subnets(api: docker.APIClient, server: str, host: HostName) -> tuple[dict[int, str], tuple[str, ...]]:
-    """The subnets of our experiments, and those of everybody else.
 
-    A network across hosts counts on the host that made it: every manager of the swarm lists it, and every host that has
-    a container in it.
+@dataclass(frozen=True, slots=True)
+class NetworkSubnets:
+    """The IPv4 subnets of an engine's networks."""
+
+    own: dict[int, str]  # by experiment of this server; empty text: its network has no IPv4 subnet
+    foreign: tuple[str, ...]  # of all other networks
+
+
+def list_network_subnets(api: docker.APIClient, server: str, host: HostName) -> NetworkSubnets:
+    """Return the subnets of this server's experiments, and those of all other networks.
+
+    A network across hosts counts on the host that created it, because every manager of the swarm lists it, and every
+    host with a container in it.
     """
-    mine: dict[int, str] = {}
+    own: dict[int, str] = {}
     foreign: list[str] = []
     for network in api.networks():
         subnets = [pool["Subnet"] for pool in (network["IPAM"].get("Config") or []) if ":" not in pool["Subnet"]]
@@ -30,31 +42,40 @@ def list_subnets(api: docker.APIClient, server: str, host: HostName) -> tuple[di
         experiment = labels.parse_experiment(marks)
         if marks.get(labels.SERVER) == server and experiment is not None:
             if marks.get(labels.HOST, host) == host:
-                mine[experiment] = subnets[0] if subnets else ""
+                own[experiment] = subnets[0] if subnets else ""
         else:
             foreign += subnets
-    return mine, tuple(foreign)
+    return NetworkSubnets(own, tuple(foreign))
 
 
-def create(api: docker.APIClient, server: str, host: HostName, share: Share) -> None:
-    """Make the experiment's network; one that is there already is kept, a second one is removed.
+def ensure_network(api: docker.APIClient, server: str, host: HostName, share: Share) -> None:
+    """Create the experiment's network unless it exists; of two networks, keep the older one.
 
     Raises:
         SubnetTaken: the subnet overlaps with another network of the host.
     """
-    if not _ours(api, server, share.experiment):
+    if not _find_networks(api, server, share.experiment):
         try:
-            _create(api, server, host, share)
+            _create_network(api, server, host, share)
         except APIError as error:
             if "overlap" in str(error.explanation).lower():
                 raise SubnetTaken(f"the subnet {share.subnet} is in use on the host", permanent=False) from error
-            if error.status_code != 409:
+            if error.status_code != _CONFLICT:
                 raise
-    for extra in _ours(api, server, share.experiment)[1:]:
+    for extra in _find_networks(api, server, share.experiment)[1:]:
         api.remove_network(extra)
 
 
-def _create(api: docker.APIClient, server: str, host: HostName, share: Share) -> None:
+def remove_networks(api: docker.APIClient, server: str, experiment: int) -> None:
+    """Remove the experiment's networks; does nothing when there are none."""
+    for network in _find_networks(api, server, experiment):
+        try:
+            api.remove_network(network)
+        except NotFound:
+            continue
+
+
+def _create_network(api: docker.APIClient, server: str, host: HostName, share: Share) -> None:
     marks = {labels.SERVER: server, labels.EXPERIMENT: str(share.experiment)}
     across = share.network is Network.OVERLAY
     api.create_network(
@@ -67,17 +88,8 @@ def _create(api: docker.APIClient, server: str, host: HostName, share: Share) ->
     )
 
 
-def remove(api: docker.APIClient, server: str, experiment: int) -> None:
-    """Remove the experiment's networks; none is no error."""
-    for network in _ours(api, server, experiment):
-        try:
-            api.remove_network(network)
-        except NotFound:
-            continue
-
-
-def _ours(api: docker.APIClient, server: str, experiment: int) -> list[str]:
-    """Ids of the experiment's networks, the oldest first."""
+def _find_networks(api: docker.APIClient, server: str, experiment: int) -> list[str]:
+    """Return the ids of the experiment's networks, the oldest first."""
     wanted = [
         labels.label_filter(labels.SERVER, server),
         labels.label_filter(labels.EXPERIMENT, str(experiment)),

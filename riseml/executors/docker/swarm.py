@@ -1,6 +1,6 @@
-"""The swarm that joins the hosts of a pool: membership, TLS between its members, and networks across them.
+"""The Docker Swarm of a pool's hosts: membership, TLS between its members, and networks across them.
 
-Only its networks are used, with containers of our own: a swarm places services one by one, and knows no gangs.
+riseml uses only its networks, and creates the containers itself: a swarm places services one by one, without gangs.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from riseml.errors import Refused, UsageError
 from riseml.executors.transports.engine_client import Engine
 from riseml.names import HostName
 
-_MANAGERS = 3
-"""Three managers outlive the loss of one; two would be worse than one, for a majority of two is both."""
+_MANAGERS = 3  # three managers survive the loss of one; two do not, because a majority of two is both
 
 
 class Membership(enum.Enum):
-    """What joining did to a host."""
+    """What `join_swarm` did to a host."""
 
     CREATED = "created"
     JOINED = "joined"
-    MEMBER = "member"  # it was one already
+    MEMBER = "member"  # nothing: it is in the swarm already
 
 
-def join(engines: Mapping[HostName, Engine], addresses: Mapping[HostName, str]) -> dict[HostName, Membership]:
-    """Make one swarm of these hosts, or add those that are not in it yet.
+def join_swarm(engines: Mapping[HostName, Engine], addresses: Mapping[HostName, str]) -> dict[HostName, Membership]:
+    """Put all these hosts into one swarm; create it when no host is in one.
 
     Args:
-        engines: the hosts, all of which have to answer.
+        engines: the hosts; all of them must answer.
         addresses: where the hosts reach each other.
 
     Raises:
         UsageError: a host has no address.
-        Refused: the hosts are in two swarms, or in one whose managers are not among them.
-        Unreachable, EngineError: an engine does not answer, or refuses.
+        Refused: the hosts are in two swarms, or in a swarm without a manager among them.
+        Unreachable: an engine does not answer.
+        EngineError: an engine refuses.
     """
-    infos = {name: _swarm(engine) for name, engine in engines.items()}
+    infos = {name: _read_swarm(engine) for name, engine in engines.items()}
     members = [name for name, info in infos.items() if info.get("LocalNodeState") == "active"]
     managers = [name for name in members if infos[name].get("ControlAvailable")]
-    _check(infos, members, managers)
+    _check_one_swarm(infos, members, managers)
     found = dict.fromkeys(members, Membership.MEMBER)
     newcomers = [name for name in engines if name not in members]
     if not members:
         first = newcomers.pop(0)
-        address = _ip(first, addresses)
+        address = _resolve_address(first, addresses)
         with engines[first].api(patient=True) as api:
             api.init_swarm(advertise_addr=address)
         found[first] = Membership.CREATED
@@ -57,19 +57,25 @@ def join(engines: Mapping[HostName, Engine], addresses: Mapping[HostName, str]) 
     for name in newcomers:
         role = "Manager" if len(managers) < wanted else "Worker"
         with engines[name].api(patient=True) as api:
-            api.join_swarm([_ip(managers[0], addresses)], tokens[role], advertise_addr=_ip(name, addresses))
+            api.join_swarm(
+                [_resolve_address(managers[0], addresses)],
+                tokens[role],
+                advertise_addr=_resolve_address(name, addresses),
+            )
         managers += [name] if role == "Manager" else []
         found[name] = Membership.JOINED
     return found
 
 
-def _swarm(engine: Engine) -> dict[str, Any]:
+def _read_swarm(engine: Engine) -> dict[str, Any]:
     with engine.api() as api:
         found: dict[str, Any] = api.info().get("Swarm") or {}
     return found
 
 
-def _check(infos: Mapping[HostName, dict[str, Any]], members: list[HostName], managers: list[HostName]) -> None:
+def _check_one_swarm(
+    infos: Mapping[HostName, dict[str, Any]], members: list[HostName], managers: list[HostName]
+) -> None:
     known = {manager["NodeID"] for name in managers for manager in infos[name].get("RemoteManagers") or []}
     for name in members:
         if not managers:
@@ -78,19 +84,23 @@ def _check(infos: Mapping[HostName, dict[str, Any]], members: list[HostName], ma
                 f"run `docker swarm leave` on {name}, then try again",
             )
         theirs = {manager["NodeID"] for manager in infos[name].get("RemoteManagers") or []}
-        if not theirs & known or not _same(infos, managers):
+        if not theirs & known or not _have_one_cluster(infos, managers):
             raise Refused(
                 f"the hosts are in different swarms: {', '.join(members)}",
                 "run `docker swarm leave --force` on those that should change, then try again",
             )
 
 
-def _same(infos: Mapping[HostName, dict[str, Any]], managers: list[HostName]) -> bool:
+def _have_one_cluster(infos: Mapping[HostName, dict[str, Any]], managers: list[HostName]) -> bool:
     return len({(infos[name].get("Cluster") or {}).get("ID") for name in managers}) == 1
 
 
-def _ip(name: HostName, addresses: Mapping[HostName, str]) -> str:
-    """A host's address as a number: a swarm takes no names."""
+def _resolve_address(name: HostName, addresses: Mapping[HostName, str]) -> str:
+    """Return a host's address as an IP address: a swarm accepts no names.
+
+    Raises:
+        UsageError: the host has no address, or it cannot be resolved.
+    """
     address = addresses.get(name)
     if not address:
         raise UsageError(f"host {name} has no address that the others reach", f"add `address:` to {name} in pool.yml")

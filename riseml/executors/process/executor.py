@@ -87,7 +87,7 @@ class ProcessExecutor:
                 networks=networks,
                 labels={HOST_LABEL: self.name},
                 isolated=False,
-                busy_ports=machine.busy_ports(self._server),
+                busy_ports=machine.find_busy_ports(self._server),
             )
 
     def ensure_image(self, order: BuildOrder) -> None:
@@ -157,13 +157,13 @@ class ProcessExecutor:
 
     def sample(self, key: JobKey) -> Iterator[Sample]:
         folder = self._folders.job_folder(key)
-        meter = machine.Meter()
+        meter = machine.ProcessMeter()
         while True:
             counts = self._watch.read_counts(folder)
             record = self._folders.load_job_record(key)
             if record is None or record.has_ended or not runs_now(record):
                 return
-            reading = meter.read(list_job_processes(record))
+            reading = meter.read_use(list_job_processes(record))
             if reading is not None:
                 yield with_gpu_use(_make_sample(*reading), self._gpu_reader.read_use(record.gpus))
             self._watch.wait_for_state(folder, counts, _SAMPLE_INTERVAL)
@@ -273,4 +273,4 @@ def _start_supervisor(title: str, order: dict[str, object], marker: str) -> None
 
 def _make_sample(cpu: float, memory: int) -> Sample:
     at = datetime.fromtimestamp(time.time(), UTC)
-    return Sample(at, cpu, memory, machine.total_memory())
+    return Sample(at, cpu, memory, machine.read_total_memory())

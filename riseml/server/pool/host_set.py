@@ -96,7 +96,9 @@ class HostSet:
             RisemlError: a host does not answer, has no address, or is in another swarm.
         """
         made = self._now.executors.items()
-        found = swarm.join({host.name: one.engine for host, one in made}, {host.name: host.address for host, _ in made})
+        found = swarm.join_swarm(
+            {host.name: one.engine for host, one in made}, {host.name: host.address for host, _ in made}
+        )
         for _, executor in made:
             executor.forget_facts()
         return found

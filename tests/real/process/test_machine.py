@@ -54,7 +54,7 @@ def test_a_job_gets_its_gpus_and_no_others(tmp_path: Path, gpus: str) -> None:
 
 def first_port(server: str) -> int:
     """What the first job of a server would get."""
-    return min(frozenset(PORTS) - machine.busy_ports(server))
+    return min(frozenset(PORTS) - machine.find_busy_ports(server))
 
 
 def test_ports_in_use_are_busy() -> None:
@@ -63,11 +63,11 @@ def test_ports_in_use_are_busy() -> None:
     with socket.socket() as door:
         door.bind(("127.0.0.1", free))
         door.listen()
-        assert free in machine.busy_ports(server)
+        assert free in machine.find_busy_ports(server)
     with socket.socket(socket.AF_INET6) as door:
         door.bind(("::1", free))
         door.listen()
-        assert free in machine.busy_ports(server)
+        assert free in machine.find_busy_ports(server)
 
 
 def test_servers_begin_in_different_parts_of_the_range() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.executors.docker.project_archive import code_archive
+from riseml.executors.docker.project_archive import repack_project
 from riseml.model import Owner
 
 OWNER = Owner("paul", 1234, 5678)
@@ -39,7 +39,7 @@ def write(path: Path, names: list[str], content: bytes) -> None:
 def test_the_same_files_below_the_working_directory(tmp_path: Path, size: int) -> None:
     content = b"x" * size
     write(tmp_path / "s.tar", NAMES, content)
-    data = b"".join(code_archive(tmp_path / "s.tar", OWNER))
+    data = b"".join(repack_project(tmp_path / "s.tar", OWNER))
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         folder, *files, link = tar.getmembers()
         assert (folder.name, folder.isdir(), folder.mode, folder.uid, folder.gid) == ("code", True, 0o755, 1234, 5678)
@@ -57,4 +57,4 @@ def test_a_snapshot_that_is_cut_off_is_told(tmp_path: Path) -> None:
     with (tmp_path / "s.tar").open("r+b") as file:
         file.truncate(2000)
     with pytest.raises(OSError, match="cut off"):
-        list(code_archive(tmp_path / "s.tar", OWNER))
+        list(repack_project(tmp_path / "s.tar", OWNER))
