@@ -1,8 +1,8 @@
-"""One server a PostgreSQL.
+"""The claim of one server on a PostgreSQL database: two servers must not act on the same hosts.
 
-A server holds an advisory lock for as long as its session lives. The database frees it with the session, at once and
-without a word to the server, so that the lock alone is a hint: beside it a row names the server that took it last, and
-every write looks at the row first. A server that has lost both does nothing until it has them again.
+A server holds an advisory lock for as long as its session lives. The database releases the lock with the session and
+tells the server nothing, so that the lock alone is a hint. Beside it the holder row names the server that took the
+lock last, and every write checks the row first. A server that lost the lock does nothing until it has it again.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from riseml.errors import StoreError
+from riseml.store.database_errors import is_lock_timeout
 from riseml.store.schema import facts
 
-_KEY = 0x7269_7365_6D6C  # "riseml"; advisory locks are numbers
-_HOLDER = "holder"
-_TAKEN = "55P03"  # lock_not_available
+_LOCK_NUMBER = 0x7269_7365_6D6C  # "riseml" in ASCII; advisory locks are numbers
+_HOLDER = "holder"  # name of the holder row among the facts
 
 
 class DatabaseClaim:
@@ -27,57 +27,57 @@ class DatabaseClaim:
 
     Args:
         engine: of the database, without a pool and without transactions: the lock must end with its connection.
-        holder: who claims it, for people.
+        holder: names this server in the error that another server gets.
     """
 
     def __init__(self, engine: sa.Engine, holder: str) -> None:
         self.token = uuid.uuid4().hex
         self._engine = engine
         self._holder = holder
-        self._signed = False
+        self._writes_holder = False
         self._session: sa.Connection | None = None
         self._lock = threading.Lock()
 
     def acquire_lock(self) -> None:
-        """Take the lock; nothing to do while the session that has it lives.
+        """Take the lock, unless the session that has it still lives.
 
         Raises:
             StoreError: another server has it.
         """
         with self._lock:
-            if self._session is not None and not self._lives(self._session):
+            if self._session is not None and not self._is_alive(self._session):
                 self._session = None
             if self._session is None:
-                self._session = self._take()
+                self._session = self._lock_session()
 
     def write_holder(self) -> None:
-        """Write down who holds it, once there is a table for it."""
+        """Write this server into the holder row; call it once the tables are there."""
         with self._lock:
-            self._signed = True
+            self._writes_holder = True
             if self._session is not None:
-                self._write(self._session)
+                self._update_holder(self._session)
 
     def release_lock(self) -> None:
-        """Let it go."""
+        """Release the lock."""
         with self._lock:
             if self._session is not None:
                 self._session.close()
             self._session = None
 
-    def _take(self) -> sa.Connection:
+    def _lock_session(self) -> sa.Connection:
         session = self._engine.connect()
-        try:  # for a moment: the server before this one may just be ending
-            session.execute(sa.select(sa.func.pg_advisory_lock(_KEY)))
-            if self._signed:
-                self._write(session)
+        try:  # it waits for the lock timeout: the server before this one may just be ending
+            session.execute(sa.select(sa.func.pg_advisory_lock(_LOCK_NUMBER)))
+            if self._writes_holder:
+                self._update_holder(session)
         except DBAPIError as error:
             session.close()
-            if getattr(error.orig, "sqlstate", None) == _TAKEN:
-                raise self._refuse() from error
+            if is_lock_timeout(error):
+                raise self._describe_holder() from error
             raise
         return session
 
-    def _lives(self, session: sa.Connection) -> bool:
+    def _is_alive(self, session: sa.Connection) -> bool:
         try:
             session.exec_driver_sql("SELECT 1")
         except DBAPIError:
@@ -85,40 +85,40 @@ class DatabaseClaim:
             return False
         return True
 
-    def _write(self, session: sa.Connection) -> None:
+    def _update_holder(self, session: sa.Connection) -> None:
         value = json.dumps({"token": self.token, "holder": self._holder})
         session.execute(facts.update().where(facts.c.name == _HOLDER).values(value=value))
 
-    def _refuse(self) -> StoreError:
+    def _describe_holder(self) -> StoreError:
         with self._engine.connect() as connection:
             known = sa.inspect(connection).has_table(facts.name)
             row = (
                 connection.execute(sa.select(facts.c.value).where(facts.c.name == _HOLDER)).scalar() if known else None
             )
-        return _taken(self._engine.url, row)
+        return _used_error(self._engine.url, row)
 
 
 def lock_holder_row(connection: sa.Connection, claim: DatabaseClaim | None) -> None:
-    """Begin a write: wait for the writers before, and make sure that nobody else has taken the database over.
+    """Begin a write: wait for earlier writers, and check that no other server took the database over.
 
     Raises:
-        StoreError: somebody has.
+        StoreError: another server did.
     """
     row = connection.execute(sa.select(facts.c.value).where(facts.c.name == _HOLDER).with_for_update()).scalar()
     if claim is not None and (row is None or json.loads(row).get("token") != claim.token):
-        raise _taken(connection.engine.url, row)
+        raise _used_error(connection.engine.url, row)
 
 
 def insert_holder_row(connection: sa.Connection) -> None:
-    """Make the row that writers lock."""
+    """Create the row that writers lock, if it is missing."""
     known = connection.execute(sa.select(facts.c.name).where(facts.c.name == _HOLDER)).scalar()
     if known is None:
         connection.execute(facts.insert().values(name=_HOLDER, value="{}"))
 
 
-def _taken(url: sa.URL, row: str | None) -> StoreError:
-    who = json.loads(row or "{}").get("holder", "another server")
+def _used_error(url: sa.URL, row: str | None) -> StoreError:
+    holder = json.loads(row or "{}").get("holder", "another server")
     return StoreError(
-        f"the store {url.render_as_string(hide_password=True)} is used by {who}",
+        f"the store {url.render_as_string(hide_password=True)} is used by {holder}",
         "a database has one server: stop that one first, or use another database",
     )

@@ -1,4 +1,4 @@
-"""Frozen dataclasses to JSON values and back."""
+"""Frozen dataclasses as JSON values, and back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _converter() -> Converter:
 
 
 def sorted_values(values: Any) -> list[Any]:
-    """A set in a stable order, so that equal values make equal JSON."""
+    """Return a set in a stable order, so that equal values make equal JSON."""
     return sorted(values)
 
 
@@ -28,10 +28,10 @@ _CONVERTER = _converter()
 
 
 def to_json(value: object) -> Any:
-    """A dataclass as lists, dictionaries and plain values."""
+    """Return a dataclass as lists, dictionaries and plain values."""
     return _CONVERTER.unstructure(value)
 
 
 def from_json(value: Any, kind: type[Value]) -> Value:
-    """The dataclass that `to_json` was given."""
+    """Return the dataclass that `to_json` made the value from."""
     return _CONVERTER.structure(value, kind)

@@ -1,9 +1,12 @@
-"""Connecting: migrations and transactions, on SQLite or PostgreSQL.
+"""Connections, transactions and migrations, on SQLite or PostgreSQL.
 
-SQLite: WAL, full synchronisation (an acknowledged submit survives), and `BEGIN IMMEDIATE` for every transaction that
-writes, because a deferred one that read first fails at once when somebody else has written meanwhile, whatever the busy
-timeout. PostgreSQL: the row of `claim` is locked first, to the same end: writers come one after the other, so that the
-ids of events are in the order of their commits, and a reader behind an id misses none.
+Writers come one after the other, so that the ids of events are in the order of their commits: a reader that goes on
+behind an id misses no event.
+
+- SQLite: WAL, full synchronisation (an acknowledged submission survives a power cut), and `BEGIN IMMEDIATE` for every
+  transaction that writes. A deferred transaction that has read fails at once when another one has written meanwhile,
+  whatever the busy timeout is.
+- PostgreSQL: every write locks the holder row of `claim` first.
 """
 
 from __future__ import annotations
@@ -23,36 +26,44 @@ from riseml.faultpoints import Point, reach
 from riseml.store.claim import DatabaseClaim, insert_holder_row, lock_holder_row
 from riseml.store.database_errors import translate_database_error
 
-HEAD = "0003"
-"""The newest migration; a test holds it against the versions folder."""
+NEWEST_MIGRATION = "0003"
+"""A test compares it with the versions folder."""
 
-PATIENCE = 5.0
-"""Seconds that a transaction waits for a store that somebody else has locked; a client waits longer for its answer."""
+LOCK_TIMEOUT = 5.0
+"""Seconds that a transaction waits while another process has locked the database; a client waits longer."""
 
-_CONNECT = 5  # seconds
-_CONNECTIONS = 25  # at the same time; PostgreSQL allows 100 to all of its clients
+_CONNECT_TIMEOUT = 5  # seconds
+_MOST_CONNECTIONS = 25  # at the same time; PostgreSQL allows 100 to all of its clients
+_KEPT_CONNECTIONS = 5
 
 
 class Database:
     """One SQL database.
 
+    Example:
+        >>> database = Database("sqlite:////home/paul/.riseml/riseml.db")
+        >>> with database.read_transaction() as connection:
+        ...     connection.execute(sa.select(experiments.c.id))
+
     Args:
         url: SQLAlchemy's address of it.
-        holder: who uses it alone, in words for the one who is refused; None claims nothing. Only PostgreSQL is claimed:
-            the file of SQLite is in a home, which has a lock of its own.
-        patience: seconds to wait while somebody else has locked it.
+        holder: names this server in the error that another server gets; None claims nothing. Only PostgreSQL is
+            claimed: the file of SQLite is in a home, which has a lock of its own.
+        lock_timeout: seconds to wait while another process has locked it.
 
     Raises:
-        StoreError: it is damaged, newer than this riseml, somebody else's, or cannot be opened.
+        StoreError: it is damaged, newer than this riseml, used by another server, or cannot be opened.
     """
 
-    def __init__(self, url: str, holder: str | None = None, patience: float = PATIENCE) -> None:
+    def __init__(self, url: str, holder: str | None = None, lock_timeout: float = LOCK_TIMEOUT) -> None:
         self.url = sa.make_url(url)
         _make_private(self.url)
-        self.engine = _make_engine(self.url, patience)
+        self.engine = _make_engine(self.url, lock_timeout)
         self._is_sqlite = self.engine.dialect.name == "sqlite"
         self._claim = (
-            None if self._is_sqlite or holder is None else DatabaseClaim(_make_bare(self.url, patience), holder)
+            None
+            if self._is_sqlite or holder is None
+            else DatabaseClaim(_make_claim_engine(self.url, lock_timeout), holder)
         )
         try:
             self._open()
@@ -65,7 +76,7 @@ class Database:
 
     @contextmanager
     def read_transaction(self) -> Iterator[sa.Connection]:
-        """A transaction that sees one state of the store and writes nothing.
+        """Begin a transaction that sees one state of the store and writes nothing.
 
         Raises:
             StoreError: it cannot be read now.
@@ -79,10 +90,10 @@ class Database:
 
     @contextmanager
     def write_transaction(self) -> Iterator[sa.Connection]:
-        """A transaction that may write; it holds the write lock from its beginning.
+        """Begin a transaction that may write; it holds the write lock from its beginning.
 
         Raises:
-            StoreError: it cannot be written now; when the store went away, what was written may be there all the same.
+            StoreError: it cannot be written now. When the connection broke at the commit, the write may have happened.
         """
         with self._translated(), self._begin() as connection:
             if not self._is_sqlite:
@@ -90,7 +101,7 @@ class Database:
             yield connection
 
     def confirm_sole_server(self) -> None:
-        """See to it that this server alone uses the database: what is done to hosts must not be done twice.
+        """Check that no other server uses the database: two servers must not act on the same hosts.
 
         Raises:
             StoreError: another server uses it, or it does not answer.
@@ -100,7 +111,7 @@ class Database:
                 self._claim.acquire_lock()
 
     def close(self) -> None:
-        """Give every connection back."""
+        """Close every connection."""
         if self._claim is not None:
             self._claim.release_lock()
         self.engine.dispose()
@@ -110,10 +121,10 @@ class Database:
         try:
             yield
         except (DBAPIError, PoolTimeout) as error:
-            trouble = translate_database_error(error, self.url)
-            if trouble is None:
+            translated = translate_database_error(error, self.url)
+            if translated is None:
                 raise
-            raise trouble from error
+            raise translated from error
 
     @contextmanager
     def _begin(self) -> Iterator[sa.Connection]:
@@ -126,7 +137,7 @@ class Database:
     def _open(self) -> None:
         self.confirm_sole_server()
         with self._translated():
-            self._check()
+            self._check_integrity()
             self._migrate()
             if not self._is_sqlite:
                 with self.engine.begin() as connection:
@@ -134,7 +145,7 @@ class Database:
             if self._claim is not None:
                 self._claim.write_holder()
 
-    def _check(self) -> None:
+    def _check_integrity(self) -> None:
         if not self._is_sqlite:
             return
         with self.engine.connect() as connection:
@@ -143,10 +154,8 @@ class Database:
             raise StoreError(f"the store {self} is damaged: {verdict}", "restore it from a backup, or move it away")
 
     def _migrate(self) -> None:
-        """Bring the tables up to date. Alembic is slow to import, so that it is asked only when there is something to
-        do.
-        """
-        if self._revision() == HEAD:
+        """Bring the tables up to date; Alembic is slow to import, so that an up-to-date database does without it."""
+        if self._find_revision() == NEWEST_MIGRATION:
             return
         from alembic import command
         from alembic.config import Config
@@ -165,7 +174,7 @@ class Database:
                 "upgrade riseml, or use another RISEML_HOME",
             ) from error
 
-    def _revision(self) -> str | None:
+    def _find_revision(self) -> str | None:
         with self.engine.connect() as connection:
             if not sa.inspect(connection).has_table("alembic_version"):
                 return None
@@ -173,13 +182,14 @@ class Database:
 
 
 def _make_private(url: sa.URL) -> None:
-    """The file of SQLite, for its user alone: environments of jobs are in it, and they may be secrets. The files beside
-    it get the same mode.
+    """Give the file of SQLite to its user alone (mode 0600): variables of jobs are in it, and they may be secrets.
+
+    SQLite gives the files beside it the same mode.
     """
     if url.get_backend_name() != "sqlite" or not url.database:
         return
     try:
-        if not os.path.exists(url.database):  # one that is there is not opened: to close it would end SQLite's locks
+        if not os.path.exists(url.database):  # do not open an existing file: closing it would release SQLite's locks
             os.close(os.open(url.database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         os.chmod(url.database, 0o600)
     except OSError as error:
@@ -189,48 +199,52 @@ def _make_private(url: sa.URL) -> None:
         ) from error
 
 
-def _make_engine(url: sa.URL, patience: float) -> sa.Engine:
-    size = {"pool_size": 5, "max_overflow": _CONNECTIONS - 5, "pool_timeout": patience}
+def _make_engine(url: sa.URL, lock_timeout: float) -> sa.Engine:
+    size = {
+        "pool_size": _KEPT_CONNECTIONS,
+        "max_overflow": _MOST_CONNECTIONS - _KEPT_CONNECTIONS,
+        "pool_timeout": lock_timeout,
+    }
     try:
         if url.get_backend_name() == "sqlite":
             engine = sa.create_engine(url, **size)
         else:
-            engine = sa.create_engine(url, pool_pre_ping=True, connect_args=_session(patience), **size)
+            engine = sa.create_engine(url, pool_pre_ping=True, connect_args=_session_settings(lock_timeout), **size)
     except ModuleNotFoundError as error:
         raise StoreError(
             f"the store {url.render_as_string(hide_password=True)} needs the package {error.name}",
             "pip install 'riseml[postgres]'",
         ) from error
     if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", lambda connection, _: _set_pragmas(connection, patience))
+        sa.event.listen(engine, "connect", lambda connection, _: _set_pragmas(connection, lock_timeout))
     return engine
 
 
-def _make_bare(url: sa.URL, patience: float) -> sa.Engine:
-    """An engine whose connections live as long as they are used, and commit every statement."""
+def _make_claim_engine(url: sa.URL, lock_timeout: float) -> sa.Engine:
+    """Return an engine without a pool that commits every statement: the lock must end with its connection."""
     return sa.create_engine(
-        url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=_session(patience, "claim")
+        url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=_session_settings(lock_timeout, "claim")
     )
 
 
-def _session(patience: float, what: str = "store") -> dict[str, Any]:
-    """What a session of PostgreSQL is begun with. Keepalives free the claim of a server whose machine has vanished."""
+def _session_settings(lock_timeout: float, what: str = "store") -> dict[str, Any]:
+    """Return the settings of a PostgreSQL session; keepalives release the lock of a server whose machine vanished."""
     settings = {
-        "lock_timeout": f"{patience * 1000:.0f}",
+        "lock_timeout": f"{lock_timeout * 1000:.0f}",
         "idle_in_transaction_session_timeout": "60000",
         "tcp_keepalives_idle": "10",
         "tcp_keepalives_interval": "5",
         "tcp_keepalives_count": "3",
     }
     return {
-        "connect_timeout": _CONNECT,
+        "connect_timeout": _CONNECT_TIMEOUT,
         "application_name": f"riseml {what}",
         "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
     }
 
 
-def _set_pragmas(connection: Any, patience: float) -> None:
-    connection.isolation_level = None  # transactions are begun by us, not by the driver
-    busy = f"busy_timeout={patience * 1000:.0f}"  # first: the others may have to wait
+def _set_pragmas(connection: Any, lock_timeout: float) -> None:
+    connection.isolation_level = None  # `Database` begins transactions, not the driver
+    busy = f"busy_timeout={lock_timeout * 1000:.0f}"  # first: the other pragmas may have to wait
     for pragma in (busy, "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")

@@ -1,4 +1,4 @@
-"""What a database's refusal means for people: what is wrong with the store, where it is, what to do next."""
+"""Errors of a database in plain words: what is wrong with the store, where it is, and what to do next."""
 
 from __future__ import annotations
 
@@ -10,44 +10,54 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, Operation
 
 from riseml.errors import StoreError
 
-_LOOK = "if the answer to a command was lost, look with `riseml status` before you repeat it"
+_CHECK_STATUS = "if a command got no answer, check with `riseml status` before you repeat it"
+_LOCK_NOT_AVAILABLE = "55P03"  # code of PostgreSQL
 _RESTORE = "restore it from a backup, or move it away"
-_PRIMARY = 0xFF  # SQLite's extended codes carry the primary one in their lowest byte
+_PRIMARY_CODE = 0xFF  # an extended code of SQLite has the primary code in its lowest byte
 
 
 def translate_database_error(error: SQLAlchemyError, url: URL) -> StoreError | None:
-    """The error as one of ours; None when it is no trouble of the store but a mistake of who asked."""
+    """Return the error as a `StoreError`; None when the store works and the query was wrong."""
     where = url.render_as_string(hide_password=True)
     if not isinstance(error, DBAPIError):
         return StoreError(f"the store {where} is too busy to answer", "try again in a moment")
     if isinstance(error.orig, sqlite3.Error):
-        return _explain_sqlite(error.orig, Path(url.database or ""))
+        return _translate_sqlite_error(error.orig, Path(url.database or ""))
     if isinstance(error, IntegrityError):
         return None
-    if _is_locked(error):
-        return StoreError(f"the store {where} is locked by somebody else", "try again when they are done")
+    if is_lock_timeout(error):
+        return StoreError(f"the store {where} is locked by another process", "try again when it is done")
     if error.connection_invalidated or isinstance(error, (OperationalError, InterfaceError)):
-        said = (str(error.orig).strip().splitlines() or ["no further word"])[0]
-        return StoreError(f"the store {where} does not answer: {said}", f"is PostgreSQL running there? {_LOOK}")
+        reason = (str(error.orig).strip().splitlines() or ["without a reason"])[0]
+        return StoreError(
+            f"the store {where} does not answer: {reason}", f"is PostgreSQL running there? {_CHECK_STATUS}"
+        )
     return None
 
 
-def _is_locked(error: DBAPIError) -> bool:
-    return getattr(error.orig, "sqlstate", None) == "55P03"
+def is_lock_timeout(error: DBAPIError) -> bool:
+    """True when PostgreSQL says that a lock was not available in time."""
+    return getattr(error.orig, "sqlstate", None) == _LOCK_NOT_AVAILABLE
 
 
-def _explain_sqlite(error: sqlite3.Error, path: Path) -> StoreError | None:
-    match getattr(error, "sqlite_errorcode", 0) & _PRIMARY:
+def _translate_sqlite_error(error: sqlite3.Error, path: Path) -> StoreError | None:
+    match getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            said = "is locked by another process", f"`fuser {path}` names it; try again when it is done"
+            cause, hint = "is locked by another process", f"`fuser {path}` names it; try again when it is done"
         case sqlite3.SQLITE_FULL:
-            said = "cannot grow: its disk is full", f"free some space in {path.parent}; what was accepted goes on then"
+            cause, hint = (
+                "cannot grow: its disk is full",
+                f"free some space in {path.parent}; accepted experiments go on then",
+            )
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            said = f"is damaged: {error}", _RESTORE
+            cause, hint = f"is damaged: {error}", _RESTORE
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
-            said = f"cannot be opened: {error}", f"make {path.parent} and what is in it yours and writable"
+            cause, hint = f"cannot be opened: {error}", f"make {path.parent} and what is in it yours and writable"
         case sqlite3.SQLITE_IOERR:
-            said = f"cannot be read or written: {error}", f"is the disk of {path.parent} full or failing? {_LOOK}"
+            cause, hint = (
+                f"cannot be read or written: {error}",
+                f"is the disk of {path.parent} full or failing? {_CHECK_STATUS}",
+            )
         case _:
             return None
-    return StoreError(f"the store {path} {said[0]}", said[1])
+    return StoreError(f"the store {path} {cause}", hint)

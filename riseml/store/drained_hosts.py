@@ -1,4 +1,4 @@
-"""What people said of hosts: which ones get nothing new."""
+"""The hosts that get no new jobs, because a user said so (`riseml pool drain`)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from riseml.store.schema import drained_hosts
 
 
 class DrainedHosts:
-    """The hosts that are to run empty, in the store, so that a restarted server leaves them alone, too."""
+    """The drained hosts in one database; a restarted server keeps them drained."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def load_drained(self) -> frozenset[HostName]:
-        """Their names."""
+        """Return their names."""
         with self._database.read_transaction() as connection:
-            return _names(connection)
+            return _select_names(connection)
 
     def drain_host(self, host: HostName, moment: datetime) -> None:
-        """Give the host nothing new from now on; one that is drained already stays so."""
+        """Give the host no new jobs from now on; a drained host stays drained."""
         with self._database.write_transaction() as connection:
-            if host not in _names(connection):
+            if host not in _select_names(connection):
                 connection.execute(sa.insert(drained_hosts).values(name=host, at=moment))
 
     def resume_host(self, host: HostName) -> None:
@@ -34,5 +34,5 @@ class DrainedHosts:
             connection.execute(sa.delete(drained_hosts).where(drained_hosts.c.name == host))
 
 
-def _names(connection: sa.Connection) -> frozenset[HostName]:
+def _select_names(connection: sa.Connection) -> frozenset[HostName]:
     return frozenset(HostName(name) for name in connection.execute(sa.select(drained_hosts.c.name)).scalars())

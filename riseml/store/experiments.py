@@ -1,4 +1,8 @@
-"""Experiments, their jobs and their events: who writes, names the version that was read."""
+"""Experiments, their jobs and their events in SQL.
+
+Writes of a decision use optimistic locking: the caller passes the record that it read, and the write is refused when
+the stored version is another one.
+"""
 
 from __future__ import annotations
 
@@ -19,56 +23,56 @@ from riseml.store.database import Database
 from riseml.store.rows import experiment_values, job_values, to_experiment
 from riseml.store.schema import events, experiments, facts, jobs, sets
 
-_AT_ONCE = 500  # ids in one query
+_IDS_PER_QUERY = 500
 
 
 @dataclass(frozen=True, slots=True)
 class StateEvent:
-    """One change of state of an experiment (`job` None) or of a job."""
+    """One change of state of an experiment or of a job."""
 
-    id: int
-    job: JobName | None
-    attempt: int
-    at: datetime
-    state: State
+    id: int  # grows with time over all experiments of the store
+    job: JobName | None  # None: the experiment itself
+    attempt: int  # at the job, from 1
+    at: datetime  # when it happened, by the clock of the job's host
+    state: State  # the new one
     reason: Reason
-    message: str
-    exit_code: int | None
+    message: str  # details for people; may be empty
+    exit_code: int | None  # of a job that ended
 
 
 @dataclass(frozen=True, slots=True)
 class NewExperiments:
-    """What is stored of a request: one plan for each point of the grid, with the first records of its jobs."""
+    """What a submission adds to the store: a single experiment, or a set with one for each point of the grid."""
 
     owner: Owner
     project: str
-    config: str
-    snapshot: str
-    plans: tuple[tuple[Plan, tuple[Job, ...]], ...]
-    environment: Environment = ()
-    notes: tuple[str, ...] = ()
-    key: str | None = None
-    concurrency: int | None = None  # None: a single experiment, no set
+    config: str  # text of the riseml.yml
+    snapshot: str  # digest of the project archive; empty without one
+    plans: tuple[tuple[Plan, tuple[Job, ...]], ...]  # of each experiment, with the first records of its jobs
+    environment: Environment = ()  # variables from the caller; they may be secrets
+    notes: tuple[str, ...] = ()  # warnings about the riseml.yml
+    key: str | None = None  # from the client: the same key is stored once per user
+    concurrency: int | None = None  # experiments of the set that run at the same time; None: no set
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentDetail:
-    """An experiment with what only people want to know of it."""
+    """An experiment with the texts that only people read."""
 
     experiment: Experiment
-    notes: tuple[str, ...]
-    config: str
+    notes: tuple[str, ...]  # warnings about its riseml.yml
+    config: str  # text of its riseml.yml
 
 
 class ExperimentStore:
-    """The experiments of one store."""
+    """The experiments in one database. Safe from many threads."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: Mapping[int, Experiment] = {}  # as `load_world` found them; replaced, never changed
+        self._known: Mapping[int, Experiment] = {}  # as `load_world` found them, by id; replaced, never changed
 
     def load_server_id(self) -> str:
-        """The id that labels everything of this store's server; made once."""
+        """Return the id that labels everything of this store's server; the first call creates it."""
         with self._database.write_transaction() as connection:
             found = connection.execute(sa.select(facts.c.value).where(facts.c.name == "server")).scalar()
             if found is None:
@@ -77,15 +81,15 @@ class ExperimentStore:
             return str(found)
 
     def confirm_sole_server(self) -> None:
-        """See to it that this server alone uses the store.
+        """Check that no other server uses the store.
 
         Raises:
-            StoreError: another one does, or the store does not answer.
+            StoreError: another server uses it, or it does not answer.
         """
         self._database.confirm_sole_server()
 
     def load_world(self) -> World:
-        """Every experiment that is not closed, oldest first. Only what was written since the last call is read."""
+        """Return all experiments that are not closed, oldest first; only those that changed since are read again."""
         still_open = sa.select(experiments.c.id, experiments.c.version).where(experiments.c.closed.is_(False))
         known, found = dict(self._known), dict[int, Experiment]()
         with self._database.read_transaction() as connection:
@@ -93,8 +97,8 @@ class ExperimentStore:
             changed = [
                 identity for identity, version in rows if identity not in known or known[identity].version != version
             ]
-            for start in range(0, len(changed), _AT_ONCE):
-                some = _select(connection, experiments.c.id.in_(changed[start : start + _AT_ONCE]))
+            for start in range(0, len(changed), _IDS_PER_QUERY):
+                some = _select_details(connection, experiments.c.id.in_(changed[start : start + _IDS_PER_QUERY]))
                 found |= {detail.experiment.id: detail.experiment for detail in some}
         current = known | found
         loaded = {identity: current[identity] for identity, _ in rows if not current[identity].closed}
@@ -102,22 +106,27 @@ class ExperimentStore:
         return World(tuple(loaded.values()))
 
     def add_experiments(self, submitted: NewExperiments, now: datetime) -> tuple[tuple[ExperimentDetail, ...], bool]:
-        """Store a request; the experiments, and False when the same key had been stored before."""
+        """Store the experiments of a submission.
+
+        Returns:
+            The experiments, and False when they were stored before under the same key.
+        """
         with self._database.write_transaction() as connection:
             if submitted.key is not None:
-                known = _select(
+                known = _select_details(
                     connection,
                     sa.and_(experiments.c.key == submitted.key, experiments.c.user == submitted.owner.user),
                 )
                 if known:
                     return known, False
-            ids = list(_insert(connection, submitted, now))
-            return _select(connection, experiments.c.id.in_(ids)), True
+            ids = list(_insert_experiments(connection, submitted, now))
+            return _select_details(connection, experiments.c.id.in_(ids)), True
 
     def save_decision(self, before: Experiment, after: Experiment, now: datetime) -> bool:
-        """Write a decision down, with an event for every change of state; False when `before` is out of date.
+        """Write a decision, and an event for each change of state, in one transaction.
 
-        The whole is one transaction: a state that a reader sees has its event.
+        Returns:
+            False when the stored experiment is newer than `before`; then nothing is written.
         """
         with self._database.write_transaction() as connection:
             changed = connection.execute(
@@ -139,7 +148,7 @@ class ExperimentStore:
             return True
 
     def request_kill(self, ids: Sequence[int]) -> None:
-        """Write down that these experiments are to be killed; those that have ended stay as they are."""
+        """Write that the user wants these experiments killed; those that have ended stay as they are."""
         with self._database.write_transaction() as connection:
             connection.execute(
                 experiments.update()
@@ -148,7 +157,7 @@ class ExperimentStore:
             )
 
     def find_by_number(self, user: str, number: int, sub: int | None = None) -> tuple[ExperimentDetail, ...]:
-        """One experiment, or all members of the set of that number.
+        """Return one experiment of a user, or all members of the set with this number.
 
         Raises:
             NotFound: there is none.
@@ -157,7 +166,7 @@ class ExperimentStore:
         if sub is not None:
             condition = sa.and_(condition, experiments.c.sub == sub)
         with self._database.read_transaction() as connection:
-            found = _select(connection, condition)
+            found = _select_details(connection, condition)
         if not found:
             raise NotFound(
                 f"there is no experiment {experiment_name(number, sub)}", "`riseml status -a` lists all of yours"
@@ -165,13 +174,13 @@ class ExperimentStore:
         return found
 
     def get_experiment(self, identity: int) -> ExperimentDetail:
-        """One experiment by its key in the store.
+        """Return one experiment by its key in the store.
 
         Raises:
             NotFound: there is none.
         """
         with self._database.read_transaction() as connection:
-            found = _select(connection, experiments.c.id == identity)
+            found = _select_details(connection, experiments.c.id == identity)
         if not found:
             raise NotFound(f"there is no experiment with the key {identity}")
         return found[0]
@@ -179,10 +188,17 @@ class ExperimentStore:
     def list_experiments(
         self, user: str, *, ended: bool, project: str | None, limit: int | None
     ) -> tuple[ExperimentDetail, ...]:
-        """A user's experiments, oldest first; `limit` keeps the newest numbers, a set counting as one."""
+        """Return a user's experiments, oldest first.
+
+        Args:
+            user: whose they are.
+            ended: whether those that have ended are among them.
+            project: only those of this project.
+            limit: only the newest numbers; a set has one number.
+        """
         condition = experiments.c.user == user
         if not ended:
-            # what has not ended is not closed either, and of those there are few, however many have ended
+            # An open experiment is not closed either; that condition has an index, and few experiments meet it.
             condition = sa.and_(experiments.c.closed.is_(False), condition, experiments.c.ended_at.is_(None))
         if project is not None:
             condition = sa.and_(condition, experiments.c.project == project)
@@ -196,24 +212,24 @@ class ExperimentStore:
                     .limit(limit)
                 )
                 condition = sa.and_(condition, experiments.c.number.in_(numbers.scalar_subquery()))
-            return _select(connection, condition)
+            return _select_details(connection, condition)
 
     def read_events(self, experiment: int, after: int) -> tuple[StateEvent, ...]:
-        """The experiment's events behind the one with the id `after`."""
+        """Return the experiment's events behind the one with the id `after`."""
         with self._database.read_transaction() as connection:
             rows = connection.execute(
                 sa.select(events).where(events.c.experiment_id == experiment, events.c.id > after).order_by(events.c.id)
             ).mappings()
-            return tuple(_event(row) for row in rows)
+            return tuple(_to_event(row) for row in rows)
 
     def count_open(self) -> int:
-        """How many experiments have not been closed."""
+        """Return how many experiments are not closed."""
         with self._database.read_transaction() as connection:
             count = sa.select(sa.func.count()).select_from(experiments).where(experiments.c.closed.is_(False))
             return int(connection.execute(count).scalar_one())
 
 
-def _select(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> tuple[ExperimentDetail, ...]:
+def _select_details(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> tuple[ExperimentDetail, ...]:
     query = (
         sa.select(experiments, sets.c.concurrency)
         .outerjoin(sets, experiments.c.set_id == sets.c.id)
@@ -222,17 +238,18 @@ def _select(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> tup
     )
     rows = connection.execute(query).mappings().all()
     wanted = sa.select(experiments.c.id).where(condition).scalar_subquery()
-    of: dict[int, list[sa.RowMapping]] = {}
+    jobs_of: dict[int, list[sa.RowMapping]] = {}
     for job in connection.execute(
         sa.select(jobs).where(jobs.c.experiment_id.in_(wanted)).order_by(jobs.c.position)
     ).mappings():
-        of.setdefault(job["experiment_id"], []).append(job)
+        jobs_of.setdefault(job["experiment_id"], []).append(job)
     return tuple(
-        ExperimentDetail(to_experiment(row, of.get(row["id"], [])), tuple(row["notes"]), row["config"]) for row in rows
+        ExperimentDetail(to_experiment(row, jobs_of.get(row["id"], [])), tuple(row["notes"]), row["config"])
+        for row in rows
     )
 
 
-def _insert(connection: sa.Connection, submitted: NewExperiments, now: datetime) -> Iterator[int]:
+def _insert_experiments(connection: sa.Connection, submitted: NewExperiments, now: datetime) -> Iterator[int]:
     user = submitted.owner.user
     number = 1 + int(
         connection.execute(sa.select(sa.func.max(experiments.c.number)).where(experiments.c.user == user)).scalar() or 0
@@ -241,24 +258,24 @@ def _insert(connection: sa.Connection, submitted: NewExperiments, now: datetime)
     if submitted.concurrency is not None:
         values = {"user": user, "number": number, "project": submitted.project, "created_at": now}
         inserted = connection.execute(sets.insert().values(**values, concurrency=submitted.concurrency))
-        set_id = _new_id(inserted)
+        set_id = _inserted_id(inserted)
     for index, (plan, first) in enumerate(submitted.plans, start=1):
-        row = _first_values(submitted, plan, number, now)
+        row = _first_columns(submitted, plan, number, now)
         row |= {"set_id": set_id, "sub": None if set_id is None else index}
-        identity = _new_id(connection.execute(experiments.insert().values(**row)))
+        identity = _inserted_id(connection.execute(experiments.insert().values(**row)))
         connection.execute(jobs.insert(), [job_values(identity, at, job) for at, job in enumerate(first)])
         connection.execute(events.insert(), list(_first_events(identity, first, now)))
         yield identity
 
 
-def _new_id(result: sa.CursorResult[Any]) -> int:
+def _inserted_id(result: sa.CursorResult[Any]) -> int:
     key = result.inserted_primary_key
     if key is None:
-        raise LookupError("the store did not tell the key of a new row")
+        raise LookupError("the database returned no key for a new row")
     return int(key[0])
 
 
-def _first_values(submitted: NewExperiments, plan: Plan, number: int, now: datetime) -> dict[str, Any]:
+def _first_columns(submitted: NewExperiments, plan: Plan, number: int, now: datetime) -> dict[str, Any]:
     owner = submitted.owner
     return {
         "user": owner.user,
@@ -289,32 +306,32 @@ def _first_events(experiment: int, first: Iterable[Job], now: datetime) -> Itera
 
 
 def _state_changes(before: Experiment, after: Experiment, now: datetime) -> Iterator[dict[str, Any]]:
-    """Jobs first, so that an experiment's last word is its own.
+    """Give the row of an event for each change of state: the jobs first, then the experiment.
 
-    A job's start and end are dated by its host, as its lines are, so that they come in their order among them.
+    A job's start and end have the time of its host, as its lines have, so that the stream can merge them by time.
     """
     last = now
     for old, new in zip(before.jobs, after.jobs, strict=True):
-        if _face(old) != _face(new):
+        if _shown_state(old) != _shown_state(new):
             at = new.ended_at if new.state in TERMINAL else new.started_at if new.state is State.RUNNING else now
             last = max(last, at or now)
-            values = _event_values(after.id, new, at or now)
+            values = _event_columns(after.id, new, at or now)
             yield values | {"job": new.name, "attempt": new.attempt, "exit_code": new.exit_code}
-    if _face(before) != _face(after):
+    if _shown_state(before) != _shown_state(after):
         attempt = max((job.attempt for job in after.jobs), default=1)
-        yield _event_values(after.id, after, last) | {"job": None, "attempt": attempt, "exit_code": None}
+        yield _event_columns(after.id, after, last) | {"job": None, "attempt": attempt, "exit_code": None}
 
 
-def _face(record: Experiment | Job) -> tuple[State, Reason, str]:
+def _shown_state(record: Experiment | Job) -> tuple[State, Reason, str]:
     return record.state, record.reason, record.message
 
 
-def _event_values(experiment: int, record: Experiment | Job, now: datetime) -> dict[str, Any]:
-    state, reason, message = _face(record)
+def _event_columns(experiment: int, record: Experiment | Job, now: datetime) -> dict[str, Any]:
+    state, reason, message = _shown_state(record)
     return {"experiment_id": experiment, "at": now, "state": state.value, "reason": reason.value, "message": message}
 
 
-def _event(row: sa.RowMapping) -> StateEvent:
+def _to_event(row: sa.RowMapping) -> StateEvent:
     return StateEvent(
         id=row["id"],
         job=None if row["job"] is None else JobName(row["job"]),

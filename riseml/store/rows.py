@@ -1,4 +1,4 @@
-"""Rows to records and back."""
+"""Rows of the tables as records, and back."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from riseml.store.codec import from_json, to_json
 
 
 def experiment_values(experiment: Experiment) -> dict[str, Any]:
-    """The columns that a decision may change."""
+    """Return the columns of an experiment that a decision may change."""
     return {
         "state": experiment.state.value,
         "reason": experiment.reason.value,
         "message": experiment.message,
         "verdict": None if experiment.verdict is None else to_json(experiment.verdict),
         "network": experiment.network.value,
-        "fabric": experiment.network_host,
+        "fabric": experiment.network_host,  # `schema` says why the column has another name
         "subnet": experiment.subnet,
         "closed": experiment.closed,
         "placed_at": experiment.placed_at,
@@ -31,12 +31,12 @@ def experiment_values(experiment: Experiment) -> dict[str, Any]:
 
 
 def job_values(experiment: int, position: int, job: Job) -> dict[str, Any]:
-    """One row of the jobs table."""
+    """Return one row of the jobs table."""
     return {"experiment_id": experiment, "name": job.name, "position": position, "record": to_json(job)}
 
 
 def to_experiment(row: sa.RowMapping, jobs: Iterable[sa.RowMapping]) -> Experiment:
-    """The record of one row and its jobs' rows, in the jobs' order."""
+    """Return the record of one row and its jobs' rows, which are in the order of the jobs."""
     return Experiment(
         id=row["id"],
         owner=Owner(row["user"], row["uid"], row["gid"]),

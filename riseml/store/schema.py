@@ -1,4 +1,4 @@
-"""The tables. Times are UTC; JSON columns hold frozen dataclasses as cattrs writes them."""
+"""The tables. Times are UTC; JSON columns hold frozen dataclasses as `codec` writes them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A moment in UTC. SQLite forgets the zone, so that it is put back when read."""
+    """A moment in UTC. SQLite does not store the zone, so that reading adds it."""
 
     impl = DateTime
     cache_ok = True
@@ -49,16 +49,16 @@ facts = Table(
     Column("name", String(64), primary_key=True),
     Column("value", Text, nullable=False),
 )
-"""Single facts about this store, the server's id among them."""
+"""Single facts about this store: the id of its server, and the server that holds the claim."""
 
 sets = Table(
     "sets",
     metadata,
     Column("id", Integer, primary_key=True),
     Column("user", String(64), nullable=False),
-    Column("number", Integer, nullable=False),
+    Column("number", Integer, nullable=False),  # of the set; its experiments have it too
     Column("project", String(128), nullable=False),
-    Column("concurrency", Integer, nullable=False),
+    Column("concurrency", Integer, nullable=False),  # experiments that run at the same time
     _moment("created_at", nullable=False),
     UniqueConstraint("user", "number"),
 )
@@ -67,29 +67,31 @@ experiments = Table(
     "experiments",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("user", String(64), nullable=False),
+    Column("user", String(64), nullable=False),  # of the owner
     Column("uid", Integer, nullable=False),
     Column("gid", Integer, nullable=False),
-    Column("number", Integer, nullable=False),
-    Column("sub", Integer),
+    Column("number", Integer, nullable=False),  # counts per user from 1
+    Column("sub", Integer),  # number within the set, from 1; NULL without a set
     Column("set_id", Integer, ForeignKey("sets.id")),
     Column("project", String(128), nullable=False),
-    Column("config", Text, nullable=False),
-    Column("plan", JSON, nullable=False),
-    Column("snapshot", String(64), nullable=False),
-    Column("environment", JSON, nullable=False),
-    Column("notes", JSON, nullable=False),
-    Column("key", String(64)),
-    Column("wanted", String(16), nullable=False),
-    Column("state", String(16), nullable=False),
-    Column("reason", String(32), nullable=False),
+    Column("config", Text, nullable=False),  # text of the riseml.yml
+    Column("plan", JSON, nullable=False),  # `model.Plan`
+    Column("snapshot", String(64), nullable=False),  # digest of the project archive, or empty
+    Column("environment", JSON, nullable=False),  # variables from the caller; they may be secrets
+    Column("notes", JSON, nullable=False),  # warnings about the riseml.yml
+    Column("key", String(64)),  # from the client; a submission with it is stored once
+    Column("wanted", String(16), nullable=False),  # `states.Wanted`
+    Column("state", String(16), nullable=False),  # `states.State`
+    Column("reason", String(32), nullable=False),  # `states.Reason`
     Column("message", Text, nullable=False),
-    Column("verdict", JSON),
-    Column("network", String(16), nullable=False, server_default="bridge"),
+    Column("verdict", JSON),  # `model.Verdict`
+    Column("network", String(16), nullable=False, server_default="bridge"),  # `states.Network`
+    # `Experiment.network_host`: the host whose engine creates the network. The column keeps the name of earlier
+    # releases, because another name would need a migration of every existing store and change nothing for users.
     Column("fabric", String(64)),
-    Column("subnet", String(64)),
-    Column("closed", Boolean, nullable=False),
-    Column("version", Integer, nullable=False),
+    Column("subnet", String(64)),  # of the network, for example 10.201.0.0/28
+    Column("closed", Boolean, nullable=False),  # ended, and nothing of it is left on any host
+    Column("version", Integer, nullable=False),  # grows with every write; for optimistic locking
     _moment("created_at", nullable=False),
     _moment("placed_at"),
     _moment("started_at"),
@@ -105,8 +107,8 @@ jobs = Table(
     metadata,
     Column("experiment_id", Integer, ForeignKey("experiments.id"), primary_key=True),
     Column("name", String(64), primary_key=True),
-    Column("position", Integer, nullable=False),
-    Column("record", JSON, nullable=False),
+    Column("position", Integer, nullable=False),  # in the order of the plan
+    Column("record", JSON, nullable=False),  # `model.Job`
 )
 
 events = Table(
@@ -114,7 +116,7 @@ events = Table(
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("experiment_id", Integer, ForeignKey("experiments.id"), nullable=False),
-    Column("job", String(64)),
+    Column("job", String(64)),  # NULL: the experiment itself
     Column("attempt", Integer, nullable=False),
     _moment("at", nullable=False),
     Column("state", String(16), nullable=False),
@@ -131,4 +133,4 @@ drained_hosts = Table(
     Column("name", String(64), primary_key=True),
     _moment("at", nullable=False),
 )
-"""Hosts of the pool that get nothing new, by their names."""
+"""Hosts of the pool that get no new jobs."""

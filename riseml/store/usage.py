@@ -1,4 +1,4 @@
-"""What experiments use of what is kept, and when they last did: environments and the files of projects."""
+"""When experiments last used environments and snapshots: what a clean-up may remove."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ from riseml.store.schema import experiments
 
 @dataclass(frozen=True, slots=True)
 class LastUses:
-    """By the time it was last used; None: an experiment that is not closed uses it now."""
+    """What the experiments of a store use now, and used before.
 
-    open: frozenset[int]
-    environments: Mapping[str, datetime | None]
-    snapshots: Mapping[str, datetime | None]
+    A time is when the last experiment that used it ended. None means that an experiment that is not closed uses it.
+    """
+
+    open: frozenset[int]  # ids of the experiments that are not closed
+    environments: Mapping[str, datetime | None]  # by the reference of the image
+    snapshots: Mapping[str, datetime | None]  # by digest
 
 
 class UsageReader:
-    """Reads it from one store."""
+    """Reads the last uses from one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def load_last_uses(self) -> LastUses:
-        """What is used now, and was before."""
+        """Return what is used now, and when everything else was last used."""
         columns = (experiments.c.id, experiments.c.plan, experiments.c.snapshot, experiments.c.closed)
         moments = (experiments.c.created_at, experiments.c.ended_at)
         unfinished: set[int] = set()
@@ -41,12 +44,12 @@ class UsageReader:
                 at = (row["ended_at"] or row["created_at"]) if row["closed"] else None
                 if at is None:
                     unfinished.add(row["id"])
-                _note(environments, from_json(row["plan"]["image"], Image).reference, at)
+                _note_use(environments, from_json(row["plan"]["image"], Image).reference, at)
                 if row["snapshot"]:
-                    _note(snapshots, row["snapshot"], at)
+                    _note_use(snapshots, row["snapshot"], at)
         return LastUses(frozenset(unfinished), environments, snapshots)
 
 
-def _note(known: dict[str, datetime | None], name: str, at: datetime | None) -> None:
+def _note_use(known: dict[str, datetime | None], name: str, at: datetime | None) -> None:
     before = known.get(name, at)
     known[name] = None if at is None or before is None else max(at, before)

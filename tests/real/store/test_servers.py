@@ -1,4 +1,4 @@
-"""Whole servers and their store: one server a home, and jobs that go on while the store is locked or away."""
+"""Whole servers and their store: one server per home, and jobs that run on while the store is locked or away."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.waiting import DEADLINE
 
 
 def second_server(rig: Rig) -> subprocess.CompletedProcess[str]:
-    """What another server with the rig's environment says before it ends."""
+    """Return what another server with the rig's environment prints before it ends."""
     command = [sys.executable, "-m", "riseml.server"]
     return subprocess.run(command, env=rig.environ(), capture_output=True, text=True, check=False, timeout=DEADLINE)
 
@@ -54,7 +54,7 @@ def test_a_second_server_of_a_home_is_refused(process_rig: Rig) -> None:
     assert rig.get("/v1/server")["pid"] == rig.process.pid
 
 
-def test_a_home_whose_store_is_gone_does_not_begin_anew(process_rig: Rig) -> None:
+def test_a_home_whose_store_is_gone_gets_no_new_store(process_rig: Rig) -> None:
     rig = process_rig
     rig.submit(single("true"))
     rig.wait_closed("1")
@@ -81,7 +81,7 @@ def test_the_store_of_another_home_is_refused(make_process_rig: Callable[..., Ri
     assert f"the store is that of server {one.server_id()[:8]}" in done.stderr
 
 
-def test_a_locked_store_delays_and_breaks_nothing(process_rig: Rig) -> None:
+def test_a_locked_store_delays_the_server_and_breaks_nothing(process_rig: Rig) -> None:
     rig = process_rig
     rig.submit(gang({"master": f"{COUNTER}; {GO}", "worker.1": "exit 0", "worker.2": "exit 0"}))
     rig.wait_state("1", "RUNNING")
@@ -103,7 +103,7 @@ def test_a_locked_store_delays_and_breaks_nothing(process_rig: Rig) -> None:
     rig.wait_closed("2")
 
 
-def test_two_homes_on_one_database(make_process_rig: Callable[..., Rig], postgres_store: str) -> None:
+def test_a_second_home_on_one_database_is_refused(make_process_rig: Callable[..., Rig], postgres_store: str) -> None:
     one = make_process_rig("one", RISEML_STORE=postgres_store)
     other = make_process_rig("other", RISEML_STORE=postgres_store)
     one.start()
@@ -122,7 +122,7 @@ def own_postgres() -> Iterator[Path]:
     subprocess.run([SCRIPTS / "down", folder], check=True)
 
 
-def test_postgresql_is_restarted_in_the_middle(make_process_rig: Callable[..., Rig], own_postgres: Path) -> None:
+def test_jobs_run_on_while_postgresql_restarts(make_process_rig: Callable[..., Rig], own_postgres: Path) -> None:
     rig = make_process_rig("home", RISEML_STORE=start_postgres(own_postgres))
     rig.start()
     rig.submit(gang({"master": f"{COUNTER}; {GO}", "worker.1": COUNTER, "worker.2": "exit 0"}, finish_grace=60))

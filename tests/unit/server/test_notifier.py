@@ -1,4 +1,4 @@
-"""Notifications wake their reader at once; many at a time wake it few times, and none is missed."""
+"""Notifications wake a reader at once; many at a time wake it few times, and the reader misses none."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from riseml.server.reconcile.notifier import _MOMENT, Notifier
 DEADLINE = 60.0
 
 
-def test_the_first_news_say_whether_more_than_lines_is_new() -> None:
+def test_a_notification_says_whether_records_changed() -> None:
     async def run() -> None:
         notifier = Notifier()
-        with notifier.subscribe((1, 3)) as bell:
-            assert bell.take_changed() == {1, 3}, "the first look is at everything"
+        with notifier.subscribe((1, 3)) as subscription:
+            assert subscription.take_changed() == {1, 3}, "the first read is of everything"
             notifier.publish_lines(1)
-            assert await bell.wait_for_change(DEADLINE)
-            assert bell.take_changed() == set()
+            assert await subscription.wait_for_change(DEADLINE)
+            assert subscription.take_changed() == set()
             notifier.publish_records(1)
             notifier.publish_lines(1)
-            assert await bell.wait_for_change(DEADLINE)
-            assert bell.take_changed() == {1}
+            assert await subscription.wait_for_change(DEADLINE)
+            assert subscription.take_changed() == {1}
             notifier.publish_records(2)
-            assert not await bell.wait_for_change(0.05), "somebody else's"
+            assert not await subscription.wait_for_change(0.05), "another experiment's"
 
     asyncio.run(run())
 
 
-def test_a_flood_wakes_few_times_and_its_last_news_are_heard() -> None:
+def test_a_flood_wakes_the_reader_few_times_and_after_its_last_notification() -> None:
     async def run() -> tuple[int, float]:
         notifier, wakes, known, grown = Notifier(), 0, 0, [0]
         begun = asyncio.get_running_loop().time()
@@ -37,15 +37,15 @@ def test_a_flood_wakes_few_times_and_its_last_news_are_heard() -> None:
                 grown[0] += 1
                 notifier.publish_lines(1)
 
-        with notifier.subscribe((1,)) as bell:
+        with notifier.subscribe((1,)) as subscription:
             flooding = asyncio.create_task(asyncio.to_thread(flood))
             while known < 5000:
-                assert await bell.wait_for_change(DEADLINE)
-                bell.take_changed()
+                assert await subscription.wait_for_change(DEADLINE)
+                subscription.take_changed()
                 known, wakes = grown[0], wakes + 1
             await flooding
         moments = (asyncio.get_running_loop().time() - begun) / _MOMENT
-        return known, wakes / (moments + 2)  # more than the first one and the last one
+        return known, wakes / (moments + 2)  # the first and the last wake come beside them
 
     known, rate = asyncio.run(run())
     assert known == 5000

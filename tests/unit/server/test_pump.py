@@ -1,4 +1,4 @@
-"""Followers of logs: nothing ends them before all is held, nothing makes them busy, and only one of them writes."""
+"""Followers of logs: none ends before the log is complete, errors keep none busy, and only one of them writes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FRAME = Frame("2026-08-31T07:23:40.1Z", 1, b"one\n")
 
 
 class Host(MemoryExecutor):
-    """A host whose log says what the test says; `reads` counts the attempts at it."""
+    """A host whose log has the frames of the test; `reads` counts the requests for it."""
 
     def __init__(self) -> None:
         super().__init__(HostName("h1"), Capacity(1.0, 1024))
@@ -71,13 +71,13 @@ def scene(tmp_path: Path) -> Scene:
 @pytest.mark.parametrize(
     "trouble", [Unreachable("away"), OSError(28, "full"), ValueError("what is this"), KeyError("x")]
 )
-def test_whatever_goes_wrong_is_tried_again(scene: Scene, trouble: Exception) -> None:
+def test_a_follower_tries_again_after_any_error(scene: Scene, trouble: Exception) -> None:
     scene.host.troubles = [trouble]
     wait_for("the log is drained", lambda: scene.is_drained(scene.host), DEADLINE)
     assert scene.lines() == [b"one"]
 
 
-def test_a_log_that_cannot_be_read_at_its_end_keeps_nobody_busy(scene: Scene) -> None:
+def test_a_follower_pauses_ever_longer_when_the_log_cannot_be_read(scene: Scene) -> None:
     scene.host.always = Unreachable("away")
     begun = time.monotonic()
     assert not scene.is_drained(scene.host)
@@ -87,17 +87,17 @@ def test_a_log_that_cannot_be_read_at_its_end_keeps_nobody_busy(scene: Scene) ->
     wait_for("the follower has ended", lambda: not followers(), DEADLINE)
 
 
-def test_a_follower_goes_on_with_the_executor_that_its_host_has_now(scene: Scene) -> None:
+def test_a_follower_goes_on_with_the_new_executor_of_its_host(scene: Scene) -> None:
     scene.host.always = Unreachable("it was closed")
     assert not scene.is_drained(scene.host, running=True)
     wait_for("it was tried", lambda: scene.host.reads, DEADLINE)
     now = Host()
-    now.goes_on.set()  # the follower may take it up before it knows of the end
+    now.goes_on.set()  # the follower may use it before it knows of the end
     wait_for("the log is drained", lambda: scene.is_drained(now), DEADLINE)
     assert scene.lines() == [b"one"]
 
 
-def test_a_host_that_left_the_pool_and_is_back_is_written_down_by_one_follower(scene: Scene) -> None:
+def test_one_follower_writes_the_log_of_a_host_that_left_the_pool_and_is_back(scene: Scene) -> None:
     assert not scene.is_drained(scene.host, running=True)
     wait_for("the log is followed", lambda: scene.host.reads, DEADLINE)
     scene.pump.drop_followers(frozenset())

@@ -1,4 +1,4 @@
-"""Followers of logs: what is not kept is not read."""
+"""Followers of logs: they stop reading a job that has printed more than the limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMIT = 1000  # bytes
 
 
 class EndlessExecutor(MemoryExecutor):
-    """Its one job prints without end."""
+    """An executor whose one job prints without end."""
 
     def __init__(self) -> None:
         super().__init__(HostName("h1"), Capacity(4, 8192))
@@ -38,14 +38,14 @@ class EndlessExecutor(MemoryExecutor):
             self.left.set()
 
 
-def test_a_job_that_has_printed_too_much_is_read_no_further(tmp_path: Path) -> None:
+def test_a_follower_stops_reading_a_job_that_has_printed_too_much(tmp_path: Path) -> None:
     executor, logs = EndlessExecutor(), LogStore(tmp_path, LIMIT)
     pump = LogPump(logs, Notifier(), Wake())
     running = ContainerSeen(KEY, "id", started=True, started_at=now())
     assert not pump.follow_container(executor, running)
-    assert executor.left.wait(30), "its log is still read"
-    assert not pump.follow_container(executor, running), "it has not ended"
+    assert executor.left.wait(30), "the follower still reads the log"
+    assert not pump.follow_container(executor, running), "the job has not ended"
     ended = replace(running, exit_code=0, finished_at=now())
-    wait_for("nothing more is expected of it", lambda: pump.follow_container(executor, ended), 30)
+    wait_for("the log is drained", lambda: pump.follow_container(executor, ended), 30)
     assert executor.reads == 1
     assert len(list(read_all_lines(logs, 1))) == LIMIT // 10 + 2, "the lines up to the limit, one more, and the mark"

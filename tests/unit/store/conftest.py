@@ -1,4 +1,4 @@
-"""Each store in its turn: a SQLite file, and a database of a private PostgreSQL."""
+"""Both kinds of store in turn: a SQLite file, and a database of a private PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from riseml.store.experiments import ExperimentStore
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty store."""
+    """Return the address of an empty store."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/riseml.db"
     return str(request.getfixturevalue("postgres_store"))

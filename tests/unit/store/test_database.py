@@ -1,4 +1,4 @@
-"""The store: migrations make what the code expects, a decision that is out of date is dropped, damage is told."""
+"""The store: migrations create the tables of the code, outdated decisions are dropped, damage is reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from riseml.errors import NotFound, StoreError
 from riseml.model import Experiment, Owner
 from riseml.planning.plan import first_jobs
 from riseml.states import State, Wanted
-from riseml.store.database import HEAD, Database
+from riseml.store.database import NEWEST_MIGRATION, Database
 from riseml.store.experiments import ExperimentStore, NewExperiments
 from riseml.store.schema import metadata
 from tests.unit.control.simulation import make_plan
@@ -36,7 +36,7 @@ def submit(experiments: ExperimentStore, key: str | None = None, count: int = 1,
     return details[0].experiment
 
 
-def test_the_migrations_make_the_tables_of_the_code(database: Database) -> None:
+def test_the_migrations_create_the_tables_of_the_code(database: Database) -> None:
     with database.read_transaction() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": False})
         assert compare_metadata(context, metadata) == []
@@ -44,10 +44,10 @@ def test_the_migrations_make_the_tables_of_the_code(database: Database) -> None:
 
 def test_the_newest_migration_is_the_one_that_the_code_names() -> None:
     folder = Path(riseml.store.__file__).parent / "migrations"
-    assert ScriptDirectory(str(folder)).get_heads() == [HEAD]
+    assert ScriptDirectory(str(folder)).get_heads() == [NEWEST_MIGRATION]
 
 
-def test_a_record_comes_back_as_it_was(experiments: ExperimentStore) -> None:
+def test_a_record_is_loaded_as_it_was_saved(experiments: ExperimentStore) -> None:
     made = submit(experiments)
     after = replace(made, state=State.RUNNING, jobs=tuple(replace(job, started_at=NOW) for job in made.jobs))
     assert experiments.save_decision(made, after, NOW)
@@ -64,7 +64,7 @@ def test_a_decision_on_an_old_record_is_dropped(experiments: ExperimentStore) ->
     assert found.state is State.CREATED
 
 
-def test_numbers_count_up_per_user_and_a_set_has_one(experiments: ExperimentStore) -> None:
+def test_numbers_count_up_per_user_and_a_set_has_one_number(experiments: ExperimentStore) -> None:
     assert submit(experiments).number == 1
     assert submit(experiments, count=3).number == 2
     assert submit(experiments).number == 3
@@ -72,7 +72,7 @@ def test_numbers_count_up_per_user_and_a_set_has_one(experiments: ExperimentStor
     assert [detail.experiment.sub for detail in experiments.find_by_number("paul", 2)] == [1, 2, 3]
 
 
-def test_the_same_key_is_the_same_experiment(experiments: ExperimentStore) -> None:
+def test_the_same_key_from_a_client_adds_no_second_experiment(experiments: ExperimentStore) -> None:
     assert submit(experiments, key="a").id == submit(experiments, key="a").id
     assert submit(experiments, key="a", user="anna").id != submit(experiments, key="a").id
 
@@ -86,7 +86,7 @@ def test_every_change_of_state_is_an_event(experiments: ExperimentStore) -> None
     assert [(event.job, event.state) for event in fresh] == [("build", State.STARTING), (None, State.BUILDING)]
 
 
-def test_whoever_writes_the_next_load_has_it(database: Database, experiments: ExperimentStore) -> None:
+def test_the_next_load_has_what_another_process_wrote(database: Database, experiments: ExperimentStore) -> None:
     other = ExperimentStore(database)
     first, second = submit(experiments), submit(experiments)
     assert experiments.load_world() == other.load_world()
@@ -102,7 +102,7 @@ def test_whoever_writes_the_next_load_has_it(database: Database, experiments: Ex
     assert all(one is two for one, two in zip(again.experiments, other.load_world().experiments, strict=True))
 
 
-def test_what_is_closed_is_not_loaded_and_not_lost(experiments: ExperimentStore) -> None:
+def test_closed_experiments_are_not_loaded_and_can_be_found(experiments: ExperimentStore) -> None:
     made = submit(experiments)
     experiments.save_decision(made, replace(made, closed=True, state=State.FINISHED, ended_at=NOW), NOW)
     assert experiments.load_world().experiments == ()
@@ -112,7 +112,7 @@ def test_what_is_closed_is_not_loaded_and_not_lost(experiments: ExperimentStore)
     assert len(experiments.list_experiments("paul", ended=True, project="toaster", limit=1)) == 1
 
 
-def test_nothing_is_found_under_a_wrong_number(experiments: ExperimentStore) -> None:
+def test_an_unknown_number_is_not_found(experiments: ExperimentStore) -> None:
     with pytest.raises(NotFound, match="no experiment 7"):
         experiments.find_by_number("paul", 7)
 

@@ -1,4 +1,4 @@
-"""A long past costs nothing: what is asked all the time does not look at experiments that have ended."""
+"""Frequent queries cost the same however many experiments have ended."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ASKED: dict[str, Callable[[ExperimentStore], object]] = {
 
 
 def steps(path: Path, ask: Callable[[ExperimentStore], object]) -> int:
-    """How many instructions, in hundreds, SQLite carries out for an answer."""
+    """Return how many hundreds of instructions SQLite executes for a query."""
     database = Database(f"sqlite:///{path}")
     count = 0
 
@@ -49,7 +49,7 @@ def steps(path: Path, ask: Callable[[ExperimentStore], object]) -> int:
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_ended_experiments_are_not_looked_at(tmp_path: Path, name: str) -> None:
+def test_a_query_costs_the_same_after_many_ended_experiments(tmp_path: Path, name: str) -> None:
     path = tmp_path / "riseml.db"
     store = ExperimentStore(Database(f"sqlite:///{path}"))
     submitted = NewExperiments(Owner("paul", 1, 1), "p", "", "", ((PLAN, first_jobs(PLAN)),))

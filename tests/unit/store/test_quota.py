@@ -1,4 +1,4 @@
-"""A job that never stops talking: its log is cut once, with a line that says so, and the others' are not."""
+"""A job that prints without end: its log is cut once, with a line that says so; the logs of other jobs are not."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_log_of_one_job_is_cut_once(tmp_path: Path) -> None:
     assert len(texts(logs, "master")) == 300
 
 
-def test_a_line_in_pieces_is_ended_by_the_cut(tmp_path: Path) -> None:
+def test_the_cut_ends_a_line_in_pieces(tmp_path: Path) -> None:
     logs = LogStore(tmp_path, LIMIT)
     logs.append_frames(KEY, [frame(1, b"x" * 600)])
     logs.append_frames(KEY, [frame(1, b"x" * 600), frame(1, b"x" * 600), frame(2, b"never\n")])
@@ -39,7 +39,7 @@ def test_a_line_in_pieces_is_ended_by_the_cut(tmp_path: Path) -> None:
     assert texts(logs) == [b"x" * 1200, MARK]
 
 
-def test_a_line_of_the_other_stream_does_not_vanish(tmp_path: Path) -> None:
+def test_the_cut_keeps_the_open_line_of_the_other_stream(tmp_path: Path) -> None:
     logs = LogStore(tmp_path, LIMIT)
     logs.append_frames(KEY, [frame(1, b"half", 1)])
     logs.append_frames(KEY, [frame(2, b"e" * 1000 + b"\n", 2), frame(3, b"never\n", 2)])
@@ -48,7 +48,7 @@ def test_a_line_of_the_other_stream_does_not_vanish(tmp_path: Path) -> None:
     assert set(texts(logs)) == {b"half", b"e" * 1000, MARK}
 
 
-def test_another_server_goes_on_counting(tmp_path: Path) -> None:
+def test_a_restarted_server_goes_on_counting(tmp_path: Path) -> None:
     limit = 3 << 20
     LogStore(tmp_path, limit).append_frames(KEY, [frame(1, b"x" * 1023 + b"\n")] * 2000)
     logs = LogStore(tmp_path, limit)
@@ -56,18 +56,18 @@ def test_another_server_goes_on_counting(tmp_path: Path) -> None:
     assert len(texts(logs)) == 3073 + 1
     again = LogStore(tmp_path, limit)
     again.append_frames(KEY, [frame(3, b"more\n")])
-    assert len(texts(again)) == 3073 + 1, "the mark is there once"
+    assert len(texts(again)) == 3073 + 1, "the log has the mark once"
     logs.close_experiment(KEY.experiment)
     assert os.listdir(tmp_path) == ["4.log"]
 
 
 @pytest.mark.parametrize("text", ["x", "-1", "0", "3GiB", "1 GiB!"])
-def test_a_limit_that_is_none(text: str) -> None:
+def test_a_limit_that_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="RISEML_LOG_LIMIT"):
         read_settings({"RISEML_LOG_LIMIT": text})
 
 
-def test_a_job_that_floods_ends_well(make_rig: Callable[..., Rig]) -> None:
+def test_a_job_that_floods_its_log_finishes(make_rig: Callable[..., Rig]) -> None:
     rig = make_rig("home", RISEML_LOG_LIMIT="300KB")
     rig.start()
     rig.submit(single("seq -f '%.0f of a long sequence of lines' 20000; exit 0"))
@@ -78,7 +78,7 @@ def test_a_job_that_floods_ends_well(make_rig: Callable[..., Rig]) -> None:
     assert (rig.home / "logs" / "1.log").stat().st_size < 1_000_000
 
 
-def test_counts_that_a_power_cut_has_emptied_stop_no_log(tmp_path: Path) -> None:
+def test_an_empty_file_of_counts_stops_no_log(tmp_path: Path) -> None:
     (tmp_path / f"{KEY.experiment}.counts").write_text("")
     logs = LogStore(tmp_path, LIMIT)
     logs.append_frames(KEY, [frame(1, b"one\n")])
