@@ -19,6 +19,22 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.client import Client
 
+FollowOption = Annotated[
+    bool,
+    typer.Option("-f/--no-follow", "--follow", show_default=False, help="Wait for more, until the end (the default)."),
+]
+TailOption = Annotated[
+    int | None,
+    typer.Option(
+        "--tail",
+        min=0,
+        max=MOST_TAIL,
+        metavar="N",
+        show_default=False,
+        help="Begin with the last N lines that jobs printed, without changes of state before them.",
+    ),
+]
+
 _REFRESH_INTERVAL = 2.0  # seconds
 _ENDED = frozenset({"KILLED", "FAILED", "FINISHED"})
 _BEFORE_OUTPUT = frozenset({"CREATED", "PENDING", "STARTING"})  # states in which no job has printed a line
@@ -69,23 +85,8 @@ def print_logs(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
     identity: IdArgument = None,
     *,
-    follow: Annotated[
-        bool,
-        typer.Option(
-            "-f/--no-follow", "--follow", show_default=False, help="Wait for more, until the end (the default)."
-        ),
-    ] = True,
-    tail: Annotated[
-        int | None,
-        typer.Option(
-            "--tail",
-            min=0,
-            max=MOST_TAIL,
-            metavar="N",
-            show_default=False,
-            help="Begin with the last N lines that jobs printed, without changes of state before them.",
-        ),
-    ] = None,
+    follow: FollowOption = True,
+    tail: TailOption = None,
     since: Annotated[
         str | None, typer.Option("--since", metavar="TIME", help="Begin at TIME: 10m, 2h or 2026-08-31T07:23:46Z.")
     ] = None,

@@ -34,6 +34,11 @@ class ExecutorChoice(Enum):
     PROCESS = "process"
 
 
+ExecutorOption = Annotated[
+    ExecutorChoice | None, typer.Option(help="Run jobs in Docker containers, or as processes of this machine.")
+]
+
+
 def train_project(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
     *,
@@ -44,9 +49,7 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
     parameters: ParameterOption = None,
     settings: SettingOption = None,
     long: Annotated[bool, typer.Option("-l", "--long", help="Show every job at the end.")] = False,
-    executor: Annotated[
-        ExecutorChoice | None, typer.Option(help="Run jobs in Docker containers, or as processes of this machine.")
-    ] = None,
+    executor: ExecutorOption = None,
 ) -> None:
     """Run the project: sync, build, start, and follow its log.
 

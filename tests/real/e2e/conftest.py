@@ -1,4 +1,4 @@
-"""One home a module; after every test nothing may be left of it on the engine."""
+"""One home for each module. After every test, nothing of it may remain on the engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def home_console(tmp_path_factory: pytest.TempPathFactory, engine_url: str) -> I
 
 @pytest.fixture
 def console(home_console: Console, tmp_path: Path) -> Iterator[Console]:
-    """The command in an empty folder."""
+    """Return the command in an empty folder."""
     home_console.where = tmp_path
     assert home_console.run("server", "start").code == 0
     yield home_console
@@ -29,7 +29,7 @@ def console(home_console: Console, tmp_path: Path) -> Iterator[Console]:
 
 @pytest.fixture
 def make_console(tmp_path: Path, engine_url: str) -> Iterator[Callable[..., Console]]:
-    """Commands with a fresh home; `DOCKER_HOST` and other variables can be set."""
+    """Return a function that makes commands with a new home and the variables that it gets."""
     made: list[Console] = []
 
     def make(**environment: str) -> Console:
@@ -45,5 +45,5 @@ def make_console(tmp_path: Path, engine_url: str) -> Iterator[Callable[..., Cons
 
 @pytest.fixture
 def project(tmp_path: Path) -> Callable[..., Path]:
-    """Writes the project that the command is called in."""
+    """Return a function that writes the project in the working directory."""
     return lambda config, **files: write(tmp_path, config, **files)

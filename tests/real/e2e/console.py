@@ -1,4 +1,4 @@
-"""The real `riseml` command on a real engine: every call is a process of its own, and none may show a traceback."""
+"""The real `riseml` command on a real engine: each call is a process, and none may print a traceback."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a command did."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -41,23 +41,23 @@ class Result:
 
     @property
     def id(self) -> str:
-        """The experiment that it is about."""
+        """The ID of the experiment in its output."""
         found = re.search(r"^(\d+) +\| ", self.out, re.MULTILINE) or re.search(r"\bExperiment (\d+)", self.out)
         assert found, f"no experiment in {self}"
         return found[1]
 
     def lines(self, job: str) -> list[str]:
-        """What a job printed: `master`, `worker.1`."""
+        """Return the lines that a job (`master`, `worker.1`) printed."""
         return re.findall(rf"^\d+\.{re.escape(job)} +\| \[[^]]+\] (?!--> )(.*)$", self.out, re.MULTILINE)
 
     def states(self, job: str = "") -> list[str]:
-        """The states that a job, or the experiment, came into."""
+        """Return the states of a job, or of the experiment, in order."""
         name = rf"\.{re.escape(job)}" if job else ""
         return re.findall(rf"^\d+{name} +\| \[[^]]+\] --> (\w+)$", self.out, re.MULTILINE)
 
 
 class Running:
-    """A command that runs; what it prints can be waited for."""
+    """A command that runs. A test can wait for its output."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -73,15 +73,15 @@ class Running:
             reader.start()
 
     def wait_for(self, pattern: str) -> re.Match[str]:
-        """Wait for this on standard output; it may have come already."""
+        """Wait until standard output matches, from its beginning."""
         with self._news:
             self._news.wait_for(lambda: self._find(pattern) or not self._reads(), DEADLINE)
         found = self._find(pattern)
-        assert found, f"in vain waited for {pattern!r} in {self._said}"
+        assert found, f"{pattern!r} did not come within {DEADLINE:.0f} s: {self._said}"
         return found
 
     def finish(self) -> Result:
-        """Wait for its end."""
+        """Wait for its end and return the result."""
         code = self.process.wait(DEADLINE)
         for reader in self._readers:
             reader.join(DEADLINE)
@@ -103,7 +103,7 @@ class Running:
 
 
 class Console:
-    """The command with a home of its own. `where` is the folder that it is called in."""
+    """The command with its own home. `where` is its working directory."""
 
     def __init__(self, home: Path, engine: str, where: Path, **environment: str) -> None:
         self.home = home
@@ -113,7 +113,7 @@ class Console:
         self._server = ""
 
     def run(self, *words: str, where: Path | None = None, command: Sequence[str] = RISEML) -> Result:
-        """Run one command to its end."""
+        """Run one command to its end and return the result."""
         done = subprocess.run(
             [*command, *words],
             cwd=where or self.where,
@@ -128,7 +128,7 @@ class Console:
 
     @contextmanager
     def start(self, *words: str, where: Path | None = None) -> Iterator[Running]:
-        """A command that runs while the test goes on."""
+        """Start a command that runs beside the test."""
         with subprocess.Popen(
             [*RISEML, *words],
             cwd=where or self.where,
@@ -146,13 +146,13 @@ class Console:
                 running.finish()
 
     def ask(self, *words: str) -> Any:
-        """What a command prints with `--json`."""
+        """Return what a command prints with `--json`."""
         result = self.run(*words, "--json")
         assert result.code == 0, result
         return json.loads(result.out)
 
     def end(self, identity: str) -> dict[str, Any]:
-        """Wait until nothing of an experiment is left."""
+        """Wait until an experiment is closed, and return it."""
         assert self.run("logs", identity).code == 0
 
         def look() -> dict[str, Any] | None:
@@ -162,11 +162,11 @@ class Console:
         return self.wait(f"nothing of experiment {identity} is left", look)
 
     def containers(self, *, running: bool = False) -> list[str]:
-        """The names of the jobs whose containers are there."""
+        """Return the names of the jobs that have containers."""
         return sorted(self.engine.jobs(self.server_id(), running=running))
 
     def leftovers(self) -> list[str]:
-        """Containers and networks that stay; the last ones are removed while a command ends."""
+        """Return containers and networks that remain after a deadline; the server may still remove the last ones."""
 
         def look() -> list[str]:
             return [*self.containers(), *self.engine.shared(self.server_id())]
@@ -176,33 +176,33 @@ class Console:
         return look()
 
     def server_id(self) -> str:
-        """The id of the server, which must have run at some time."""
+        """Return the id of the server; it must have run before."""
         if not self._server:
             self._server = str(self.ask("server", "status")["id"])
         return self._server
 
     def kill_server(self) -> None:
-        """`kill -9`."""
+        """Kill the server with SIGKILL."""
         self.server_id()
         os.kill(self.ask("server", "status")["pid"], signal.SIGKILL)
 
     def wait(self, what: str, look: Callable[[], Found | None]) -> Found:
-        """Look until there is something."""
+        """Call `look` until it returns something, and return that."""
         pause, end = threading.Event(), time.monotonic() + DEADLINE
         while time.monotonic() < end:
             found = look()
             if found:
                 return found
             pause.wait(0.05)
-        raise AssertionError(f"in vain waited until {what}")
+        raise AssertionError(f"not within {DEADLINE:.0f} s: {what}")
 
     def environ(self) -> dict[str, str]:
-        """The environment of its processes."""
+        """Return the environment of its processes."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("RISEML_", "DOCKER_"))}
         return kept | self._environment
 
     def close(self) -> None:
-        """End the server, and remove what a failed test may have left."""
+        """Stop the server, and remove what a failed test may have left."""
         status = self.run("server", "status", "--json")
         if status.code == 0:
             self._server = json.loads(status.out)["id"]
@@ -220,7 +220,7 @@ def _check(result: Result) -> Result:
 
 
 def write(folder: Path, config: str, **files: str) -> Path:
-    """A project."""
+    """Write a project and return its folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in {"riseml.yml": config, **files}.items():
         (folder / name).write_text(text)
@@ -229,7 +229,7 @@ def write(folder: Path, config: str, **files: str) -> Path:
 
 @contextmanager
 def run_old_server(console: Console) -> Iterator[subprocess.Popen[bytes]]:
-    """A server of an older version, which answers."""
+    """Run a server of an older version; yield when it answers."""
     console.home.mkdir(parents=True, exist_ok=True)
     with (
         (console.home / "server.log").open("ab") as log,

@@ -1,4 +1,4 @@
-"""`--executor`: the same file in containers or as processes, as the person wants it."""
+"""`--executor`: the same file in containers or as processes, as the user chooses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.real.e2e.console import Console, write
 from tests.support.rig import single
 
 
-def test_an_idle_server_changes_its_executor_and_a_busy_one_refuses(make_console: Callable[..., Console]) -> None:
+def test_an_idle_server_changes_its_executor_and_a_busy_server_refuses(make_console: Callable[..., Console]) -> None:
     console = make_console()
     write(console.where, single("echo in $OUTPUT_DIR; sleep $DURATION", env={"DURATION": "0"}))
     contained = console.run("train", "--executor", "docker")

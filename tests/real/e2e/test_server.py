@@ -1,4 +1,4 @@
-"""The server that starts by itself: once, replaced when it is old, gone when it is told to."""
+"""The user's own server: started once, replaced when it is older, stopped on request."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def test_an_older_command_leaves_a_newer_server_alone(make_console: Callable[...
     assert console.ask("server", "status")["pid"] == before
 
 
-def test_stop_lets_training_go_on_and_the_next_command_starts_it_again(make_console: Callable[..., Console]) -> None:
+def test_a_stopped_server_leaves_jobs_running_and_the_next_command_starts_it_again(
+    make_console: Callable[..., Console],
+) -> None:
     console = make_console()
     write(console.where, single("echo here; sleep 600", stop_grace=1))
     identity = console.run("train", "-d").id

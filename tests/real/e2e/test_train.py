@@ -1,4 +1,4 @@
-"""`riseml train` from the first line to the last, in the foreground and not."""
+"""`riseml train` from the first line to the last, in the foreground and detached."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Project = Callable[..., Path]
 
 
 def _go(console: Console, identity: str) -> None:
-    """Let the jobs that wait with `GO` go on."""
+    """Let the jobs that wait with `GO` continue."""
     (Path(console.ask("status", identity)["output"]) / "go").touch()
 
 
 def _wait_running(running: Running) -> str:
-    """The ID of its experiment once all its jobs run."""
+    """Return the ID of its experiment once all its jobs run."""
     return running.wait_for(r"^(\d+) +\| \[[^]]+\] --> RUNNING$")[1]
 
 
-def test_a_good_end(console: Console, project: Project) -> None:
+def test_train_prints_the_log_to_a_good_end(console: Console, project: Project) -> None:
     script = {job: f"echo from {job}; exit 0" for job in JOBS}
     project(gang(script | {"master": f"echo from master; {GO}", "ps.1": "echo from ps.1; sleep 600"}))
     with console.start("train") as running:
@@ -47,7 +47,7 @@ def test_a_good_end(console: Console, project: Project) -> None:
     assert len({line.find("|") for line in result.out.splitlines()[1:-2]}) == 1, "the bars are in one column"
 
 
-def test_a_bad_end_names_its_cause_and_shows_its_last_lines(console: Console, project: Project) -> None:
+def test_a_failed_experiment_names_its_cause_and_shows_its_last_lines(console: Console, project: Project) -> None:
     project(gang({"worker.1": "for n in $(seq 20); do echo step $n; done; sleep 1; exit 9"}, stop_grace=1))
     result = console.run("train")
     assert result.code == 1
@@ -60,7 +60,7 @@ def test_a_bad_end_names_its_cause_and_shows_its_last_lines(console: Console, pr
     assert shown.out.endswith("  step 19\n  step 20\n")
 
 
-def test_killed_by_a_second_command(console: Console, project: Project) -> None:
+def test_train_ends_with_130_when_a_second_command_kills_the_experiment(console: Console, project: Project) -> None:
     project(gang({}, stop_grace=1))
     with console.start("train") as running:
         identity = _wait_running(running)
@@ -71,7 +71,7 @@ def test_killed_by_a_second_command(console: Console, project: Project) -> None:
     assert f"Experiment {identity} KILLED after" in result.out
 
 
-def test_ctrl_c_leaves_the_log_and_logs_comes_back_to_the_end(console: Console, project: Project) -> None:
+def test_ctrl_c_leaves_the_log_and_logs_follows_it_to_the_end(console: Console, project: Project) -> None:
     project(gang({"master": f"echo before; {GO}; echo after", "worker.1": "exit 0", "worker.2": "exit 0"}))
     with console.start("train") as running:
         identity = _wait_running(running)
@@ -93,7 +93,7 @@ def test_ctrl_c_leaves_the_log_and_logs_comes_back_to_the_end(console: Console, 
     assert f"Experiment {identity} FINISHED" in result.out
 
 
-def test_detached(console: Console, project: Project) -> None:
+def test_train_detached_returns_at_once(console: Console, project: Project) -> None:
     project(single(f"echo here; {GO}"))
     result = console.run("train", "-d")
     assert (result.code, result.err) == (0, "")
@@ -123,7 +123,7 @@ def test_without_an_id_a_command_means_the_project_s_last_experiment(console: Co
         assert console.run("kill", where=tmp_path / name).out == (f"experiment {ids[name]} has already ended: KILLED\n")
 
 
-def test_monitor_watches_until_the_end(console: Console, project: Project) -> None:
+def test_monitor_ends_with_the_experiment(console: Console, project: Project) -> None:
     project(single(GO))
     identity = console.run("train", "-d").id
     with console.start("monitor") as running:
@@ -133,7 +133,7 @@ def test_monitor_watches_until_the_end(console: Console, project: Project) -> No
     console.end(identity)
 
 
-def test_kill_nine_of_the_server_in_the_middle_of_train(console: Console, project: Project) -> None:
+def test_train_survives_kill_9_of_the_server(console: Console, project: Project) -> None:
     count = 700
     counter = f"i=0; while [ $i -lt {count} ]; do echo line $i; i=$((i+1)); sleep 0.01; done"
     project(gang({"master": f"{counter}; {GO}", "worker.1": counter, "worker.2": "exit 0"}, finish_grace=60))

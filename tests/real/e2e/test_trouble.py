@@ -1,4 +1,4 @@
-"""Bad input and trouble: one clear message with the next step, the right exit code, nothing left behind."""
+"""Wrong input and failures: one clear message with the next step, the right exit code, nothing left over."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.rig import gang, single
 Project = Callable[..., Path]
 
 
-def test_no_engine(make_console: Callable[..., Console], tmp_path: Path) -> None:
+def test_an_engine_that_does_not_answer_is_named(make_console: Callable[..., Console], tmp_path: Path) -> None:
     console = make_console(DOCKER_HOST=f"unix://{tmp_path}/none.sock")
     write(console.where, single("true"))
     result = console.run("train")
@@ -26,7 +26,7 @@ def test_no_engine(make_console: Callable[..., Console], tmp_path: Path) -> None
     assert console.ask("status", "-a") == {"experiments": []}
 
 
-def test_an_image_that_does_not_exist(console: Console, project: Project) -> None:
+def test_an_image_that_does_not_exist_fails_the_experiment(console: Console, project: Project) -> None:
     project(single("true", image="riseml-test/no-such-image:1"))
     result = console.run("train")
     assert result.code == 1
@@ -36,7 +36,7 @@ def test_an_image_that_does_not_exist(console: Console, project: Project) -> Non
     assert "check the spelling" in end
 
 
-def test_an_install_step_that_fails(console: Console, project: Project) -> None:
+def test_a_failed_install_step_fails_the_experiment_with_its_output(console: Console, project: Project) -> None:
     project(single("true", install=["echo fine", "echo the output >&2; exit 3"]))
     result = console.run("train")
     assert result.code == 1
@@ -47,7 +47,7 @@ def test_an_install_step_that_fails(console: Console, project: Project) -> None:
     assert "\n  the output\n" in end
 
 
-def test_a_run_command_that_is_not_there(console: Console, project: Project) -> None:
+def test_a_missing_run_command_fails_the_experiment_with_127(console: Console, project: Project) -> None:
     project(single("no-such-command --epochs 3"))
     result = console.run("train")
     assert result.code == 1
@@ -57,7 +57,9 @@ def test_a_run_command_that_is_not_there(console: Console, project: Project) -> 
 
 
 @pytest.mark.parametrize("place", ["{tmp}/file/output", "/sys/riseml"], ids=["a file is in the way", "no permission"])
-def test_an_output_folder_that_cannot_be_made(make_console: Callable[..., Console], tmp_path: Path, place: str) -> None:
+def test_an_output_folder_that_cannot_be_made_is_named(
+    make_console: Callable[..., Console], tmp_path: Path, place: str
+) -> None:
     (tmp_path / "file").touch()
     console = make_console(RISEML_OUTPUT=place.format(tmp=tmp_path))
     write(console.where, gang({}))
@@ -70,7 +72,7 @@ def test_an_output_folder_that_cannot_be_made(make_console: Callable[..., Consol
 
 
 @pytest.mark.parametrize("verb", ["validate", "train", "logs", "monitor", "kill"])
-def test_no_project_folder(console: Console, tmp_path: Path, verb: str) -> None:
+def test_a_command_outside_of_a_project_names_the_next_step(console: Console, tmp_path: Path, verb: str) -> None:
     result = console.run(verb)
     assert (result.code, result.out) == (3, "")
     assert result.err.startswith("error: ")
@@ -92,7 +94,9 @@ def test_no_project_folder(console: Console, tmp_path: Path, verb: str) -> None:
     ],
     ids=["no end", "no UTF-8", "control characters", "empty", "a list", "a loop", "a tag"],
 )
-def test_a_file_that_cannot_be_read(console: Console, tmp_path: Path, verb: str, content: bytes) -> None:
+def test_a_riseml_yml_that_cannot_be_parsed_is_named_with_its_position(
+    console: Console, tmp_path: Path, verb: str, content: bytes
+) -> None:
     (tmp_path / "riseml.yml").write_bytes(content)
     result = console.run(verb)
     assert (result.code, result.out) == (2, "")
@@ -112,14 +116,14 @@ def test_every_problem_of_a_file_is_shown(console: Console, project: Project, ve
 
 
 @pytest.mark.parametrize("words", ["logs 99", "status 99", "monitor 99", "kill 99", "logs 99.worker.1"])
-def test_no_such_experiment(console: Console, words: str) -> None:
+def test_an_unknown_experiment_is_named(console: Console, words: str) -> None:
     result = console.run(*words.split())
     assert (result.code, result.out) == (3, "")
     assert "there is no experiment 99" in result.err
     assert "hint: " in result.err
 
 
-def test_what_can_never_fit(console: Console, project: Project) -> None:
+def test_resources_that_no_host_has_are_refused(console: Console, project: Project) -> None:
     project(single("true", resources={"cpus": 4096, "mem": "1GiB"}))
     result = console.run("train")
     assert result.code == 4

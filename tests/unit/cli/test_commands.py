@@ -35,6 +35,13 @@ def test_every_command_has_help(riseml: Riseml, capsys: pytest.CaptureFixture[st
     assert "─" not in shown
 
 
+def test_the_help_of_train_says_its_exit_codes(riseml: Riseml, capsys: pytest.CaptureFixture[str]) -> None:
+    """`test_the_exit_code_says_how_the_experiment_ended` proves them."""
+    riseml("train", "-h")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "The exit code is 0 when the experiment finished, 1 when it failed, 130 when it was killed." in shown
+
+
 def test_no_argument_shows_the_help(riseml: Riseml, capsys: pytest.CaptureFixture[str]) -> None:
     assert riseml().code == 0
     assert "Exit codes: 0 done" in capsys.readouterr().out
