@@ -1,4 +1,4 @@
-"""Every ending of DESIGN section 5, with real containers and with real processes."""
+"""Every ending of an experiment (table in riseml/control/verdict.py), with real containers and with real processes."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from riseml.executors.docker.containers import PIDS
 from tests.support.rig import HOG, Rig, gang, single
 
 _MIB = 2**20
-_MOST_SERVER = 250 * _MIB  # bytes; DESIGN: an idle server stays under 150 MB
+_MOST_SERVER = 250 * _MIB  # bytes; an idle server stays under 150 MB
 _COUNT = 60
 
 BOMB = """

@@ -1,6 +1,6 @@
-"""Many random histories in a process of their own: `python -m tests.unit.control.histories (--count N | --minutes M)`.
+"""Run many random histories in one process: `python -m tests.unit.control.histories (--count N | --minutes M)`.
 
-With HYPOTHESIS_PROFILE=soak every round has another seed, which is printed; `--seed` repeats one.
+With HYPOTHESIS_PROFILE=soak every round has another seed, which is printed; `--seed` repeats a round.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROUND = 500
 
 
 def run(count: int, number: int, *, shrink: bool = True, machine: type[History] = History) -> None:
-    """So many histories; the same number gives the same ones.
+    """Run this many histories; the same number gives the same histories.
 
     Raises:
         AssertionError: a law was broken; hypothesis prints the shortest history that it found.
@@ -32,13 +32,13 @@ def run(count: int, number: int, *, shrink: bool = True, machine: type[History] 
         max_examples=count,
         stateful_step_count=STEPS,
         deadline=None,
-        derandomize=False,  # the seed says it all
+        derandomize=False,  # the seed decides
         database=None,
         phases=phases,
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
-    # a class of its own: the seed is written on it
+    # a subclass: `seed` marks the class
     run_state_machine_as_test(seed(number)(type(machine.__name__, (machine,), {})), settings=few)
 
 

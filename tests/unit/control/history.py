@@ -1,7 +1,10 @@
-"""The laws over random histories: submit, kill, exits, silences, returns, hosts that leave and come back, crashes
-between save and act, actions that end late, lost replies, failed starts, images deleted, logs that are read late, jumps
-of the clock; news that wake nobody, news that come twice, and kills in the middle of a pass. Whatever happened, once it
-is over everything converges and everybody gets their turn."""
+"""Random histories, on which the laws are checked.
+
+A history has submits, kills, exits, hosts that fall silent, leave and come back, crashes between save and action,
+actions that end late, lost replies, failed starts, deleted images, logs that are read late, jumps of the clock,
+notifications that are lost or come twice, and kills in the middle of a pass. At the end every fault is removed; then
+everything converges, and every experiment gets its turn.
+"""
 
 from __future__ import annotations
 
@@ -38,20 +41,20 @@ SHAPES: tuple[dict[str, Resources], ...] = (
 )
 MOST = 5
 QUIET = 24
-"""Passes without news after which nothing more may be written or done."""
+"""Passes without news after which the loop must be at rest."""
 
-HEARD = st.sampled_from([1, 1, 1, 0, 2])
-"""How often the loop is woken by a piece of news: it may be lost, and it may come twice."""
+WAKE_UPS = st.sampled_from([1, 1, 1, 0, 2])
+"""How often a notification wakes the loop: it may be lost, and it may come twice."""
 
 
 class History(RuleBasedStateMachine):
-    """One store, three hosts of which two are in a swarm, and everything that can go wrong with them."""
+    """One store, three hosts of which two are in a swarm, and every fault that can happen to them."""
 
     simulation: Simulation
     laws: Laws
 
     def make_simulation(self, hosts: dict[HostName, MemoryExecutor]) -> Simulation:
-        """What keeps the records."""
+        """Return the simulation that keeps the records."""
         return Simulation(hosts)
 
     @initialize(
@@ -60,7 +63,7 @@ class History(RuleBasedStateMachine):
         shapes=st.lists(st.integers(0, len(SHAPES) - 1), min_size=2, max_size=2),
     )
     def begin(self, managers: int, network: Network, shapes: list[int]) -> None:
-        """Two of them run, or wait, before anything goes wrong."""
+        """Two experiments run or wait before the first fault."""
         hosts = make_hosts(
             h1=HostSeen(Capacity(4, 8192, ("a", "b", "c")), swarm="s", manager=True, address="10.0.0.1"),
             h2=HostSeen(
@@ -99,12 +102,12 @@ class History(RuleBasedStateMachine):
             owner = type(experiment.owner)(user, 1000, 1000)
             self.simulation.submit(make_experiment(identity, plan, owner=owner))
 
-    @rule(pick=st.integers(0, 99), heard=HEARD)
-    def kill(self, pick: int, heard: int) -> None:
+    @rule(pick=st.integers(0, 99), wake_ups=WAKE_UPS)
+    def kill(self, pick: int, wake_ups: int) -> None:
         going = [e.id for e in self.simulation.open.values() if e.state not in TERMINAL]
         if going:
             self._kill(going[pick % len(going)])
-        self._hear(heard)
+        self._wake(wake_ups)
 
     @rule(seconds=st.sampled_from([0.0, 1.0, 1.0, 5.0, 400.0]), slow=st.sampled_from([0, 0, 1, 3]))
     def turn(self, seconds: float, slow: int) -> None:
@@ -113,7 +116,7 @@ class History(RuleBasedStateMachine):
 
     @rule(steps=st.integers(0, 8), seconds=st.sampled_from([0.0, 1.0, 400.0]), late=st.booleans())
     def crash(self, steps: int, seconds: float, late: bool) -> None:  # noqa: FBT001  # drawn, not passed
-        """The server dies after some steps of a pass; what was under way still happens, or does not."""
+        """The server dies after some steps of a pass; the pending actions still happen, or do not."""
         left = steps
 
         def die(_: str) -> None:
@@ -130,23 +133,23 @@ class History(RuleBasedStateMachine):
         self.laws.check()
 
     @rule(count=st.integers(1, 4))
-    def what_is_under_way_ends(self, count: int) -> None:
+    def pending_actions_end(self, count: int) -> None:
         self.simulation.finish(count)
         self._turn()
 
-    @rule(pick=st.integers(0, 99), code=st.sampled_from([0, 0, 1, 137]), read=st.booleans(), heard=HEARD)
-    def job_exits(self, pick: int, code: int, read: bool, heard: int) -> None:  # noqa: FBT001  # drawn, not passed
+    @rule(pick=st.integers(0, 99), code=st.sampled_from([0, 0, 1, 137]), read=st.booleans(), wake_ups=WAKE_UPS)
+    def job_exits(self, pick: int, code: int, read: bool, wake_ups: int) -> None:  # noqa: FBT001  # drawn, not passed
         running = self.simulation.running()
         if running:
             key = running[pick % len(running)]
             self.simulation.exit(key.experiment, key.job, code, oom=code == 137)
         if read:
             self._drain()
-        self._hear(heard)
+        self._wake(wake_ups)
 
     @rule(pick=st.integers(0, 99), codes=st.permutations([0, 1, 0, 1]))
-    def all_of_a_gang_end_unheard(self, pick: int, codes: list[int]) -> None:
-        """One after the other, and all of it is seen at once: what happened first counts, not what is found first."""
+    def all_of_a_gang_end_unnoticed(self, pick: int, codes: list[int]) -> None:
+        """The jobs of a gang exit one after the other, and one pass sees all exits: the first exit counts."""
         running = self.simulation.running()
         if running:
             gang = self.simulation.running(running[pick % len(running)].experiment)
@@ -160,17 +163,17 @@ class History(RuleBasedStateMachine):
         self._drain()
         self._turn()
 
-    @rule(name=st.sampled_from(NAMES), heard=HEARD)
-    def fall_silent_or_return(self, name: str, heard: int) -> None:
+    @rule(name=st.sampled_from(NAMES), wake_ups=WAKE_UPS)
+    def fall_silent_or_return(self, name: str, wake_ups: int) -> None:
         faults = self.simulation.hosts[HostName(name)].faults
         faults.silent = not faults.silent
         self._note_dark(name)
-        self._hear(heard)
+        self._wake(wake_ups)
 
     @rule()
     def nothing_new(self) -> None:
-        """15, I15: passes without news come to rest, whatever state the hosts are in: nothing more is written, and
-        nothing is asked that was not asked before (the server's books hold back what was asked, and what failed).
+        """15, I15: passes without news come to rest in every state of the hosts: no save, and no action that was not
+        decided before (the action tracker of the server holds back actions that are pending or failed).
         """
         self.simulation.slow = 0
         self.simulation.finish()
@@ -181,7 +184,7 @@ class History(RuleBasedStateMachine):
             if actions <= asked and before == self.simulation.stored:
                 return
             asked = actions
-        raise AssertionError(f"15, I15: still at it: {actions}")
+        raise AssertionError(f"15, I15: not at rest: {actions}")
 
     @rule(name=st.sampled_from(NAMES))
     def leave_the_pool_or_return(self, name: str) -> None:
@@ -195,8 +198,8 @@ class History(RuleBasedStateMachine):
         turns=st.sampled_from([2, 3, 5]),
         slow=st.sampled_from([0, 1, 3]),
     )
-    def a_host_sleeps_through_the_end(self, name: str, leave: bool, turns: int, slow: int) -> None:  # noqa: FBT001
-        """Everything on a host that is not there is given up; the host comes back with all of it."""
+    def a_host_is_away_for_long(self, name: str, leave: bool, turns: int, slow: int) -> None:  # noqa: FBT001
+        """A host is away until its jobs are given up, and comes back with all of them."""
         fresh = name not in self.laws.dark_since
         for away in (True, False):
             if leave:
@@ -218,7 +221,7 @@ class History(RuleBasedStateMachine):
 
     @rule(pick=st.integers(0, 99), code=st.sampled_from([0, 1, 1]), slow=st.sampled_from([0, 3, 5]))
     def an_end_meets_a_kill(self, pick: int, code: int, slow: int) -> None:
-        """Somebody kills what is about to end well, or to be tried again."""
+        """A user kills an experiment that is about to finish or to be retried."""
         running = self.simulation.running()
         self.simulation.slow = slow
         if running:
@@ -231,7 +234,7 @@ class History(RuleBasedStateMachine):
 
     @rule(pick=st.integers(0, 99), code=st.sampled_from([0, 1, 1]))
     def a_kill_comes_during_a_pass(self, pick: int, code: int) -> None:
-        """What was decided without knowing of it is dropped."""
+        """A user kills an experiment between the load and the save of a pass: the save is refused."""
         running = self.simulation.running()
         key = running[pick % len(running)] if running else None
         if key is not None:
@@ -252,20 +255,20 @@ class History(RuleBasedStateMachine):
         self._turn()
 
     @rule(name=st.sampled_from(NAMES))
-    def hear_or_not(self, name: str) -> None:
+    def ignore_sigterm_or_not(self, name: str) -> None:
         faults = self.simulation.hosts[HostName(name)].faults
         faults.ignores_term = not faults.ignores_term
         self._turn()
 
     @rule(pick=st.integers(0, 99), name=st.sampled_from(NAMES))
-    def somebody_removes(self, pick: int, name: str) -> None:
+    def something_else_removes_a_container(self, pick: int, name: str) -> None:
         containers = self.simulation.hosts[HostName(name)].containers
         if containers:
             del containers[sorted(containers)[pick % len(containers)]]
         self._turn()
 
     @rule(names=st.sampled_from([("h1",), ("h2",), NAMES]))
-    def somebody_deletes_the_image(self, names: tuple[str, ...]) -> None:
+    def something_else_deletes_the_image(self, names: tuple[str, ...]) -> None:
         for name in names:
             self.simulation.hosts[HostName(name)].images.clear()
         self._turn()
@@ -275,11 +278,11 @@ class History(RuleBasedStateMachine):
         self._turn(seconds)
 
     def teardown(self) -> None:
-        """Heal everything, then everything ends, and everybody had their turn."""
+        """Remove every fault; then every experiment gets its turn and ends."""
         if not hasattr(self, "simulation"):
             return
-        self._heal()
-        self._everybody_gets_a_turn()
+        self._remove_faults()
+        self._give_every_experiment_its_turn()
         simulation = self.simulation
         for identity, experiment in simulation.stored.items():
             assert experiment.state in TERMINAL, f"12, I1: {experiment}"
@@ -290,7 +293,7 @@ class History(RuleBasedStateMachine):
         assert simulation.turn().actions == (), "15, I15"
         assert writes == [host.writes for host in simulation.hosts.values()]
 
-    def _heal(self) -> None:
+    def _remove_faults(self) -> None:
         simulation = self.simulation
         simulation.absent.clear()
         self.laws.dark_since.clear()
@@ -301,8 +304,8 @@ class History(RuleBasedStateMachine):
         simulation.slow = 0
         simulation.finish()
 
-    def _everybody_gets_a_turn(self) -> None:
-        """7: nothing that fits waits for ever; every run ends, and then the next one has its turn."""
+    def _give_every_experiment_its_turn(self) -> None:
+        """7: no experiment that fits waits for ever: each run ends, and then the next one gets its turn."""
         simulation = self.simulation
         for _ in range(4 * MOST):
             self._drain()
@@ -316,8 +319,8 @@ class History(RuleBasedStateMachine):
                 simulation.exit(key.experiment, key.job, 0)
         assert not simulation.open, [(e.id, e.state, e.reason, e.message) for e in simulation.open.values()]
 
-    def _hear(self, times: int) -> None:
-        """A piece of news wakes the loop so often; one that is lost is seen with what comes next."""
+    def _wake(self, times: int) -> None:
+        """Wake the loop this often; a pass that follows sees what a lost notification announced."""
         if not times:
             self.simulation.pass_time(1.0)
         for turn in range(times):

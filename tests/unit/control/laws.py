@@ -1,5 +1,40 @@
-"""The laws of DESIGN section 4 and the invariants I1 to I15 of the loop, as a witness of everything that is saved and
-done, and as checks of what is there after every step."""
+"""The laws of the control loop. A witness checks every save and every action; `Laws.check` checks the state after every
+step. An assertion names the law that it checks.
+
+Laws:
+ 1. `decide` is pure: the same input gives the same decision.
+ 2. A terminal state stays terminal.
+ 3. A gang gets its place as a whole or not at all.
+ 4. A silent host gets no action, and a silent host is not lost before its deadline.
+ 5. Each attempt of a job has exactly one container.
+ 6. At rest, the containers are those of the records.
+ 7. A gang that fits runs.
+ 8. Nothing of a finished experiment runs.
+ 9. A ps never outlives its master and workers.
+10. A container is removed only when its log is drained.
+11. Every state has a reason, and the first cause is kept apart from what follows from it.
+12. No accepted experiment is lost.
+13. A roll-up of nothing is an error, never a success.
+14. A new attempt starts only when the old one was seen dead, or its host was lost.
+15. A pass without news writes nothing.
+
+Invariants:
+ I1. No accepted experiment is lost or stuck.
+ I2. There is one container for each attempt of a job, over all hosts.
+ I3. Nothing of an ended experiment runs.
+ I4. A ps never outlives its master, and the exit of a job is noticed.
+ I5. A place is empty or whole, and no host runs more than it holds.
+ I6. Every container belongs to an open record.
+ I7. At most one attempt of an experiment has running containers.
+ I8. Final states are final, and each change of state is one event.
+ I9. A success was seen: exit code 0 of the job that decides.
+I10. After a kill, the attempt number does not grow.
+I11. A stored log is a prefix of what was written (tests of the store).
+I12. What is held on a host is the sum of the jobs that have a place there.
+I13. No network or helper is left when its experiment is closed.
+I14. A reply holds only what the caller may see (tests of the API).
+I15. A second pass without news makes no call that writes, and no save.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +51,18 @@ from tests.unit.control.simulation import LOST_AFTER, Simulation, Witness
 
 
 def gang_of(experiment: Experiment) -> list[Job]:
-    """Every job but the build."""
+    """Return every job but the build job."""
     return [job for job in experiment.jobs if job.part is not Part.PREPARES]
 
 
 @dataclass
 class Laws(Witness):
-    """Objects to whatever breaks a law.
-
-    `dark_since`: when each host that cannot be reached fell silent or left, in seconds that really passed. `killed`:
-    the attempt that was under way when somebody asked for the end. `given_up`: what ended with its host.
-    """
+    """Raises an AssertionError for every save and every action that breaks a law."""
 
     simulation: Simulation
-    dark_since: dict[HostName, float] = field(default_factory=dict)
-    killed: dict[int, int] = field(default_factory=dict)
-    given_up: set[JobKey] = field(default_factory=set)
+    dark_since: dict[HostName, float] = field(default_factory=dict)  # elapsed seconds when it fell silent or left
+    killed: dict[int, int] = field(default_factory=dict)  # id of the experiment -> its attempt when it was killed
+    given_up: set[JobKey] = field(default_factory=set)  # jobs that ended because their host was lost
 
     def saves(self, old: Experiment, new: Experiment, seen: Observation) -> None:
         assert old.state not in TERMINAL or new.state is old.state, "2: terminal stays terminal"
@@ -56,19 +87,19 @@ class Laws(Witness):
 
     def acts(self, action: Action, seen: Observation) -> None:
         host = seen.hosts.get(action.host)
-        assert host is not None, "nothing is asked of a host that is not there"
-        assert host.silent_since is None, "4: no action on a silent host"
+        assert host is not None, "a missing host gets no action"
+        assert host.silent_since is None, "4: a silent host gets no action"
         match action:
             case ShareImage(_, _, reference, source):
                 assert seen.hosts[source].silent_since is None, "4"
-                assert seen.hosts[source].images[reference].present, "it comes from where it is"
+                assert seen.hosts[source].images[reference].present, "the source has the environment"
                 assert source != action.host
             case StartJob(_, key):
                 self._start_is_allowed(key, host, seen)
             case RemoveJob(_, key):
                 found = host.containers[key]
                 unread = found.started and not found.running and not found.drained
-                assert not unread or key.experiment not in self.simulation.open, "10: its last words were not read"
+                assert not unread or key.experiment not in self.simulation.open, "10: its log was not read to its end"
             case PrepareHost(name, identity):
                 network_host = self.simulation.stored[identity].network_host
                 if network_host not in (None, name):
@@ -77,9 +108,9 @@ class Laws(Witness):
                 self._release_is_allowed(name, identity, seen)
 
     def check(self) -> None:
-        """What must hold after every step."""
+        """Check what must hold after every step."""
         keys = [key for host in self.simulation.hosts.values() for key in host.containers]
-        assert len(keys) == len(set(keys)), "5, I2: one container an attempt"
+        assert len(keys) == len(set(keys)), "5, I2: one container for each attempt"
         held: dict[HostName, list[Job]] = {}
         subnets: list[str] = []
         for experiment in self.simulation.open.values():
@@ -95,19 +126,21 @@ class Laws(Witness):
             self._host_is_not_overfull(host.capacity.cpus, host.capacity.gpus, held.get(name, []))
             launches = {launch.key: launch for launch in host.launches}
             running = [launches[key] for key, found in host.containers.items() if found.running]
-            assert sum(launch.resources.cpus for launch in running) <= host.capacity.cpus, "I5: more runs than fits"
+            assert sum(launch.resources.cpus for launch in running) <= host.capacity.cpus, (
+                "I5: more runs than the host holds"
+            )
             self._no_gpu_twice(running)
         for identity, attempt in self.killed.items():
             jobs = self.simulation.stored[identity].jobs
             assert max(job.attempt for job in jobs) == attempt, "I10: stop wins"
 
     def check_lost(self, name: HostName) -> None:
-        """What must hold once a host has been away for much longer than it may."""
+        """Check that every job of a host ended that was missing for much longer than the deadline."""
         for experiment in self.simulation.open.values():
             for job in experiment.jobs:
-                assert job.host != name or job.state in TERMINAL or self._nobody_else(name), "I1: its host is lost"
+                assert job.host != name or job.state in TERMINAL or self._is_the_only_host(name), "I1: its host is lost"
 
-    def _nobody_else(self, name: HostName) -> bool:
+    def _is_the_only_host(self, name: HostName) -> bool:
         return set(self.simulation.hosts) - {name} <= set(self.dark_since)
 
     def _is_over(self, identity: int, seen: Observation) -> None:
@@ -117,10 +150,10 @@ class Laws(Witness):
                 assert not any(key.experiment == identity for key in host.containers), "closed with a container left"
 
     def _host_is_not_overfull(self, cpus: float, gpus: tuple[str, ...], jobs: list[Job]) -> None:
-        assert sum(job.resources.cpus for job in jobs) <= cpus, "I12: the ledger"
+        assert sum(job.resources.cpus for job in jobs) <= cpus, "I12: more is held than the host has"
         devices = [gpu for job in jobs for gpu in job.gpus]
         assert len(devices) == len(set(devices)), "no device twice"
-        assert set(devices) <= set(gpus), "only devices that are there"
+        assert set(devices) <= set(gpus), "only devices that the host has"
         assert all(len(job.gpus) == job.resources.gpus for job in jobs)
         ports = [job.port for job in jobs if job.port is not None]
         assert len(ports) == len(set(ports)), "no port twice on a host"
@@ -136,7 +169,7 @@ class Laws(Witness):
         assert (before.state, before.reason, before.job) == (after.state, after.reason, after.job), "11: first cause"
 
     def _finds_the_first_cause(self, old: Experiment, new: Experiment) -> None:
-        """Of several ends that are seen at once, the first one decides."""
+        """Check that of several ends that one pass sees, the first one decides."""
         verdict = new.verdict
         if old.verdict is not None or verdict is None or verdict.job is None:
             return
@@ -153,7 +186,7 @@ class Laws(Witness):
 
     def _job_goes_on(self, before: Job, after: Job, experiment: Experiment) -> None:
         if after.attempt == before.attempt:
-            assert before.state not in TERMINAL or before == after, "I8: what has ended is not changed"
+            assert before.state not in TERMINAL or before == after, "I8: the record of an ended job does not change"
             if after.state in TERMINAL and before.host in self.dark_since and before.part is not Part.PREPARES:
                 self._was_lost(before, experiment)
         else:
@@ -163,7 +196,7 @@ class Laws(Witness):
             assert experiment.id not in self.killed, "I10"
 
     def _was_lost(self, job: Job, experiment: Experiment) -> None:
-        """The fence of what nobody saw end."""
+        """Note that a job ended because its host was lost, and check that it was."""
         if job.host is not None and job.state not in TERMINAL:
             gone = self.simulation.elapsed - self.dark_since[job.host]
             assert gone >= LOST_AFTER, "14: silent is not lost"
@@ -174,9 +207,9 @@ class Laws(Witness):
         hosts = {job.host: seen.hosts[job.host] for job in gang if job.host is not None}
         for name, host in hosts.items():
             assert host.silent_since is None, "not on a silent host"
-            assert host.taking, "not on one that takes nothing"
+            assert host.taking, "not on a drained host"
             for key, found in host.containers.items():
-                assert not found.running or self._is_recorded(key, name), "what is left there is removed first"
+                assert not found.running or self._is_recorded(key, name), "the host still runs jobs of earlier attempts"
         for job in gang:
             if job.host is not None:
                 assert all(hosts[job.host].labels.get(n) == v for n, v in job.resources.labels), "labels"
@@ -205,7 +238,7 @@ class Laws(Witness):
     def _start_is_allowed(self, key: JobKey, host: HostSeen, seen: Observation) -> None:
         experiment = self.simulation.stored[key.experiment]
         gang = gang_of(experiment)
-        assert key.experiment in host.networks, "what its jobs share is there"
+        assert key.experiment in host.networks, "the host has the network of the experiment"
         alone = experiment.plan.retry.scope is RetryScope.ROLE
         for name, other in self.simulation.hosts.items():
             for older, found in other.containers.items():
@@ -213,7 +246,7 @@ class Laws(Witness):
                     continue
                 if not alone or older.job == key.job:
                     lost = name in self.dark_since and older in self.given_up
-                    assert lost, "14, I7: the last attempt was seen dead, or its host was lost"
+                    assert lost, "14, I7: the last attempt was not seen dead, nor was its host lost"
         attempts = {job.attempt for job in gang}
         begun = any(
             other.experiment == key.experiment and other.attempt in attempts
@@ -238,7 +271,7 @@ class Laws(Witness):
         if experiment is None:
             return
         if (seen.hosts[name].networks[identity] or None) != experiment.subnet:
-            return  # what an earlier attempt left
+            return  # an earlier attempt left it
         assert not any(job.host == name and job.state in PLACED for job in gang_of(experiment)), "it is still needed"
         if experiment.network_host == name:
             others = [host for other, host in seen.hosts.items() if other != name and host.silent_since is None]
@@ -248,5 +281,5 @@ class Laws(Witness):
 
 
 def count_attempts(simulation: Simulation, identity: int) -> int:
-    """The latest attempt of an experiment."""
+    """Return the latest attempt of an experiment."""
     return max(job.attempt for job in simulation.stored[identity].jobs)

@@ -1,4 +1,4 @@
-"""Loops that break one of their rules each: what is replaced, and by what."""
+"""Mutants: each one replaces a function of the loop by one that breaks a rule."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def prepare_everywhere_at_once(original: Callable[..., Any]) -> Callable[..., An
     return mutant
 
 
-def release_the_fabric_first(original: Callable[..., Any]) -> Callable[..., Any]:
+def release_the_network_host_first(original: Callable[..., Any]) -> Callable[..., Any]:
     def mutant(self: Any, experiments: Any) -> Any:
         forgotten = {identity: replace(one, network_host=None) for identity, one in experiments.items()}
         return original(self, forgotten)
@@ -189,7 +189,7 @@ def blame_the_first_in_the_list(original: Callable[..., Any]) -> Callable[..., A
     return mutant
 
 
-def begin_graces_anew(original: Callable[..., Job]) -> Callable[..., Job]:
+def restart_graces(original: Callable[..., Job]) -> Callable[..., Job]:
     def mutant(job: Job, now: Any) -> Job:
         found = original(job, now)
         ends = found.ending_at is not None and found.state not in TERMINAL
@@ -236,18 +236,18 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "jobs start before their environment": ((images.ImageLocations, "are_ready", start_without_the_environment),),
     "jobs start before their network": ((networks, "hosts_are_prepared", start_without_the_network),),
     "the network_host is not prepared first": ((networks, "find_preparations", prepare_everywhere_at_once),),
-    "the network_host is released first": ((networks.OccupiedHosts, "find_releases", release_the_fabric_first),),
+    "the network_host is released first": ((networks.OccupiedHosts, "find_releases", release_the_network_host_first),),
     "networks are never released": ((networks.OccupiedHosts, "find_releases", never_release),),
     "drained hosts are used": ((place, "find_obstacles", use_drained_hosts),),
     "what is left on a host is not removed first": ((place, "find_obstacles", start_beside_what_is_left),),
     "labels are passed over": ((candidates.CandidateHost, "has_labels", pass_over_labels),),
     "hosts need no swarm": ((candidates, "_find_link", spread_over_any_hosts),),
     "an attempt starts beside the last one": ((converge, "_earlier_attempt_runs", start_beside_the_last_attempt),),
-    "who left the pool is forgotten": ((settle, "_settle_unseen", forget_hosts_that_left),),
+    "a host that left the pool is forgotten": ((settle, "_settle_unseen", forget_hosts_that_left),),
     "the first cause is forgotten": ((decide, "add_verdict", forget_the_first_cause),),
     "environments come from where they are not": ((images.ImageLocations, "_choose_source", share_from_anywhere),),
     "what ended first is not the cause": ((verdict, "_find_first_cause", blame_the_first_in_the_list),),
-    "every pass begins the grace anew": ((decide, "_limit_future_job_times", begin_graces_anew),),
+    "every pass restarts the grace": ((decide, "_limit_future_job_times", restart_graces),),
 }
 
 OF_THE_STORE: dict[str, tuple[Change, ...]] = {

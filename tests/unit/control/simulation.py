@@ -1,4 +1,4 @@
-"""The loop in small: load, observe, decide, save, act against hosts in memory, with the time in the test's hands."""
+"""A small control loop for tests: load, observe, decide, save, act, against hosts in memory; the test sets the time."""
 
 from __future__ import annotations
 
@@ -54,35 +54,31 @@ class Crash(BaseException):
 
 
 class Witness:
-    """Is told of everything that is saved and done, and may object."""
+    """Sees every save and every action before it happens; may raise."""
 
     def saves(self, old: Experiment, new: Experiment, seen: Observation) -> None:
-        """Before a change is written down."""
+        """Check a change before it is saved."""
 
     def acts(self, action: Action, seen: Observation) -> None:
-        """Before an action is carried out."""
+        """Check an action before it is carried out."""
 
 
 @dataclass
 class Simulation:
-    """A store, a clock and some hosts.
-
-    `absent` are hosts that are not in the pool at the moment. `slow`: how many of the next actions are under way until
-    `finish`. `elapsed` are the seconds that really passed, whatever was done to the clock.
-    """
+    """A store, a clock and some hosts."""
 
     hosts: dict[HostName, MemoryExecutor]
     now: datetime = START
-    elapsed: float = 0.0
+    elapsed: float = 0.0  # seconds that really passed; `now` may be set back
     stored: dict[int, Experiment] = field(default_factory=dict)
     open: dict[int, Experiment] = field(default_factory=dict)
     history: dict[int, list[State]] = field(default_factory=dict)
     problems: dict[Action, ActionFailure] = field(default_factory=dict)
     silent_since: dict[HostName, datetime] = field(default_factory=dict)
     seen: dict[HostName, HostSeen] = field(default_factory=dict)
-    absent: set[HostName] = field(default_factory=set)
+    absent: set[HostName] = field(default_factory=set)  # hosts that are not in the pool now
     busy: list[tuple[Action, Experiment | None]] = field(default_factory=list)
-    slow: int = 0
+    slow: int = 0  # how many of the next actions stay pending until `finish`
     network: Network = Network.BRIDGE
     shared_output: bool = True
     witness: Witness = field(default_factory=Witness)
@@ -95,13 +91,13 @@ class Simulation:
         return experiment
 
     def kill(self, identity: int) -> None:
-        """Write down that somebody wants it killed, if it has not ended."""
+        """Save that a user wants the experiment killed, if it has not ended."""
         found = self.stored[identity]
         if found.ended_at is None:
             self._store(replace(found, wanted=Wanted.KILL, version=found.version + 1))
 
     def restart(self) -> None:
-        """The server died: the books are gone, the store and the hosts are not."""
+        """Forget what a server loses when it dies; the store and the hosts remain."""
         self.problems.clear()
         self.seen.clear()
         self.silent_since.clear()
@@ -109,11 +105,11 @@ class Simulation:
         self.slow = 0
 
     def world(self) -> World:
-        """What the store says."""
+        """Return the records of the open experiments."""
         return World(tuple(self.open.values()))
 
     def observe(self) -> Observation:
-        """What a pass would see."""
+        """Return what a pass would see."""
         asked = awaited_images(self.world())
         for name, host in self.hosts.items():
             if name in self.absent:
@@ -141,9 +137,9 @@ class Simulation:
         )
 
     def turn(self, crash: Callable[[str], None] | None = None, seconds: float = 1.0) -> Decision:
-        """One pass, `seconds` after the last one; `crash` is told of every step and may raise.
+        """Run one pass, `seconds` after the last one; `crash` is called after every step and may raise.
 
-        As in the real loop, a decision on what somebody else has written meanwhile is dropped, with its actions.
+        As in the real loop, a decision is dropped together with its actions when its record changed since the load.
         """
         told = crash or (lambda _: None)
         self.pass_time(seconds)
@@ -170,28 +166,28 @@ class Simulation:
         return decision
 
     def state(self, identity: int) -> State:
-        """What the store says of an experiment."""
+        """Return the saved state of an experiment."""
         return self.stored[identity].state
 
     def settle(self, turns: int = 12, seconds: float = 1.0) -> None:
-        """Many passes."""
+        """Run many passes."""
         for _ in range(turns):
             self.turn(seconds=seconds)
 
     def pass_time(self, seconds: float) -> None:
-        """Let time go by, or set the clock back."""
+        """Let time pass, or set the clock back."""
         self.now += timedelta(seconds=seconds)
         self.elapsed += max(0.0, seconds)
 
     def finish(self, count: int | None = None) -> None:
-        """So many of the actions under way end, the oldest first; all without a number."""
+        """End this many pending actions, the oldest first; without a number all of them."""
         ending = self.busy[:count]
         del self.busy[: len(ending)]
         for action, experiment in ending:
             self.act(action, experiment)
 
     def act(self, action: Action, experiment: Experiment | None) -> None:
-        """Carry an action out with the record as it was when it began, and note what went wrong."""
+        """Carry an action out, with the record as it was when the action began, and note a failure."""
         try:
             if action.host not in self.absent:
                 self._perform(action, self.hosts[action.host], experiment)
@@ -205,7 +201,7 @@ class Simulation:
             )
 
     def containers(self, identity: int) -> dict[JobName, list[JobKey]]:
-        """Every container of an experiment, on all hosts."""
+        """Return every container of an experiment, on all hosts."""
         found: dict[JobName, list[JobKey]] = {}
         for host in self.hosts.values():
             for key in host.containers:
@@ -214,7 +210,7 @@ class Simulation:
         return found
 
     def running(self, identity: int | None = None) -> list[JobKey]:
-        """What runs, on all hosts."""
+        """Return every job that runs, on all hosts."""
         return [
             key
             for host in self.hosts.values()
@@ -223,7 +219,7 @@ class Simulation:
         ]
 
     def exit(self, identity: int, job: str, code: int, *, oom: bool = False) -> None:
-        """One job ends by itself."""
+        """End one job with an exit code, as if it ended by itself."""
         for host in self.hosts.values():
             for key in list(host.containers):
                 if (key.experiment, key.job) == (identity, job) and host.containers[key].running:
@@ -231,7 +227,7 @@ class Simulation:
                     host.exit(key, code, oom=oom)
 
     def _save(self, old: Experiment, new: Experiment, seen: Observation) -> bool:
-        """Write a decision down; False when `old` is out of date."""
+        """Save a decision; return False when `old` is out of date."""
         if self.stored[old.id].version != old.version:
             return False
         self.witness.saves(old, new, seen)
@@ -279,7 +275,7 @@ GRACES = {"worker": 10.0, "evaluator": 600.0}
 def make_plan(
     *jobs: str, resources: Mapping[str, Resources] | None = None, retry: Retry | None = None, **options: float
 ) -> Plan:
-    """A plan with these jobs; their parts go by their names."""
+    """Return a plan with these jobs; the name of a job gives its part."""
     planned = tuple(
         PlannedJob(
             name=JobName(name),
@@ -305,27 +301,27 @@ def make_plan(
 
 
 def make_experiment(identity: int, plan: Plan, **fields: object) -> Experiment:
-    """A new record of this plan."""
+    """Return a new record of this plan."""
     experiment = Experiment(identity, Owner("paul", 1000, 1000), identity, plan.project, plan, first_jobs(plan), START)
     return replace(experiment, **fields)  # type: ignore[arg-type]  # the fields of the record, by name
 
 
 def make_simulation(*capacities: Capacity) -> Simulation:
-    """Hosts h1, h2, ... of these sizes."""
+    """Return a simulation with hosts h1, h2, ... of these sizes."""
     hosts = {HostName(f"h{n}"): MemoryExecutor(HostName(f"h{n}"), c) for n, c in enumerate(capacities, start=1)}
     return Simulation(hosts)
 
 
 def make_pool(**sites: HostSeen) -> Simulation:
-    """Hosts with these names; gangs on several of them use an overlay."""
+    """Return a simulation with these hosts; gangs on several of them use an overlay."""
     return Simulation(make_hosts(**sites), network=Network.OVERLAY)
 
 
 def make_hosts(**sites: HostSeen) -> dict[HostName, MemoryExecutor]:
-    """Hosts with these names, as they are seen when they are empty."""
+    """Return hosts with these names, without any job."""
     return {HostName(name): MemoryExecutor(HostName(name), site.capacity, site) for name, site in sites.items()}
 
 
 def job_of(simulation: Simulation, identity: int, name: str) -> Job:
-    """One job's record."""
+    """Return the record of one job."""
     return next(job for job in simulation.stored[identity].jobs if job.name == name)

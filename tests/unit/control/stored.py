@@ -1,5 +1,8 @@
-"""The same histories with the real store behind the loop: everything that is known goes through its tables, every
-change is an event in the same transaction, and what was decided on an old version is refused by the store itself."""
+"""The same histories with the real store behind the loop.
+
+Every record goes through its tables, every change is an event in the same transaction, and the store itself refuses a
+save that was decided on an old version.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from tests.unit.control.simulation import START, Simulation
 
 @dataclass
 class StoredSimulation(Simulation):
-    """Keeps its records in a store. What the laws look at are copies, held against the tables before every pass."""
+    """Keeps its records in a store. The laws check copies, which are compared with the tables before every pass."""
 
     rows: ExperimentStore | None = None
     database: Database | None = None
@@ -53,7 +56,7 @@ class StoredSimulation(Simulation):
         return world
 
     def check_events(self) -> None:
-        """I8: the events of each experiment are its states, in their order, each of them once."""
+        """I8: the events of each experiment are its states, in order, each of them once."""
         for identity, states in self.history.items():
             told = [event.state for event in self._rows.read_events(identity, 0) if event.job is None]
             changes = [state for state, before in zip(told, (None, *told), strict=False) if state is not before]
@@ -78,7 +81,7 @@ class StoredSimulation(Simulation):
 
 
 class StoredHistory(History):
-    """Every history begins with empty tables."""
+    """Starts every history with empty tables."""
 
     database: Database
 
@@ -98,7 +101,7 @@ class StoredHistory(History):
 
 @contextmanager
 def stored_history() -> Iterator[type[StoredHistory]]:
-    """Histories with a store of their own, which need not survive a power cut."""
+    """Yield a class of histories with a store of its own; the store need not survive a power cut."""
     with tempfile.TemporaryDirectory() as folder:
         database = Database(f"sqlite:///{Path(folder)}/riseml.db")
         sa.event.listen(database.engine, "connect", lambda one, _: one.execute("PRAGMA synchronous=OFF"))

@@ -1,4 +1,4 @@
-"""Every ending of DESIGN section 5, as histories against hosts in memory."""
+"""Every ending of an experiment (table in riseml/control/verdict.py), as histories against hosts in memory."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def simulation() -> Simulation:
     return found
 
 
-def test_a_gang_runs(simulation: Simulation) -> None:
+def test_a_gang_that_fits_runs(simulation: Simulation) -> None:
     assert simulation.state(1) is State.RUNNING
     assert len(simulation.running(1)) == len(GANG)
     assert simulation.history[1] == [State.CREATED, State.BUILDING, State.STARTING, State.RUNNING]
 
 
-def test_master_ends_well(simulation: Simulation) -> None:
+def test_a_master_that_succeeds_finishes_the_experiment(simulation: Simulation) -> None:
     simulation.exit(1, "master", 0)
     simulation.settle(5)
     assert simulation.state(1) is State.RUNNING, "the workers have their grace"
@@ -57,7 +57,7 @@ def test_the_servers_stop_as_soon_as_no_helper_runs(simulation: Simulation) -> N
 
 @pytest.mark.parametrize("code", [1, 7, 137])
 @pytest.mark.parametrize("job", ["master", "worker.1"])
-def test_a_failure_ends_everything(simulation: Simulation, job: str, code: int) -> None:
+def test_a_job_that_fails_ends_the_experiment(simulation: Simulation, job: str, code: int) -> None:
     simulation.exit(1, job, code)
     simulation.settle(4)
     experiment = simulation.stored[1]
@@ -86,21 +86,21 @@ def test_the_first_cause_is_kept_apart_from_its_cascade(simulation: Simulation) 
     assert simulation.stored[1].verdict.job == "worker.2"
 
 
-def test_out_of_memory_is_named(simulation: Simulation) -> None:
+def test_out_of_memory_is_the_reason(simulation: Simulation) -> None:
     simulation.exit(1, "worker.1", 137, oom=True)
     simulation.settle(4)
     assert simulation.stored[1].reason is Reason.OUT_OF_MEMORY
     assert simulation.stored[1].message == "exit code 137 (SIGKILL), out of memory"
 
 
-def test_a_helper_that_ends_well_changes_nothing(simulation: Simulation) -> None:
+def test_a_helper_that_succeeds_changes_nothing(simulation: Simulation) -> None:
     simulation.exit(1, "worker.1", 0)
     simulation.settle(4)
     assert simulation.state(1) is State.RUNNING
     assert len(simulation.running(1)) == 3
 
 
-def test_kill_ends_everything(simulation: Simulation) -> None:
+def test_a_kill_ends_every_job(simulation: Simulation) -> None:
     simulation.kill(1)
     simulation.settle(4)
     assert simulation.state(1) is State.KILLED
@@ -117,7 +117,7 @@ def test_a_job_that_ignores_sigterm_is_killed_after_its_grace(simulation: Simula
     assert job_of(simulation, 1, "master").exit_code == 137
 
 
-def test_kill_before_anything_started() -> None:
+def test_a_kill_before_any_job_started_ends_the_experiment() -> None:
     simulation = make_simulation()
     simulation.submit(make_experiment(1, make_plan("train")))
     simulation.kill(1)
@@ -136,7 +136,7 @@ def test_a_start_that_fails_ends_the_gang() -> None:
     assert not simulation.containers(1)
 
 
-def test_a_container_that_somebody_removed_fails_its_experiment(simulation: Simulation) -> None:
+def test_a_container_that_is_removed_from_outside_fails_its_experiment(simulation: Simulation) -> None:
     host = simulation.hosts[HostName("h1")]
     del host.containers[next(key for key in host.containers if key.job == "worker.1")]
     simulation.settle(4)
@@ -144,7 +144,7 @@ def test_a_container_that_somebody_removed_fails_its_experiment(simulation: Simu
     assert not simulation.running()
 
 
-def test_silent_is_not_lost(simulation: Simulation) -> None:
+def test_a_silent_host_is_not_lost(simulation: Simulation) -> None:
     host = simulation.hosts[HostName("h1")]
     host.faults.silent = True
     writes = host.writes
@@ -168,7 +168,7 @@ def test_a_host_that_stays_silent_is_lost_and_cleaned_when_it_returns(simulation
     assert not host.networks
 
 
-def test_max_duration() -> None:
+def test_max_duration_ends_an_experiment() -> None:
     simulation = make_simulation(Capacity(8, 8192))
     simulation.submit(make_experiment(1, make_plan("train", max_duration=60)))
     simulation.settle(5)
@@ -195,7 +195,7 @@ def test_a_host_whose_clock_is_behind_does_not_end_a_run_at_once(monkeypatch: py
     assert simulation.stored[1].reason is Reason.MAX_DURATION
 
 
-def test_retry_is_for_the_whole_gang_and_fenced() -> None:
+def test_a_retry_restarts_the_whole_gang() -> None:
     simulation = make_simulation(Capacity(8, 8192))
     simulation.submit(make_experiment(1, make_plan(*GANG, retry=Retry(max=1))))
     simulation.settle()
@@ -208,7 +208,7 @@ def test_retry_is_for_the_whole_gang_and_fenced() -> None:
     assert simulation.state(1) is State.FAILED
 
 
-def test_the_last_words_of_an_earlier_attempt_are_read_before_it_is_removed() -> None:
+def test_the_log_of_an_earlier_attempt_is_read_before_its_container_is_removed() -> None:
     simulation = make_simulation(Capacity(8, 8192))
     simulation.submit(make_experiment(1, make_plan("train", retry=Retry(max=1))))
     simulation.settle()
@@ -358,7 +358,7 @@ def test_a_pass_without_news_does_nothing(simulation: Simulation) -> None:
     assert simulation.stored == before
 
 
-def test_a_lost_reply_is_looked_at_again() -> None:
+def test_a_job_whose_start_had_no_reply_is_not_started_twice() -> None:
     simulation = make_simulation(Capacity(8, 8192))
     host = simulation.hosts[HostName("h1")]
     simulation.submit(make_experiment(1, make_plan(*GANG)))
@@ -371,6 +371,6 @@ def test_a_lost_reply_is_looked_at_again() -> None:
     assert len(starts) == len(set(starts)), "no job is started twice"
 
 
-def test_an_action_is_its_own_key(simulation: Simulation) -> None:
+def test_equal_actions_are_the_same_action(simulation: Simulation) -> None:
     key = simulation.running(1)[0]
     assert StartJob(HostName("h1"), key) == StartJob(HostName("h1"), key)

@@ -1,4 +1,4 @@
-"""Environments that are there already, and those that somebody deletes."""
+"""Environments that a host already has, and environments that are deleted from outside."""
 
 from __future__ import annotations
 

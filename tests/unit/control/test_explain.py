@@ -1,4 +1,4 @@
-"""Why an experiment waits, or runs where it runs."""
+"""`explain` says why an experiment waits, or why its jobs run where they run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.unit.control.simulation import START, make_experiment, make_plan
 
 
 def tell(seen: Observation, *experiments: Experiment) -> Explanation:
-    """What there is to say about the last of them once everybody was served."""
+    """Return the explanation of the last experiment, after one placement pass over all of them."""
     world = place_gangs(World(experiments), seen)
     return explain_experiment(world, seen, world.experiments[-1])
 
 
-def test_the_missing_resource_is_named_with_those_who_hold_it() -> None:
+def test_a_missing_resource_is_named_with_the_experiments_that_hold_it() -> None:
     pool = look(h1=site(64, "a", "b", "c", "d"), h2=site(64))
     hog = ready(7, {"train": replace(GPU, gpus=2)}, number=3)
     other = ready(9, {"train": GPU}, number=1, owner=Owner("anna", 1, 1))
@@ -40,7 +40,7 @@ def test_the_missing_resource_is_named_with_those_who_hold_it() -> None:
     assert found.summary == f"no room now; it is next, and room is kept for it; host h1: {shortage.text}"
 
 
-def test_who_is_ahead_and_what_is_kept_for_them() -> None:
+def test_experiments_ahead_and_what_is_kept_for_them_are_named() -> None:
     running = ready(1, {"train": Resources(6, 64)})
     head, small = ready(2, {"train": Resources(8, 64)}), ready(3, ONE_JOB)
     found = tell(look(h1=site(8)), running, head, small)
@@ -59,7 +59,7 @@ def test_who_is_ahead_and_what_is_kept_for_them() -> None:
 ONE_JOB = {"train": ONE}
 
 
-def test_hosts_that_get_nothing_new() -> None:
+def test_hosts_that_get_no_new_jobs_are_named() -> None:
     pool = look(
         h1=replace(site(8), silent_since=START),
         h2=site(8, taking=False),
@@ -75,11 +75,11 @@ def test_hosts_that_get_nothing_new() -> None:
         "cpus: needs 1, 0.5 free of 0.5",
     ]
     assert found.blockers[0].kind is BlockerKind.NEVER
-    nobody = tell(look(h1=site(8, taking=False)), ready(1, ONE_JOB))
-    assert [blocker.kind for blocker in nobody.blockers] == [BlockerKind.NO_HOST]
+    none = tell(look(h1=site(8, taking=False)), ready(1, ONE_JOB))
+    assert [blocker.kind for blocker in none.blockers] == [BlockerKind.NO_HOST]
 
 
-def test_what_else_may_be_in_the_way() -> None:
+def test_sets_subnets_ports_and_clearing_hosts_can_block() -> None:
     members = [ready(n, ONE_JOB, set_id=1, sub=n, number=5, concurrency=1) for n in (1, 2)]
     found = tell(look(h1=site(8)), *members)
     assert [(one.kind, one.by) for one in found.blockers] == [(BlockerKind.CONCURRENCY, (1,))]
@@ -96,13 +96,13 @@ def test_what_else_may_be_in_the_way() -> None:
     assert [one.kind for one in tell(clearing, ready(1, ONE_JOB)).blockers] == [BlockerKind.TURN]
 
 
-def test_hosts_that_are_not_connected() -> None:
+def test_hosts_that_are_not_connected_block_a_gang() -> None:
     pool = look(h1=site(6, swarm=""), h2=site(3, swarm=""))
     found = tell(pool, ready(1, {"train": Resources(5, 64)}), ready(2, GANG))
     assert [one.kind for one in found.blockers] == [BlockerKind.NETWORK]
 
 
-def test_why_a_running_one_is_where_it_is() -> None:
+def test_the_place_of_a_running_experiment_is_explained() -> None:
     needs = {"master": GPU, "worker.1": GPU, "worker.2": GPU, "ps.1": ONE}
     pool = look(h1=site(4, "a", "b"), h2=site(4, "c", "d"), h3=site(16))
     found = tell(pool, ready(1, needs))
@@ -119,7 +119,7 @@ def test_why_a_running_one_is_where_it_is() -> None:
     assert alone.jobs[0].alternatives == ("h1", "h2")
 
 
-def test_one_whose_environment_is_made_and_one_that_has_ended() -> None:
+def test_an_experiment_before_its_queue_and_one_after_its_end_are_explained() -> None:
     pool = look(h1=site(8))
     fresh = make_experiment(1, make_plan("train"))
     assert explain_experiment(World((fresh,)), pool, fresh).phase is ExplanationPhase.PREPARES

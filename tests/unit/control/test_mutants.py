@@ -1,4 +1,4 @@
-"""The laws have teeth: a loop that breaks one of its rules is caught by the random histories, on any seed."""
+"""The random histories catch every mutant: a loop or a store that breaks one of its rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.control.stored import stored_history
 pytestmark = pytest.mark.long
 
 MOST = 3000
-"""Each of them dies within 500 histories on every seed that was tried."""
+"""The laws catch each mutant within 500 histories on every seed that was tried."""
 
 
 @pytest.fixture(params=MUTANTS)
@@ -23,18 +23,18 @@ def mutant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     yield request.param
 
 
-def test_the_laws_catch_it(mutant: str) -> None:
+def test_the_laws_catch_a_loop_that_breaks_a_rule(mutant: str) -> None:
     with pytest.raises((AssertionError, LookupError, ExceptionGroup)):
         run(MOST, 1, shrink=False)
 
 
 @pytest.mark.parametrize("name", OF_THE_STORE)
-def test_the_laws_catch_a_store_that_breaks_its_promise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_laws_catch_a_store_that_breaks_a_rule(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, attribute, mutate in OF_THE_STORE[name]:
         monkeypatch.setattr(module, attribute, mutate(getattr(module, attribute)))
     with stored_history() as machine, pytest.raises((AssertionError, LookupError, ExceptionGroup)):
         run(MOST, 1, shrink=False, machine=machine)
 
 
-def test_there_are_enough_of_them() -> None:
+def test_there_are_enough_mutants() -> None:
     assert len(MUTANTS) >= 16

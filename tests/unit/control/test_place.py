@@ -1,4 +1,4 @@
-"""Where gangs go: all of their jobs or none, on few hosts, with devices, labels, swarms and addresses."""
+"""The places of gangs: all of their jobs or none, on few hosts, with devices, labels, swarms and addresses."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_hosts_that_are_not_connected_do_not_share_a_gang(hosts: dict[str, HostS
 GANG_NEEDS = {JobName(name): need for name, need in GANG.items()}
 
 
-def test_misfit_names_what_is_missing() -> None:
+def test_a_refusal_names_what_is_missing() -> None:
     apart = replace(look(h1=site(3), h2=site(3)), shared_output=False)
     assert place_all(apart, ready(1, GANG))[1].state is State.PENDING
     assert "it needs several hosts, but they share no output" in describe_misfit(GANG_NEEDS, apart)
@@ -93,7 +93,7 @@ def test_a_host_network_gives_every_job_its_hosts_address_and_a_port() -> None:
     assert {port for _, port in places} <= set(PORTS)
 
 
-def test_ports_collide_with_nobody() -> None:
+def test_a_port_in_use_is_not_given() -> None:
     pool = look(Network.HOST, h1=site(8, address="192.0.2.1", busy_ports=frozenset(PORTS) - {20007, 20011, 20012}))
     found = place_all(pool, ready(1, {"train": ONE}), ready(2, {"train": ONE}), ready(3, {"train": ONE}))
     assert [gang_of(found[n])["train"].port for n in (1, 2, 3)] == [20007, 20011, 20012]
@@ -107,13 +107,13 @@ def test_a_host_without_an_address_uses_a_bridge() -> None:
     assert (found.network, found.subnet) == (Network.BRIDGE, "10.213.0.0/26")
 
 
-def test_processes_share_the_loopback() -> None:
+def test_jobs_without_containers_share_the_loopback() -> None:
     found = place_all(look(Network.BRIDGE, h1=site(8, isolated=False)), ready(1, GANG))[1]
     assert {job.address for job in gang_of(found).values()} == {"127.0.0.1"}
     assert len({job.port for job in gang_of(found).values()}) == 4
 
 
-def test_gpus_are_devices_and_never_given_twice() -> None:
+def test_a_device_is_never_given_twice() -> None:
     found = place_all(look(h1=site(8, "a", "b", "c")), ready(1, {"train": GPU}), ready(2, {"master": GPU, "ps.1": GPU}))
     given = [gpu for one in found.values() for job in gang_of(one).values() for gpu in job.gpus]
     assert sorted(given) == ["a", "b", "c"]
@@ -142,8 +142,8 @@ def test_a_gang_stays_on_few_hosts() -> None:
     assert set(hosts_of(place_all(pool, ready(1, GANG))[1]).values()) == {"h3", "h1"}
 
 
-def test_what_barely_fits_is_found() -> None:
-    """The quick way puts the small job beside the large one, where a middle one should go."""
+def test_a_gang_that_barely_fits_gets_its_place() -> None:
+    """The quick search puts the small job beside the large one, where a middle one should be."""
     needs = [Resources(cpus=c, mem=1) for c in (6, 5, 5, 4)]
     room = {H1: FreeResources(10, 100, ()), H2: FreeResources(10, 100, ())}
     sites = {H1: CandidateHost({}, 0, "s"), H2: CandidateHost({}, 0, "s")}
@@ -168,7 +168,7 @@ def test_jobs_of_one_gang_may_want_different_labels() -> None:
     assert hosts_of(place_all(pool, ready(1, needs))[1]) == {"master": "h2", "ps.1": "h1"}
 
 
-def test_subnets_overlap_with_nobody() -> None:
+def test_subnets_never_overlap() -> None:
     taken = ["10.213.0.0/24", "10.213.1.64/28", "192.168.0.0/16", "fd00::/64", "10.213.2.0/23"]
     subnets = SubnetAllocator("10.213.0.0/16", taken)
     assert [subnets.take(4) for _ in range(3)] == ["10.213.1.0/26", "10.213.1.128/26", "10.213.1.192/26"]

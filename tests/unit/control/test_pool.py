@@ -51,7 +51,7 @@ def test_a_gang_waits_for_its_environment_and_says_so(spread: Simulation) -> Non
     assert spread.state(1) is State.RUNNING
 
 
-def test_an_environment_that_nobody_has_any_more_is_made_again_and_shared() -> None:
+def test_an_environment_that_no_host_has_any_more_is_built_again_and_shared() -> None:
     simulation = make_pool(h1=site(3), h2=site(3))
     simulation.submit(make_experiment(1, make_plan(*GANG, resources=GANG)))
     simulation.turn()
@@ -77,7 +77,7 @@ def test_a_host_that_cannot_take_the_environment_ends_the_gang(spread: Simulatio
     assert spread.stored[1].message == "no space left on device"
 
 
-def test_the_network_is_released_at_the_fabric_last(spread: Simulation) -> None:
+def test_the_network_host_is_released_last(spread: Simulation) -> None:
     spread.settle(6)
     assert spread.state(1) is State.RUNNING
     spread.kill(1)
@@ -88,7 +88,7 @@ def test_the_network_is_released_at_the_fabric_last(spread: Simulation) -> None:
     assert spread.stored[1].closed
 
 
-def test_a_silent_fabric_delays_and_breaks_nothing(spread: Simulation) -> None:
+def test_a_silent_network_host_delays_and_breaks_nothing(spread: Simulation) -> None:
     spread.turn()
     spread.hosts[H1].faults.silent = True
     spread.settle(5)
@@ -98,7 +98,7 @@ def test_a_silent_fabric_delays_and_breaks_nothing(spread: Simulation) -> None:
     assert spread.state(1) is State.RUNNING
 
 
-def test_another_manager_makes_the_network_when_the_fabric_is_lost_before_it_could() -> None:
+def test_another_manager_creates_the_network_when_the_network_host_is_lost_before_it_could() -> None:
     simulation = make_pool(
         h1=site(0.1, taking=False), h2=site(3, manager=False), h3=site(3, manager=False), h4=site(0.1, taking=False)
     )
@@ -174,7 +174,7 @@ def test_another_host_builds_when_the_builder_is_lost() -> None:
     assert job_of(simulation, 1, "train").host == "h2"
 
 
-def test_an_image_that_was_not_asked_for_yet_is_looked_for_at_once() -> None:
+def test_a_host_that_was_not_asked_for_the_image_is_asked_at_once() -> None:
     simulation = make_pool(h1=site(4))
     simulation.submit(replace(ready(1, GANG), state=State.PENDING, reason=Reason.NO_ROOM))
     decision = simulation.turn()

@@ -1,4 +1,4 @@
-"""Whose turn it is: priority, fairness between users, and backfill that never delays the head of the queue."""
+"""The order of the queue: priority, fairness between users, and backfill that never delays the head of the queue."""
 
 from __future__ import annotations
 
@@ -47,42 +47,42 @@ def test_a_thousand_experiments_do_not_starve_another_users_first_one() -> None:
     assert order(*many, by("anna", 1001), by("anna", 1002))[:4] == [1, 1001, 2, 1002]
 
 
-def test_what_a_user_holds_counts() -> None:
+def test_running_experiments_of_a_user_count() -> None:
     held = by("paul", 1, placed_at=START, state=State.RUNNING)
     assert order(held, by("paul", 2), by("anna", 3)) == [3, 2]
 
 
-def test_what_ended_does_not_count() -> None:
+def test_ended_experiments_do_not_count() -> None:
     ended = by("paul", 1, placed_at=START, state=State.FINISHED)
     assert order(ended, by("paul", 2), by("anna", 3)) == [2, 3]
 
 
-def test_what_was_started_later_does_not_make_a_turn_worse() -> None:
+def test_later_experiments_do_not_make_a_turn_worse() -> None:
     later = by("paul", 3, placed_at=START, state=State.RUNNING)
     assert order(by("paul", 1), by("anna", 2), later) == [1, 2]
 
 
-def test_a_set_counts_as_far_as_it_may_run() -> None:
+def test_a_set_counts_only_as_many_experiments_as_may_run() -> None:
     members = [by("paul", n, set_id=1, sub=n, concurrency=2) for n in range(1, 100)]
     others = [by("anna", n) for n in range(100, 104)]
     found = order(*members, *others, by("paul", 104))
     assert found.index(104) < found.index(103)
 
 
-def test_who_is_next_stays_next() -> None:
+def test_an_experiment_that_is_next_stays_next() -> None:
     first = by("paul", 1, placed_at=START, state=State.RUNNING)
     told = by("paul", 2, state=State.PENDING, reason=Reason.NEXT)
     assert order(first, told, by("anna", 3)) == [2, 3]
 
 
-def test_the_head_is_told_and_what_is_in_its_way_waits() -> None:
+def test_the_head_is_next_and_a_gang_in_its_way_waits() -> None:
     big, small = ready(2, {"train": Resources(8, 64)}), ready(3, {"train": Resources(1, 64)})
     running = place_all(look(h1=site(8)), ready(1, {"train": Resources(6, 64)}))[1]
     found = place_all(look(h1=site(8)), running, big, small)
     assert [found[n].reason for n in (2, 3)] == [Reason.NEXT, Reason.NO_ROOM]
 
 
-def test_what_the_head_has_no_use_for_is_given_away() -> None:
+def test_gangs_behind_the_head_get_what_it_cannot_use() -> None:
     running = place_all(look(h1=site(8)), ready(1, {"train": Resources(6, 64)}))[1]
     found = place_all(
         look(h1=site(8)), running, ready(2, {"train": Resources(6, 64)}), ready(3, {"train": Resources(2, 64)})
@@ -103,7 +103,7 @@ def test_gpus_are_kept_for_the_head_and_cores_are_not() -> None:
     assert [found[n].placed_at is None for n in (2, 3, 4)] == [True, True, False]
 
 
-def test_what_no_host_could_hold_now_holds_nobody_up() -> None:
+def test_a_gang_that_no_host_could_hold_now_blocks_no_other_gang() -> None:
     pool = look(h1=site(8), h2=site(16, taking=False))
     found = place_all(pool, ready(1, {"train": Resources(12, 64)}), ready(2, {"train": Resources(8, 64)}))
     assert found[1].reason is Reason.NO_ROOM
@@ -116,13 +116,13 @@ def test_what_no_host_could_hold_now_holds_nobody_up() -> None:
 
 @dataclass
 class Day:
-    """Experiments and how long each runs once it has its place; hosts that never fail."""
+    """Experiments with the length of their runs, on hosts that never fail."""
 
     seen: Observation
     lengths: dict[int, float]
 
     def play(self, world: World, until: int | None = None) -> dict[int, float]:
-        """When each was given its place; over once `until` has its own, or nothing happens any more."""
+        """Return when each experiment got its place; stops once `until` has its place, or when nothing more happens."""
         begun: dict[int, float] = {}
         now = 0.0
         while True:
@@ -177,7 +177,7 @@ def draw_needs(random: Random) -> dict[str, Resources]:
 
 
 def starts_as_if_alone(seed: int) -> bool:
-    """Whether the head starts at the moment when it would start if nobody were behind it, whoever ends when."""
+    """Return True when the head starts at the same moment as it would start without any experiment behind it."""
     random = Random(seed)
     pool = draw_pool(random)
     experiments = [ready(n, draw_needs(random)) for n in range(1, random.randint(4, 14))]
@@ -206,13 +206,13 @@ def _half(reserve: Reserve, name: HostName, free: FreeResources) -> FreeResource
 
 
 @pytest.mark.parametrize("spare", [_all, _half])
-def test_the_law_of_backfill_has_teeth(monkeypatch: pytest.MonkeyPatch, spare: object) -> None:
+def test_a_reserve_that_keeps_too_little_is_caught(monkeypatch: pytest.MonkeyPatch, spare: object) -> None:
     monkeypatch.setattr(Reserve, "compute_surplus", spare)
     assert not all(starts_as_if_alone(seed) for seed in range(400))
 
 
-def test_backfill_happens() -> None:
-    """Keeping everything for the head would keep the law, too."""
+def test_gangs_behind_the_head_do_start() -> None:
+    """A reserve that kept everything for the head would pass the other tests, too."""
     used = 0
     for seed in range(200):
         random = Random(seed)
@@ -225,8 +225,8 @@ def test_backfill_happens() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 10**9))
-def test_everybody_has_their_turn(seed: int) -> None:
-    """No starvation and no deadlock: all that the empty pool could hold runs, in days without an end in sight."""
+def test_every_experiment_that_the_pool_could_hold_runs(seed: int) -> None:
+    """There is no starvation and no deadlock: every experiment runs that the empty pool could hold."""
     random = Random(seed)
     pool = draw_pool(random)
     experiments = tuple(
@@ -245,7 +245,7 @@ def test_two_gangs_that_each_need_most_of_the_pool_run_one_after_the_other(hosts
     assert begun == {1: 0.0, 2: 5.0}
 
 
-def test_the_quick_answer_is_the_same_for_many_alike() -> None:
+def test_many_equal_gangs_are_placed_in_order() -> None:
     pool = look(**{f"h{n}": site(4) for n in range(10)})
     experiments = [ready(n, {"train": Resources(2, 64)}) for n in range(1, 3000)]
     found = place_all(pool, *experiments)
@@ -255,7 +255,7 @@ def test_the_quick_answer_is_the_same_for_many_alike() -> None:
 
 
 def test_the_room_of_a_gang_that_comes_back_is_kept() -> None:
-    """It gives its place up and takes another one in the next pass; nobody slips in between."""
+    """An experiment gives its place up and takes another one in the next pass; no other one takes the room."""
     again = ready(1, {"train": Resources(8, 64)}, state=State.PENDING, reason=Reason.RETRY)
     small = ready(2, {"train": Resources(1, 64)})
     found = place_gangs(World((again, small)), look(h1=site(8)), frozenset({1})).experiments
@@ -266,7 +266,7 @@ def jobs_of(experiment: Experiment) -> list[Job]:
     return [job for job in experiment.jobs if job.part is not Part.PREPARES]
 
 
-def test_nothing_is_placed_twice_on_one_device() -> None:
+def test_no_device_is_given_to_two_jobs() -> None:
     pool = look(h1=site(64, *"abcdefgh"))
     found = place_all(pool, *(ready(n, {"train": Resources(1, 64, 3)}) for n in range(1, 6)))
     devices = [gpu for one in found.values() for job in jobs_of(one) for gpu in job.gpus]

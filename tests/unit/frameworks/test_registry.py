@@ -1,4 +1,4 @@
-"""The frameworks there are, and what each has to keep to."""
+"""The list of frameworks, and the rules that each plug-in keeps."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_framework_is_its_methods_and_nothing_else(framework: Framework) -> No
 
 
 @BY_NAME
-def test_it_keeps_to_the_rules(framework: Framework) -> None:
+def test_a_framework_keeps_the_rules_of_the_seam(framework: Framework) -> None:
     train = Train(("true",), image="base", framework=None if framework.name == "plain" else framework.name)
     roles = framework.roles(train)
     assert roles[0].part is Part.DECIDES
@@ -77,7 +77,7 @@ def test_a_file_chooses_its_framework() -> None:
         (Train((), framework="tensorflow", tensorflow=TensorFlow(horovod=Horovod(2, 1))), "horovod"),
     ],
 )
-def test_what_cannot_run_is_said(train: Train, name: str) -> None:
+def test_an_unknown_framework_is_refused(train: Train, name: str) -> None:
     with pytest.raises(UsageError, match=f"cannot run the framework '{name}'") as refusal:
         choose_framework(train)
     assert refusal.value.hint == "it runs tensorflow, and any `image` without one"

@@ -49,7 +49,7 @@ def test_addresses_are_those_of_the_places() -> None:
 
 
 @pytest.mark.parametrize("version", ["latest", "latest-gpu", "nightly", "2.21.0", "1.4.0", "1.15", "1.13.0rc1-py3"])
-def test_only_the_oldest_versions_need_to_be_told_that_they_are_not_alone(version: str) -> None:
+def test_only_versions_before_1_4_get_an_environment(version: str) -> None:
     found = configs(make_experiment(make_spec(version, "chief: chief")))
     assert all(config is None or "environment" not in config for config in found.values())
 
@@ -85,9 +85,9 @@ def test_all_jobs_see_one_cluster(experiment: Experiment) -> None:
     assert all(cluster == seen[0] for cluster in seen)
     assert "evaluator" not in (seen[0] if seen else {})
     if "evaluator" in found:
-        everybody = found["evaluator"]["cluster"]
-        assert everybody == {**seen[0], "evaluator": everybody["evaluator"]}
-        assert len(everybody["evaluator"]) == 1
+        whole = found["evaluator"]["cluster"]
+        assert whole == {**seen[0], "evaluator": whole["evaluator"]}
+        assert len(whole["evaluator"]) == 1
 
 
 @given(experiments)

@@ -1,4 +1,4 @@
-"""What one job is started with."""
+"""What an executor gets to start one job."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def with_parameters(experiment: Experiment, **parameters: str) -> Experiment:
     return replace(experiment, plan=replace(experiment.plan, parameters=tuple(parameters.items())))
 
 
-def test_the_environment_of_a_job_alone() -> None:
+def test_a_single_job_gets_these_variables() -> None:
     experiment = with_parameters(make("train"), lr="1e-6")
     assert dict(job_variables(bind_job(experiment, job_of(experiment, "train")))) == {
         **DEFAULTS,
@@ -121,13 +121,13 @@ def test_everything_that_riseml_sets_is_reserved() -> None:
     ("parameter", "variable"),
     [("lr", "LR"), ("learning-rate", "LEARNING_RATE"), ("num_layers", "NUM_LAYERS"), ("Beta-2", "BETA_2")],
 )
-def test_names_of_variables(parameter: str, variable: str) -> None:
+def test_a_parameter_names_its_variable(parameter: str, variable: str) -> None:
     experiment = with_parameters(make("train"), **{parameter: "1"})
     assert variable_name(parameter) == variable
     assert dict(job_variables(bind_job(experiment, job_of(experiment, "train"))))[variable] == "1"
 
 
-def test_placeholders_of_folders() -> None:
+def test_folders_have_placeholders() -> None:
     experiment = with_run(make("train"), "a {{ output_dir }} {{data_dir}}")
     assert launch(experiment, "train").command[-1] == "a /output /data"
     assert launch(experiment, "train", BARE).command[-1] == f"a {OUTPUT} {DATA}"
@@ -146,13 +146,13 @@ def test_every_job_has_its_own_command() -> None:
 @pytest.mark.parametrize(
     ("mem", "written", "shm"), [(64, None, 1024), (2048, None, 1024), (16384, None, 8192), (64, 128, 128)]
 )
-def test_shared_memory(mem: int, written: int | None, shm: int) -> None:
+def test_shared_memory_is_half_of_the_memory(mem: int, written: int | None, shm: int) -> None:
     experiment = make_experiment(4, make_plan("train", resources={"train": Resources(1, mem)}))
     assert launch(replace(experiment, plan=replace(experiment.plan, shm_size=written)), "train").shm_size == shm
 
 
 @pytest.mark.parametrize(("sub", "folder"), [(None, "paul/toaster/4"), (2, "paul/toaster/4/2")])
-def test_output_folders_are_laid_out_as_they_were(sub: int | None, folder: str) -> None:
+def test_output_folders_are_laid_out_as_in_riseml(sub: int | None, folder: str) -> None:
     assert str(output_folder(make("train", sub=sub))) == folder
 
 
@@ -163,7 +163,7 @@ def test_output_folders_of_two_experiments_differ() -> None:
     assert len({output_folder(each) for each in (one, *others)}) == 6
 
 
-def test_a_whole_launch() -> None:
+def test_a_launch_has_everything() -> None:
     experiment = make("master", "worker.1", sub=2, snapshot="c0de")
     addressed = (replace(job, address=f"10.213.0.{at}") for at, job in enumerate(experiment.jobs, 1))
     jobs = tuple(replace(job, gpus=("GPU-1",)) for job in addressed)
@@ -189,13 +189,13 @@ def test_a_whole_launch() -> None:
     assert (found.key.experiment, found.key.job, found.key.attempt) == (4, "worker.1", 1)
 
 
-def test_addresses_are_names_on_a_network_of_ones_own() -> None:
+def test_addresses_on_an_own_network_are_names() -> None:
     experiment = make("master", "worker.1")
     placed = replace(experiment, jobs=tuple(replace(job, address="10.213.0.2") for job in experiment.jobs))
     assert job_addresses(placed) == job_addresses(experiment) == {"master": "master:2222", "worker.1": "worker-1:2222"}
 
 
-def test_another_attempt_is_told_so() -> None:
+def test_a_job_knows_its_attempt() -> None:
     experiment = make("train")
     jobs = make_next_attempt(tuple(replace(job, state=State.FAILED, host=HostName("h1")) for job in experiment.jobs))
     again = replace(experiment, jobs=jobs)
@@ -205,7 +205,7 @@ def test_another_attempt_is_told_so() -> None:
     assert job_of(again, "train").host is None
 
 
-def test_a_job_that_is_not_planned() -> None:
+def test_a_job_that_is_not_planned_is_an_error() -> None:
     with pytest.raises(LookupError, match=r"experiment 4 has no job worker\.9"):
         find_planned_job(make("train"), JobName("worker.9"))
 
