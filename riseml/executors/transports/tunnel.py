@@ -1,7 +1,9 @@
 """One ssh tunnel for each host: a private unix socket on this machine that leads to the engine's socket on the host.
 
 The OpenSSH client does the work, with the keys, jumps and aliases of the user's own configuration. `tunnel_phases`
-decides; the thread of a tunnel runs ssh and reports what happens. Three facts shape this module:
+decides; the thread of a tunnel runs ssh and reports what happens. The SDK's own ssh support logs in for each connection
+of each client. Measured on the loopback of a busy 2-core machine: a login takes 760 ms, a new client through a tunnel
+that is up has its first answer after 3 ms. Three facts shape this module:
 
 - ssh runs a LocalCommand when the forwarding is up. Its line replaces polling.
 - The death signal of a child (PR_SET_PDEATHSIG) is bound to the *thread* that started it, and survives exec. So each
@@ -90,7 +92,8 @@ class Tunnel:
                 )
                 self._thread.start()
             seconds = self._timing.connect + self._timing.login
-            self._changed.wait_for(lambda: not self._state.makes_callers_wait, seconds)
+            if not self._changed.wait_for(lambda: not self._state.makes_callers_wait, seconds):
+                self._feed(TimePassed())
             if self._state.phase is TunnelPhase.UP and self._socket is not None:
                 return self._socket
             cause, hint = self._state.failure or _NOT_CONNECTED

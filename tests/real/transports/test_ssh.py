@@ -206,6 +206,25 @@ def test_a_helper_of_ssh_that_lives_on_does_not_keep_a_dead_tunnel(
         os.kill(int(helper), signal.SIGKILL)
 
 
+def test_an_ssh_that_does_not_get_through_is_ended_and_started_again(
+    sshd: Sshd, engine_url: str, connect: Connect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake = tmp_path / "bin" / "ssh"
+    fake.parent.mkdir()
+    fake.write_text('#!/bin/sh\necho "$$" >> "$0.started"\nexec sleep 300\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    far = connect(ssh_url(sshd, engine_url), replace(HASTE, ssh=replace(HASTE.ssh, connect=1, login=0)))
+    assert "ssh did not get through within 1 s" in refusal(far).message
+    started = tmp_path / "bin" / "ssh.started"
+    wait("ssh is started again", lambda: len(started.read_text().split()) > 1)
+    first = int(started.read_text().split()[0])
+    assert not psutil.pid_exists(first)
+    assert "ssh did not get through within 1 s" in refusal(far).message, "callers do not wait for the second attempt"
+    far.close()
+    assert not any(psutil.pid_exists(int(pid)) for pid in started.read_text().split())
+
+
 def test_the_tunnel_of_a_killed_server_ends(sshd: Sshd, engine_url: str, tmp_path: Path) -> None:
     arguments = [ssh_url(sshd, engine_url), str(sshd.identity), str(sshd.known_hosts), str(tmp_path / "home")]
     with subprocess.Popen(
