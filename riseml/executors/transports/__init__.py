@@ -1,4 +1,7 @@
-"""How an engine is reached: unix socket, TCP with TLS, ssh tunnel; and what failures on the way mean.
+"""How riseml reaches an engine (unix socket, TCP with TLS, ssh tunnel), and what a failure on the way means.
 
-Not here: what is asked of an engine (`executors.docker`).
+`engine_client` gives clients, `routes` chooses the way, `tunnel` runs ssh as `tunnel_phases` decides, `hostkeys` and
+`known_hosts` pin host keys, `diagnosis`, `tls_errors` and `ssh_errors` explain failures.
+
+Not here: the calls to an engine (`executors.docker`).
 """

@@ -1,4 +1,4 @@
-"""An executor of processes without a server around it, and jobs for it."""
+"""An executor of processes without a server, and jobs for it."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from riseml.spec.config.types import Limits, Resources
 from tests.support.hosts import Machine
 from tests.support.waiting import DEADLINE, wait_for
 
-SERVER = uuid.uuid4().hex  # another one in every run, so that two at once leave each other alone
+SERVER = uuid.uuid4().hex  # a new one in every run, so that two runs at once do not disturb each other
 IMAGE = Image("plain")
 
 Found = TypeVar("Found")
 
 
 def wait(what: str, look: Callable[[], Found | None]) -> Found:
-    """Ask until there is an answer."""
+    """Call `look` until it returns something."""
     return wait_for(what, look, DEADLINE)
 
 
 def key(job: str = "train", experiment: int = 1, attempt: int = 1) -> JobKey:
-    """The identity of a job."""
+    """Return the key of a job."""
     return JobKey(experiment, JobName(job), attempt)
 
 
 def order(image: Image, lines: list[str] | None = None, snapshot: Path | None = None) -> BuildOrder:
-    """An order to make an environment; its output goes to `lines`."""
+    """Return an order to make an environment; its output goes to `lines`."""
     return BuildOrder(image, snapshot, ([] if lines is None else lines).append, Cancellation())
 
 
 class Bench:
-    """One executor and what a test asks of it."""
+    """One executor, and short calls of it."""
 
     def __init__(self, home: Path, server: str = SERVER) -> None:
         self.home = home
@@ -51,14 +51,14 @@ class Bench:
         self.executor = ProcessExecutor(HostName("here"), server, home)
 
     def start(self, script: str, job: str = "train", code: Path | None = None, **environment: str) -> JobKey:
-        """Start a job that runs a piece of shell."""
+        """Start a job that runs a shell script."""
         launch = self.launch(script, job, **environment)
         self.executor.prepare(Share(launch.key.experiment))
         self.executor.start(launch, code)
         return launch.key
 
     def launch(self, script: str, job: str = "train", **environment: str) -> Launch:
-        """What the server would ask for."""
+        """Return the launch that the server would ask for."""
         return Launch(
             key=key(job),
             server=self.server,
@@ -75,7 +75,7 @@ class Bench:
         )
 
     def look(self, job: JobKey) -> ContainerSeen | None:
-        """What the executor reports of a job."""
+        """Return what the executor reports of a job."""
         return self.executor.observe(frozenset()).containers.get(job)
 
     def wait_end(self, job: JobKey) -> ContainerSeen:
@@ -88,7 +88,7 @@ class Bench:
         return wait(f"{job} has ended", ended)
 
     def output(self, job: JobKey) -> bytes:
-        """Everything that a job has printed."""
+        """Return everything that a job has printed."""
         batches = self.executor.read_log(job, LogCursor(), follow=False)
         return b"".join(frame.data for batch in batches for frame in batch)
 
@@ -97,13 +97,13 @@ class Bench:
         return wait(f"{text!r} is printed", lambda: out if text in (out := self.output(job)) else None)
 
     def left(self) -> list[psutil.Process]:
-        """Every process of our jobs."""
+        """Return every process of this executor's jobs."""
         return self.machine.processes(self.server)
 
 
 @pytest.fixture(scope="session")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The environment that all tests share; it is never changed."""
+    """Make the environment that all tests share; no test changes it."""
     home = tmp_path_factory.mktemp("shared")
     Bench(home).executor.ensure_image(order(IMAGE))
     return home / "environments"
@@ -111,7 +111,7 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def bench(tmp_path: Path, environments: Path) -> Iterator[Bench]:
-    """An executor with a home of its own; afterwards nothing of it runs."""
+    """Give an executor with a home of its own; kill all its processes afterwards."""
     home = tmp_path / "home"
     home.mkdir()
     (home / "environments").symlink_to(environments)
@@ -125,5 +125,5 @@ def bench(tmp_path: Path, environments: Path) -> Iterator[Bench]:
 
 
 def message(error: pytest.ExceptionInfo[RisemlError]) -> str:
-    """What a person is told."""
+    """Return message and hint of an error."""
     return f"{error.value.message} ({error.value.hint})"

@@ -51,7 +51,7 @@ environments.ensure_environment(order(Image("plain", (sys.argv[2],), (), "digest
 
 
 @pytest.mark.parametrize("line", ROOT_LINES)
-def test_lines_that_need_root_are_refused_before_anything_is_done(tmp_path: Path, line: str) -> None:
+def test_steps_that_need_root_are_refused_before_the_build_starts(tmp_path: Path, line: str) -> None:
     lines: list[str] = []
     image = Image("plain", ("touch made", line), (), "digest")
     with pytest.raises(EngineError) as error:
@@ -64,7 +64,7 @@ def test_lines_that_need_root_are_refused_before_anything_is_done(tmp_path: Path
     assert not (tmp_path / "environments").exists()
 
 
-def test_lines_that_only_look_so(tmp_path: Path) -> None:
+def test_steps_that_only_name_a_package_manager_run(tmp_path: Path) -> None:
     image = Image("plain", tuple(f"true || {line}" for line in HARMLESS_LINES), (), "digest")
     environments = VirtualEnvironments(tmp_path, gpus=False)
     environments.ensure_environment(order(image))
@@ -86,7 +86,7 @@ def test_lines_that_only_look_so(tmp_path: Path) -> None:
         ("python:3.11", False, None),
     ],
 )
-def test_packages_stand_for_tensorflow_images(
+def test_packages_replace_tensorflow_images(
     monkeypatch: pytest.MonkeyPatch, base: str, *, gpus: bool, package: str | None
 ) -> None:
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
@@ -95,7 +95,7 @@ def test_packages_stand_for_tensorflow_images(
     assert bool(remark) == (package is None)
 
 
-def test_another_image_is_told_not_to_be_used(tmp_path: Path) -> None:
+def test_the_build_says_that_it_does_not_use_another_image(tmp_path: Path) -> None:
     lines: list[str] = []
     VirtualEnvironments(tmp_path, gpus=False).ensure_environment(order(Image("company/base:1"), lines))
     assert [line for line in lines if "company/base:1 is not used" in line]
@@ -120,7 +120,7 @@ def test_a_step_that_fails_leaves_no_environment(tmp_path: Path) -> None:
     assert not environments.observe_environment(image.reference).present
 
 
-def test_a_version_that_no_package_has(tmp_path: Path) -> None:
+def test_a_version_that_no_package_has_fails_the_build(tmp_path: Path) -> None:
     lines: list[str] = []
     with pytest.raises(EngineError) as error:
         VirtualEnvironments(tmp_path, gpus=False).ensure_environment(order(Image("tensorflow/tensorflow:1.4.0"), lines))
@@ -152,8 +152,8 @@ def test_two_builds_at_once_make_one_environment(tmp_path: Path) -> None:
     assert outputs[1] == ["Waiting for another build of the same environment"]
 
 
-def test_a_build_that_was_killed_in_the_middle_is_done_again(tmp_path: Path) -> None:
-    """What the killed builder has started goes on; nobody else touches the folder before it has ended."""
+def test_a_build_that_was_killed_is_done_again(tmp_path: Path) -> None:
+    """The step that the killed builder started goes on; the second build waits for its end."""
     gate, begun = tmp_path / "gate", tmp_path / "begun"
     os.mkfifo(gate)
     ended = tmp_path / "ended"

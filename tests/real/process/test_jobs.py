@@ -1,4 +1,4 @@
-"""Processes as jobs: their ends, their trees, their supervisors."""
+"""Jobs as processes: ends, trees and supervisors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ import os, sys, time
 for number in range({CHILDREN}):
     if os.fork() == 0:
         os.setsid()
-        if os.fork() == 0:  # a grandchild in a session of its own, whose parent is gone
+        if os.fork() == 0:  # a grandchild in a session of its own, whose parent has ended
             os.environ.clear()
             signal = __import__("signal")
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -63,13 +63,13 @@ def test_exit_codes_are_those_of_a_shell(bench: Bench, script: str, code: int) -
 
 
 def family(bench: Bench, tmp_path: Path) -> tuple[str, Path]:
-    """The start of a command that becomes a large family, and where its members write their pids."""
+    """Return a command that starts many grandchildren, and the file where they write their pids."""
     (tmp_path / "family.py").write_text(FAMILY)
     return f"python {tmp_path / 'family.py'} {tmp_path / 'pids'}", tmp_path / "pids"
 
 
 def pids(path: Path) -> list[int]:
-    """The members of the family once all of them are there."""
+    """Return the pids once all grandchildren run."""
     return wait(
         "every grandchild runs",
         lambda: found if path.exists() and len(found := [*map(int, path.read_text().split())]) == CHILDREN else None,
@@ -77,7 +77,7 @@ def pids(path: Path) -> list[int]:
 
 
 def living(members: list[int]) -> list[int]:
-    """Those that have not ended; whether somebody has asked for their exit code is not ours to say."""
+    """Return the processes that have not ended; a zombie has ended."""
     found: list[int] = []
     for pid in members:
         with suppress(psutil.NoSuchProcess):
@@ -136,7 +136,7 @@ def test_term_reaches_the_whole_tree(bench: Bench) -> None:
     assert {b"ready", b"child", b"parent"} <= set(bench.output(job).split())
 
 
-def test_a_start_is_done_once(bench: Bench, tmp_path: Path) -> None:
+def test_a_repeated_start_runs_the_job_once(bench: Bench, tmp_path: Path) -> None:
     launch = bench.launch(f"echo once >> {tmp_path / 'count'}; sleep 600")
     bench.executor.prepare(Share(1))
     threads = [threading.Thread(target=bench.executor.start, args=(launch, None)) for _ in range(4)]
@@ -153,7 +153,7 @@ def test_a_start_is_done_once(bench: Bench, tmp_path: Path) -> None:
     assert bench.left() == []
 
 
-def test_a_start_that_was_cut_off_is_begun_again(bench: Bench) -> None:
+def test_an_interrupted_start_is_started_again(bench: Bench) -> None:
     bench.executor.prepare(Share(1))
     (bench.machine.root / "1" / "train-a1" / "code.half").mkdir(parents=True)
     assert bench.look(key()) is None
@@ -178,7 +178,7 @@ def test_a_command_that_cannot_be_executed_did_not_start(bench: Bench) -> None:
     assert (found.started, found.error) == (False, "No such file or directory: /no/such/program")
 
 
-def test_a_killed_supervisor_takes_its_job_along(bench: Bench, tmp_path: Path) -> None:
+def test_the_job_of_a_killed_supervisor_ends(bench: Bench, tmp_path: Path) -> None:
     job = bench.start("(setsid sleep 600 &); (setsid sleep 600 &); echo ready; sleep 600")
     bench.wait_output(job, b"ready")
     supervisor = bench.machine.supervisor(bench.machine.find("train"))
@@ -188,10 +188,10 @@ def test_a_killed_supervisor_takes_its_job_along(bench: Bench, tmp_path: Path) -
     assert (found.started, found.exit_code, found.error) == (True, 137, "")
     assert bench.left() == []
     assert bench.output(job) == b"ready\n"
-    assert bench.look(job) == found, "it is written down"
+    assert bench.look(job) == found, "the end is written"
 
 
-def test_a_killed_supervisor_is_news(bench: Bench) -> None:
+def test_the_end_of_a_killed_supervisor_is_a_change(bench: Bench) -> None:
     job = bench.start("sleep 600")
     assert bench.look(job) is not None
     news = bench.executor.changes()
@@ -206,7 +206,7 @@ def test_a_killed_supervisor_is_news(bench: Bench) -> None:
     assert heard.wait(DEADLINE)
 
 
-def test_the_end_of_a_job_is_news(bench: Bench, tmp_path: Path) -> None:
+def test_the_end_of_a_job_is_a_change(bench: Bench, tmp_path: Path) -> None:
     bench.start(f"until [ -e {tmp_path / 'go'} ]; do sleep 0.05; done")
     news = bench.executor.changes()
     heard = threading.Event()
@@ -223,8 +223,8 @@ def test_the_end_of_a_job_is_news(bench: Bench, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("field", ["start", "boot"])
-def test_a_recycled_pid_is_nobody_of_ours(bench: Bench, field: str) -> None:
-    """The record names a process that lives; it is another one than the supervisor that had its number once."""
+def test_a_process_with_a_recycled_pid_gets_no_signal(bench: Bench, field: str) -> None:
+    """The pid of the record belongs to a living process that is not the supervisor."""
     with subprocess.Popen(["sleep", "600"]) as innocent:
         own = supervisor.read_stat(innocent.pid)
         assert own is not None
@@ -250,7 +250,7 @@ def test_a_recycled_pid_is_nobody_of_ours(bench: Bench, field: str) -> None:
         innocent.kill()
 
 
-def test_a_torn_record_of_a_power_cut_is_swept_away(bench: Bench) -> None:
+def test_the_incomplete_record_of_a_power_cut_is_removed(bench: Bench) -> None:
     folder = bench.machine.root / "1" / "train-a1"
     folder.mkdir(parents=True)
     (folder / "state.json").write_text("")
@@ -265,7 +265,7 @@ def test_another_servers_jobs_in_this_home_are_ended(bench: Bench) -> None:
     assert bench.look(key()) is None
 
 
-def test_a_removal_that_was_cut_off_is_finished(bench: Bench) -> None:
+def test_an_interrupted_removal_is_finished(bench: Bench) -> None:
     bench.start("sleep 600")
     place = bench.machine.root / ".trash" / "half"
     place.mkdir()
@@ -310,7 +310,7 @@ def test_a_job_is_in_its_environment_and_sees_little_of_the_server(
     assert not any("t\n" in path.read_text() for path in bench.machine.find("train").glob("*.json"))
 
 
-def test_a_machine_without_memory_ends_jobs_first(bench: Bench) -> None:
+def test_the_kernel_kills_jobs_before_supervisors(bench: Bench) -> None:
     job = bench.start("cat /proc/self/oom_score_adj; cat /proc/$PPID/oom_score_adj")
     bench.wait_end(job)
     mine, supervisors = map(int, bench.output(job).split())
@@ -318,14 +318,14 @@ def test_a_machine_without_memory_ends_jobs_first(bench: Bench) -> None:
     assert supervisors == int(Path("/proc/self/oom_score_adj").read_text())
 
 
-def test_a_removed_environment_is_told(bench: Bench) -> None:
+def test_a_removed_environment_fails_the_start(bench: Bench) -> None:
     (bench.home / "environments").unlink()
     with pytest.raises(EngineError) as error:
         bench.start("exit 0")
     assert "environment of the experiment was removed" in message(error)
 
 
-def test_samples_are_of_the_whole_tree(bench: Bench) -> None:
+def test_samples_measure_the_whole_tree(bench: Bench) -> None:
     busy = "python -c 'data = bytearray(80 << 20)\nprint(1, flush=True)\nwhile True: pass'"
     job = bench.start(f"{busy} & {busy} & wait")
     wait("both are busy", lambda: bench.output(job) == b"1\n1\n")
@@ -345,7 +345,7 @@ def test_a_follower_gets_every_line_and_the_end(bench: Bench) -> None:
     assert out == b"".join(b"line %d\n" % number for number in range(500)) + b"end"
 
 
-def test_signals_and_descriptors_of_a_job_are_fresh(bench: Bench) -> None:
+def test_a_job_has_default_signals_and_three_descriptors(bench: Bench) -> None:
     script = "import os, signal; print(signal.getsignal(signal.SIGHUP).name, len(os.listdir('/proc/self/fd')))"
     job = bench.start(f'python -c "{script}"')
     bench.wait_end(job)

@@ -18,7 +18,7 @@ PIECES = [b"one\ntwo\n", b"a half", b" line\n", b"\r\n", b"\n\n\n", b"x" * 70_00
 
 
 def write(path: Path, pieces: list[bytes]) -> None:
-    """A log with these pieces, two of them at each point in time."""
+    """Write a log with these pieces, two of them with each timestamp."""
     path.write_bytes(
         b"".join(
             HEADER.pack(10**18 + number // 2, STDERR if number % 3 == 0 else STDOUT, len(piece)) + piece
@@ -28,7 +28,7 @@ def write(path: Path, pieces: list[bytes]) -> None:
 
 
 def read(path: Path, cursor: LogCursor = LogCursor()) -> list[Frame]:  # noqa: B008  # frozen
-    """Everything behind a cursor."""
+    """Return every frame behind a cursor."""
     reader = JobLogReader(path, cursor)
     frames: list[Frame] = []
     while batch := reader.read_frames():
@@ -37,7 +37,7 @@ def read(path: Path, cursor: LogCursor = LogCursor()) -> list[Frame]:  # noqa: B
 
 
 def cursor_after(frames: list[Frame]) -> LogCursor:
-    """What a store that holds these frames would ask with."""
+    """Return the cursor of a store that holds these frames."""
     at = frames[-1].at
     return LogCursor(at, sum(frame.at == at for frame in frames))
 
@@ -51,7 +51,7 @@ def test_nothing_is_lost_or_repeated_behind_any_cursor(tmp_path: Path) -> None:
         assert read(tmp_path / "log", cursor_after(frames[:count])) == frames[count:]
 
 
-def test_a_record_that_is_not_whole_is_left_for_the_next_time(tmp_path: Path) -> None:
+def test_an_incomplete_record_waits_for_the_next_call(tmp_path: Path) -> None:
     path = tmp_path / "log"
     write(path, PIECES)
     data = path.read_bytes()
@@ -64,13 +64,13 @@ def test_a_record_that_is_not_whole_is_left_for_the_next_time(tmp_path: Path) ->
     assert b"".join(frame.data for frame in found) == b"".join(PIECES)
 
 
-def test_records_longer_than_what_is_read_at_once(tmp_path: Path) -> None:
+def test_records_longer_than_one_read_are_complete(tmp_path: Path) -> None:
     pieces = [b"a" * 700_000 + b"\n", b"b" * 3_000_000 + b"\n", b"c\n"]
     write(tmp_path / "log", pieces)
     assert [len(frame.data) for frame in read(tmp_path / "log")] == [700_001, 3_000_001, 2]
 
 
-def test_a_log_that_is_not_there_yet(tmp_path: Path) -> None:
+def test_a_log_that_does_not_exist_yet_has_no_frames(tmp_path: Path) -> None:
     reader = JobLogReader(tmp_path / "log", LogCursor())
     assert reader.read_frames() == []
     write(tmp_path / "log", [b"x\n"])
@@ -78,18 +78,18 @@ def test_a_log_that_is_not_there_yet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", [0, 1, 999_999_999, 10**18 + 5, 1_788_161_026_123_456_789])
-def test_times(moment: int) -> None:
+def test_a_timestamp_survives_a_round_trip(moment: int) -> None:
     assert to_nanoseconds(to_text(moment)) == moment
     assert len(to_text(moment)) == len("2026-08-31T07:23:46.000000500Z")
 
 
-def test_a_time_with_fewer_digits() -> None:
+def test_a_timestamp_may_have_fewer_digits() -> None:
     assert to_nanoseconds("2026-08-31T07:23:46.5Z") == to_nanoseconds("2026-08-31T07:23:46.500000000Z")
 
 
 @contextmanager
 def full_disk(size: int) -> Iterator[None]:
-    """No file may grow beyond `size`."""
+    """Let no file grow beyond `size` bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -98,7 +98,7 @@ def full_disk(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_costs_output_and_says_so(tmp_path: Path) -> None:
+def test_a_full_disk_loses_output_and_the_log_says_so(tmp_path: Path) -> None:
     path = tmp_path / "log"
     log = OutputLog(str(path))
     log.write_output(STDOUT, b"before\n")

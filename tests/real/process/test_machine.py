@@ -53,12 +53,12 @@ def test_a_job_gets_its_gpus_and_no_others(tmp_path: Path, gpus: str) -> None:
 
 
 def first_port(server: str) -> int:
-    """What the first job of a server would get."""
+    """Return the port that the first job of a server would get."""
     return min(frozenset(PORTS) - machine.find_busy_ports(server))
 
 
 def test_ports_in_use_are_busy() -> None:
-    server = f"server {os.getpid()}"  # two runs at once try others
+    server = f"server {os.getpid()}"  # two runs at once try different ports
     free = first_port(server)
     with socket.socket() as door:
         door.bind(("127.0.0.1", free))
@@ -118,7 +118,7 @@ def test_a_killed_supervisor_fails_its_experiment(process_rig: Rig) -> None:
     assert host.processes(rig.server_id()) == []
 
 
-def test_a_restart_of_the_machine_is_told_and_retried(process_rig: Rig) -> None:
+def test_a_restart_of_the_machine_is_reported_and_retried(process_rig: Rig) -> None:
     rig, host = process_rig, process_rig.host
     assert isinstance(host, Machine), "a rig without Docker"
     rig.submit(single('[ "$RISEML_ATTEMPT" = 2 ] || exec sleep 600', retry={"max": 1, "on": ["host-lost"]}))
@@ -148,7 +148,7 @@ def test_placeholders_and_variables_name_real_folders(process_rig: Rig) -> None:
 
 
 def test_editing_while_training_changes_nothing(process_rig: Rig) -> None:
-    """Whatever a job does to its copy, another attempt and another experiment see what was submitted."""
+    """A job may change its copy; another attempt and another experiment see what was submitted."""
     rig = process_rig
     config = single(["cat note.txt; echo edited > note.txt", '[ "$RISEML_ATTEMPT" = 2 ]'], retry=1)
     for name in ("1", "2"):
@@ -158,7 +158,7 @@ def test_editing_while_training_changes_nothing(process_rig: Rig) -> None:
 
 
 def experiment_on(host: HostName) -> World:
-    """An experiment that has a place there."""
+    """Return a world with an experiment that is placed on a host."""
     job = Job(JobName("train"), Part.DECIDES, Resources(1, 1, 0), host=host)
     plan = Plan("p", Image("plain"), (), "plain")
     return World((Experiment(1, Owner("ann", 1, 1), 1, "p", plan, (job,), datetime(2026, 1, 1, tzinfo=UTC)),))
@@ -178,7 +178,7 @@ NOTHING = World(())
         ("docker", experiment_on(THIS_MACHINE), "docker"),
     ],
 )
-def test_the_executor_without_an_engine(
+def test_the_server_chooses_an_executor_without_an_engine(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, executor: str | None, world: World, chosen: str
 ) -> None:
     nowhere = f"unix://{tmp_path}/none.sock"
@@ -193,18 +193,20 @@ def test_the_executor_without_an_engine(
     )
 
 
-def test_the_executor_with_an_engine(engine_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_server_chooses_docker_with_an_engine(
+    engine_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(choose_executor, "DEFAULT_ENGINE", engine_url)
     settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data", engine=engine_url)
     assert choose_executor.choose_executor(settings, "server", NOTHING).name == "docker"
 
 
-def test_an_executor_that_is_none(tmp_path: Path) -> None:
+def test_an_unknown_executor_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="RISEML_EXECUTOR is 'podman'"):
         read_settings({"RISEML_HOME": str(tmp_path), "RISEML_EXECUTOR": "podman"})
 
 
-def test_the_server_tells_its_executor(make_rig: Callable[..., Rig]) -> None:
+def test_the_server_reports_its_executor(make_rig: Callable[..., Rig]) -> None:
     rig = make_rig("home")
     rig.start()
     assert rig.get("/v1/server")["executor"] == ("docker" if rig.host.contained else "process")

@@ -1,1 +1,1 @@
-"""Ways to engines, with real servers at their other ends."""
+"""Transports against real servers: sshd, a Docker Engine with TLS, relays and networks that stop."""

@@ -1,4 +1,4 @@
-"""Certificates: authorities, and what they sign."""
+"""Certificate authorities and the certificates that they sign."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Authority:
         Path(self.ca).write_bytes(own.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
     def sign(self, name: str, hosts: tuple[str, ...] = (), life: timedelta = timedelta(days=1)) -> Pair:
-        """A certificate for a server (with hosts) or a client; a negative life has ended."""
+        """Return a certificate for a server (with hosts) or a client; one with a negative life has expired."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         kind = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH

@@ -27,7 +27,7 @@ from tests.real.transports.shell import pack_shell
 
 BASE = "riseml-test/base:py311"
 CALM = Timeouts(quick=30.0, slow=60.0, ssh=TunnelTiming(connect=30, login=30, first_delay=0.05, longest_delay=0.2))
-"""For a machine that is busy with something else; it begins again at once."""
+"""Long timeouts, for a busy machine, and reconnects without a long delay."""
 HASTE = replace(
     CALM,
     tcp=Keepalive(idle=1, interval=1, count=2, unconfirmed=3),
@@ -40,7 +40,7 @@ Connect = Callable[..., Engine]
 
 @pytest.fixture
 def connect(tmp_path: Path) -> Iterator[Connect]:
-    """Engines of pool hosts, closed afterwards."""
+    """Give a function that makes engines of pool hosts; close them afterwards."""
     made: list[Engine] = []
 
     def make(url: str, patience: Timeouts = CALM, **fields: object) -> Engine:
@@ -55,7 +55,7 @@ def connect(tmp_path: Path) -> Iterator[Connect]:
 
 @pytest.fixture
 def sshd(tmp_path: Path) -> Iterator[Sshd]:
-    """An sshd in front of this machine's engine."""
+    """Run an sshd in front of this machine's engine."""
     folder = tmp_path / "sshd"
     folder.mkdir()
     server = Sshd(folder)
@@ -66,39 +66,39 @@ def sshd(tmp_path: Path) -> Iterator[Sshd]:
 
 @pytest.fixture
 def far(sshd: Sshd, engine_url: str, connect: Connect) -> Engine:
-    """The engine of this machine over ssh."""
+    """Return the engine of this machine, reached over ssh."""
     return connect(ssh_url(sshd, engine_url), identity=str(sshd.identity), known_hosts=str(sshd.known_hosts))
 
 
 def ssh_url(sshd: Sshd, engine_url: str, port: int | None = None) -> str:
-    """The url of the engine behind an sshd, or behind a relay in front of it."""
+    """Return the url of the engine behind an sshd, or behind a relay in front of the sshd."""
     return f"ssh://{getpass.getuser()}@127.0.0.1:{port or sshd.port}{engine_url.removeprefix('unix://')}"
 
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Who signs the engine's certificate, and ours."""
+    """Return the authority that signs the engine's certificate and riseml's."""
     return Authority(tmp_path_factory.mktemp("authority"), "authority")
 
 
 @pytest.fixture(scope="session")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Another authority, which nobody here trusts."""
+    """Return another authority, which neither side trusts."""
     return Authority(tmp_path_factory.mktemp("stranger"), "stranger")
 
 
 @pytest.fixture(scope="session")
 def tls(authority: Authority) -> Tls:
-    """Our files."""
+    """Return riseml's certificate, its key and the authority."""
     pair = authority.sign("client")
     return Tls(authority.ca, pair.cert, pair.key)
 
 
 @pytest.fixture(scope="session")
 def tls_engine(authority: Authority) -> Iterator[TlsEngine]:
-    """A Docker Engine with --tlsverify, for 127.0.0.1 only."""
+    """Run a Docker Engine with --tlsverify, whose certificate is for 127.0.0.1 only."""
     if os.geteuid() != 0:
-        pytest.skip("a Docker Engine of our own needs root")
+        pytest.skip("a private Docker Engine needs root")
     engine = TlsEngine(authority.ca, authority.sign("engine", ("127.0.0.1",)))
     try:
         engine.wait()
@@ -111,16 +111,16 @@ def tls_engine(authority: Authority) -> Iterator[TlsEngine]:
 
 @pytest.fixture
 def far_network() -> Iterator[FarNetwork]:
-    """A network that can fall silent."""
+    """Give a network that can drop all packets."""
     if os.geteuid() != 0:
-        pytest.skip("a network of our own needs root")
+        pytest.skip("a private network needs root")
     network = FarNetwork()
     yield network
     network.close()
 
 
 class Talker:
-    """A container that is a job of a host, made behind the back of the way that is tested."""
+    """A container that is a job of a host; the test makes it without the transport under test."""
 
     def __init__(self, api: docker.APIClient, image: str, script: str) -> None:
         self.key = JobKey(1, JobName("train"), 1)
@@ -132,7 +132,7 @@ class Talker:
         api.start(self._name)
 
     def executor(self, engine: Engine) -> DockerExecutor:
-        """The host of the job, reached by this way."""
+        """Return the host of the job, reached through an engine."""
         return DockerExecutor(HostSpec(HostName("far"), engine.url), self._server, engine, "default")
 
     def remove(self) -> None:
@@ -142,7 +142,7 @@ class Talker:
 
 @pytest.fixture
 def talk() -> Iterator[Callable[[str, str, str], Talker]]:
-    """Containers that run a line of shell on an engine (url), with an image; removed afterwards."""
+    """Give a function that runs a line of shell in a container of an engine; remove the containers afterwards."""
     made: list[tuple[docker.APIClient, Talker]] = []
 
     def make(url: str, image: str, script: str) -> Talker:
@@ -157,7 +157,7 @@ def talk() -> Iterator[Callable[[str, str, str], Talker]]:
 
 
 def refusal(engine: Engine) -> Unreachable:
-    """Why an engine cannot be reached."""
+    """Return why an engine cannot be reached."""
     with pytest.raises(Unreachable) as raised:
         engine.version()
     return raised.value

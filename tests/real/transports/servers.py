@@ -1,4 +1,4 @@
-"""Real servers for the tests: an sshd, a Docker Engine with TLS, a relay that can be stopped, a network that drops."""
+"""Real servers for the tests: an sshd, a Docker Engine with TLS, a relay that freezes, a network that drops packets."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ Found = TypeVar("Found")
 
 
 def wait(what: str, look: Callable[[], Found | None]) -> Found:
-    """Ask until there is an answer."""
+    """Call `look` until it returns something."""
     return wait_for(what, look, DEADLINE)
 
 
 def listens(port: int, host: str = "127.0.0.1") -> bool:
-    """Somebody accepts connections there."""
+    """Return whether a server accepts connections at a port."""
     with socket.socket() as probe:
         probe.settimeout(2)
         return probe.connect_ex((host, port)) == 0
 
 
 class Sshd:
-    """An sshd on a loopback port with host and user keys of its own; nothing of this machine's ssh is used."""
+    """An sshd on a loopback port with host and user keys of its own; it uses no ssh configuration of this machine."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -57,17 +57,17 @@ class Sshd:
         self._process: subprocess.Popen[bytes] | None = None
 
     def pin(self, key: Path) -> None:
-        """Write known_hosts with this key for our port."""
+        """Write known_hosts with this key for the port of this sshd."""
         self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {public_key(key)}")
 
     @property
     def log(self) -> str:
-        """What it has said."""
+        """The text of its log."""
         return (self.folder / "sshd.log").read_text()
 
     def start(self) -> None:
         """Start it and wait until it listens."""
-        if os.geteuid() == 0:  # then it locks its unprivileged part up there, and demands the folder
+        if os.geteuid() == 0:  # its privilege separation needs the folder
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
         config = {
             "ListenAddress": f"127.0.0.1:{self.port}",
@@ -87,7 +87,7 @@ class Sshd:
         wait("sshd listens", lambda: listens(self.port))
 
     def stop(self) -> None:
-        """End it; connections that stand are served by processes of their own, which live on."""
+        """End it. Open connections have processes of their own, which live on."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(DEADLINE)
@@ -95,7 +95,7 @@ class Sshd:
 
 
 def find_tunnels(pid: int | None = None) -> list[psutil.Process]:
-    """The ssh processes of a process, by default of this one."""
+    """Return the ssh processes of a process, by default of this one."""
     found: list[psutil.Process] = []
     for child in psutil.Process(pid).children():
         with suppress(psutil.NoSuchProcess):  # it has ended since the children were listed
@@ -105,18 +105,18 @@ def find_tunnels(pid: int | None = None) -> list[psutil.Process]:
 
 
 def is_gone(process: psutil.Process) -> bool:
-    """Whether a process has ended; its parent alone asks for its exit code."""
+    """Return whether a process has ended; it stays a zombie until its parent reads the exit code."""
     return not process.is_running()
 
 
 def make_key(path: Path) -> Path:
-    """A new key pair without a passphrase."""
+    """Make a key pair without a passphrase; return the private key."""
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", path.name, "-f", str(path)], check=True)
     return path
 
 
 def public_key(path: Path) -> str:
-    """The public half of a key, as one line."""
+    """Return the public half of a key, as one line."""
     return path.with_suffix(".pub").read_text()
 
 
@@ -140,23 +140,23 @@ class Relay:
         self._process.communicate()
 
     def freeze(self) -> None:
-        """Accept connections, and do nothing more."""
+        """Accept connections, and copy nothing."""
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Go on."""
+        """Copy again."""
         self._process.send_signal(signal.SIGCONT)
 
 
 class Listener:
-    """Reads a stream to its end in a thread of its own. A cut stream may look like one that has ended."""
+    """Reads a stream to its end in a thread. A cut stream may look like one that has ended."""
 
     def __init__(self) -> None:
         self.heard: list[object] = []
         self.ended = threading.Event()
 
     def listen(self, stream: Iterator[object]) -> None:
-        """Begin."""
+        """Start the thread."""
         threading.Thread(target=self._listen, args=(stream,), daemon=True).start()
 
     def _listen(self, stream: Iterator[object]) -> None:
@@ -166,13 +166,13 @@ class Listener:
 
 
 def listen_to_nothing(engine: Engine) -> Iterator[object]:
-    """Events that nobody sends."""
+    """Yield events that no container causes."""
     with engine.stream() as api:
         yield from api.events(filters={"label": "io.riseml.test=none"})
 
 
 class FarNetwork:
-    """A network namespace at the end of a cable; what it sends to us can be dropped without a word."""
+    """A network namespace at the end of a cable; it can drop every packet to this side."""
 
     def __init__(self) -> None:
         self.name = f"rt{os.getpid()}"
@@ -187,21 +187,21 @@ class FarNetwork:
         run("ip", "-n", self.name, "link", "set", "eth0", "up")
 
     def drop(self) -> None:
-        """From now on nothing comes back."""
+        """Drop every packet to this side from now on."""
         run("ip", "-n", self.name, "route", "add", "blackhole", f"{self.here}/32")
 
     def heal(self) -> None:
-        """Everything comes through again."""
+        """Let all packets through again."""
         run("ip", "-n", self.name, "route", "del", "blackhole", f"{self.here}/32")
 
     def close(self) -> None:
-        """Remove it."""
+        """Remove the namespace."""
         run("ip", "link", "del", self.name)
         run("ip", "netns", "del", self.name)
 
 
 class TlsEngine:
-    """A Docker Engine of our own that speaks TLS on a loopback port, with one small image and no networks."""
+    """A private Docker Engine with TLS on a loopback port, one small image and no networks."""
 
     image = "riseml-test/shell:1"
 
@@ -234,12 +234,12 @@ class TlsEngine:
         wait("dockerd listens", look)
 
     def stop(self) -> None:
-        """End it, and leave nothing."""
+        """End it and remove its files."""
         self._process.terminate()
         self._process.wait(DEADLINE)
         shutil.rmtree(self.folder)
 
 
 def run(*command: str) -> None:
-    """Run a command that has to succeed."""
+    """Run a command that must succeed."""
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

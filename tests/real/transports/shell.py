@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def pack_shell() -> bytes:
-    """The image's files as a tar."""
+    """Return the image's files as a tar."""
     programs = ("/bin/sh", "/bin/sleep")
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:

@@ -1,4 +1,4 @@
-"""Pinning the key of a real sshd: scan, compare, write; then the tunnel stands."""
+"""Pinning the key of a real sshd: scan, compare, write; then the tunnel is up."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_key_with_another_fingerprint_is_not_pinned(destination: Destination, 
 
 
 @pytest.mark.parametrize("hashed", [False, True], ids=["plain", "hashed"])
-def test_a_new_key_takes_the_place_of_the_old_one_only(
+def test_a_new_key_replaces_only_the_old_key_of_its_host(
     hashed: bool,  # noqa: FBT001
     destination: Destination,
     sshd: Sshd,
@@ -83,7 +83,7 @@ def test_a_pattern_or_a_name_without_a_port_pins_the_key_as_ssh_sees_it(
     assert connect(ssh_url(sshd, engine_url), identity=str(sshd.identity)).version()
 
 
-def test_no_ssh_server_answers(destination: Destination, sshd: Sshd) -> None:
+def test_a_host_without_sshd_shows_no_key(destination: Destination, sshd: Sshd) -> None:
     sshd.stop()
     with pytest.raises(Unreachable, match="shows no host key"):
         scan_keys(destination)

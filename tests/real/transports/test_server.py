@@ -1,4 +1,4 @@
-"""A server whose pool is a host behind ssh: the whole way, also over a `kill -9` of the server and of its tunnel."""
+"""A server whose pool is a host behind ssh: from submit to end, with a `kill -9` of the server and of its tunnel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.real.transports.servers import Sshd, find_tunnels, wait
 from tests.support.rig import Rig, single
 
 
-def test_a_key_is_pinned_by_a_command(sshd: Sshd, engine_url: str, tmp_path: Path) -> None:
+def test_a_command_pins_a_key(sshd: Sshd, engine_url: str, tmp_path: Path) -> None:
     rig = Rig(tmp_path / "home", engine_url)
     host = {"name": "far", "url": ssh_url(sshd, engine_url), "identity": str(sshd.identity)}
     (rig.home / "pool.yml").write_text(json.dumps({"hosts": [host]}))
@@ -39,7 +39,9 @@ def test_a_key_is_pinned_by_a_command(sshd: Sshd, engine_url: str, tmp_path: Pat
         rig.wait("the host answers", lambda: rig.get("/v1/pool")["hosts"][0]["state"] == "up")
 
 
-def test_an_experiment_on_a_host_behind_ssh(sshd: Sshd, engine_url: str, tmp_path: Path) -> None:
+def test_an_experiment_behind_ssh_survives_a_kill_of_server_and_tunnel(
+    sshd: Sshd, engine_url: str, tmp_path: Path
+) -> None:
     rig = Rig(tmp_path / "home", engine_url)
     (rig.home / "known_hosts").write_bytes(sshd.known_hosts.read_bytes())
     host = {"name": "far", "url": ssh_url(sshd, engine_url), "identity": str(sshd.identity), "address": "192.0.2.1"}

@@ -1,4 +1,4 @@
-"""Engines over TCP: mutual TLS with a real dockerd, and connections that die without a word."""
+"""Engines over TCP: mutual TLS with a real dockerd, and connections that die silently."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.waiting import DEADLINE
 
 @contextmanager
 def serve_tls(pair: Pair, ca: str) -> Iterator[int]:
-    """A port that shakes hands as an engine with this certificate would, and says no more."""
+    """Run a server that shakes hands with this certificate and then closes; give its port."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pair.cert, pair.key)
     context.load_verify_locations(ca)
@@ -60,7 +60,7 @@ def serve_tls(pair: Pair, ca: str) -> Iterator[int]:
 
 
 def url_of(port: int, host: str = "127.0.0.1") -> str:
-    """A tcp url."""
+    """Return a tcp url."""
     return f"tcp://{host}:{port}"
 
 
@@ -83,7 +83,7 @@ def test_a_log_comes_through_tls(
 def test_a_foreign_authority_is_refused(
     tls_engine: TlsEngine, tls: Tls, stranger: Authority, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also when the environment brings a bundle that would accept it."""
+    """The environment names a bundle that would accept it."""
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", tls.ca)
     monkeypatch.setenv("SSL_CERT_FILE", tls.ca)
     trouble = refusal(connect(url_of(tls_engine.port), tls=replace(tls, ca=stranger.ca)))
@@ -91,7 +91,7 @@ def test_a_foreign_authority_is_refused(
     assert "another machine answers in its place" in str(trouble.hint)
 
 
-def test_the_environment_does_not_replace_our_authority(
+def test_the_environment_does_not_replace_the_authority_of_the_pool(
     tls_engine: TlsEngine, tls: Tls, stranger: Authority, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", stranger.ca)
@@ -100,13 +100,13 @@ def test_the_environment_does_not_replace_our_authority(
     assert connect(url_of(tls_engine.port), tls=tls).version()
 
 
-def test_another_host_name_is_refused(tls_engine: TlsEngine, tls: Tls, connect: Connect) -> None:
+def test_a_certificate_for_another_name_is_refused(tls_engine: TlsEngine, tls: Tls, connect: Connect) -> None:
     trouble = refusal(connect(url_of(tls_engine.port, "localhost"), tls=tls))
     assert "the engine's certificate is not for localhost" in trouble.message
     assert "subjectAltName" in str(trouble.hint)
 
 
-def test_another_address_is_refused(authority: Authority, tls: Tls, connect: Connect) -> None:
+def test_a_certificate_for_another_address_is_refused(authority: Authority, tls: Tls, connect: Connect) -> None:
     with serve_tls(authority.sign("elsewhere", ("192.0.2.1", "elsewhere.example.org")), tls.ca) as port:
         assert "the engine's certificate is not for 127.0.0.1" in refusal(connect(url_of(port), tls=tls)).message
 
@@ -121,7 +121,7 @@ def test_a_self_signed_certificate_is_refused(stranger: Authority, tls: Tls, con
         assert f"is not signed by {tls.ca}" in refusal(connect(url_of(port), tls=tls)).message
 
 
-def test_our_foreign_certificate_is_refused(
+def test_the_engine_refuses_a_foreign_certificate(
     tls_engine: TlsEngine, tls: Tls, stranger: Authority, connect: Connect
 ) -> None:
     pair = stranger.sign("foreign")
@@ -130,7 +130,7 @@ def test_our_foreign_certificate_is_refused(
     assert "--tlscacert" in str(trouble.hint)
 
 
-def test_our_expired_certificate_is_refused(
+def test_the_engine_refuses_an_expired_certificate(
     tls_engine: TlsEngine, tls: Tls, authority: Authority, connect: Connect
 ) -> None:
     pair = authority.sign("old", life=-timedelta(hours=1))
@@ -138,7 +138,7 @@ def test_our_expired_certificate_is_refused(
     assert f"the engine refuses riseml's certificate {pair.cert}" in trouble.message
 
 
-def test_a_client_without_a_certificate_is_refused(tls_engine: TlsEngine, tls: Tls) -> None:
+def test_the_engine_refuses_a_client_without_a_certificate(tls_engine: TlsEngine, tls: Tls) -> None:
     class Nameless(TcpTransport):
         def connect(self, version: str, timeout: float) -> docker.APIClient:
             client = super().connect(version, timeout)
@@ -151,7 +151,7 @@ def test_a_client_without_a_certificate_is_refused(tls_engine: TlsEngine, tls: T
     assert "the engine wants a certificate from riseml, and got none" in trouble.message
 
 
-def test_files_that_do_not_belong_together(
+def test_files_that_do_not_belong_together_are_named(
     tls_engine: TlsEngine, tls: Tls, authority: Authority, connect: Connect, tmp_path: Path
 ) -> None:
     other = authority.sign("other")
@@ -165,7 +165,7 @@ def test_files_that_do_not_belong_together(
     assert "none.pem" in trouble.message
 
 
-def test_plain_words_to_a_tls_port_and_the_other_way_round(
+def test_plain_http_to_a_tls_port_and_tls_to_a_plain_port_are_reported(
     tls_engine: TlsEngine, tls: Tls, engine_url: str, connect: Connect
 ) -> None:
     trouble = refusal(connect(url_of(tls_engine.port), insecure=True))
@@ -175,7 +175,7 @@ def test_plain_words_to_a_tls_port_and_the_other_way_round(
         assert f"port {relay.port} does not speak TLS" in refusal(connect(url_of(relay.port), tls=tls)).message
 
 
-def test_nobody_listens(connect: Connect, tls: Tls) -> None:
+def test_a_port_without_a_server_refuses_the_connection(connect: Connect, tls: Tls) -> None:
     trouble = refusal(connect(url_of(free_port()), tls=tls))
     assert "does not answer: connection refused" in trouble.message
     assert "is the host up" in str(trouble.hint)
@@ -185,7 +185,7 @@ def test_nobody_listens(connect: Connect, tls: Tls) -> None:
 def test_a_host_that_stops_answering_costs_bounded_time_and_leaks_nothing(
     secured: str, tls_engine: TlsEngine, tls: Tls, connect: Connect
 ) -> None:
-    """A frozen relay in between: connections come about, and nobody says anything."""
+    """A frozen relay accepts connections and sends nothing."""
     target = f"127.0.0.1:{tls_engine.port}" if secured == "tls" else f"{tls_engine.folder}/docker.sock"
     patience = replace(HASTE, quick=0.05)
     process = psutil.Process()
@@ -207,10 +207,10 @@ def test_a_host_that_stops_answering_costs_bounded_time_and_leaks_nothing(
         assert calm.version()
 
 
-def test_a_network_that_drops_everything_ends_what_waits(
+def test_followers_end_when_the_network_drops_everything(
     far_network: FarNetwork, engine_url: str, connect: Connect, talk: Callable[..., Talker]
 ) -> None:
-    """No FIN, no RST: only keepalive can tell. A log and the events both end, and calls fail in time."""
+    """Neither FIN nor RST arrives: only keepalive notices. The log and the events end, and calls fail in time."""
     network = far_network
     with Relay(f"{network.there}:0", engine_url.removeprefix("unix://"), network.name) as relay:
         engine = connect(url_of(relay.port, network.there), replace(HASTE, quick=2.0), insecure=True)
@@ -225,7 +225,7 @@ def test_a_network_that_drops_everything_ends_what_waits(
         assert events.ended.wait(DEADLINE)
         assert refusal(engine)
         network.heal()
-        wait("it answers again", lambda: _answers(engine))
+        wait("the engine answers again", lambda: _answers(engine))
 
 
 def _answers(engine: Engine) -> bool:
@@ -243,5 +243,5 @@ def _answers(engine: Engine) -> bool:
         ("ssh://somebody@somewhere", "as a host of its pool"),
     ],
 )
-def test_an_engine_that_is_known_by_its_url_alone(url: str, words: str) -> None:
+def test_an_engine_of_which_only_the_url_is_known_is_reported(url: str, words: str) -> None:
     assert words in refusal(Engine(url)).message
