@@ -1,7 +1,7 @@
-"""A host that exists in memory alone: the fake for this seam, with the semantics that were measured on a real engine.
+"""A host in memory: the fake for this seam, with the behaviour that was measured on a real engine.
 
-A reply may be lost after the work was done; a failed start leaves a container that never started; a host may fall
-silent and come back with everything that ran on; a name that is taken meets its own container.
+A reply may be lost after the work was done; a failed start leaves a container that never started; a host may stop
+answering and come back with its jobs still running; a repeated start finds the container of the first one.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ TERMINATED = 128 + 15
 
 @dataclass
 class Faults:
-    """What goes wrong next; each field is spent by the call that it hits."""
+    """What goes wrong on a host. The counts go down with each call that fails."""
 
-    silent: bool = False
-    lost_replies: int = 0
-    bad_starts: int = 0
-    ignores_term: bool = False
-    taken_subnets: set[str] = field(default_factory=set)
+    silent: bool = False  # no call is answered
+    lost_replies: int = 0  # so many calls do their work and answer nothing
+    bad_starts: int = 0  # so many starts fail for good
+    ignores_term: bool = False  # jobs survive SIGTERM
+    taken_subnets: set[str] = field(default_factory=set)  # no network can have these
 
 
 class MemoryExecutor:
-    """One host in memory.
+    """One host in memory. Its capabilities: ImageMover, Inventory.
 
     Args:
-        name: what the pool calls it.
+        name: its name in the pool.
         capacity: what it holds.
-        site: its labels, addresses and swarm, and whether it takes anything new; the rest of it is not looked at.
+        site: its labels, addresses and swarm, and whether it takes new jobs; its other fields are ignored.
     """
 
     contained = True
@@ -49,20 +49,20 @@ class MemoryExecutor:
         self.name = name
         self.capacity = capacity
         self.site = site or HostSeen(capacity)
-        self.drains = True
-        self.now: datetime | None = None
+        self.drains = True  # the log of a job that ends is stored at once; False: after `drain`
+        self.now: datetime | None = None  # the host's time of day
         self.faults = Faults()
         self.containers: dict[JobKey, ContainerSeen] = {}
-        self.networks: dict[int, str] = {}
-        self.images: set[str] = set()
-        self.writes = 0
-        self.launches: list[Launch] = []
+        self.networks: dict[int, str] = {}  # subnets by experiment
+        self.images: set[str] = set()  # references
+        self.writes = 0  # calls that change the host
+        self.launches: list[Launch] = []  # every start, in order
 
     def describe(self) -> str:
         return "memory"
 
     def observe(self, references: frozenset[str]) -> HostSeen:
-        self._answer()
+        self._demand_answer()
         return replace(
             self.site,
             capacity=self.capacity,
@@ -72,41 +72,41 @@ class MemoryExecutor:
         )
 
     def ensure_image(self, order: BuildOrder) -> None:
-        self._write()
+        self._begin_write()
         order.cancellation.check()
         self.images.add(order.image.reference)
-        self._reply()
+        self._end_write()
 
     def export_image(self, reference: str) -> Iterator[bytes]:
-        self._answer()
+        self._demand_answer()
         if reference not in self.images:
             raise EngineError(f"the image is not there: {reference}")
         yield reference.encode()
 
     def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
-        self._write()
+        self._begin_write()
         self.images.add(b"".join(stream).decode())
-        self._reply()
+        self._end_write()
 
     def publish_image(self, reference: str, registry: str) -> None:
-        self._answer()
+        self._demand_answer()
         if reference not in self.images:
             raise EngineError(f"the image is not there: {reference}")
 
     def fetch_image(self, reference: str, registry: str) -> None:
-        self._write()
+        self._begin_write()
         self.images.add(reference)
-        self._reply()
+        self._end_write()
 
     def prepare(self, share: Share) -> None:
-        self._write()
+        self._begin_write()
         if share.subnet in self.faults.taken_subnets:
             raise SubnetTaken(f"the subnet {share.subnet} is in use on the host")
         self.networks[share.experiment] = share.subnet or ""
-        self._reply()
+        self._end_write()
 
     def start(self, launch: Launch, code: Path | None) -> None:
-        self._write()
+        self._begin_write()
         if launch.key not in self.containers and launch.image.reference not in self.images:
             raise EngineError(f"the image is not there: {launch.image.reference}")
         self.launches.append(launch)
@@ -117,27 +117,27 @@ class MemoryExecutor:
             raise EngineError("exec: no such file", permanent=True)
         if not found.started and not found.error:
             self.containers[launch.key] = replace(found, started=True, started_at=self.now)
-        self._reply()
+        self._end_write()
 
     def stop(self, key: JobKey, signal: Signal) -> None:
-        self._write()
+        self._begin_write()
         found = self.containers.get(key)
         if found is not None and found.running and not (signal is Signal.TERM and self.faults.ignores_term):
             self.exit(key, TERMINATED if signal is Signal.TERM else KILLED)
-        self._reply()
+        self._end_write()
 
     def remove(self, key: JobKey) -> None:
-        self._write()
+        self._begin_write()
         self.containers.pop(key, None)
-        self._reply()
+        self._end_write()
 
     def release(self, experiment: int) -> None:
-        self._write()
+        self._begin_write()
         self.networks.pop(experiment, None)
-        self._reply()
+        self._end_write()
 
     def list_inventory(self, references: frozenset[str]) -> list[InventoryItem]:
-        self._answer()
+        self._demand_answer()
         return [
             *(
                 InventoryItem(InventoryKind.CONTAINER, str(key), str(key), "", key.experiment)
@@ -148,21 +148,21 @@ class MemoryExecutor:
         ]
 
     def discard_item(self, item: InventoryItem) -> None:
-        self._write()
+        self._begin_write()
         if item.kind is InventoryKind.CONTAINER:
             self.containers = {key: seen for key, seen in self.containers.items() if str(key) != item.identity}
         elif item.kind is InventoryKind.NETWORK:
             self.networks.pop(int(item.identity), None)
         else:
             self.images.discard(item.identity)
-        self._reply()
+        self._end_write()
 
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
-        self._answer()
+        self._demand_answer()
         yield from ()
 
     def sample(self, key: JobKey) -> Iterator[Sample]:
-        self._answer()
+        self._demand_answer()
         yield from ()
 
     def changes(self) -> Iterator[None]:
@@ -170,26 +170,26 @@ class MemoryExecutor:
         yield from ()
 
     def exit(self, key: JobKey, code: int, *, oom: bool = False) -> None:
-        """The job ends by itself; its log is drained at once, or by `drain` when `drains` is False."""
+        """Let a job end by itself."""
         self.containers[key] = replace(
             self.containers[key], exit_code=code, oom=oom, finished_at=self.now, drained=self.drains
         )
 
     def drain(self, key: JobKey) -> None:
-        """We hold the whole log of a job that has ended."""
+        """Let the server store the rest of an ended job's log."""
         found = self.containers[key]
         self.containers[key] = replace(found, drained=found.started and not found.running)
 
-    def _answer(self) -> None:
+    def _demand_answer(self) -> None:
         if self.faults.silent:
             raise Unreachable(f"host {self.name} does not answer")
 
-    def _write(self) -> None:
-        self._answer()
+    def _begin_write(self) -> None:
+        self._demand_answer()
         self.writes += 1
 
-    def _reply(self) -> None:
-        """Everything was done; the caller may not hear of it."""
+    def _end_write(self) -> None:
+        """Answer after the work was done, unless this reply is lost."""
         if self.faults.lost_replies:
             self.faults.lost_replies -= 1
             raise Unreachable(f"host {self.name} did not answer in time")

@@ -273,7 +273,7 @@ def _is_job_started(api: docker.APIClient, name: str, key: JobKey) -> bool:
     """
     found = api.inspect_container(name)
     if labels.parse_job_key(found["Config"]["Labels"] or {}) != key:
-        raise EngineError(f"a container called {name} is there and is not ours", permanent=True)
+        raise EngineError(f"a container named {name} exists and does not belong to this job", permanent=True)
     return parse_inspection(key, found).started
 
 

@@ -76,7 +76,7 @@ def load_environment(api: docker.APIClient, reference: str, stream: Iterator[byt
         raise_for_refusal(answer)
         for line in answer.iter_lines():
             if line and "error" in json.loads(line):
-                raise EngineError(f"the image {reference} could not be taken in: {json.loads(line)['error']}")
+                raise EngineError(f"the image {reference} could not be loaded: {json.loads(line)['error']}")
     if _inspect_image(api, reference) is None:
         raise EngineError(f"the image {reference} was sent, but the engine does not have it")
 
@@ -89,7 +89,7 @@ def publish_environment(api: docker.APIClient, reference: str, registry: str) ->
     """
     repository, tag = _registry_name(reference, registry)
     api.tag(reference, repository, tag, force=True)
-    _read_transfer(api.push(repository, tag, stream=True, decode=True), f"{repository}:{tag} cannot be put there")
+    _read_transfer(api.push(repository, tag, stream=True, decode=True), f"{repository}:{tag} cannot be pushed")
 
 
 def fetch_environment(api: docker.APIClient, reference: str, registry: str) -> None:
@@ -169,7 +169,7 @@ def _build(api: docker.APIClient, order: BuildOrder, build_network: str) -> None
             params["networkmode"] = build_network
         _read_build(_stream_answer(api, order, "/build", params, context), order)
     if _inspect_image(api, image.reference) is None:
-        raise EngineError("the engine did not finish the build; it is begun again")
+        raise EngineError("the engine did not finish the build; the server starts it again")
 
 
 def _stream_answer(
@@ -215,7 +215,7 @@ def _emit_step(order: BuildOrder, step: int) -> None:
 def _build_message(image: Image, step: int, error: str) -> str:
     index = step - first_install_step(image)
     if not 0 <= index < len(image.install):
-        return f"the environment could not be made: {error}"
+        return f"the environment could not be built: {error}"
     code = re.search(r"non-zero code: (\d+)", error)
     what = f"exit code {code[1]}" if code else error
     return f"install step {index + 1} failed with {what}: {image.install[index]}"

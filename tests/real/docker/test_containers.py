@@ -1,4 +1,4 @@
-"""What a job finds inside its container: no way out, and nothing that it did not ask for."""
+"""What a job finds inside its container: no way out, and nothing besides what riseml.yml asks for."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ sleep 600
 
 
 def inspect(rig: Rig, job: str = "train") -> dict[str, Any]:
-    """What the engine says of a job's container."""
+    """Return the engine's inspection of a job's container."""
     assert isinstance(rig.host, Engine)
     found: dict[str, Any] = rig.host.api.inspect_container(rig.host.find(rig.server_id(), job))
     return found
 
 
-def test_a_job_looks_around_and_finds_no_way_out(docker_rig: Rig) -> None:
+def test_a_job_finds_no_way_out_of_its_container(docker_rig: Rig) -> None:
     rig = docker_rig
     rig.submit(single(LOOK, limits={"mem": "64MiB"}, stop_grace=1))
     rig.wait("it has looked", lambda: "1.train looked" in rig.lines("1.train", follow=False))
@@ -54,12 +54,12 @@ def test_a_job_looks_around_and_finds_no_way_out(docker_rig: Rig) -> None:
         assert int(facts[capabilities], 16) == 0, capabilities
     assert (facts["NoNewPrivs"], facts["Seccomp"]) in (("1", "2"), ("1", "0")), "2 where the engine has a profile"
     assert (facts["pids"], facts["memory"], facts["oom"], facts["core"]) == ("4096", str(64 * 2**20), "500", "0")
-    assert facts["user"] == f"{os.getuid()}:{os.getgid()}", "whoever runs the server, and nobody more"
+    assert facts["user"] == f"{os.getuid()}:{os.getgid()}", "the user who runs the server, without other groups"
     rig.post("/v1/experiments/1/kill")
     rig.wait_closed("1")
 
 
-def test_the_engine_was_asked_for_nothing_else(docker_rig: Rig) -> None:
+def test_a_container_has_no_other_settings(docker_rig: Rig) -> None:
     rig = docker_rig
     rig.submit(single("exec sleep 600", stop_grace=1))
     rig.wait_state("1", "RUNNING")

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.every_engine
 
 @dataclass(frozen=True)
 class Ending:
-    """What the jobs do, and what must come of it. `leader`: when its end is known, jobs that wait with `GO` go on."""
+    """What the jobs do, and how the experiment must end. When `leader` has ended, jobs that wait with `GO` go on."""
 
     script: dict[str, str]
     state: str
@@ -108,12 +108,12 @@ def test_ending(rig: Rig, name: str) -> None:
     check(rig, ENDINGS[name])
 
 
-def test_out_of_memory_is_told_where_limits_hold(docker_rig: Rig) -> None:
+def test_out_of_memory_is_the_reason_where_limits_hold(docker_rig: Rig) -> None:
     check(docker_rig, OUT_OF_MEMORY)
 
 
 def check(rig: Rig, ending: Ending) -> None:
-    """Run it to its end, and compare everything that can be seen of it."""
+    """Run the jobs to their end, and compare everything that a user sees."""
     rig.submit(gang(ending.script, **ending.keys))
     if ending.leader is not None:
         rig.wait(f"{ending.leader} has ended", lambda: state_of(rig, ending.leader) == "FINISHED")
@@ -132,7 +132,7 @@ def check(rig: Rig, ending: Ending) -> None:
 
 
 def state_of(rig: Rig, name: str | None) -> str:
-    """The state of one job."""
+    """Return the state of one job."""
     (found,) = [job["state"] for job in rig.experiment("1")["jobs"] if job["name"] == name]
     return str(found)
 
@@ -163,7 +163,7 @@ def test_kill_right_after_the_submit(rig: Rig) -> None:
     assert rig.networks() == []
 
 
-def test_a_job_that_somebody_removes_fails_its_experiment(rig: Rig) -> None:
+def test_a_job_that_a_user_removes_fails_its_experiment(rig: Rig) -> None:
     rig.submit(gang({}, stop_grace=1))
     rig.wait_state("1", "RUNNING")
     rig.remove("worker.2")

@@ -1,5 +1,5 @@
-"""Jobs that take all they can get: processes, memory, room in the log. What they get is bounded; the server and the
-other jobs do not notice."""
+"""Jobs that use all processes, memory and log space that they can get. Limits hold them; the server and the other jobs
+go on."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def greedy_rig(tmp_path: Path, engine_url: str) -> Iterator[Rig]:
         rig.clean_up()
 
 
-def test_a_fork_bomb_and_a_flood_hurt_nobody_else(greedy_rig: Rig) -> None:
+def test_a_fork_bomb_and_endless_output_hurt_no_other_job(greedy_rig: Rig) -> None:
     rig = greedy_rig
     assert rig.process is not None
     server = psutil.Process(rig.process.pid)

@@ -1,4 +1,4 @@
-"""The server dies, the engine stalls, somebody reads again: the same experiment goes on."""
+"""The server is killed, the engine stalls, a client reads the log again: the same experiment goes on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COUNTER = f"i=0; while [ $i -lt {COUNT} ]; do echo line $i; i=$((i+1)); sleep 0.
 
 
 def numbers(lines: list[str], job: str) -> list[int]:
-    """What a counting job printed, in order."""
+    """Return the numbers that a counting job printed, in order."""
     return [int(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{job} line ")]
 
 
@@ -37,7 +37,7 @@ def test_kill_nine_in_the_middle_loses_and_repeats_nothing(rig: Rig) -> None:
     assert rig.containers() == []
 
 
-def test_what_ended_while_no_server_ran_is_learned(rig: Rig) -> None:
+def test_a_server_finds_out_what_ended_while_no_server_ran(rig: Rig) -> None:
     rig.submit(gang({"master": f"echo here; {GO}; exit 6"}, stop_grace=1))
     rig.wait_state("1", "RUNNING")
     go = rig.go_file("1")
@@ -50,7 +50,7 @@ def test_what_ended_while_no_server_ran_is_learned(rig: Rig) -> None:
     assert rig.lines("1.master") == ["1.master here"]
 
 
-def test_a_kill_that_was_asked_for_survives_the_server(rig: Rig) -> None:
+def test_a_kill_request_survives_the_server(rig: Rig) -> None:
     rig.submit(gang({}, stop_grace=1))
     rig.wait_state("1", "RUNNING")
     rig.post("/v1/experiments/1/kill")

@@ -1,5 +1,5 @@
-"""What `env` passes on is a secret. It has to be stored to survive a restart of the server: in one column, of a file
-that is the user's alone; the jobs have it, for that is what it is for; and it is nowhere else."""
+"""The values that `env` passes on are secret. The server stores them to survive a restart, in one column of a file that
+only the user can read. The jobs have them. They are nowhere else."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def test_a_secret_is_where_the_environment_is_kept_and_nowhere_else(rig: Rig, tm
         assert path.stat().st_mode & 0o077 == 0, path
     if isinstance(rig.host, Engine):
         events = list(rig.host.api.events(since=int(begun), until=int(time.time()), decode=True))
-        assert rig.server_id() in str(events), "else they are somebody else's"
+        assert rig.server_id() in str(events), "these are the events of this server"
         assert CANARY not in str(events)
         _assert_image_is_clean(rig.host.api, reference)
 
 
 def commands(rig: Rig, folder: Path, config: str) -> Iterator[tuple[str, str]]:
-    """What every command that reads says, for people and for programs; and what `--debug` shows of an error."""
+    """Yield the output of every command that reads, as text and as JSON, and what `--debug` shows of an error."""
     project = folder / "project"
     project.mkdir()
     (project / "riseml.yml").write_text(config)
@@ -88,7 +88,7 @@ def commands(rig: Rig, folder: Path, config: str) -> Iterator[tuple[str, str]]:
 
 
 def answers(rig: Rig, config: str) -> Iterator[tuple[str, str]]:
-    """What the server answers to every question that its own description names, and to requests that it refuses."""
+    """Yield the answers to every GET route of the OpenAPI description, and to requests that the server refuses."""
     with rig.client() as client:
         for path, verbs in client.get("/openapi.json").json()["paths"].items():
             if "get" in verbs and "events" not in path:
@@ -109,7 +109,7 @@ def answers(rig: Rig, config: str) -> Iterator[tuple[str, str]]:
 
 
 def on_the_host(rig: Rig) -> Iterator[tuple[str, str]]:
-    """What everybody sees of the jobs: arguments and labels. Its environment is what a job has it in."""
+    """Yield what other users see of the jobs: arguments and labels, without the environment."""
     yield (
         "the list of processes",
         subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout,
@@ -121,7 +121,7 @@ def on_the_host(rig: Rig) -> Iterator[tuple[str, str]]:
 
 
 def stores(rig: Rig) -> dict[str, str]:
-    """Every file of the server's home, and each table of its store, as text."""
+    """Return every file in RISEML_HOME, and each table of the store, as text."""
     found: dict[str, str] = {}
     for path in rig.home.rglob("*"):
         if path.is_file() and path.name not in ("riseml.db", "riseml.db-wal", "riseml.db-shm"):

@@ -1,4 +1,4 @@
-"""A project's files arrive in its jobs as they are: every name, every byte, every mode; and 20,000 are no trouble."""
+"""A project's files arrive in its jobs unchanged: every name, byte and mode; 20,000 files need little memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ print(len(found), hashlib.sha256(repr(sorted(found)).encode()).hexdigest())
 
 
 def fill(folder: Path, count: int, size: int) -> Path:
-    """A project that nobody would make by hand: 13 odd things, so many files, and a large one."""
+    """Write a project of `count` plain files, 13 odd ones, and one of `size` bytes."""
     folder.mkdir()
     (folder / "print.py").write_text(PRINT)
     for number in range(count):
@@ -60,7 +60,7 @@ def fill(folder: Path, count: int, size: int) -> Path:
     return folder
 
 
-def test_everything_arrives(rig: Rig, tmp_path: Path) -> None:
+def test_every_file_arrives_unchanged(rig: Rig, tmp_path: Path) -> None:
     project = fill(tmp_path / "project", FEW, 2**24)
     snapshot = take_snapshot(list_project_files(project))
     send(rig, snapshot)
@@ -72,7 +72,7 @@ def test_everything_arrives(rig: Rig, tmp_path: Path) -> None:
     assert int(here.stdout.split()[0]) == FEW + 14
 
 
-def test_much_takes_little_memory(process_rig: Rig, tmp_path: Path) -> None:
+def test_a_large_project_needs_little_memory(process_rig: Rig, tmp_path: Path) -> None:
     rig = process_rig
     assert rig.process is not None
     snapshot = take_snapshot(list_project_files(fill(tmp_path / "project", MANY, BIG)))

@@ -85,7 +85,7 @@ def make_flags() -> Iterator[dict[str, str]]:
 
 
 def expect(config: dict[str, Any]) -> dict[str, Any]:
-    """What TensorFlow should have understood."""
+    """Return what TensorFlow must understand."""
     cluster, kind, index = config["cluster"], config["task"]["type"], config["task"]["index"]
     address = cluster[kind][index]
     alone = sum(map(len, cluster.values())) == 1
@@ -108,7 +108,7 @@ def expect(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def ask(url: str, cases: dict[str, Any]) -> Any:
-    """What the reader prints for these cases; its container is gone afterwards."""
+    """Return what the reader prints for these cases, and remove its container."""
     with docker.APIClient(base_url=url, version="auto", timeout=PATIENCE) as api:
         made = api.create_container(
             IMAGE,

@@ -1,4 +1,4 @@
-"""Bad input and trouble: one clear message, the right code, nothing left behind."""
+"""Bad input and failures: one clear message, the right exit code, nothing left on the host."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_no_engine(make_rig: Callable[..., Rig], tmp_path: Path) -> None:
     assert rig.get("/v1/experiments", all=True) == {"experiments": []}
 
 
-def test_what_can_never_fit_is_refused_with_the_reason(rig: Rig) -> None:
+def test_an_experiment_that_can_never_fit_is_refused_with_the_reason(rig: Rig) -> None:
     answer = rig.post("/v1/experiments", rig.submission(single("true", resources={"cpus": 4096, "mem": "1GiB"})))
     assert answer.status_code == 403
     assert f"host {rig.host.name} has" in answer.json()["error"]["message"]
@@ -103,7 +103,7 @@ def test_a_wrong_request_has_one_shape(rig: Rig, method: str, path: str, status:
     assert words in answer.json()["error"]["message"]
 
 
-def test_every_problem_of_a_file_is_told(rig: Rig) -> None:
+def test_all_problems_of_a_file_are_reported_at_once(rig: Rig) -> None:
     body = {"project": "t", "file": "riseml.yml", "config": "project: t\ntrain:\n  imag: x\n  rnu: true\n"}
     answer = rig.post("/v1/experiments", body)
     assert answer.status_code == 422

@@ -1,4 +1,4 @@
-"""The project for a container: the same files, below the working directory, whatever their names."""
+"""The project archive for a container: the same files below the working directory, whatever their names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMES = [
 
 
 def write(path: Path, names: list[str], content: bytes) -> None:
-    """As the store writes a snapshot."""
+    """Write a snapshot in the store's format."""
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
         for name in names:
             member = tarfile.TarInfo(name)
@@ -52,7 +52,7 @@ def test_the_same_files_below_the_working_directory(tmp_path: Path, size: int) -
         assert (link.name, link.linkname) == ("code/link", "train.py")
 
 
-def test_a_snapshot_that_is_cut_off_is_told(tmp_path: Path) -> None:
+def test_a_snapshot_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
     write(tmp_path / "s.tar", ["train.py"], b"x" * 5000)
     with (tmp_path / "s.tar").open("r+b") as file:
         file.truncate(2000)

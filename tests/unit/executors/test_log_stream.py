@@ -1,4 +1,4 @@
-"""The body of an engine's log: whole when it came to its end, an error when it was cut; from a real connection."""
+"""The body of an engine's log from a real connection: complete, or an error when the connection breaks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHUNKS = b"".join(b"%x\r\n%b\r\n" % (len(frame), frame) for frame in FRAMES)
 
 @contextmanager
 def answer(body: bytes, head: bytes = b"Transfer-Encoding: chunked\r\n") -> Iterator[urllib3.HTTPResponse]:
-    """What a server that sends this and then hangs up makes of a request."""
+    """Give the response of a server that sends this body and closes the connection."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -37,7 +37,7 @@ def answer(body: bytes, head: bytes = b"Transfer-Encoding: chunked\r\n") -> Iter
         thread.join()
 
 
-def test_a_body_that_ends_is_whole_and_comes_in_large_pieces() -> None:
+def test_a_complete_body_arrives_in_large_pieces() -> None:
     with answer(CHUNKS + b"0\r\n\r\n") as raw:
         pieces = list(read_body(raw))
     assert b"".join(pieces) == b"".join(FRAMES)
@@ -45,7 +45,7 @@ def test_a_body_that_ends_is_whole_and_comes_in_large_pieces() -> None:
 
 
 @pytest.mark.parametrize("lost", [1, 3, 5, 8])
-def test_a_body_that_is_cut_is_an_error_behind_what_came(lost: int) -> None:
+def test_a_body_that_is_cut_is_an_error_after_its_content(lost: int) -> None:
     found: list[bytes] = []
     with answer((CHUNKS + b"0\r\n\r\n")[:-lost]) as raw:
         reading = read_body(raw)

@@ -53,7 +53,7 @@ def test_since_has_nine_digits() -> None:
     assert format_since(LogCursor()) is None
 
 
-def test_the_engines_own_words_have_no_timestamp() -> None:
+def test_a_frame_of_the_engine_itself_has_no_timestamp() -> None:
     payload = b"Error grabbing logs"
     data = bytes([3, 0, 0, 0]) + len(payload).to_bytes(4, "big") + payload
     assert list(FrameReader().feed(data)) == [Frame("", 3, payload)]
