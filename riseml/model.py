@@ -310,16 +310,11 @@ class Sample:
 
 
 class Frame(NamedTuple):
-    """One piece of a job's output as the engine keeps it: `at` with its nanoseconds as text, `data` without that
-    prefix.
+    """One piece of a job's output as the engine keeps it. A tuple, because there are a hundred thousand a second."""
 
-    `stream` is 1 for stdout, 2 for stderr, 3 for the engine's own words. A tuple, for there are a hundred thousand a
-    second.
-    """
-
-    at: str
-    stream: int
-    data: bytes
+    at: str  # timestamp with nanoseconds, as the engine wrote it; empty for the engine's own messages
+    stream: int  # 1: stdout, 2: stderr, 3: the engine's own messages
+    data: bytes  # without the timestamp; ends with a newline unless the line goes on in the next frame
 
 
 @dataclass(frozen=True, slots=True)

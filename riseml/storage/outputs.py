@@ -1,4 +1,4 @@
-"""OUTPUT_DIR: one folder an experiment, shared by its jobs, owned by its user."""
+"""OUTPUT_DIR: one folder per experiment, shared by its jobs, owned by its user."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ RECORD = "riseml-configuration.yml"
 
 
 def output_path(root: Path, experiment: Experiment) -> Path:
-    """The experiment's output folder on this machine."""
+    """Return the experiment's output folder on this machine."""
     return root / output_folder(experiment)
 
 
 def show_output(roots: StorageRoots, experiment: Experiment) -> str:
-    """Where the experiment's output is, for people: a folder of its hosts, or `volume NAME: folder`."""
+    """Return where the experiment's output is, for people: a folder of its hosts, or `volume NAME: folder`."""
     below = output_folder(experiment)
     if isinstance(roots.output, Volume):
         return f"volume {roots.output.name}: {below}"
@@ -33,12 +33,12 @@ def show_output(roots: StorageRoots, experiment: Experiment) -> str:
 
 
 def pack_output(experiment: Experiment, config: str) -> bytes:
-    """The output folder and the configuration that runs in it as a tar, for a host that the server does not see into.
+    """Return the output folder with the configuration as a tar, for a host whose files the server cannot write.
 
-    Only the user's own folders are in it: an archive's owner is given to a folder that is there already, too.
+    Only the user's own folders are in it: unpacking also changes the owner of a folder that is there already.
     """
     owner = experiment.owner
-    text = _describe(experiment, config).encode()
+    text = _describe_run(experiment, config).encode()
     folder = output_folder(experiment)
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
@@ -53,15 +53,15 @@ def pack_output(experiment: Experiment, config: str) -> bytes:
 
 
 def prepare_output(root: Path, experiment: Experiment, config: str) -> Path:
-    """Make the output folder for its owner, with the configuration that runs in it.
+    """Create the output folder for its owner, with the configuration of the experiment in it.
 
     Raises:
-        EngineError: the folder cannot be made or written (permanent).
+        EngineError: the folder cannot be created or written (permanent).
     """
     folder = output_path(root, experiment)
     try:
         _make_folders(root, folder, experiment)
-        _write(folder / RECORD, _describe(experiment, config), experiment)
+        _replace_file(folder / RECORD, _describe_run(experiment, config), experiment)
     except OSError as error:
         raise EngineError(
             f"OUTPUT_DIR {folder} cannot be written: {error.strerror or error}",
@@ -72,10 +72,10 @@ def prepare_output(root: Path, experiment: Experiment, config: str) -> Path:
 
 
 def prepare_data(root: Path) -> None:
-    """Make the data folder if it is missing.
+    """Create the data folder if it is missing.
 
     Raises:
-        EngineError: it cannot be made (permanent).
+        EngineError: it cannot be created (permanent).
     """
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -94,36 +94,34 @@ def _make_folders(root: Path, folder: Path, experiment: Experiment) -> None:
         current = current / part
         if not current.exists():
             current.mkdir(exist_ok=True)
-            _give(current, experiment)
+            _give_to_owner(current, experiment)
 
 
-def _give(path: Path, experiment: Experiment) -> None:
+def _give_to_owner(path: Path, experiment: Experiment) -> None:
     owner = experiment.owner
     if os.geteuid() == 0 and (owner.uid, owner.gid) != (path.stat().st_uid, path.stat().st_gid):
         os.chown(path, owner.uid, owner.gid)
 
 
-def _write(path: Path, text: str, experiment: Experiment) -> None:
-    """Write a file beside the one that may be there, then take its place: a link that a job has put there is not
-    followed.
-    """
+def _replace_file(path: Path, text: str, experiment: Experiment) -> None:
+    """Write a file in place of an existing one; a link that a job may have put there is not followed."""
     fresh = path.with_name(f".{path.name}.new")
     fresh.unlink(missing_ok=True)
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "w") as file:
         file.write(text)
-    _give(fresh, experiment)
+    _give_to_owner(fresh, experiment)
     os.replace(fresh, path)
 
 
-def _describe(experiment: Experiment, config: str) -> str:
-    """RiseML's record: the configuration that ran, the parameters of this experiment, the revision of the code.
+def _describe_run(experiment: Experiment, config: str) -> str:
+    """Return RiseML's record: the configuration, the parameters of this experiment, the revision of the code.
 
-    The values of variables are not in it: they may be secrets.
+    It has the names of variables only: their values may be secrets.
     """
-    document = _read(config)
+    document = _parse_config(config)
     train = document.get("train")
     if isinstance(train, dict) and "env" in train:
-        train["env"] = _names(train["env"])
+        train["env"] = _variable_names(train["env"])
     record = {
         "experiment": f"{experiment.owner.user}.{experiment_name(experiment.number, experiment.sub)}",
         "params": dict(experiment.plan.parameters),
@@ -134,9 +132,10 @@ def _describe(experiment: Experiment, config: str) -> str:
     return yaml.safe_dump(record, sort_keys=False, allow_unicode=True)
 
 
-def _read(config: str) -> Any:
-    """The file as a value. YAML 1.1 makes more of some texts than riseml does, and refuses a few (a day that is in no
-    calendar): then each of them stays the text that it is.
+def _parse_config(config: str) -> Any:
+    """Return the file as a value.
+
+    YAML 1.1 refuses a few texts that riseml accepts (a date that is in no calendar); then every value stays a text.
     """
     try:
         return yaml.safe_load(config)
@@ -144,7 +143,7 @@ def _read(config: str) -> Any:
         return yaml.load(config, Loader=yaml.BaseLoader)
 
 
-def _names(variables: object) -> list[str]:
-    """The names alone, from either form of `env`."""
+def _variable_names(variables: object) -> list[str]:
+    """Return the names of variables from either form of `env`."""
     rows = variables if isinstance(variables, (dict, list)) else []
     return [str(row).partition("=")[0] for row in rows]

@@ -1,8 +1,8 @@
-"""Logs are captured continuously: one follower for each container, into the store's files.
+"""The log pump: one follower thread for each container writes its log into the store, continuously.
 
-A follower reads on from the file's own cursor, whatever cut it off. Only a stream that was begun after the container
-had ended, and that came to its proper end, proves that the log is complete. Of a job that has printed too much nothing
-more is read: only its end is waited for.
+A follower reads on from the cursor of the log file, whatever interrupted it before. Only a stream that began after the
+container had ended, and that came to its proper end, proves that the log is complete. When a job has printed more than
+the limit, its follower stops reading and waits for the job's end.
 """
 
 from __future__ import annotations
@@ -19,63 +19,65 @@ from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import Wake
 from riseml.store.logs.log_store import LogStore
 
-_AGAIN = (0.05, 0.2, 1.0, 5.0)  # seconds between attempts at a stream that breaks
-_BREATH = 0.002  # seconds; of a job that prints without a pause, what comes in them is stored as one piece
-_OFTEN = 0.005
+_RETRY_PAUSES = (0.05, 0.2, 1.0, 5.0)  # seconds before the next attempt, after each failure in a row
+_QUICK_SUCCESSION = 0.005  # seconds between two pieces of a log that grows without a pause
+_GATHER = 0.002  # seconds for which the frames of such a log are gathered, so that they are stored as one piece
 
 log = logging.getLogger(__name__)
 
 
 class LogPump:
-    """All followers."""
+    """All followers, by the ids of their containers. Safe from many threads."""
 
     def __init__(self, logs: LogStore, notifier: Notifier, wake: Wake) -> None:
         self._logs = logs
         self._notifier = notifier
         self._wake = wake
         self._lock = threading.Lock()
-        self._followers: dict[str, _Follower] = {}
+        self._followers: dict[str, _LogFollower] = {}
 
     def follow_container(self, executor: Executor, container: ContainerSeen) -> bool:
-        """See to it that the container's log is captured; True when it has ended and we hold all of it."""
+        """Start a follower if the container has none.
+
+        Returns:
+            True when the container has ended and the store holds its whole log.
+        """
         if not container.started:
             return True
         with self._lock:
             follower = self._followers.get(container.id)
             if follower is None:
-                follower = _Follower(executor, container.key, self._logs, self._notifier, self._wake)
+                follower = _LogFollower(executor, container.key, self._logs, self._notifier, self._wake)
                 self._followers[container.id] = follower
                 follower.start()
-            follower.executor = executor  # another one when pool.yml has changed: the way of the last one is closed
+            follower.executor = executor  # a new one after a change of pool.yml, which closes the old one
         if not container.running:
             follower.ended.set()
         return follower.drained.is_set()
 
     def drop_followers(self, present: frozenset[str]) -> None:
-        """Drop the followers of containers that are no more."""
+        """Drop the followers of all containers but these."""
         with self._lock:
-            for gone_id in [identity for identity in self._followers if identity not in present]:
-                self._followers.pop(gone_id).drop()
+            for identity in [identity for identity in self._followers if identity not in present]:
+                self._followers.pop(identity).drop()
 
 
-class _Follower(threading.Thread):
-    """Reads one container's log until all of it is held, or until it is dropped. `executor` may change under way."""
+class _LogFollower(threading.Thread):
+    """Reads one container's log until the store holds all of it, or until the pump drops the follower."""
 
     def __init__(self, executor: Executor, key: JobKey, logs: LogStore, notifier: Notifier, wake: Wake) -> None:
         super().__init__(name=f"log-{key.experiment}-{key.job}-{key.attempt}", daemon=True)
-        self.executor = executor
-        self.ended = threading.Event()
-        self.drained = threading.Event()
-        self._dropped = threading.Event()
+        self.executor = executor  # of the container's host; the pump replaces it when pool.yml changes
+        self.ended = threading.Event()  # the container has ended
+        self.drained = threading.Event()  # the store holds the whole log
+        self._dropped = threading.Event()  # the container is not on its host any more
         self._key = key
         self._logs = logs
         self._notifier = notifier
         self._wake = wake
 
     def drop(self) -> None:
-        """The container is seen no more. If it comes back, with a host that had left the pool, somebody else reads on:
-        so nothing more is written from here.
-        """
+        """End without writing anything more; when the container is seen again, another follower goes on."""
         self.ended.set()
         self._dropped.set()
 
@@ -83,18 +85,22 @@ class _Follower(threading.Thread):
         failures = 0
         while not self.drained.is_set():
             last, final = self._dropped.is_set(), self.ended.is_set()
-            failures = 0 if self._try(final=final) else failures + 1
+            failures = 0 if self._try_read(final=final) else failures + 1
             if last:
                 return
-            if failures or not final:  # once the end is known, it no longer cuts a pause short
-                (self._dropped if final else self.ended).wait(_AGAIN[min(failures, len(_AGAIN) - 1)])
+            if failures or not final:  # once the container has ended, its end no longer cuts a pause short
+                (self._dropped if final else self.ended).wait(_RETRY_PAUSES[min(failures, len(_RETRY_PAUSES) - 1)])
 
-    def _try(self, *, final: bool) -> bool:
-        """Read on; false when that failed. Nothing ends the thread: without it the container would never be drained."""
+    def _try_read(self, *, final: bool) -> bool:
+        """Read on once. No error ends the thread: without it the container would never be drained.
+
+        Returns:
+            False when it failed.
+        """
         try:
-            is_gone = self._read(follow=not final)
+            is_gone = self._read_frames(follow=not final)
             if is_gone or (final and not self._dropped.is_set()):
-                self._finish()
+                self._finish_log()
         except (RisemlError, OSError) as error:
             log.warning("log of %s is read again: %s", self._key, error)
             return False
@@ -103,9 +109,11 @@ class _Follower(threading.Thread):
             return False
         return True
 
-    def _read(self, *, follow: bool) -> bool:
-        """Store what comes; true when the container is gone, so that nothing more will come. Of a log that is full only
-        the end is waited for.
+    def _read_frames(self, *, follow: bool) -> bool:
+        """Store the frames behind the cursor; when the log has reached its limit, wait for the container's end.
+
+        Returns:
+            True when the container is gone, so that no more frames come.
         """
         last = 0.0
         if self._logs.is_job_full(self._key):
@@ -122,15 +130,15 @@ class _Follower(threading.Thread):
                 if self._logs.is_job_full(self._key):
                     return False
                 now = time.monotonic()
-                if follow and now < last + _OFTEN:
-                    self.ended.wait(_BREATH)
+                if follow and now < last + _QUICK_SUCCESSION:
+                    self.ended.wait(_GATHER)
                 last = now
         except NotThere as error:
             log.warning("log of %s: %s", self._key, error.message)
             return True
         return False
 
-    def _finish(self) -> None:
+    def _finish_log(self) -> None:
         self._logs.finish_job(self._key)
         self.drained.set()
         self._notifier.publish_records(self._key.experiment)

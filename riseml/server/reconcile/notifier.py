@@ -12,29 +12,38 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_MOMENT = 0.01  # seconds
+_LEAST_INTERVAL = 0.01  # seconds between two wakes of one reader
 
 
 class Subscription:
-    """Wakes one reader, who alone calls `take` and `wait`; anybody rings."""
+    """Wakes one reader, the only caller of `take_changed` and `wait_for_change`. Any thread may notify it.
+
+    Example:
+        >>> with notifier.subscribe((4,)) as subscription:
+        ...     while await subscription.wait_for_change(15.0):
+        ...         changed = subscription.take_changed()  # then read what is new
+    """
 
     def __init__(self, experiments: tuple[int, ...]) -> None:
         self._event = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        self._records = set(experiments)
-        self._pending = False
-        self._last = 0.0
+        self._changed = set(experiments)  # experiments whose records may have changed since `take_changed`
+        self._pending = False  # a wake is scheduled
+        self._last_wake = 0.0  # on the clock of the event loop
 
     def take_changed(self) -> frozenset[int]:
-        """Before every look: the experiments of which more than lines may be new since the last one; first all."""
+        """Return the experiments whose records may have changed since the last call; the first call returns all.
+
+        Call it before reading: a change that comes while the reader reads is in the next call.
+        """
         self._event.clear()
         with self._lock:
-            records, self._records = frozenset(self._records), set()
-        return records
+            changed, self._changed = frozenset(self._changed), set()
+        return changed
 
     async def wait_for_change(self, seconds: float) -> bool:
-        """Return when there is news since `take`, or false after `seconds`."""
+        """Wait for a notification since `take_changed`; return False when none came for `seconds`."""
         try:
             await asyncio.wait_for(self._event.wait(), seconds)
         except TimeoutError:
@@ -42,19 +51,21 @@ class Subscription:
         return True
 
     def notify_reader(self, changed: int | None) -> None:
-        """There is news; of the records of an experiment, if one is named. A reader that is about to be woken need
-        not be told again.
+        """Wake the reader, unless a wake is scheduled already.
+
+        Args:
+            changed: the experiment whose records changed; None when only its log has grown.
         """
         with self._lock:
             if changed is not None:
-                self._records.add(changed)
+                self._changed.add(changed)
             if self._pending:
                 return
             self._pending = True
         self._loop.call_soon_threadsafe(self._schedule)
 
     def _schedule(self) -> None:
-        wait = self._last + _MOMENT - self._loop.time()
+        wait = self._last_wake + _LEAST_INTERVAL - self._loop.time()
         if wait > 0:
             self._loop.call_later(wait, self._wake)
         else:
@@ -63,43 +74,43 @@ class Subscription:
     def _wake(self) -> None:
         with self._lock:
             self._pending = False
-        self._last = self._loop.time()
+        self._last_wake = self._loop.time()
         self._event.set()
 
 
 class Notifier:
-    """Subscriptions by experiment."""
+    """The subscriptions of all readers, by experiment. Any thread may publish."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: dict[int, set[Subscription]] = {}
+        self._subscriptions: dict[int, set[Subscription]] = {}
 
     def publish_records(self, experiment: int) -> None:
-        """The records of this experiment have changed."""
-        self._ring(experiment, experiment)
+        """Notify the readers of an experiment that its records changed."""
+        self._notify_readers(experiment, experiment)
 
     def publish_lines(self, experiment: int) -> None:
-        """Its log has grown."""
-        self._ring(experiment, None)
+        """Notify the readers of an experiment that its log has grown."""
+        self._notify_readers(experiment, None)
 
     @contextmanager
     def subscribe(self, experiments: tuple[int, ...]) -> Iterator[Subscription]:
-        """A bell that rings whenever something of these experiments is new."""
-        bell = Subscription(experiments)
+        """Subscribe to these experiments; call it in the event loop of the reader."""
+        subscription = Subscription(experiments)
         with self._lock:
             for experiment in experiments:
-                self._waiting.setdefault(experiment, set()).add(bell)
+                self._subscriptions.setdefault(experiment, set()).add(subscription)
         try:
-            yield bell
+            yield subscription
         finally:
             with self._lock:
                 for experiment in experiments:
-                    self._waiting[experiment].discard(bell)
-                    if not self._waiting[experiment]:
-                        del self._waiting[experiment]
+                    self._subscriptions[experiment].discard(subscription)
+                    if not self._subscriptions[experiment]:
+                        del self._subscriptions[experiment]
 
-    def _ring(self, experiment: int, changed: int | None) -> None:
+    def _notify_readers(self, experiment: int, changed: int | None) -> None:
         with self._lock:
-            bells = list(self._waiting.get(experiment, ()))
-        for bell in bells:
-            bell.notify_reader(changed)
+            subscriptions = list(self._subscriptions.get(experiment, ()))
+        for subscription in subscriptions:
+            subscription.notify_reader(changed)

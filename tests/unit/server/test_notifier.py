@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from riseml.server.reconcile.notifier import _MOMENT, Notifier
+from riseml.server.reconcile.notifier import _LEAST_INTERVAL, Notifier
 
 DEADLINE = 60.0
 
@@ -44,9 +44,9 @@ def test_a_flood_wakes_the_reader_few_times_and_after_its_last_notification() ->
                 subscription.take_changed()
                 known, wakes = grown[0], wakes + 1
             await flooding
-        moments = (asyncio.get_running_loop().time() - begun) / _MOMENT
-        return known, wakes / (moments + 2)  # the first and the last wake come beside them
+        intervals = (asyncio.get_running_loop().time() - begun) / _LEAST_INTERVAL
+        return known, wakes / (intervals + 2)  # the first and the last wake come beside them
 
     known, rate = asyncio.run(run())
     assert known == 5000
-    assert rate <= 1, "at most once a moment"
+    assert rate <= 1, "at most once in each interval"
