@@ -47,9 +47,9 @@ def describe_pass(before: World, saved: Saved) -> list[LogLine]:
     after = {new.id: new for _, new in saved}
     lines: list[LogLine] = []
     for old, new in saved:
+        lines += _describe_jobs(old, new)
         if takes_place(old, new):
             lines.append(_describe_place(new, _find_overtaken(new, before, after)))
-        lines += _describe_jobs(old, new)
         lines += _describe_experiment(old, new)
     return lines
 

@@ -1,0 +1,69 @@
+"""What a real server decided and did, as `riseml server logs` prints it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.rig import Rig, single
+
+SECRET = "canary-8f3a1c-secret"
+SCRIPT = 'test -n "$TOKEN"; exit 0'
+
+
+def print_log(rig: Rig, *options: str) -> list[str]:
+    """The lines that the command prints."""
+    command = [sys.executable, "-m", "riseml.cli", "server", "logs", *options]
+    return subprocess.run(command, env=rig.environ(), capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def find_line(log: str, pattern: str, start: int) -> int:
+    """The position behind a line of the log, at or after `start`."""
+    found = re.compile(rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ {pattern}$", re.MULTILINE).search(log, start)
+    assert found is not None, f"{pattern} is missing, or too early, in\n{log}"
+    return found.end()
+
+
+def test_the_log_tells_an_experiment_from_its_request_to_its_end(process_rig: Rig) -> None:
+    rig = process_rig
+    rig.submit(single(SCRIPT, env=["TOKEN"]), environment={"TOKEN": SECRET})
+    rig.wait_closed("1")
+    rig.wait("the last line is written", lambda: "1 closed" in "\n".join(print_log(rig)) or None)
+    log = "\n".join(print_log(rig))
+    told = [
+        r"INFO 1 placed: train on [\w.-]+ \(first in the queue\)",
+        r"INFO 1\.train a1 FINISHED on [\w.-]+: exit code 0",
+        "INFO 1 FINISHED: train ended with exit code 0",
+        "INFO 1 closed: nothing of it is left on any host",
+    ]
+    at = 0
+    for line in told:
+        at = find_line(log, line, at)
+    placed = find_line(log, told[0], 0)
+    find_line(log, r"INFO 1\.train a1 started on [\w.-]+ in \d+\.\d\d s", placed)
+    find_line(log, "INFO 1 accepted: project toaster, jobs train", 0)
+    assert SECRET not in log
+    assert print_log(rig, "--tail", "1") == log.splitlines()[-1:]
+
+
+def test_an_idle_server_writes_nothing(process_rig: Rig) -> None:
+    before = (process_rig.home / "server.log").read_text()
+    for _ in range(3):
+        process_rig.get("/v1/system")  # waits for a whole pass
+    assert (process_rig.home / "server.log").read_text() == before
+
+
+def test_json_lines_hold_the_facts_and_no_server_has_to_run(tmp_path: Path) -> None:
+    with Rig(tmp_path / "home", None, RISEML_LOG_FORMAT="json") as rig:
+        rig.submit(single("exit 3"))
+        rig.wait_closed("1")
+    lines = [json.loads(line) for line in print_log(rig)]
+    (started,) = [line for line in lines if " started on " in line["message"]]
+    assert (started["experiment"], started["job"], started["attempt"]) == ("1", "train", 1)
+    assert started["seconds"] >= 0
+    (ended,) = [line for line in lines if line["message"].startswith("1 FAILED: ")]
+    assert (ended["experiment"], ended["reason"]) == ("1", "EXIT_CODE")
+    assert [line["experiment"] for line in map(json.loads, print_log(rig, "--json")) if line["state"] == "FAILED"]
