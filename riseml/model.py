@@ -136,7 +136,7 @@ class Experiment:
     set_id: int | None = None  # key of its set in the store; None: not in a set
     concurrency: int = 1  # how many experiments of the set may run at once
     snapshot: str = ""  # digest of the project archive; empty: no files
-    environment: Environment = ()  # variables from the user; never shown
+    environment: Environment = field(default=(), repr=False)  # variables from the user; never shown
 
     wanted: Wanted = Wanted.RUN
     state: State = State.CREATED
@@ -283,7 +283,7 @@ class Launch:
     hostname: str
     image: Image
     command: tuple[str, ...]
-    environment: Environment
+    environment: Environment = field(repr=False)  # may hold secrets
     resources: Resources
     limits: Limits
     shm_size: int  # MiB

@@ -200,16 +200,18 @@ def _make_private(url: sa.URL) -> None:
 
 
 def _make_engine(url: sa.URL, lock_timeout: float) -> sa.Engine:
-    size = {
+    """Return the engine. Its errors never show parameters: the row of an experiment holds the secrets of `env`."""
+    options: dict[str, Any] = {
+        "hide_parameters": True,
         "pool_size": _KEPT_CONNECTIONS,
         "max_overflow": _MOST_CONNECTIONS - _KEPT_CONNECTIONS,
         "pool_timeout": lock_timeout,
     }
     try:
         if url.get_backend_name() == "sqlite":
-            engine = sa.create_engine(url, **size)
+            engine = sa.create_engine(url, **options)
         else:
-            engine = sa.create_engine(url, pool_pre_ping=True, connect_args=_session_settings(lock_timeout), **size)
+            engine = sa.create_engine(url, pool_pre_ping=True, connect_args=_session_settings(lock_timeout), **options)
     except ModuleNotFoundError as error:
         raise StoreError(
             f"the store {url.render_as_string(hide_password=True)} needs the package {error.name}",

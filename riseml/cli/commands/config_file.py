@@ -15,9 +15,7 @@ from riseml.errors import Conflict, Refused, RisemlError, UsageError
 from riseml.project.folder import CONFIG
 
 if TYPE_CHECKING:
-    from riseml import wire
     from riseml.spec.config.types import Spec
-    from riseml.spec.yaml.problems import Problem
 
 
 def init_project(
@@ -60,7 +58,7 @@ def validate_config(context: typer.Context, *, file: FileOption = None, json: Js
     source = read_config_source(command, file)
     spec, problems = check_config_source(source)
     if json:
-        command.printer.print_json([_make_problem_shape(problem) for problem in problems])
+        command.printer.print_json([problem.to_fields() for problem in problems])
     else:
         command.printer.print_problems(problems, source.name, source.text)
     if spec is None:
@@ -71,18 +69,6 @@ def validate_config(context: typer.Context, *, file: FileOption = None, json: Js
         command.printer.print_notes(spec.notes)
         _warn_of_framework(command, spec)
         command.printer.print_lines([f"{source.name} is valid: {describe_spec(spec)}"])
-
-
-def _make_problem_shape(problem: Problem) -> wire.ProblemShape:
-    return {
-        "file": problem.file,
-        "line": problem.line,
-        "column": problem.column,
-        "path": problem.path,
-        "problem": problem.problem,
-        "hint": problem.hint,
-        "severity": "error" if problem.severity.value == "error" else "warning",
-    }
 
 
 def _warn_of_framework(command: CommandContext, spec: Spec) -> None:

@@ -1,4 +1,4 @@
-"""Every refusal of the HTTP door has one shape, and no answer carries a traceback."""
+"""Refusals of the HTTP API: one shape for all of them, and never a traceback."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ FAILURES: dict[int | str, dict[str, Any]] = {
 }
 """How a route may refuse, as OpenAPI shows it."""
 
-_HANG_UP = {"Connection": "close"}  # the rest of what is being sent is not read
+_CLOSE_CONNECTION = {"Connection": "close"}  # the server does not read the rest of the request
 
 log = logging.getLogger(__name__)
 
 
 def install_handlers(app: FastAPI) -> None:
     """Turn everything that a route raises into a `wire.Failure`."""
-    app.add_exception_handler(RisemlError, _answer)
-    app.add_exception_handler(RequestValidationError, _answer_invalid)
-    app.add_exception_handler(HTTPException, _answer_http)
-    app.add_exception_handler(Exception, _answer_unexpected)
+    app.add_exception_handler(RisemlError, _answer_error)
+    app.add_exception_handler(RequestValidationError, _answer_invalid_request)
+    app.add_exception_handler(HTTPException, _answer_http_error)
+    app.add_exception_handler(Exception, _answer_unexpected_error)
 
 
 def show_failure(error: RisemlError) -> wire.Failure:
-    """An error of the tree as its wire shape."""
+    """Return an error in its wire shape."""
     body: wire.FailureBody = {
         "kind": type(error).__name__,
         "message": error.message,
@@ -48,50 +48,40 @@ def show_failure(error: RisemlError) -> wire.Failure:
         "exit_code": error.exit_code,
     }
     if isinstance(error, SpecError):
-        body["problems"] = [
-            {
-                "file": problem.file,
-                "line": problem.line,
-                "column": problem.column,
-                "path": problem.path,
-                "problem": problem.problem,
-                "hint": problem.hint,
-                "severity": "error" if problem.severity.value == "error" else "warning",
-            }
-            for problem in error.problems
-        ]
+        body["problems"] = [problem.to_fields() for problem in error.problems]
     return {"error": body}
 
 
-def _respond(error: RisemlError, status: int | None = None) -> JSONResponse:
+def _make_response(error: RisemlError, status: int | None = None) -> JSONResponse:
     status = status or error.http_status
-    return JSONResponse(show_failure(error), status_code=status, headers=_HANG_UP if status == 413 else None)
+    headers = _CLOSE_CONNECTION if status == 413 else None
+    return JSONResponse(show_failure(error), status_code=status, headers=headers)
 
 
-async def _answer(_: Request, error: Exception) -> JSONResponse:
+async def _answer_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RisemlError), "registered for the error tree only"
-    return _respond(error)
+    return _make_response(error)
 
 
-async def _answer_invalid(_: Request, error: Exception) -> JSONResponse:
+async def _answer_invalid_request(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError), "registered for invalid requests only"
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"])
-    return _respond(UsageError(f"the request is invalid at {place}: {first['msg']}", "see /openapi.json"), 422)
+    return _make_response(UsageError(f"the request is invalid at {place}: {first['msg']}", "see /openapi.json"), 422)
 
 
-async def _answer_http(_: Request, error: Exception) -> JSONResponse:
+async def _answer_http_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException), "registered for HTTP errors only"
     match error.status_code:
         case 413:
-            return _respond(TooLarge(str(error.detail), "send less"))
+            return _make_response(TooLarge(str(error.detail), "send less"))
         case 404:
-            said: RisemlError = NotFound("the server has no such address", "see /openapi.json")
+            refusal: RisemlError = NotFound("the server has no such address", "see /openapi.json")
         case _:
-            said = UsageError(f"the server does not take this: {error.detail}", "see /openapi.json")
-    return JSONResponse(show_failure(said), status_code=error.status_code, headers=error.headers)
+            refusal = UsageError(f"the server does not take this: {error.detail}", "see /openapi.json")
+    return JSONResponse(show_failure(refusal), status_code=error.status_code, headers=error.headers)
 
 
-async def _answer_unexpected(request: Request, error: Exception) -> JSONResponse:
+async def _answer_unexpected_error(request: Request, error: Exception) -> JSONResponse:
     log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return _respond(RisemlError("the server failed to answer", "its log tells why: server.log in RISEML_HOME"))
+    return _make_response(RisemlError("the server failed to answer", "`riseml server logs` says why"))

@@ -6,6 +6,9 @@ import enum
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+from typing_extensions import TypedDict
 
 from riseml.errors import UsageError
 from riseml.spec.scalars.texts import quote_text
@@ -34,6 +37,18 @@ class FilePosition:
     column: int = 1  # from 1, in characters
 
 
+class ProblemFields(TypedDict):
+    """A problem as JSON shows it."""
+
+    file: str
+    line: int
+    column: int
+    path: str
+    problem: str
+    hint: str
+    severity: Literal["error", "warning"]
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One problem of a file. `str(problem)` is the line that users see."""
@@ -45,6 +60,18 @@ class Problem:
     problem: str  # what is wrong
     hint: str  # what to write instead; empty when there is nothing to add
     severity: Severity = Severity.ERROR
+
+    def to_fields(self) -> ProblemFields:
+        """Return the problem as JSON shows it: for `validate --json` and for refusals of the HTTP API."""
+        return {
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "path": self.path,
+            "problem": self.problem,
+            "hint": self.hint,
+            "severity": "warning" if self.severity is Severity.WARNING else "error",
+        }
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}:{self.column}" + (f" {self.path}" if self.path else "")
