@@ -9,10 +9,10 @@ from riseml.executors.timestamps import to_text
 
 
 def now() -> datetime:
-    """The time of day, in UTC."""
+    """Return the time of day, in UTC."""
     return datetime.now(UTC)  # noqa: TID251  # the edge at which time becomes a value
 
 
 def stamp() -> str:
-    """The time of day with nanoseconds, as the engine writes it before a log frame."""
+    """Return the time of day with nanoseconds, as an engine writes it before a log frame."""
     return to_text(time.time_ns())

@@ -1,5 +1,8 @@
-"""Which server this home is. A home whose store was lost must not begin anew: its numbers would start at 1 again, meet
-the logs and outputs of other experiments, and leave running containers to nobody."""
+"""The identity of RISEML_HOME. Refuse to create a new store where one existed.
+
+A new store would count experiments from 1 again, mix their logs and outputs with those of older experiments, and know
+nothing of the containers that still run.
+"""
 
 from __future__ import annotations
 
@@ -11,31 +14,31 @@ from riseml.settings import Settings
 
 
 def check_store_is_there(settings: Settings) -> None:
-    """Refuse to make a new file where this home had a store.
+    """Refuse to create a new store file where this home had one.
 
     Raises:
-        StoreError: it is gone or empty.
+        StoreError: the store is gone or empty.
     """
     path = settings.home / "riseml.db"
     if settings.store is None and settings.identity.exists() and not (path.exists() and path.stat().st_size):
         raise StoreError(
             f"the store {path} is gone or empty, and this home had one",
-            f"restore it from a backup, or use another RISEML_HOME; to begin anew here, remove {settings.identity}",
+            f"restore it from a backup, or use another RISEML_HOME; to start afresh, remove {settings.identity}",
         )
 
 
 def check_server(settings: Settings, server: str) -> None:
-    """Refuse a store that is not this home's; the first one becomes it.
+    """Refuse a store that belongs to another home. The first store that a home uses becomes its own.
 
     Raises:
-        StoreError: it is another server's.
+        StoreError: the store belongs to another server.
     """
     if settings.identity.exists():
         known = settings.identity.read_text().strip()
         if known != server:
             raise StoreError(
                 f"the store is that of server {server[:8]}, and {settings.home} is the home of server {known[:8]}",
-                "restore the store, or set RISEML_STORE or RISEML_HOME right; to begin anew here, remove "
+                "restore the store, or set RISEML_STORE or RISEML_HOME right; to start afresh, remove "
                 f"{settings.identity}",
             )
         return

@@ -1,4 +1,4 @@
-"""The routes of cleaning: the same question twice, once only to be told."""
+"""The routes of leftovers: one lists them, the other removes what the first one lists."""
 
 from __future__ import annotations
 
@@ -15,37 +15,39 @@ from riseml.server.pool.clean import Cleaner, Cleaning, CleanRequest, Leftover
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _CleanQuery:
+    """The query of both routes."""
+
     caches: bool = False
     days: Annotated[int, Query(ge=0, le=36_500)] = 30
     foreign: Annotated[str, Query(max_length=64, pattern="^[0-9a-f]*$")] = ""
 
 
 def add_clean_routes(router: APIRouter, cleaner: Cleaner) -> None:
-    """Everything below /leftovers."""
+    """Add everything below /leftovers."""
 
     @router.get("/leftovers")
-    def read_leftovers(asked: Annotated[_Asked, Depends()]) -> wire.LeftoversView:
-        return _show(cleaner.find(_wish(asked), now()))
+    def read_leftovers(query: Annotated[_CleanQuery, Depends()]) -> wire.LeftoversView:
+        return _show_cleaning(cleaner.find_leftovers(_make_request(query), now()))
 
     @router.post("/leftovers/remove")
-    def remove_leftovers(asked: Annotated[_Asked, Depends()]) -> wire.LeftoversView:
-        return _show(cleaner.remove(cleaner.find(_wish(asked), now())))
+    def remove_leftovers(query: Annotated[_CleanQuery, Depends()]) -> wire.LeftoversView:
+        return _show_cleaning(cleaner.remove_leftovers(cleaner.find_leftovers(_make_request(query), now())))
 
 
-def _wish(asked: _Asked) -> CleanRequest:
-    return CleanRequest(asked.caches, timedelta(days=asked.days), asked.foreign)
+def _make_request(query: _CleanQuery) -> CleanRequest:
+    return CleanRequest(query.caches, timedelta(days=query.days), query.foreign)
 
 
-def _show(cleaning: Cleaning) -> wire.LeftoversView:
+def _show_cleaning(cleaning: Cleaning) -> wire.LeftoversView:
     return {
-        "leftovers": [_show_one(leftover) for leftover in cleaning.leftovers],
+        "leftovers": [_show_leftover(leftover) for leftover in cleaning.leftovers],
         "others": cleaning.others,
         "silent": [str(host) for host in cleaning.silent],
     }
 
 
-def _show_one(leftover: Leftover) -> wire.LeftoverView:
+def _show_leftover(leftover: Leftover) -> wire.LeftoverView:
     item = leftover.item
     return {
         "kind": item.kind.value,

@@ -1,4 +1,4 @@
-"""The dry run: the real path, stopped before anything is stored."""
+"""The dry run: the same steps as a submission, without storing anything."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from riseml.states import Part, State
 from riseml.storage.outputs import show_output
 
 _PASSED = "\0"
-"""Stands for a value that comes from the caller, and which nobody is shown; no real one can be this."""
+"""Stands for a value that the user passes through, which no answer shows. A real value has no NUL character."""
 
 log = logging.getLogger(__name__)
 
 
 def show_plan(submission: wire.Submission, planned: Planned, services: Services, moment: datetime) -> wire.PlanView:
-    """What would run, and where if it were submitted at this moment."""
+    """Return what would run, and where, if the user submitted it at this moment."""
     image = planned.plans[0].image
     hosts = observe_environment(services.hosts, image.reference)
     known = not image.install or "snapshot" in submission  # without the project's files there is no digest
     cached = all(host.images[image.reference].present for host in hosts.values()) if known and hosts else None
-    world, seen = _suppose(_make_experiments(planned, services, moment), services, hosts, moment)
+    world, seen = _add_to_world(_make_experiments(planned, services, moment), services, hosts, moment)
     world = place_gangs(world, seen)
     guests = world.experiments[-len(planned.plans) :]
     return {
@@ -55,20 +55,20 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
         "base": image.base,
         "install": list(image.install),
         "cached": cached,
-        "experiments": [_show(guest, _why(guest, world, seen), services) for guest in guests],
+        "experiments": [_show_experiment(guest, _explain_wait(guest, world, seen), services) for guest in guests],
         "notes": list(planned.spec.notes),
     }
 
 
 def show_tf_configs(experiment: Experiment, wanted: CanonicalId) -> wire.TfConfigs:
-    """What the jobs that an ID names read as TF_CONFIG."""
+    """Return what the jobs that an ID names read as TF_CONFIG."""
     jobs = [job for job in experiment.gang if wanted.names(job.name)]
     name = experiment_name(experiment.number, experiment.sub)
     return {"id": name, "configs": {job.name: find_tf_config(experiment, job) for job in jobs}}
 
 
 def _make_experiments(planned: Planned, services: Services, moment: datetime) -> tuple[Experiment, ...]:
-    """The records as they would be stored next, their environment made already."""
+    """Return the records as a submission would store them next, with their environments already built."""
     train, owner = planned.spec.train, services.info.owner
     last = services.experiments.list_experiments(owner.user, ended=True, project=None, limit=1)
     number = 1 + max((detail.experiment.number for detail in last), default=0)
@@ -98,10 +98,10 @@ def _environment(spec: Spec) -> tuple[tuple[str, str], ...]:
     return tuple((row.name, _PASSED if row.value is None else row.value) for row in spec.train.env)
 
 
-def _suppose(
+def _add_to_world(
     guests: tuple[Experiment, ...], services: Services, hosts: Mapping[HostName, HostSeen], moment: datetime
 ) -> tuple[World, Observation]:
-    """The world as it is with these experiments last in it."""
+    """Return the world with these experiments behind all others, and what was seen."""
     there = services.experiments.load_world().experiments
     last = max((one.id for one in there), default=0)
     own_set = 1 + max((one.set_id or 0 for one in there), default=0)
@@ -109,14 +109,14 @@ def _suppose(
     return World((*there, *late)), make_observation(services.hosts, services.drained, hosts, moment)
 
 
-def _why(guest: Experiment, world: World, seen: Observation) -> str | None:
-    """Why it would not start at once; None when it would."""
+def _explain_wait(guest: Experiment, world: World, seen: Observation) -> str | None:
+    """Return why an experiment would not start at once; None when it would."""
     if guest.placed_at is not None:
         return None
     return explain_experiment(world, seen, guest).summary if seen.hosts else "no host answers"
 
 
-def _show(experiment: Experiment, waits: str | None, services: Services) -> wire.PlanExperiment:
+def _show_experiment(experiment: Experiment, waits: str | None, services: Services) -> wire.PlanExperiment:
     jobs = {job.name: job for job in experiment.jobs}
     return {
         "id": experiment_name(experiment.number, experiment.sub),
@@ -148,5 +148,5 @@ def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, services: S
 
 
 def _folders(experiment: Experiment, job: Job, services: Services) -> JobFolders:
-    """The folders as the job finds them; without a place, as it would on the first host."""
+    """Return the folders as the job sees them; without a place, as it would see them on the first host."""
     return job_folders(experiment, LaunchTarget("", services.hosts.roots, services.hosts.is_contained(job.host)))

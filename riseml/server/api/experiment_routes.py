@@ -69,7 +69,7 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
     def read_samples(name: Name) -> wire.Samples:
         wanted = parse_id(name)
         experiments = [detail.experiment for detail in find_details(wanted, services)]
-        return {"samples": [show_sample(*one) for one in services.monitor.sample(experiments, wanted)]}
+        return {"samples": [show_sample(*one) for one in services.monitor.sample_jobs(experiments, wanted)]}
 
     @router.get("/experiments/{name}/tfconfig")
     def read_tf_configs(name: Name) -> wire.TfConfigs:

@@ -1,4 +1,4 @@
-"""Why an experiment waits, or runs where it runs, as the shape of the HTTP door."""
+"""Why an experiment waits, or runs where it runs, in the shape of the HTTP API."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def show_explanation(
     found = explain_experiment(world, seen, experiment)
     unheard = sorted(set(hosts_of_pool) - seen.hosts.keys()) if found.phase is ExplanationPhase.WAITS else []
     if unheard:
-        found = _doubt(found, unheard)
+        found = _soften_never(found, unheard)
     hosts = [_add_trouble(host, seen, troubles) for host in found.hosts]
-    hosts += [_unheard(name, troubles) for name in unheard]
+    hosts += [_make_unheard_host(name, troubles) for name in unheard]
     names = {one.id: experiment_name(one.number, one.sub) for one in (*world.experiments, experiment)}
     return {
         "id": names[found.experiment],
@@ -47,7 +47,9 @@ def show_explanation(
         "reason": found.reason.value,
         "summary": found.summary,
         "queue": _show_queue(found, names),
-        "blockers": [{"block": one.kind.value, "text": one.text, "by": _name(one.by, names)} for one in found.blockers],
+        "blockers": [
+            {"block": one.kind.value, "text": one.text, "by": _list_names(one.by, names)} for one in found.blockers
+        ],
         "hosts": [_show_host(host, names) for host in sorted(hosts, key=lambda one: one.host)],
         "jobs": [_show_job(job) for job in found.jobs],
         "network": None if found.network is None else found.network.value,
@@ -55,8 +57,8 @@ def show_explanation(
     }
 
 
-def _doubt(found: Explanation, unheard: list[HostName]) -> Explanation:
-    """What cannot be known while hosts have never answered: one of them may hold what the others never could."""
+def _soften_never(found: Explanation, unheard: list[HostName]) -> Explanation:
+    """Replace `never` by a wait for hosts that have never answered: one of them may have the room."""
     summary, blockers = found.summary, []
     for one in found.blockers:
         if one.kind is BlockerKind.NEVER:
@@ -66,13 +68,13 @@ def _doubt(found: Explanation, unheard: list[HostName]) -> Explanation:
     return replace(found, summary=summary, blockers=tuple(blockers))
 
 
-def _unheard(name: HostName, troubles: Mapping[HostName, RisemlError]) -> HostFit:
+def _make_unheard_host(name: HostName, troubles: Mapping[HostName, RisemlError]) -> HostFit:
     why = f": {troubles[name].message}" if name in troubles else ""
     return HostFit(name, Obstacle.SILENT, None, f"has never answered{why}", ())
 
 
 def _add_trouble(host: HostFit, seen: Observation, troubles: Mapping[HostName, RisemlError]) -> HostFit:
-    """Why a host that answered once is silent, and that it is drained besides."""
+    """Add why a host is silent, and whether it is drained too."""
     if host.obstacle not in (Obstacle.SILENT, Obstacle.LOST):
         return host
     drained = "" if seen.hosts[host.host].taking else ", and is drained"
@@ -80,7 +82,7 @@ def _add_trouble(host: HostFit, seen: Observation, troubles: Mapping[HostName, R
     return replace(host, text=f"{host.text}{drained}{why}")
 
 
-def _name(ids: Iterable[int], names: Names) -> list[str]:
+def _list_names(ids: Iterable[int], names: Names) -> list[str]:
     return [names.get(identity, "?") for identity in ids]
 
 
@@ -88,7 +90,7 @@ def _show_queue(found: Explanation, names: Names) -> wire.QueuePlaceView | None:
     queue = found.queue
     if queue is None:
         return None
-    return {"position": queue.position, "length": queue.length, "ahead": _name(queue.ahead, names)}
+    return {"position": queue.position, "length": queue.length, "ahead": _list_names(queue.ahead, names)}
 
 
 def _show_host(host: HostFit, names: Names) -> wire.HostFitView:
@@ -108,7 +110,7 @@ def _show_shortage(one: Shortage, names: Names) -> wire.ShortageView:
         "needs": one.needs,
         "free": one.free,
         "total": one.total,
-        "held_by": _name(one.held_by, names),
+        "held_by": _list_names(one.held_by, names),
         "text": one.text,
     }
 

@@ -1,4 +1,4 @@
-"""How much one request may send, before anything reads it."""
+"""The largest body that a request may have; checked while it arrives."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BODY = 8 * 2**20
-"""Bytes of a request's body. The files of a project have a bound of their own: see `Snapshots.receive`."""
+"""Bytes of a request's body. Project archives have a limit of their own: see `SnapshotStore.receive_archive`."""
 
 _FILES = "/v1/snapshots/"
 
 
 class BodyLimit:
-    """Middleware: a body that is too long is not read to its end."""
+    """Middleware that stops reading a body that is too long."""
 
     def __init__(self, app: ASGIApp, most: int = MOST_BODY) -> None:
         self._app = app
         self._most = most
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, its body counted."""
+        """Pass a request on and count the bytes of its body."""
         if scope["type"] != "http" or (scope["method"] == "PUT" and scope["path"].startswith(_FILES)):
             await self._app(scope, receive, send)
             return

@@ -13,7 +13,7 @@ from riseml.server.api.dry_run import show_plan
 from riseml.server.api.failures import FAILURES
 from riseml.server.api.named_experiments import show_details
 from riseml.server.api.request_log import describe_accepted
-from riseml.server.api.submit import Planned, check_room, plan_submission, to_store
+from riseml.server.api.submit import Planned, check_room, make_new_experiments, plan_submission
 from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
 from riseml.server.clock import now
 from riseml.server.log_line import write_line
@@ -49,7 +49,9 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
     def submit(submission: Submission, response: Response) -> wire.ExperimentView:
         planned = _plan_and_check_room(submission, services)
         reach(Point.REQUEST_READ)
-        details, fresh = services.experiments.add_experiments(to_store(submission, planned, services.info.owner), now())
+        details, fresh = services.experiments.add_experiments(
+            make_new_experiments(submission, planned, services.info.owner), now()
+        )
         reach(Point.REQUEST_STORED)
         if fresh:
             write_line(log, describe_accepted(details))
@@ -59,7 +61,7 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
 
     @router.post("/experiments/check", status_code=204, response_class=Response)
     def check(submission: Submission) -> Response:
-        to_store(submission, _plan_and_check_room(submission, services), services.info.owner)
+        make_new_experiments(submission, _plan_and_check_room(submission, services), services.info.owner)
         return Response(status_code=204)
 
 

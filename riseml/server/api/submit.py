@@ -1,4 +1,4 @@
-"""A request to run something: read, planned, checked against the pool, stored."""
+"""A submission: parsed, planned, checked against the pool, and made into the records that are stored."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from riseml.store.snapshots import SnapshotStore
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A spec and its plans, one for each point of the grid."""
+    """A parsed riseml.yml and what it makes run."""
 
     spec: Spec
-    plans: tuple[Plan, ...]
+    plans: tuple[Plan, ...]  # one for each point of the grid
 
 
 def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Planned:
-    """Read and plan, without storing anything.
+    """Parse and plan a submission; store nothing.
 
     Raises:
-        UsageError: a value holds a NUL character, which neither a process nor a store can take.
+        UsageError: a value holds a NUL character, which no process and no store accepts.
         SpecError: the file has problems.
         NotFound: the project's files were not synced.
     """
@@ -45,7 +45,7 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
 
 
 def check_text(value: object) -> None:
-    """Refuse NUL characters, which neither a process nor PostgreSQL can take, anywhere in a request.
+    """Refuse NUL characters anywhere in a request: no process and no PostgreSQL accepts them.
 
     Raises:
         UsageError: there is one.
@@ -63,11 +63,11 @@ def check_text(value: object) -> None:
 
 
 def check_room(planned: Planned, services: Services) -> None:
-    """Refuse what no empty pool could hold.
+    """Refuse what the pool could not hold even if it were empty.
 
     Raises:
-        Unreachable: no host has answered, or none does any more; one that is only slow can wait for its jobs.
-        Refused: it will never fit; with the reason for each host.
+        Unreachable: no host answers. A host that is only slow counts as answering.
+        Refused: the jobs never fit; with the reason for each host.
     """
     hosts = services.hosts
     if not hosts.is_any_answering():
@@ -77,7 +77,7 @@ def check_room(planned: Planned, services: Services) -> None:
             trouble.hint if trouble else "try again in a few seconds",
         )
     if len(hosts.last_seen()) < len(hosts.names):
-        return  # a host that has never answered may be the one that holds it
+        return  # a host that has never answered may have the room
     seen = make_observation(hosts, services.drained, hosts.last_seen(), now())
     reasons = describe_misfit({job.name: job.resources for job in planned.plans[0].jobs}, seen)
     if reasons:
@@ -86,11 +86,11 @@ def check_room(planned: Planned, services: Services) -> None:
         )
 
 
-def to_store(submission: wire.Submission, planned: Planned, owner: Owner) -> NewExperiments:
-    """What is stored of the request.
+def make_new_experiments(submission: wire.Submission, planned: Planned, owner: Owner) -> NewExperiments:
+    """Return what is stored of a submission.
 
     Raises:
-        UsageError: a variable that `env` passes through was not sent along.
+        UsageError: the submission lacks the value of a variable that `env` passes through.
     """
     train = planned.spec.train
     return NewExperiments(
@@ -99,14 +99,14 @@ def to_store(submission: wire.Submission, planned: Planned, owner: Owner) -> New
         config=submission["config"],
         snapshot=submission.get("snapshot") or "",
         plans=tuple((plan, first_jobs(plan)) for plan in planned.plans),
-        environment=_environment(submission, planned.spec),
+        environment=_make_environment(submission, planned.spec),
         notes=planned.spec.notes,
         key=submission.get("key"),
         concurrency=train.concurrency if makes_set(train) else None,
     )
 
 
-def _environment(submission: wire.Submission, spec: Spec) -> Environment:
+def _make_environment(submission: wire.Submission, spec: Spec) -> Environment:
     sent = submission.get("environment") or {}
     found: list[tuple[str, str]] = []
     for variable in spec.train.env:

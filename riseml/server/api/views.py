@@ -1,4 +1,4 @@
-"""Records as the shapes of the HTTP door."""
+"""Records in the shapes of the HTTP API."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from riseml.store.experiments import ExperimentDetail
 
 
 def show_time(moment: datetime | None) -> str | None:
-    """RFC 3339 in UTC, whole seconds."""
+    """Return a moment as RFC 3339 in UTC, in whole seconds."""
     return None if moment is None else f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def show_job(experiment: Experiment, job: Job) -> wire.JobView:
-    """One job."""
+    """Return one job."""
     return {
         "id": f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
         "name": job.name,
@@ -51,7 +51,7 @@ def _message(job: Job) -> str:
 def show_experiment(
     detail: ExperimentDetail, output: StorageRoots, wanted: CanonicalId | None = None, last_lines: Sequence[str] = ()
 ) -> wire.ExperimentView:
-    """One experiment; with `wanted`, only the jobs that it names."""
+    """Return one experiment; with `wanted`, only the jobs that it names."""
     experiment = detail.experiment
     plan = experiment.plan
     jobs = [job for job in experiment.jobs if wanted is None or wanted.names(job.name)]
@@ -81,7 +81,7 @@ def show_experiment(
 
 
 def show_set(details: tuple[ExperimentDetail, ...], output: StorageRoots) -> wire.ExperimentView:
-    """A whole set, its members inside."""
+    """Return a whole set with its members inside."""
     members = [show_experiment(detail, output) for detail in details]
     experiments = [detail.experiment for detail in details]
     state, reason = roll_up_set(experiments)
@@ -108,7 +108,7 @@ def show_set(details: tuple[ExperimentDetail, ...], output: StorageRoots) -> wir
 
 
 def show_all(details: Iterable[ExperimentDetail], output: StorageRoots) -> list[wire.ExperimentView]:
-    """Experiments in order, the members of a set together in their set."""
+    """Return experiments in order; the members of a set are inside their set."""
     groups: dict[tuple[str, int], list[ExperimentDetail]] = {}
     for detail in details:
         groups.setdefault((detail.experiment.owner.user, detail.experiment.number), []).append(detail)
@@ -119,7 +119,7 @@ def show_all(details: Iterable[ExperimentDetail], output: StorageRoots) -> list[
 
 
 def exit_code_of(experiment: Experiment) -> int | None:
-    """The exit code of the job that decided, None while there is none."""
+    """Return the exit code of the job that decided; None while there is none."""
     verdict = experiment.verdict
     for job in experiment.jobs:
         if verdict is not None and job.name == verdict.job:

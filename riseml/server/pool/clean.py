@@ -1,7 +1,7 @@
-"""What riseml left that no experiment owns: found on every host and beside the store, and removed when it is asked for.
+"""Leftovers: what riseml made and no open experiment owns, on the hosts and beside the store.
 
-A thing is owned by an experiment that is not closed. What carries the label of another server is another server's, and
-is touched only by name: nobody here knows whether that server lives.
+Things with the label of another server belong to that server. They are removed only when the user names its id, because
+this server cannot know whether the other one still runs.
 """
 
 from __future__ import annotations
@@ -15,70 +15,62 @@ from riseml.errors import RisemlError, UsageError
 from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKind
 from riseml.executors.pool import HostPool
 from riseml.names import HostName
+from riseml.server.log_line import LogLine, write_line
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import LastUses, UsageReader
 
-_SETTLING = timedelta(minutes=10)  # a thing this young may belong to what is just being done
-_SENT = timedelta(hours=1)  # files are sent before the experiment that names them
-_SHORTEST = 8  # characters of a server's id
+_SETTLING = timedelta(minutes=10)  # a younger thing may belong to a pending action
+_SUBMITTING = timedelta(hours=1)  # a younger snapshot may belong to an experiment that is submitted next
+_SHORTEST = 8  # characters of a server's id that the user must give
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class CleanRequest:
-    """What is to be found beyond containers, networks and folders: with `caches` the environments and files of ended
-    experiments that nobody has used for `idle`, with `foreign` what the server with this id left on the hosts.
-    """
+    """What the user wants found beside containers, networks and folders."""
 
-    caches: bool
-    idle: timedelta
-    foreign: str = ""
+    caches: bool  # also environments and snapshots of ended experiments
+    idle: timedelta  # caches only when unused for this long
+    foreign: str = ""  # also what the server with this id left; its first 8 characters or more; empty: none
 
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A thing that no experiment owns, on a host or (None) beside the store. `problem`: why it could not be removed."""
+    """A thing that no open experiment owns."""
 
     item: InventoryItem
-    host: HostName | None
-    why: str
+    host: HostName | None  # None: beside the store
+    why: str  # why it may be removed
     removed: bool = False
-    problem: str | None = None
+    problem: str | None = None  # why it could not be removed
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """What was found. `others` counts the things of other servers; `silent` are hosts that did not answer."""
+    """What the server found."""
 
     leftovers: tuple[Leftover, ...]
-    others: dict[str, int] = field(default_factory=dict)
-    silent: tuple[HostName, ...] = ()
+    others: dict[str, int] = field(default_factory=dict)  # things of other servers, by server id
+    silent: tuple[HostName, ...] = ()  # hosts that did not answer
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaner:
-    """Finds and removes.
+    """Finds and removes leftovers."""
 
-    Args:
-        server: id of this server.
-        pool: the hosts.
-        snapshots: the projects' files.
-        usage: what experiments use.
-    """
-
-    server: str
+    server: str  # id of this server
     pool: HostPool
-    snapshots: SnapshotStore
-    usage: UsageReader
+    snapshots: SnapshotStore  # project archives
+    usage: UsageReader  # what experiments use
 
-    def find(self, wish: CleanRequest, now: datetime) -> Cleaning:
-        """What could be removed.
+    def find_leftovers(self, request: CleanRequest, now: datetime) -> Cleaning:
+        """Return what could be removed.
 
         Raises:
             UsageError: `foreign` names no other server.
         """
-        self._check(wish)
+        self._check_foreign(request)
         references = frozenset(self.usage.load_last_uses().environments)
         there: list[tuple[HostName, InventoryItem]] = []
         silent: list[HostName] = []
@@ -88,21 +80,21 @@ class Cleaner:
             try:
                 there += [(name, item) for item in executor.list_inventory(references)]
             except RisemlError as error:
-                log.warning("host %s is not looked through: %s", name, error.message)
+                log.warning("host %s cannot list its leftovers: %s", name, error.message)
                 silent.append(name)
-        used = self.usage.load_last_uses()  # after the hosts: what is there and has no experiment now will get none
-        judge = _Judge(self.server, used, wish, now)
-        found = [Leftover(item, name, why) for name, item in there if (why := judge.on_host(item))]
+        used = self.usage.load_last_uses()  # after the hosts: a thing without an experiment now gets none later
+        judge = _Judge(self.server, used, request, now)
+        found = [Leftover(item, name, why) for name, item in there if (why := judge.judge_item(item))]
         others = Counter(item.server for _, item in there if item.server not in ("", self.server))
         return Cleaning((*found, *self._find_snapshots(judge)), dict(others), tuple(silent))
 
-    def remove(self, cleaning: Cleaning) -> Cleaning:
-        """Remove what was found, containers first, since networks and images are held by them."""
+    def remove_leftovers(self, cleaning: Cleaning) -> Cleaning:
+        """Remove what was found; containers first, because they hold networks and images."""
         order = {kind: place for place, kind in enumerate(InventoryKind)}
         found = sorted(cleaning.leftovers, key=lambda one: order[one.item.kind])
-        return replace(cleaning, leftovers=tuple(self._remove(one) for one in found))
+        return replace(cleaning, leftovers=tuple(self._remove_one(one) for one in found))
 
-    def _remove(self, leftover: Leftover) -> Leftover:
+    def _remove_one(self, leftover: Leftover) -> Leftover:
         item = leftover.item
         executor = None if leftover.host is None else self.pool.executors[leftover.host]
         try:
@@ -114,7 +106,9 @@ class Cleaner:
                 return replace(leftover, problem=f"host {leftover.host} cannot remove it any more")
         except RisemlError as error:
             return replace(leftover, problem=error.message)
-        log.info("removed %s %s: %s", item.kind.value, item.name, leftover.why)
+        place = "" if leftover.host is None else f" from {leftover.host}"
+        text = f"leftover {item.kind.value} {item.name} removed{place}: {leftover.why}"
+        write_line(log, LogLine(text, host=leftover.host))
         return replace(leftover, removed=True)
 
     def _find_snapshots(self, judge: _Judge) -> list[Leftover]:
@@ -129,57 +123,60 @@ class Cleaner:
                 size=held.size,
                 made_at=used_at,
             )
-            why = judge.on_snapshot(held.digest, used_at)
+            why = judge.judge_snapshot(held.digest, used_at)
             if why:
                 found.append(Leftover(item, None, why))
         return found
 
-    def _check(self, wish: CleanRequest) -> None:
-        if wish.foreign and len(wish.foreign) < _SHORTEST:
-            raise UsageError(f"{wish.foreign!r} is too short for the id of a server", f"give {_SHORTEST} or more of it")
-        if wish.foreign and self.server.startswith(wish.foreign):
-            raise UsageError(f"{wish.foreign} is this server", "what is its own is found without that")
+    def _check_foreign(self, request: CleanRequest) -> None:
+        foreign = request.foreign
+        if foreign and len(foreign) < _SHORTEST:
+            raise UsageError(f"{foreign!r} is too short for the id of a server", f"give {_SHORTEST} or more of it")
+        if foreign and self.server.startswith(foreign):
+            raise UsageError(f"{foreign} is this server", "what is its own is found without that")
 
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    """Says why a thing may go; an empty sentence when it may not."""
+    """Says why a thing may be removed; an empty sentence means that it must stay."""
 
-    server: str
+    server: str  # id of this server
     used: LastUses
-    wish: CleanRequest
+    request: CleanRequest
     now: datetime
 
-    def on_host(self, item: InventoryItem) -> str:
+    def judge_item(self, item: InventoryItem) -> str:
         if item.server not in ("", self.server):
-            return self._on_foreign(item)
+            return self._judge_foreign(item)
         if item.kind is InventoryKind.ENVIRONMENT:
-            return self._on_environment(item)
+            return self._judge_environment(item)
         if item.experiment is None:
-            return "of no experiment" if self._older(item.made_at, _SETTLING) else ""
+            return "of no experiment" if self._is_older(item.made_at, _SETTLING) else ""
         return "" if item.experiment in self.used.open else "its experiment has ended, or was never stored"
 
-    def on_snapshot(self, digest: str, used_at: datetime) -> str:
+    def judge_snapshot(self, digest: str, used_at: datetime) -> str:
         if digest not in self.used.snapshots:
-            return "no experiment has used it" if self._older(used_at, _SENT) else ""
+            return "no experiment has used it" if self._is_older(used_at, _SUBMITTING) else ""
         last = self.used.snapshots[digest]
-        return "" if last is None else self._unused_since(max(last, used_at))
+        return "" if last is None else self._judge_idle(max(last, used_at))
 
-    def _on_foreign(self, item: InventoryItem) -> str:
-        wanted = self.wish.foreign and item.server.startswith(self.wish.foreign)
+    def _judge_foreign(self, item: InventoryItem) -> str:
+        wanted = self.request.foreign and item.server.startswith(self.request.foreign)
         return f"of server {item.server[:8]}{', and it runs' if item.running else ''}" if wanted else ""
 
-    def _on_environment(self, item: InventoryItem) -> str:
-        """An image does not tell who made it: one that no experiment of ours has used is left to others."""
+    def _judge_environment(self, item: InventoryItem) -> str:
+        """Judge an environment. Without a label nothing says which server made it: then only those that an experiment
+        of this server used may be removed.
+        """
         if item.reference in self.used.environments:
             last = self.used.environments[item.reference]
-            return "" if last is None else self._unused_since(last)
-        return self._unused_since(item.made_at) if item.server else ""
+            return "" if last is None else self._judge_idle(last)
+        return self._judge_idle(item.made_at) if item.server else ""
 
-    def _unused_since(self, last: datetime | None) -> str:
-        if not self.wish.caches or last is None or not self._older(last, self.wish.idle):
+    def _judge_idle(self, last: datetime | None) -> str:
+        if not self.request.caches or last is None or not self._is_older(last, self.request.idle):
             return ""
         return f"not used since {last.astimezone(UTC):%Y-%m-%d}"
 
-    def _older(self, at: datetime | None, age: timedelta) -> bool:
+    def _is_older(self, at: datetime | None, age: timedelta) -> bool:
         return at is None or self.now - at >= age

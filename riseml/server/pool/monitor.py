@@ -1,4 +1,4 @@
-"""Samples on demand: while somebody watches an experiment, one thread a job reads the engine's statistics."""
+"""Samples on demand: while a client asks for samples, one thread for each job reads the statistics of its host."""
 
 from __future__ import annotations
 
@@ -13,32 +13,33 @@ from riseml.model import Experiment, Job, JobKey, Sample
 from riseml.names import CanonicalId
 from riseml.states import State
 
-LEASE = 30.0  # seconds that sampling goes on after the last question
-_FIRST = 4.0  # seconds that the first question waits: the engine measures once a second, and needs two readings
+LEASE = 30.0  # seconds that sampling goes on after the last request
+_FIRST = 4.0  # seconds that the first request waits: an engine measures once a second and needs two readings
 
 log = logging.getLogger(__name__)
 
 JobSample = tuple[Experiment, Job, Sample | None]
+"""A job with its last sample; None when there is none."""
 
 
 @dataclass(slots=True)
 class _Sampler:
-    """What is known of one job's use."""
+    """The samples of one job."""
 
-    first: threading.Event = field(default_factory=threading.Event)
+    first: threading.Event = field(default_factory=threading.Event)  # set by the first sample, or when none comes
     last: Sample | None = None
-    asked: int = 0
+    requests: int = 0  # for this job so far
 
 
 class Monitor:
-    """Every sampler."""
+    """Samples the jobs that clients ask for."""
 
     def __init__(self, pool: HostPool) -> None:
         self._pool = pool
         self._lock = threading.Lock()
         self._samplers: dict[JobKey, _Sampler] = {}
 
-    def sample(self, experiments: list[Experiment], wanted: CanonicalId | None) -> list[JobSample]:
+    def sample_jobs(self, experiments: list[Experiment], wanted: CanonicalId | None) -> list[JobSample]:
         """Return one sample a job, None for a job without any. Wait for the first sample of each, once for all."""
         pairs = [
             (experiment, job)
@@ -47,7 +48,7 @@ class Monitor:
             if wanted is None or wanted.names(job.name)
         ]
         samplers = {
-            (experiment.id, job.name): self._ask(experiment, job)
+            (experiment.id, job.name): self._request_sampler(experiment, job)
             for experiment, job in pairs
             if job.state is State.RUNNING
         }
@@ -60,30 +61,32 @@ class Monitor:
             for sampler in (samplers.get((experiment.id, job.name)),)
         ]
 
-    def _ask(self, experiment: Experiment, job: Job) -> _Sampler:
+    def _request_sampler(self, experiment: Experiment, job: Job) -> _Sampler:
         key = experiment.key_of(job)
         with self._lock:
             sampler = self._samplers.get(key)
             if sampler is None:
                 sampler = self._samplers[key] = _Sampler()
-                threading.Thread(target=self._run, args=(key, job, sampler), name=f"stats-{key}", daemon=True).start()
-            sampler.asked += 1
+                threading.Thread(
+                    target=self._sample_until_idle, args=(key, job, sampler), name=f"stats-{key}", daemon=True
+                ).start()
+            sampler.requests += 1
         return sampler
 
-    def _run(self, key: JobKey, job: Job, sampler: _Sampler) -> None:
-        """Sample until nobody has asked for a lease's time, or the job ends."""
+    def _sample_until_idle(self, key: JobKey, job: Job, sampler: _Sampler) -> None:
+        """Sample until no request came for LEASE seconds, or until the job ends."""
         served, quiet = 0, 0
         try:
             executor = self._pool.executors.get(job.host) if job.host is not None else None
             for sample in executor.sample(key) if executor is not None else ():
                 sampler.last = sample
                 sampler.first.set()
-                quiet = 0 if sampler.asked != served else quiet + 1
-                served = sampler.asked
+                quiet = 0 if sampler.requests != served else quiet + 1
+                served = sampler.requests
                 if quiet > LEASE:
                     return
         except RisemlError as error:
-            log.info("no statistics of %s: %s", key, error.message)
+            log.debug("no statistics of %s: %s", key, error.message)
         finally:
             sampler.first.set()
             with self._lock:

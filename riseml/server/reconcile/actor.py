@@ -1,4 +1,4 @@
-"""Carry one action out. What goes wrong is raised; the books note it and the loop sees it again."""
+"""The execution of one action. The actor raises what goes wrong; the tracker remembers it for the next pass."""
 
 from __future__ import annotations
 
@@ -34,47 +34,47 @@ from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
 from riseml.store.snapshots import SnapshotStore
 
-_BEFORE = {
+_POINT_BEFORE = {
     EnsureImage: Point.FETCHING,
     StartJob: Point.STARTING,
     RemoveJob: Point.REMOVING,
     ReleaseHost: Point.RELEASING,
 }
-_AFTER = {StartJob: Point.STARTED, StopJob: Point.TERMINATED, ReleaseHost: Point.RELEASED}
+_POINT_AFTER = {StartJob: Point.STARTED, StopJob: Point.TERMINATED, ReleaseHost: Point.RELEASED}
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The hands of the loop."""
+    """Carries out actions; several threads use it at the same time."""
 
-    server: str
+    server: str  # id of this server
     hosts: HostSet
     experiments: ExperimentStore
-    logs: LogStore
-    snapshots: SnapshotStore
+    logs: LogStore  # the output of builds goes there
+    snapshots: SnapshotStore  # project archives
     notifier: Notifier
-    orders: dict[EnsureImage, Cancellation] = field(default_factory=dict)
+    orders: dict[EnsureImage, Cancellation] = field(default_factory=dict)  # the builds under way
 
     def perform(self, action: Action, experiment: Experiment | None) -> None:
-        """Do it.
+        """Carry out one action.
 
         Args:
             action: what to do.
-            experiment: the record that it belongs to; None when there is none any more.
+            experiment: the record that the action belongs to; None when the experiment is closed.
 
         Raises:
-            RisemlError: it did not work, or nothing is known of its effect.
+            RisemlError: the action failed, or its effect is unknown.
         """
         reach(Point.ACTING)
-        if type(action) in _BEFORE:
-            reach(_BEFORE[type(action)])
-        self._do(action, experiment)
-        if type(action) in _AFTER:
-            reach(_AFTER[type(action)])
+        if type(action) in _POINT_BEFORE:
+            reach(_POINT_BEFORE[type(action)])
+        self._dispatch(action, experiment)
+        if type(action) in _POINT_AFTER:
+            reach(_POINT_AFTER[type(action)])
         reach(Point.ACTED)
 
-    def _do(self, action: Action, experiment: Experiment | None) -> None:
-        executor = self._executor(action.host)
+    def _dispatch(self, action: Action, experiment: Experiment | None) -> None:
+        executor = self._find_executor(action.host)
         match action:
             case StopJob(_, key, signal):
                 executor.stop(key, signal)
@@ -87,29 +87,29 @@ class Actor:
                 if order is not None:
                     order.ask()
             case ShareImage(_, _, reference, source):
-                self._share_image(executor, self._executor(source), reference)
+                self._share_image(executor, self._find_executor(source), reference)
             case EnsureImage() | PrepareHost() | StartJob():
                 if experiment is None:
                     raise EngineError(f"cannot {action}: the experiment is not in the store", permanent=True)
-                self._advance(action, executor, experiment)
+                self._dispatch_for_experiment(action, executor, experiment)
             case _:
                 assert_never(action)
 
-    def _advance(
+    def _dispatch_for_experiment(
         self, action: EnsureImage | PrepareHost | StartJob, executor: Executor, experiment: Experiment
     ) -> None:
         match action:
             case EnsureImage():
                 self._ensure_image(action, executor, experiment)
             case PrepareHost(_, _, subnet):
-                executor.prepare(self._share(action.host, experiment, subnet))
+                executor.prepare(self._make_share(action.host, experiment, subnet))
             case StartJob(_, key):
                 job = next(job for job in experiment.jobs if job.name == key.job)
                 place = LaunchTarget(self.server, self.hosts.roots, executor.contained)
-                executor.start(make_launch(experiment, job, place), self._code(experiment))
+                executor.start(make_launch(experiment, job, place), self._find_archive(experiment))
 
-    def _share(self, host: HostName, experiment: Experiment, subnet: str | None) -> Share:
-        """What the jobs share on a host; the output folder is made here and now where this machine sees it."""
+    def _make_share(self, host: HostName, experiment: Experiment, subnet: str | None) -> Share:
+        """Return what the jobs share on a host. Where the server sees the host's files, create the output folder now."""
         config = self.experiments.get_experiment(experiment.id).config
         roots = self.hosts.roots
         output: Output | None = None
@@ -139,20 +139,20 @@ class Actor:
 
         def emit(line: str) -> None:
             reach(Point.BUILDING)
-            with _written():
+            with _log_errors_translated():
                 self.logs.append_frames(key, [Frame(stamp(), 1, line.encode() + b"\n")])
             self.notifier.publish_lines(experiment.id)
 
         cancellation = self.orders.setdefault(action, Cancellation())
         try:
-            executor.ensure_image(BuildOrder(experiment.plan.image, self._code(experiment), emit, cancellation))
+            executor.ensure_image(BuildOrder(experiment.plan.image, self._find_archive(experiment), emit, cancellation))
         finally:
             self.orders.pop(action, None)
-            with _written():
-                self.logs.finish_job(key)  # its end is said behind its last line
+            with _log_errors_translated():
+                self.logs.finish_job(key)  # after its last line
             self.notifier.publish_records(experiment.id)
 
-    def _executor(self, host: HostName) -> Executor:
+    def _find_executor(self, host: HostName) -> Executor:
         executor = self.hosts.pool.executors.get(host)
         if executor is None:
             raise Unreachable(
@@ -160,8 +160,8 @@ class Actor:
             )
         return executor
 
-    def _code(self, experiment: Experiment) -> Path | None:
-        """The project's files; None without any."""
+    def _find_archive(self, experiment: Experiment) -> Path | None:
+        """Return the project archive; None when the experiment has no files."""
         if not experiment.snapshot:
             return None
         path = self.snapshots.archive_path(experiment.snapshot)
@@ -175,8 +175,8 @@ class Actor:
 
 
 @contextmanager
-def _written() -> Iterator[None]:
-    """What is wrong with the log of a build here must not be taken for trouble of the engine."""
+def _log_errors_translated() -> Iterator[None]:
+    """Raise errors of the build's log file as errors of the store, which are not errors of the engine."""
     try:
         yield
     except OSError as error:

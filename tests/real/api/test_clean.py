@@ -67,10 +67,10 @@ class Place:
         assert self.experiments.save_decision(experiment, after, NOW)
 
     def names(self, wish: CleanRequest = PLAIN, at: datetime = LATER) -> list[str]:
-        return [one.item.name for one in self.cleaner.find(wish, at).leftovers]
+        return [one.item.name for one in self.cleaner.find_leftovers(wish, at).leftovers]
 
     def clean(self, wish: CleanRequest = PLAIN, at: datetime = LATER) -> list[str]:
-        done = self.cleaner.remove(self.cleaner.find(wish, at))
+        done = self.cleaner.remove_leftovers(self.cleaner.find_leftovers(wish, at))
         assert [one.problem for one in done.leftovers if not one.removed] == []
         return [one.item.name for one in done.leftovers]
 
@@ -186,7 +186,7 @@ def test_containers_and_networks_of_no_experiment(on_engine: Place, litter: Litt
 def test_what_another_server_left_is_touched_by_name_alone(on_engine: Place, litter: Litter) -> None:
     place, other = on_engine, uuid.uuid4().hex
     foreign = {litter.container(other, 1), litter.network(other, 1)}
-    found = place.cleaner.find(ALL, LATER)
+    found = place.cleaner.find_leftovers(ALL, LATER)
     assert not {one.item.name for one in found.leftovers} & foreign
     assert found.others[other] == 2
     assert set(place.clean(replace(PLAIN, foreign=other[:8]))) == foreign
@@ -216,7 +216,7 @@ def test_an_image_in_use_stays_and_says_so(on_engine: Place, litter: Litter) -> 
     name = f"riseml-litter-{uuid.uuid4().hex[:6]}"
     litter.api.create_container(image.reference, ["true"], name=name)
     litter.made.insert(0, ("container", name))
-    (done,) = place.cleaner.remove(place.cleaner.find(ALL, LATER)).leftovers
+    (done,) = place.cleaner.remove_leftovers(place.cleaner.find_leftovers(ALL, LATER)).leftovers
     assert not done.removed
     assert "is using its referenced image" in (done.problem or "")
 
@@ -233,7 +233,7 @@ def test_folders_and_environments_of_processes(make_place: Callable[..., Place],
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").write_bytes(b"x" * 1000)
     assert place.names() == ["processes/999"]
-    found = place.cleaner.find(ALL, LATER).leftovers
+    found = place.cleaner.find_leftovers(ALL, LATER).leftovers
     assert [(one.item.kind, one.item.size) for one in found] == [
         (InventoryKind.FOLDER, None),
         (InventoryKind.ENVIRONMENT, 1000),
@@ -264,7 +264,7 @@ def test_a_host_that_is_silent_is_named(make_place: Callable[..., Place]) -> Non
     place = make_place(executor)
     assert place.names() == ["7"]
     executor.faults.silent = True
-    assert place.cleaner.find(PLAIN, NOW).silent == ("away",)
+    assert place.cleaner.find_leftovers(PLAIN, NOW).silent == ("away",)
 
 
 def test_nothing_of_what_runs_is_left_over(rig: Rig) -> None:
