@@ -109,7 +109,7 @@ class Actor:
                 executor.start(make_launch(experiment, job, place), self._find_archive(experiment))
 
     def _make_share(self, host: HostName, experiment: Experiment, subnet: str | None) -> Share:
-        """Return what the jobs share on a host. Where the server sees the host's files, create the output folder now."""
+        """Return what the jobs share on a host. Where the server sees its files, create the output folder now."""
         config = self.experiments.get_experiment(experiment.id).config
         roots = self.hosts.roots
         output: Output | None = None
