@@ -77,6 +77,7 @@ def _explain_waiting(world: World, seen: Observation, experiment: Experiment) ->
 def _find_blockers(
     world: World, placement: PlacementPass, experiment: Experiment, name: ExperimentNamer
 ) -> Iterator[Blocker]:
+    """Yield everything that keeps an experiment from its place; `placement` has just come to it."""
     seen = placement.seen
     if any(isinstance(action, ReleaseHost) and action.experiment == experiment.id for action in seen.busy):
         yield Blocker(BlockerKind.TURN, "the place that it had is being cleared first")

@@ -96,6 +96,13 @@ def test_sets_subnets_ports_and_clearing_hosts_can_block() -> None:
     assert [one.kind for one in tell(clearing, ready(1, ONE_JOB)).blockers] == [BlockerKind.TURN]
 
 
+def test_an_experiment_whose_last_place_is_still_cleared_keeps_its_room() -> None:
+    whole = {"train": Resources(8, 64)}
+    clearing = replace(look(h1=site(8)), busy=frozenset({ReleaseHost(H1, 1)}))
+    found = tell(clearing, ready(1, whole), ready(2, whole))
+    assert [(one.kind, one.by) for one in found.blockers] == [(BlockerKind.RESERVED, (1,))], "as the pass decided"
+
+
 def test_hosts_that_are_not_connected_block_a_gang() -> None:
     pool = look(h1=site(6, swarm=""), h2=site(3, swarm=""))
     found = tell(pool, ready(1, {"train": Resources(5, 64)}), ready(2, GANG))
