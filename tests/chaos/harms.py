@@ -23,10 +23,12 @@ from tests.chaos.proxy import Effect, Moment, Rule
 from tests.chaos.scenes import Scene, again, counting, good, killed, lost, solo, trio
 from tests.chaos.sites import Fault, Site
 from tests.support.hosts import Engine, Machine
-from tests.support.rig import HOG
+from tests.support.rig import BASE, HOG
+from tests.support.waiting import wait_for
 
 _JOBS = ("master", "worker.1", "ps.1")
 _PAUSE = 2.0  # seconds
+_WRITTEN_OFF = 180.0  # seconds; the server waits 60 for a network that cannot be removed
 
 Harm = Callable[[PatientRig], None]
 
@@ -42,6 +44,7 @@ def host_faults() -> list[Fault]:
         Fault("network removed under running jobs", _network_removed, DOCKER),
         Fault("network removed before the start", network_gone, DOCKER),
         Fault("network removed while the gang starts", _network_halfway, DOCKER),
+        Fault("network that the engine cannot remove", network_held, DOCKER),
         Fault("image deleted between build and start", _image_gone, DOCKER),
         Fault("out of memory, each role", memory, DOCKER),
         Fault("a job that ignores SIGTERM", _deaf),
@@ -207,6 +210,28 @@ def network_gone(site: Site) -> Tally:
         return [Rule(r"POST .*/containers/create", Moment.BEFORE, remove)]
 
     return through(site, good(), harm)
+
+
+def network_held(site: Site) -> Tally:
+    """A container that riseml did not make holds the network: the experiment closes without it, and later it goes."""
+    with site.rig() as rig:
+        assert isinstance(rig.host, Engine), "an engine has networks"
+        rig.start()
+        rig.submit(good(200).config)
+        rig.wait("it runs", lambda: rig.state() == "RUNNING")  # an earlier stranger may take a job's address
+        (network,) = rig.networks()
+        stranger = rig.host.api.create_container(BASE, ["sleep", "600"], host_config={"NetworkMode": network})["Id"]
+        try:
+            rig.host.api.start(stranger)
+            wait_for("experiment 1 is closed", lambda: rig.experiment("1")["closed"], _WRITTEN_OFF, rig.last_words)
+            rig.submit(good(40).config)
+            rig.wait_closed("2")
+        finally:
+            rig.host.api.remove_container(stranger, force=True)
+        rig.kill()
+        rig.start()  # it asks the engine for news again, as after a restart of the engine
+        rig.wait("the network is gone", lambda: not rig.networks())
+        return judge(rig, good(200), 1) + judge(rig, good(40), 0, "2")
 
 
 def _image_gone(site: Site) -> Tally:

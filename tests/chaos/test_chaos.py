@@ -58,7 +58,9 @@ def test_harm_without_an_engine(process_site: Site, inflict: Callable[[Site], Ta
     check(inflict(process_site))
 
 
-@pytest.mark.parametrize("inflict", [harms.network_gone, harms.memory, harms.store_full, harms.paused_and_killed])
+@pytest.mark.parametrize(
+    "inflict", [harms.network_gone, harms.network_held, harms.memory, harms.store_full, harms.paused_and_killed]
+)
 def test_harm_on_the_engine(docker_site: Site, inflict: Callable[[Site], Tally]) -> None:
     check(inflict(docker_site))
 

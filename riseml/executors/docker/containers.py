@@ -28,15 +28,16 @@ def network_name(server: str, experiment: int) -> str:
     return f"riseml-{server[:8]}-{experiment}"
 
 
-def container_request(launch: Launch, most_mem: int) -> dict[str, Any]:
+def container_request(launch: Launch, most_mem: int, network_id: str | None = None) -> dict[str, Any]:
     """Return the body of `POST /containers/create` (Docker Engine API 1.41).
 
     Args:
         launch: the job.
         most_mem: MiB that a job without a limit of its own may use, so that it ends before its host has no memory. A
             job may always use the memory of its `resources`.
+        network_id: of the experiment's network; None: the network that has the experiment's name.
     """
-    own = network_name(launch.server, launch.key.experiment)
+    own = network_id or network_name(launch.server, launch.key.experiment)
     network = _HOST if launch.network is Network.HOST else own
     return {
         "Image": launch.image.reference,

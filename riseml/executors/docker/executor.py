@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from docker.errors import APIError, NotFound
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
 from riseml.executors.base import BuildOrder, Share
-from riseml.executors.capabilities import HostReport, InventoryItem
+from riseml.executors.capabilities import Finding, HostReport, InventoryItem, Outcome
 from riseml.executors.docker import helper_container, images, inventory, labels
 from riseml.executors.docker.containers import container_name, container_request
 from riseml.executors.docker.exit_events import ExitEvents
@@ -29,9 +30,12 @@ from riseml.executors.docker.host_check import inspect_host
 from riseml.executors.docker.log_stream import read_log_frames
 from riseml.executors.docker.networks import (
     NetworkSubnets,
+    describe_stuck,
     ensure_network,
+    find_networks,
     list_network_subnets,
     remove_networks,
+    remove_written_off,
 )
 from riseml.executors.docker.observation import (
     ContainerRow,
@@ -44,6 +48,7 @@ from riseml.executors.docker.observation import (
 from riseml.executors.docker.outages import Outages
 from riseml.executors.docker.project_archive import repack_project
 from riseml.executors.docker.stats import parse_samples
+from riseml.executors.docker.stuck_networks import StuckNetworks
 from riseml.executors.gpus import GpuReader, with_gpu_use
 from riseml.executors.machine import list_routed_subnets
 from riseml.executors.transports.engine_client import Engine, lacks_network
@@ -79,6 +84,7 @@ class DockerExecutor:
         self._gpus = GpuReader()
         self._outages = Outages()
         self._exit_events = ExitEvents()
+        self._stuck = StuckNetworks()
 
     def describe(self) -> str:
         return "Docker" if self._facts.last is None else f"Docker {self._facts.last.version}"
@@ -98,7 +104,7 @@ class DockerExecutor:
         changed = self._exit_events.take_changed()
         with self.engine.api() as api:
             merged = self._observe_containers(api, changed)
-            subnets = list_network_subnets(api, self._server, self.name)
+            subnets = list_network_subnets(api, self._server, self.name, self._stuck.written_off())
             present = {reference: images.is_present(api, reference) for reference in references}
             facts = self._facts.read_fresh(api)
         self._seen = {one.seen.id: one.seen for one in merged}
@@ -177,7 +183,7 @@ class DockerExecutor:
             if share.output is not None:
                 helper_container.make_output(api, self._server, share.experiment, share.output)
             if share.creates_network and share.network is not Network.HOST:
-                ensure_network(api, self._server, self.name, share)
+                ensure_network(api, self._server, self.name, share, self._stuck.written_off())
             else:
                 self._shares[share.experiment] = share.subnet or ""
 
@@ -185,7 +191,9 @@ class DockerExecutor:
         name = container_name(self._server, launch.key)
         with self.engine.api(patient=True) as api:
             try:
-                api.create_container_from_config(container_request(launch, self._facts.read_fresh(api).most_mem), name)
+                most_mem = self._facts.read_fresh(api).most_mem
+                request = container_request(launch, most_mem, self._find_renamed_network(api, launch))
+                api.create_container_from_config(request, name)
             except APIError as error:
                 if error.status_code != _CONFLICT:
                     raise
@@ -213,7 +221,7 @@ class DockerExecutor:
     def release(self, experiment: int) -> None:
         if self._shares.pop(experiment, None) is None:
             with self.engine.api() as api:
-                remove_networks(api, self._server, experiment)
+                remove_networks(api, self._server, experiment, self._stuck)
 
     def list_inventory(self, references: frozenset[str]) -> list[InventoryItem]:
         with self.engine.api() as api:
@@ -221,11 +229,23 @@ class DockerExecutor:
 
     def discard_item(self, item: InventoryItem) -> None:
         with self.engine.api(patient=True) as api:
-            inventory.remove_item(api, item)
+            inventory.remove_item(api, item, self._stuck)
+
+    def _find_renamed_network(self, api: docker.APIClient, launch: Launch) -> str | None:
+        """Return the id of the experiment's network where a network that was written off holds its name."""
+        written_off = self._stuck.written_off()
+        if not written_off:
+            return None
+        return next(iter(find_networks(api, self._server, launch.key.experiment, written_off)), None)
 
     def check_host(self) -> HostReport:
         with self.engine.api() as api:
-            return inspect_host(api, self._host)
+            report = inspect_host(api, self._host)
+            stuck = tuple(
+                Finding("networks", Outcome.NOTE, describe_stuck(api, identity).message)
+                for identity in sorted(self._stuck.written_off())
+            )
+        return replace(report, findings=(*report.findings, *stuck))
 
     def read_file(self, mount: Mount, name: str) -> bytes | None:
         with self.engine.api(patient=True) as api:
@@ -250,6 +270,7 @@ class DockerExecutor:
         ours = labels.label_filter(labels.SERVER, self._server)
         filters = {"label": ours, "event": ["die", "start", "destroy", "oom"]}
         with self.engine.stream() as api, closing(api.events(filters=filters, decode=True)) as news:
+            remove_written_off(api, self._stuck)  # an engine that restarted lets them go
             for event in news:
                 self._exit_events.note_event(event)
                 yield

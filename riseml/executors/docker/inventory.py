@@ -9,7 +9,8 @@ import docker
 from docker.errors import APIError
 
 from riseml.executors.capabilities import InventoryItem, InventoryKind
-from riseml.executors.docker import labels
+from riseml.executors.docker import labels, networks
+from riseml.executors.docker.stuck_networks import StuckNetworks
 from riseml.names import HostName
 
 _MISSING = 404
@@ -26,7 +27,7 @@ def list_items(api: docker.APIClient, host: HostName) -> list[InventoryItem]:
     ]
 
 
-def remove_item(api: docker.APIClient, item: InventoryItem) -> None:
+def remove_item(api: docker.APIClient, item: InventoryItem, stuck: StuckNetworks) -> None:
     """Remove an object; does nothing when it does not exist.
 
     Raises:
@@ -37,7 +38,7 @@ def remove_item(api: docker.APIClient, item: InventoryItem) -> None:
             case InventoryKind.CONTAINER:
                 api.remove_container(item.identity, v=True, force=True)
             case InventoryKind.NETWORK:
-                api.remove_network(item.identity)
+                networks.remove_network(api, item.identity, stuck)
             case InventoryKind.ENVIRONMENT:
                 api.remove_image(item.identity)
             case _:

@@ -5,19 +5,24 @@ The engine creates a second network of the same name without an error. So networ
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import docker
 from docker.errors import APIError, NotFound
 from docker.types import IPAMConfig, IPAMPool
 
+from riseml.errors import EngineError
 from riseml.executors.base import Share, SubnetTaken
 from riseml.executors.docker import labels
 from riseml.executors.docker.containers import network_name
+from riseml.executors.docker.stuck_networks import StuckNetworks, explain_stuck, is_stuck
 from riseml.names import HostName
 from riseml.states import Network
 
 _CONFLICT = 409
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +33,13 @@ class NetworkSubnets:
     foreign: tuple[str, ...]  # of all other networks
 
 
-def list_network_subnets(api: docker.APIClient, server: str, host: HostName) -> NetworkSubnets:
+def list_network_subnets(
+    api: docker.APIClient, server: str, host: HostName, written_off: frozenset[str] = frozenset()
+) -> NetworkSubnets:
     """Return the subnets of this server's experiments, and those of all other networks.
 
     A network across hosts counts on the host that created it, because every manager of the swarm lists it, and every
-    host with a container in it.
+    host with a container in it. A network that was written off counts as foreign.
     """
     own: dict[int, str] = {}
     foreign: list[str] = []
@@ -40,59 +47,100 @@ def list_network_subnets(api: docker.APIClient, server: str, host: HostName) -> 
         subnets = [pool["Subnet"] for pool in (network["IPAM"].get("Config") or []) if ":" not in pool["Subnet"]]
         marks = network.get("Labels") or {}
         experiment = labels.parse_experiment(marks)
-        if marks.get(labels.SERVER) == server and experiment is not None:
-            if marks.get(labels.HOST, host) == host:
-                own[experiment] = subnets[0] if subnets else ""
-        else:
+        if experiment is None or marks.get(labels.SERVER) != server or network.get("Id") in written_off:
             foreign += subnets
+        elif marks.get(labels.HOST, host) == host:
+            own[experiment] = subnets[0] if subnets else ""
     return NetworkSubnets(own, tuple(foreign))
 
 
-def ensure_network(api: docker.APIClient, server: str, host: HostName, share: Share) -> None:
+def ensure_network(
+    api: docker.APIClient, server: str, host: HostName, share: Share, written_off: frozenset[str] = frozenset()
+) -> None:
     """Create the experiment's network unless it exists; of two networks, keep the older one.
 
     Raises:
         SubnetTaken: the subnet overlaps with another network of the host.
     """
-    if not _find_networks(api, server, share.experiment):
+    if not find_networks(api, server, share.experiment, written_off):
         try:
-            _create_network(api, server, host, share)
+            _create_network(api, server, host, share, number=len(written_off))
         except APIError as error:
             if "overlap" in str(error.explanation).lower():
                 raise SubnetTaken(f"the subnet {share.subnet} is in use on the host", permanent=False) from error
             if error.status_code != _CONFLICT:
                 raise
-    for extra in _find_networks(api, server, share.experiment)[1:]:
+    for extra in find_networks(api, server, share.experiment, written_off)[1:]:
         api.remove_network(extra)
 
 
-def remove_networks(api: docker.APIClient, server: str, experiment: int) -> None:
-    """Remove the experiment's networks; does nothing when there are none."""
-    for network in _find_networks(api, server, experiment):
+def remove_networks(api: docker.APIClient, server: str, experiment: int, stuck: StuckNetworks) -> None:
+    """Remove the experiment's networks. Does nothing without one, and leaves those that were written off.
+
+    Raises:
+        EngineError: the engine counts an endpoint in one; `stuck` has noted it.
+    """
+    for identity in find_networks(api, server, experiment, stuck.written_off()):
+        remove_network(api, identity, stuck)
+
+
+def remove_written_off(api: docker.APIClient, stuck: StuckNetworks) -> None:
+    """Remove the networks that were written off, as far as the engine lets them go now."""
+    for identity in stuck.written_off():
         try:
-            api.remove_network(network)
-        except NotFound:
-            continue
+            remove_network(api, identity, stuck)
+        except EngineError as error:
+            log.info("still there: %s", error.message)
 
 
-def _create_network(api: docker.APIClient, server: str, host: HostName, share: Share) -> None:
+def remove_network(api: docker.APIClient, identity: str, stuck: StuckNetworks) -> None:
+    """Remove one network; does nothing when it does not exist.
+
+    Raises:
+        EngineError: the engine counts an endpoint in it; `stuck` has noted it.
+    """
+    try:
+        api.remove_network(identity)
+    except NotFound:
+        stuck.note_removal(identity)
+    except APIError as error:
+        if not is_stuck(error):
+            raise
+        stuck.note_refusal(identity)
+        raise describe_stuck(api, identity) from error
+    else:
+        stuck.note_removal(identity)
+
+
+def describe_stuck(api: docker.APIClient, identity: str) -> EngineError:
+    """Return why the engine refuses to remove this network, and what clears it."""
+    found = api.inspect_network(identity)
+    containers = found.get("Containers") or {}
+    return explain_stuck(found["Name"], [str(one["Name"]) for one in containers.values()])
+
+
+def find_networks(
+    api: docker.APIClient, server: str, experiment: int, without: frozenset[str] = frozenset()
+) -> list[str]:
+    """Return the ids of the experiment's networks, the oldest first; those of `without` are left out."""
+    wanted = [
+        labels.label_filter(labels.SERVER, server),
+        labels.label_filter(labels.EXPERIMENT, str(experiment)),
+    ]
+    found = sorted(api.networks(filters={"label": wanted}), key=lambda network: str(network["Created"]))
+    return [str(network["Id"]) for network in found if network["Id"] not in without]
+
+
+def _create_network(api: docker.APIClient, server: str, host: HostName, share: Share, number: int) -> None:
+    """Create the network. `number` tells it apart from networks that were written off and keep their names."""
     marks = {labels.SERVER: server, labels.EXPERIMENT: str(share.experiment)}
     across = share.network is Network.OVERLAY
+    name = network_name(server, share.experiment)
     api.create_network(
-        network_name(server, share.experiment),
+        f"{name}-{number}" if number else name,
         driver="overlay" if across else "bridge",
         attachable=True if across else None,
         ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=share.subnet)] if share.subnet else []),
         check_duplicate=True,
         labels={**marks, labels.HOST: host} if across else marks,
     )
-
-
-def _find_networks(api: docker.APIClient, server: str, experiment: int) -> list[str]:
-    """Return the ids of the experiment's networks, the oldest first."""
-    wanted = [
-        labels.label_filter(labels.SERVER, server),
-        labels.label_filter(labels.EXPERIMENT, str(experiment)),
-    ]
-    found = api.networks(filters={"label": wanted})
-    return [network["Id"] for network in sorted(found, key=lambda network: str(network["Created"]))]

@@ -82,7 +82,9 @@ class Loop(threading.Thread):
         open_experiments = {experiment.id: experiment for experiment in decision.world.experiments}
         actions = tuple(action for action in decision.actions if owner_of(action) not in refused)
         services.tracker.start_actions(actions, open_experiments)
-        services.tracker.forget_experiments_except(frozenset(open_experiments))
+        # An action that is decided on without a record, such as a release, needs its pause between two attempts, too.
+        owners = {owner_of(action) for action in decision.actions}
+        services.tracker.forget_experiments_except(frozenset(open_experiments) | owners)
         services.logs.close_all_but(frozenset(open_experiments))
         if refused:
             return 0.0

@@ -1,0 +1,81 @@
+"""A network that the engine refuses to remove: written off, avoided, named, and removed once the engine lets it go."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import docker
+import pytest
+
+from riseml.errors import EngineError
+from riseml.executors.base import Share
+from riseml.executors.docker.executor import DockerExecutor
+from riseml.executors.docker.networks import remove_written_off
+from riseml.executors.docker.stuck_networks import WRITE_OFF_AFTER, StuckNetworks
+from riseml.executors.transports.engine_client import Engine
+from riseml.names import HostName
+from riseml.spec.pool.types import HostSpec
+from tests.support.rig import BASE
+
+pytestmark = pytest.mark.every_engine
+
+SUBNETS = ("198.18.64.0/29", "198.18.64.8/29")  # RFC 2544: no network of a real machine has these
+
+
+class Held:
+    """An executor with the network of one experiment, and a container of someone else in it."""
+
+    def __init__(self, url: str) -> None:
+        self.seconds = 0.0
+        self.api = docker.APIClient(base_url=url, version="auto", timeout=60)
+        self.executor = DockerExecutor(HostSpec(HostName("here"), url), uuid.uuid4().hex, Engine(url), "default")
+        self.executor._stuck = StuckNetworks(lambda: self.seconds)
+        self.executor.prepare(Share(1, SUBNETS[0]))
+        (self.name,) = [item.name for item in self.executor.list_inventory(frozenset()) if item.server == self.server]
+        self.stranger = self.api.create_container(BASE, ["sleep", "600"], host_config={"NetworkMode": self.name})["Id"]
+        self.api.start(self.stranger)
+
+    @property
+    def server(self) -> str:
+        return self.executor._server
+
+    def networks(self) -> dict[int, str]:
+        return dict(self.executor.observe(frozenset()).networks)
+
+    def count(self) -> int:
+        """Return how many networks of this server the engine has."""
+        return sum(item.server == self.server for item in self.executor.list_inventory(frozenset()))
+
+    def close(self) -> None:
+        self.api.remove_container(self.stranger, force=True)
+        for item in self.executor.list_inventory(frozenset()):
+            if item.server == self.server:
+                self.executor.discard_item(item)
+        self.api.close()
+
+
+@pytest.fixture
+def held(engine_url: str) -> Iterator[Held]:
+    made = Held(engine_url)
+    yield made
+    made.close()
+
+
+def test_a_network_that_cannot_be_removed_is_written_off_and_later_removed(held: Held) -> None:
+    with pytest.raises(EngineError, match=r"is in use by .*disconnect` clears it"):
+        held.executor.release(1)
+    assert held.networks() == {1: SUBNETS[0]}
+    held.seconds += WRITE_OFF_AFTER
+    assert held.networks() == {}
+    assert SUBNETS[0] in held.executor.observe(frozenset()).foreign_subnets
+    held.executor.release(1)  # nothing is left to wait for
+    assert any(finding.topic == "networks" for finding in held.executor.check_host().findings)
+
+    held.executor.prepare(Share(1, SUBNETS[1]))  # another attempt on the same host
+    assert held.networks() == {1: SUBNETS[1]}
+    held.executor.release(1)
+
+    held.api.disconnect_container_from_network(held.stranger, held.name, force=True)
+    remove_written_off(held.api, held.executor._stuck)  # as when the stream of events begins again
+    assert held.count() == 0
