@@ -2,7 +2,7 @@
 
 Modules: `text` (terminal-safe text, times, amounts), `widths` (how wide text is on a terminal), `style` (colours),
 `tables`, `log_lines` (a log), `problem_lines` (errors and problems of riseml.yml), `experiment_views`, `host_views`,
-`plan_view` (one view each as lines), `printer`.
+`plan_view`, `explanation_view` (one view each as lines), `printer`.
 
 Not here: requests to the server, and decisions of commands.
 """
