@@ -1,6 +1,6 @@
 """The content of a riseml.yml: frozen dataclasses with units converted and defaults filled in.
 
-`schemas/riseml.schema.json` is the contract of the file; tests/unit/spec/test_drift.py holds these classes against it.
+`schemas/riseml.schema.json` is the contract of the file; tests/unit/spec/test_drift.py compares these classes with it.
 """
 
 from __future__ import annotations

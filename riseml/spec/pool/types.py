@@ -1,6 +1,6 @@
 """The content of a pool.yml: the hosts that experiments may use, and what they share.
 
-`schemas/pool.schema.json` is the contract of the file; tests/unit/spec/test_pool.py holds these classes against it.
+`schemas/pool.schema.json` is the contract of the file; tests/unit/spec/test_pool.py compares these classes with it.
 """
 
 from __future__ import annotations
