@@ -19,8 +19,8 @@ from pathlib import Path
 from docker.errors import DockerException
 
 from benchmarks import machine, peers, readme
-from benchmarks.common import Bar, Context, Report, bar_lines, report_lines, say
-from benchmarks.engine import BASE, Engine
+from benchmarks.common import Bar, BenchContext, Report, bar_lines, report_lines, say
+from benchmarks.engine import BASE, BenchEngine
 
 BENCHES = ("start", "end", "whole_run", "cli", "logs", "sync", "training", "scale", "placement", "process")
 _DEFAULT = Path("build/benchmarks.json")
@@ -33,7 +33,7 @@ def main() -> int:
         print(f"written from {asked.json}: {readme.README.name}")
         return 0
     url = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
-    engine = Engine(url)
+    engine = BenchEngine(url)
     engine.image_id(BASE)  # fails at once, and says why
     machine.compile_bytecode()
     peers.make_compose()
@@ -41,7 +41,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="riseml-bench-"))
     begun = time.monotonic()
     try:
-        context = Context(url, folder, peers.make_environment(), asked.quick)
+        context = BenchContext(url, folder, peers.make_environment(), asked.quick)
         reports = {name: _measure(name, context) for name in asked.benches or BENCHES}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -69,7 +69,7 @@ def _parse() -> argparse.Namespace:
     return asked
 
 
-def _measure(name: str, context: Context) -> Report:
+def _measure(name: str, context: BenchContext) -> Report:
     """One bench in a folder of its own; one that fails is told of and does not end the others."""
     folder = context.folder / name
     folder.mkdir()
@@ -77,7 +77,7 @@ def _measure(name: str, context: Context) -> Report:
     say(f"{name}:")
     try:
         report: Report = import_module(f"benchmarks.{name}").run(
-            Context(context.engine, folder, context.bench_python, context.quick)
+            BenchContext(context.engine, folder, context.bench_python, context.quick)
         )
     except Exception as error:  # noqa: BLE001  # the others are measured all the same
         traceback.print_exc()
@@ -92,7 +92,7 @@ def _measure(name: str, context: Context) -> Report:
 def _clean_up(engine: str, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        Engine(engine).clean_up()
+        BenchEngine(engine).clean_up()
     except (DockerException, OSError) as error:
         say(f"something may be left on the engine: {error}")
 

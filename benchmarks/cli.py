@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.common import Bar, Context, Measure, Once, Report, at_most, interleave, measures
+from benchmarks.common import Bar, BenchContext, Measure, Once, Report, at_most, interleave, measures
 from benchmarks.engine import BASE
 from benchmarks.gang import make_project
 from benchmarks.home import COMMAND, Home
@@ -28,7 +28,7 @@ _HEAVY = {
 }
 
 
-def run(context: Context) -> Report:
+def run(context: BenchContext) -> Report:
     report = Report()
     project = make_project(context, _SINGLE)
     with Home(context) as home:

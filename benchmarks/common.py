@@ -12,7 +12,7 @@ UNITS = {"ms": 1000.0, "s": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class BenchContext:
     """What a bench is given. `folder` is its own and is removed afterwards; `quick` asks for a smoke test."""
 
     engine: str

@@ -8,8 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import peers
-from benchmarks.common import Context, Measure, Once, Report, at_most, interleave, measures, median, percentile, say
-from benchmarks.engine import Engine, News
+from benchmarks.common import (
+    BenchContext,
+    Measure,
+    Once,
+    Report,
+    at_most,
+    interleave,
+    measures,
+    median,
+    percentile,
+    say,
+)
+from benchmarks.engine import BenchEngine, EngineEvents
 from benchmarks.gang import ByHand, Compose, make_project, riseml_train
 from benchmarks.home import Home
 
@@ -29,8 +40,8 @@ _CAUSE = (
 class _Scene:
     """What every contender needs."""
 
-    engine: Engine
-    news: News
+    engine: BenchEngine
+    news: EngineEvents
     folder: Path
 
     def time(self, master: str, ps: str, go: Path, react: Callable[[], None]) -> Mapping[str, float]:
@@ -42,10 +53,10 @@ class _Scene:
         return {_DEAD: dead - died, _GONE: gone - died}
 
 
-def run(context: Context) -> Report:
+def run(context: BenchContext) -> Report:
     report = Report()
-    engine = Engine(context.engine)
-    news = News(engine)
+    engine = BenchEngine(context.engine)
+    news = EngineEvents(engine)
     with Home(context) as home:
         scene = _Scene(engine, news, context.folder)
         ours = _Riseml(home, scene, make_project(context, _train()))
@@ -70,7 +81,7 @@ def run(context: Context) -> Report:
     return report
 
 
-def _measure(context: Context, ours: Once, by_hand: Once) -> dict[str, dict[str, list[float]]]:
+def _measure(context: BenchContext, ours: Once, by_hand: Once) -> dict[str, dict[str, list[float]]]:
     """A hundred runs of riseml; every fifth beside one by hand, whose times lie close together."""
 
     found: dict[str, dict[str, list[float]]] = {HAND: {}, RISEML: {}}
@@ -135,7 +146,7 @@ class _Hand:
         self._engine.api.remove_network(self._network)
 
 
-def _measure_compose(context: Context, scene: _Scene) -> dict[str, list[float]]:
+def _measure_compose(context: BenchContext, scene: _Scene) -> dict[str, list[float]]:
     jobs = {"master": _MASTER.format(folder="/code"), "ps-1": _PS}
     compose = Compose(context, jobs)
     found = interleave(context.rounds(4), {COMPOSE: lambda turn: _compose(compose, scene)})

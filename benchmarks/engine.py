@@ -25,7 +25,7 @@ _OF_RUN = f"{_MARK}.run"
 Found = TypeVar("Found")
 
 
-class Engine:
+class BenchEngine:
     """One engine; each thread of the harness has a client of its own, as riseml's have."""
 
     def __init__(self, url: str) -> None:
@@ -84,16 +84,16 @@ class Engine:
         return str(made["Id"])
 
     def clean_up(self) -> None:
-        """Remove what a bench that failed, or was interrupted, has left: by the peers, too, for it carries our name."""
+        """Remove what a bench that failed, or was interrupted, has left: by the peers, too."""
         self.remove(f"{_OF_RUN}={RUN}")
         for row in self.api.containers(all=True, filters={"name": RUN}):
             self._remove(row["Id"])
 
 
-class News:
+class EngineEvents:
     """The engine's events about containers, in the order in which they came."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: BenchEngine) -> None:
         self._client = docker.APIClient(base_url=engine.url, version="auto", timeout=_LONG)
         self._stream = self._client.events(filters={"type": "container"}, decode=True)
         self._times: dict[tuple[str, str], float] = {}

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import Context
-from benchmarks.engine import BASE, RUN, Engine, by_label, container, poll
+from benchmarks.common import BenchContext
+from benchmarks.engine import BASE, RUN, BenchEngine, by_label, container, poll
 from benchmarks.home import write_project
 from benchmarks.machine import environ
 
@@ -71,7 +71,7 @@ def riseml_train(jobs: Mapping[str, str], **more: Any) -> dict[str, Any]:
 class ByHand:
     """The raw SDK, one thread a container: nothing can start them sooner. Clients and connections are warm."""
 
-    engine: Engine
+    engine: BenchEngine
     label: str = "hand"
     binds: list[str] = field(default_factory=list)
     hands: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8))
@@ -101,7 +101,7 @@ class Compose:
 
     label = f"com.docker.compose.project={RUN}"
 
-    def __init__(self, context: Context, jobs: Mapping[str, str]) -> None:
+    def __init__(self, context: BenchContext, jobs: Mapping[str, str]) -> None:
         self.folder = write_project(context.folder / "compose", {}, {})
         self.environ = environ(DOCKER_HOST=context.engine)
         services = {
@@ -137,7 +137,7 @@ class TorchX:
 
     _label = "torchx.pytorch.org/app-id"
 
-    def __init__(self, context: Context, engine: Engine) -> None:
+    def __init__(self, context: BenchContext, engine: BenchEngine) -> None:
         self.folder = context.folder / "torchx"
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "component.py").write_text(_COMPONENT, encoding="utf-8")
@@ -186,7 +186,7 @@ def pack(folder: Path) -> bytes:
     return buffer.getvalue()
 
 
-def make_project(context: Context, train: Mapping[str, Any], name: str = "project") -> Path:
+def make_project(context: BenchContext, train: Mapping[str, Any], name: str = "project") -> Path:
     """A project of usual size: twenty files of a few KB."""
     files = {f"module_{number}.py": f"# {number}\n" + "x = 1\n" * 500 for number in range(20)}
     return write_project(context.folder / name, train, files)

@@ -15,8 +15,8 @@ from typing import Any, Self
 
 import httpx
 
-from benchmarks.common import Context
-from benchmarks.engine import Engine, poll
+from benchmarks.common import BenchContext
+from benchmarks.engine import BenchEngine, poll
 from benchmarks.machine import environ
 from riseml.project.archive import take_snapshot
 from riseml.project.listing import list_project_files
@@ -37,10 +37,10 @@ class Done:
 class Home:
     """One RISEML_HOME; the server is started by the first command, and stopped at the end."""
 
-    def __init__(self, context: Context, name: str = "home", **variables: str) -> None:
+    def __init__(self, context: BenchContext, name: str = "home", **variables: str) -> None:
         self.folder = context.folder / name
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.engine = Engine(context.engine)
+        self.engine = BenchEngine(context.engine)
         self.environ = environ(RISEML_HOME=str(self.folder), DOCKER_HOST=context.engine, **variables)
         self._server: dict[str, Any] | None = None
 

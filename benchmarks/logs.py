@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.common import Bar, Context, Measure, Once, Report, at_least, interleave, median, say, show
-from benchmarks.engine import BASE, News
+from benchmarks.common import Bar, BenchContext, Measure, Once, Report, at_least, interleave, median, say, show
+from benchmarks.engine import BASE, EngineEvents
 from benchmarks.gang import ByHand, make_project
 from benchmarks.home import Home, memory
 
@@ -25,7 +25,7 @@ _RATE, _LOST, _SERVER, _CLIENT = "lines a second", "lost", "the server's memory"
 DOCKER, TRAIN, LOGS = "docker logs -f", "riseml train", "riseml logs -f"
 _MARK = b" of the run: "
 _NUMBER = re.compile(rb"step (\d+) of")
-_WHY_LOST = "an Engine before 23 ends the stream of a container that has ended, also when the reader is behind"
+_WHY_LOST = "an BenchEngine before 23 ends the stream of a container that has ended, also when the reader is behind"
 _CAUSE = (
     "the engine's frames are taken apart and stored one by one in Python, and server and reader want their part of"
     " the same cores"
@@ -72,11 +72,11 @@ class Reader:
             raise RuntimeError(f"{len(numbers)} lines came of {self.wanted}, or not in their order")
 
 
-def run(context: Context) -> Report:
+def run(context: BenchContext) -> Report:
     report = Report()
     count = context.rounds(_LINES, _LINES // 10)
     with Home(context) as home:
-        news = News(home.engine)
+        news = EngineEvents(home.engine)
         project = make_project(context, _train(count))
         network = home.engine.network("logs")
         contenders: dict[str, Once] = {
@@ -148,7 +148,7 @@ def _docker(hand: ByHand, network: str, count: int) -> Mapping[str, float]:
     return {_RATE: rate, _LOST: count - reader.found}
 
 
-def _riseml(home: Home, news: News, project: Path, count: int, *, detached: bool) -> Mapping[str, float]:
+def _riseml(home: Home, news: EngineEvents, project: Path, count: int, *, detached: bool) -> Mapping[str, float]:
     """`train` in the foreground, or `train -d` and then `logs -f`."""
     home.run("status")  # the server runs
     before = {row["Id"] for row in home.engine.api.containers(all=True, filters={"label": _ours(home)})}

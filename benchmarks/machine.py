@@ -16,7 +16,7 @@ from typing import Any
 
 import riseml
 from benchmarks.common import say
-from benchmarks.engine import Engine
+from benchmarks.engine import BenchEngine
 
 _ODD_PYTHON = re.compile(r"PYTHON(?!PATH$|HOME$)")
 
@@ -38,7 +38,7 @@ def compile_bytecode() -> None:
         compileall.compile_dir(str(folder), quiet=2, workers=0)
 
 
-def facts(engine: Engine) -> dict[str, Any]:
+def facts(engine: BenchEngine) -> dict[str, Any]:
     """What the figures depend on; no names of the machine or of its folders."""
     version = engine.api.version()
     info = engine.api.info()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
-from benchmarks.common import Context, Measure, Report, at_least, at_most, median, say
+from benchmarks.common import BenchContext, Measure, Report, at_least, at_most, median, say
 from riseml.control.actions import PrepareHost, StartJob
 from riseml.control.decide import decide
 from riseml.control.observation import Observation
@@ -47,7 +47,7 @@ _IMAGE = {"base": ImageSeen(present=True)}
 Policy = Callable[[World, Observation], World]
 
 
-def run(context: Context) -> Report:
+def run(context: BenchContext) -> Report:
     report = Report()
     times = {queued: _decide(queued, context.rounds(9, 3)) for queued in (_QUEUED[:2] if context.quick else _QUEUED)}
     for queued, values in times.items():

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.common import Context, Measure, Report, at_most, interleave, measures, median
+from benchmarks.common import BenchContext, Measure, Report, at_most, interleave, measures, median
 from benchmarks.gang import FOUR, change_code, make_project, riseml_train
 from benchmarks.home import Home
 
@@ -19,7 +19,7 @@ _START, _WALL = "from the command to all RUNNING", "a 2 s job, from the command 
 RISEML, HAND = "riseml train", "four processes by hand"
 
 
-def run(context: Context) -> Report:
+def run(context: BenchContext) -> Report:
     report = Report()
     run_project = make_project(context, riseml_train(_JOBS), "whole")
     start_project = make_project(context, riseml_train(FOUR), "start")

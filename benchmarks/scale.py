@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from benchmarks import growth
-from benchmarks.common import Bar, Context, Measure, Report, at_most, median, say, show
+from benchmarks.common import Bar, BenchContext, Measure, Report, at_most, median, say, show
 from benchmarks.engine import BASE
 from benchmarks.gang import make_project
 from benchmarks.home import Home, cpu_seconds, memory
@@ -32,7 +32,7 @@ _TRAIN = {
 _ONE = {"image": BASE, "resources": {"cpus": 0.001, "mem": "16MiB"}, "run": "true"}
 
 
-def run(context: Context) -> Report:
+def run(context: BenchContext) -> Report:
     report = Report()
     _running(context, report)
     _past(context, report)
@@ -40,7 +40,7 @@ def run(context: Context) -> Report:
     return report
 
 
-def _running(context: Context, report: Report) -> None:
+def _running(context: BenchContext, report: Report) -> None:
     project = make_project(context, _TRAIN)
     levels = _CONTAINERS[:2] if context.quick else _CONTAINERS
     with Home(context, "running") as home:
@@ -86,7 +86,7 @@ def _look(report: Report, home: Home, name: str, path: str) -> None:
     report.add(f"latency of GET {path}", Measure(name, _ask(home, path, _ASKED), "ms"))
 
 
-def _past(context: Context, report: Report) -> None:
+def _past(context: BenchContext, report: Report) -> None:
     """Finished experiments in the store: copies of one that ran."""
     project = make_project(context, _ONE, "one")
     with Home(context, "past") as home:
@@ -120,7 +120,7 @@ def _ask(home: Home, path: str, times: int) -> tuple[float, ...]:
     return tuple(values)
 
 
-def _growth(context: Context, report: Report) -> None:
+def _growth(context: BenchContext, report: Report) -> None:
     found = growth.measure(context.folder, growth.SIZES[:2] if context.quick else growth.SIZES)
     for name, times in found.items():
         report.add(f"{name}", *(Measure(f"{size:,} experiments", (value,), "ms") for size, value in times.items()))

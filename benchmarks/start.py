@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks import peers
-from benchmarks.common import Bar, Context, Measure, Once, Report, ahead, interleave, measures, show
-from benchmarks.engine import Engine
+from benchmarks.common import Bar, BenchContext, Measure, Once, Report, ahead, interleave, measures, show
+from benchmarks.engine import BenchEngine
 from benchmarks.gang import FOUR, ByHand, Compose, TorchX, change_code, make_project, pack, riseml_train
 from benchmarks.home import Home
 
@@ -27,7 +27,7 @@ HAND, SAME, RISEML, COMPOSE, TORCHX = (
 )
 
 
-def run(context: Context) -> Report:
+def run(context: BenchContext) -> Report:
     report = Report()
     train = riseml_train(FOUR, install=["echo bench > /etc/riseml-bench"])
     project = make_project(context, train)
@@ -42,7 +42,7 @@ def run(context: Context) -> Report:
     return report
 
 
-def _contenders(context: Context, home: Home, project: Path) -> dict[str, Once]:
+def _contenders(context: BenchContext, home: Home, project: Path) -> dict[str, Once]:
     engine = home.engine
     contenders: dict[str, Once] = {
         HAND: lambda turn: _by_hand(engine),
@@ -68,7 +68,7 @@ def _riseml(home: Home, project: Path, turn: int) -> Mapping[str, float]:
     return {_RUNNING: running - begun, _KNOWN: known - begun}
 
 
-def _by_hand(engine: Engine) -> Mapping[str, float]:
+def _by_hand(engine: BenchEngine) -> Mapping[str, float]:
     """The limit: its network is there already, and no code has to be copied."""
     hand = ByHand(engine, "limit")
     network = engine.network("limit")
@@ -76,7 +76,7 @@ def _by_hand(engine: Engine) -> Mapping[str, float]:
     return _timed(hand, network, None)
 
 
-def _same_work(engine: Engine, archive: bytes) -> Mapping[str, float]:
+def _same_work(engine: BenchEngine, archive: bytes) -> Mapping[str, float]:
     """What riseml does, without riseml: a network of its own, the code copied into every container."""
     hand = ByHand(engine, "same")
     hand.start({"warm": "exec sleep 600"}, "bridge")
@@ -93,7 +93,7 @@ def _timed(hand: ByHand, network: str | None, archive: bytes | None) -> Mapping[
     return {_RUNNING: running - begun, _KNOWN: known - begun}
 
 
-def _compose(engine: Engine, compose: Compose) -> Mapping[str, float]:
+def _compose(engine: BenchEngine, compose: Compose) -> Mapping[str, float]:
     begun = time.time()
     compose.run("up", "-d")
     known = time.time()
@@ -102,7 +102,7 @@ def _compose(engine: Engine, compose: Compose) -> Mapping[str, float]:
     return {_RUNNING: running - begun, _KNOWN: known - begun}
 
 
-def _torchx(engine: Engine, torchx: TorchX) -> Mapping[str, float]:
+def _torchx(engine: BenchEngine, torchx: TorchX) -> Mapping[str, float]:
     """It says nothing when all of them run, so that there is only the engine's word."""
     begun = time.time()
     with torchx.spawn(FOUR):
@@ -111,7 +111,7 @@ def _torchx(engine: Engine, torchx: TorchX) -> Mapping[str, float]:
     return {_RUNNING: running - begun}
 
 
-def _own_start(context: Context, home: Home) -> list[Measure]:
+def _own_start(context: BenchContext, home: Home) -> list[Measure]:
     """What any command costs before it does anything."""
     home.run("--help")
     values = [home.run("--help").seconds for _ in range(context.rounds(10, 2))]
@@ -143,7 +143,7 @@ def _bars(report: Report, found: Mapping[str, Mapping[str, list[float]]]) -> lis
     ]
 
 
-def _add_absent(report: Report, context: Context) -> None:
+def _add_absent(report: Report, context: BenchContext) -> None:
     if not peers.compose_version():
         report.notes.append(f"{COMPOSE}: not measured, it cannot be had here")
     if context.bench_python is None:

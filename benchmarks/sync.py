@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks import peers
-from benchmarks.common import Bar, Context, Report, interleave, measures, median, show
+from benchmarks.common import Bar, BenchContext, Report, interleave, measures, median, show
 from benchmarks.engine import BASE
 from benchmarks.home import Home, write_project
 from benchmarks.machine import environ
@@ -22,7 +22,7 @@ RISEML, RSYNC, BUILD = "riseml train", "rsync -a", "docker build (context)"
 _TRAIN = {"image": BASE, "resources": {"cpus": 100_000}, "run": "true"}  # refused once it is synced: nothing starts
 
 
-def run(context: Context) -> Report:
+def run(context: BenchContext) -> Report:
     report = Report()
     project = _make(context, context.rounds(_FILES, _FILES // 10))
     if not peers.is_there("rsync"):
@@ -51,7 +51,7 @@ def _compared(what: str, seconds: Mapping[str, float]) -> Bar:
     return Bar(f"{what}: not behind docker build's upload", shown, seconds[RISEML] <= seconds[BUILD], cause)
 
 
-def _make(context: Context, files: int) -> Path:
+def _make(context: BenchContext, files: int) -> Path:
     """Bytes that cannot be compressed, in a hundred folders."""
     project = write_project(context.folder / "big", _TRAIN, {"Dockerfile": f"FROM {BASE}\n"})
     source = random.Random(7)
@@ -81,13 +81,13 @@ def _riseml(home: Home, project: Path, turn: int) -> Mapping[str, float]:
     return _times(project, lambda: home.run("train", "-d", cwd=project, codes=(4,)))
 
 
-def _rsync(context: Context, project: Path) -> Mapping[str, float]:
+def _rsync(context: BenchContext, project: Path) -> Mapping[str, float]:
     copy = context.folder / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     return _times(project, lambda: subprocess.run(["rsync", "-a", f"{project}/", f"{copy}/"], check=True))
 
 
-def _build(context: Context, project: Path) -> Mapping[str, float]:
+def _build(context: BenchContext, project: Path) -> Mapping[str, float]:
     """The classic builder sends all of it every time; the only step is the base image, so that nothing is built."""
     command = ["docker", "-H", context.engine, "build", "--quiet", str(project)]
     settings = environ(DOCKER_BUILDKIT="0")

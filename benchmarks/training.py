@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import Bar, Context, Report, interleave, measures, median
-from benchmarks.engine import RUN, Engine, by_label, labels, moment, parallel, poll
+from benchmarks.common import Bar, BenchContext, Report, interleave, measures, median
+from benchmarks.engine import RUN, BenchEngine, by_label, labels, moment, parallel, poll
 from benchmarks.home import Home
 from benchmarks.peers import cache
 
@@ -28,7 +28,7 @@ _KEPT = ("Image", "Cmd", "Entrypoint", "Env", "WorkingDir", "Hostname", "User")
 RISEML, HAND = "riseml", "the same containers by hand"
 
 
-def run(context: Context) -> Report:
+def run(context: BenchContext) -> Report:
     report = Report()
     data = cache() / "data"
     example = Path(__file__).parents[1] / "examples" / "ai-toaster"
@@ -89,7 +89,7 @@ def _rate(lines: list[tuple[str, str]]) -> float:
 class Copies:
     """riseml's own containers, started again by hand: the same image, command, variables, addresses and limits."""
 
-    engine: Engine
+    engine: BenchEngine
     found: dict[str, dict[str, Any]] = field(default_factory=dict)
     code: bytes = b""
     subnet: str = ""

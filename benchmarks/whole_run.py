@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks import peers
-from benchmarks.common import Context, Measure, Once, Report, ahead, at_most, interleave, measures
-from benchmarks.engine import Engine
+from benchmarks.common import BenchContext, Measure, Once, Report, ahead, at_most, interleave, measures
+from benchmarks.engine import BenchEngine
 from benchmarks.gang import ByHand, Compose, TorchX, change_code, make_project, riseml_train
 from benchmarks.home import Home
 
@@ -23,7 +23,7 @@ RISEML, HAND = "riseml train", "raw SDK, 8 threads"
 COMPOSE, TORCHX = "docker-compose up --abort-on-container-exit", "torchx run"
 
 
-def run(context: Context) -> Report:
+def run(context: BenchContext) -> Report:
     report = Report()
     project = make_project(context, riseml_train(_JOBS))
     with Home(context) as home:
@@ -67,7 +67,7 @@ def _riseml(home: Home, project: Path, turn: int) -> Mapping[str, float]:
     return {_WALL: done.seconds}
 
 
-def _by_hand(engine: Engine) -> Mapping[str, float]:
+def _by_hand(engine: BenchEngine) -> Mapping[str, float]:
     """The limit: a network, four containers, the master waited for, all of it removed; nothing is watched or kept."""
     hand = ByHand(engine, "whole")
     hand.start({"warm": "true"}, "bridge")

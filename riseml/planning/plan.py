@@ -25,7 +25,7 @@ def make_plan(spec: Spec, point: Environment, manifest: Manifest) -> Plan:
     framework = choose_framework(train)
     base = train.image or framework.image(train)
     if base is None:
-        raise UsageError("train.image is missing", "name an image, or a framework that brings one")
+        raise UsageError("train.image is missing", "name an image, or use a framework that has a default image")
     jobs = tuple(
         PlannedJob(role.name, role.part, role.resources, train.limits, role.run or train.run, grace=role.grace)
         for role in framework.roles(train)

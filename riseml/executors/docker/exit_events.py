@@ -46,7 +46,7 @@ class ContainerEvents:
 
 
 @dataclass(frozen=True, slots=True)
-class _Exit:
+class _ExitEvent:
     """An exit event."""
 
     name: str  # of the container
@@ -68,7 +68,7 @@ class ExitEvents:
         self._changed: set[str] = set()  # ids of containers
         self._signalled: set[str] = set()  # names of containers
         self._out_of_memory: set[str] = set()  # ids
-        self._exits: dict[str, _Exit] = {}  # by id
+        self._exits: dict[str, _ExitEvent] = {}  # by id
 
     def note_signal(self, name: str) -> None:
         """Remember that the server sends a signal to the container of this name."""
@@ -89,7 +89,7 @@ class ExitEvents:
                     self._out_of_memory.discard(identity)
                     self._signalled.discard(name)
                 case "die" if code.isdigit() and "timeNano" in event:
-                    self._exits[identity] = _Exit(name, int(code), to_datetime(event["timeNano"]), self._clock())
+                    self._exits[identity] = _ExitEvent(name, int(code), to_datetime(event["timeNano"]), self._clock())
 
     def take_changed(self) -> frozenset[str]:
         """Return the ids of the containers that had an event since the last call."""

@@ -15,7 +15,7 @@ from riseml.names import CanonicalId, JobName, experiment_name
 from riseml.server.api.views import exit_code_of
 from riseml.states import SENTENCES
 from riseml.store.experiments import StateEvent
-from riseml.store.logs.blocks import LogBlock, LogLine
+from riseml.store.logs.blocks import LogBlock, OutputLine
 
 OutputEntry = wire.LineEntry | wire.LinesEntry
 _TO_JSON = json.JSONEncoder(ensure_ascii=False).encode
@@ -47,7 +47,7 @@ def state_entry(experiment: Experiment, event: StateEvent, cursor: str) -> wire.
     }
 
 
-def line_entry(experiment: Experiment, line: LogLine, cursor: str) -> wire.LineEntry:
+def line_entry(experiment: Experiment, line: OutputLine, cursor: str) -> wire.LineEntry:
     """Return the entry of one line of output."""
     return {
         "type": "line",

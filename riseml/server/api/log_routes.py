@@ -24,7 +24,7 @@ _NDJSON: dict[int | str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _LogQuery:
+class _LogParameters:
     """The query of a log."""
 
     follow: bool = True
@@ -39,7 +39,7 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
     """Add /experiments/{name}/logs."""
 
     @router.get("/experiments/{name}/logs", response_class=StreamingResponse, responses=_NDJSON)
-    def read_logs(name: Name, query: Annotated[_LogQuery, Depends()]) -> StreamingResponse:
+    def read_logs(name: Name, query: Annotated[_LogParameters, Depends()]) -> StreamingResponse:
         wanted = parse_id(name)
         _check_since(query.since)
         ids = tuple(detail.experiment.id for detail in find_details(wanted, services))

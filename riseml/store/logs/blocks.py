@@ -22,7 +22,7 @@ class ReadPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class LogLine:
+class OutputLine:
     """One line of a job's output."""
 
     job: JobName
@@ -57,14 +57,14 @@ class LogBlock:
         """Give the timestamp of each line."""
         return (row.partition(b" ")[0].decode() for row in self.data.split(b"\n")[:-1])
 
-    def lines(self) -> list[LogLine]:
+    def lines(self) -> list[OutputLine]:
         """Return each line on its own."""
-        found: list[LogLine] = []
+        found: list[OutputLine] = []
         position = self.start
         for row in self.data.split(b"\n")[:-1]:
             position += self.head_size + len(row) + 1
             at, _, text = row.partition(b" ")
-            found.append(LogLine(self.job, at.decode(), self.stream, text, ReadPosition(position)))
+            found.append(OutputLine(self.job, at.decode(), self.stream, text, ReadPosition(position)))
         found[-1] = replace(found[-1], end=self.end)
         return found
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from riseml.model import Frame, JobKey, LogCursor
 from riseml.names import JobName
 from riseml.settings import DEFAULT_LOG_LIMIT
-from riseml.store.logs.blocks import LogBlock, LogLine, ReadPosition, find_blocks
+from riseml.store.logs.blocks import LogBlock, OutputLine, ReadPosition, find_blocks
 from riseml.store.logs.log_file import JobAttempt, LogFile, load_ends, load_records
 from riseml.store.logs.quota import LogQuota
 
@@ -96,7 +96,7 @@ class LogStore:
             blocks, end = find_blocks(load_records(path, position.offset, _READ_FOR_LONG_LINE), position)
         return blocks, end
 
-    def read_last_lines(self, experiment: int, job: JobName, count: int) -> list[LogLine]:
+    def read_last_lines(self, experiment: int, job: JobName, count: int) -> list[OutputLine]:
         """Return the last lines of one job, as far as they are in the last MiB of the log."""
         start = max(0, self.log_size(experiment) - _NEAR_END)
         path = self._path(experiment)
@@ -133,7 +133,7 @@ class LogStore:
         return self._folder / f"{experiment}.log"
 
 
-def read_all_lines(logs: LogStore, experiment: int, position: ReadPosition = _BEGINNING) -> Iterator[LogLine]:
+def read_all_lines(logs: LogStore, experiment: int, position: ReadPosition = _BEGINNING) -> Iterator[OutputLine]:
     """Give every complete line of a log behind a position."""
     while True:
         blocks, end = logs.read_blocks(experiment, position)
