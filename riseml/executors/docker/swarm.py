@@ -43,28 +43,32 @@ def join_swarm(engines: Mapping[HostName, Engine], addresses: Mapping[HostName, 
     managers = [name for name in members if infos[name].get("ControlAvailable")]
     _check_one_swarm(infos, members, managers)
     found = dict.fromkeys(members, Membership.MEMBER)
-    newcomers = [name for name in engines if name not in members]
     if not members:
-        first = newcomers.pop(0)
-        address = _resolve_address(first, addresses)
+        first = next(iter(engines))
         with engines[first].api(patient=True) as api:
-            api.init_swarm(advertise_addr=address)
+            api.init_swarm(advertise_addr=_resolve_address(first, addresses))
         found[first] = Membership.CREATED
         managers = [first]
+    _join_others(engines, addresses, managers, found)
+    return found
+
+
+def _join_others(
+    engines: Mapping[HostName, Engine],
+    addresses: Mapping[HostName, str],
+    managers: list[HostName],
+    found: dict[HostName, Membership],
+) -> None:
+    """Let every host that `found` does not have join the first manager, and add it to `found`."""
     with engines[managers[0]].api() as api:
         tokens = api.inspect_swarm()["JoinTokens"]
-    wanted = _MANAGERS if len(engines) >= _MANAGERS else 1
-    for name in newcomers:
-        role = "Manager" if len(managers) < wanted else "Worker"
+    missing = (_MANAGERS if len(engines) >= _MANAGERS else 1) - len(managers)
+    for place, name in enumerate([name for name in engines if name not in found]):
+        token = tokens["Manager" if place < missing else "Worker"]
+        own = _resolve_address(name, addresses)
         with engines[name].api(patient=True) as api:
-            api.join_swarm(
-                [_resolve_address(managers[0], addresses)],
-                tokens[role],
-                advertise_addr=_resolve_address(name, addresses),
-            )
-        managers += [name] if role == "Manager" else []
+            api.join_swarm([_resolve_address(managers[0], addresses)], token, advertise_addr=own)
         found[name] = Membership.JOINED
-    return found
 
 
 def _read_swarm(engine: Engine) -> dict[str, Any]:
