@@ -1,4 +1,4 @@
-"""Asks an engine over its HTTP API, for the docker command may not be there yet: `ask.py HOST ping|pull [IMAGE]`."""
+"""ask.py HOST ping|pull [IMAGE]: calls an engine's HTTP API; the docker command may not be installed yet."""
 
 import http.client
 import json
@@ -34,20 +34,20 @@ def ping(host: str) -> None:
 
 
 def pull(host: str, image: str) -> None:
-    # The engine reports progress all the time, so a silent connection is a pull that goes nowhere.
+    # The engine reports progress all the time, so a silent connection is a pull that hangs.
     connection = connect(host, timeout=20)
     name, _, tag = image.rpartition(":")
     connection.request("POST", f"/images/create?fromImage={quote(name, safe='')}&tag={quote(tag)}")
     answer = connection.getresponse()
     for line in answer:
-        news = json.loads(line)
-        if "error" in news or "message" in news:
-            raise OSError(news.get("error") or news["message"])
+        progress = json.loads(line)
+        if "error" in progress or "message" in progress:
+            raise OSError(progress.get("error") or progress["message"])
 
 
 if __name__ == "__main__":
-    _, host, question, *rest = sys.argv
+    _, host, command, *rest = sys.argv
     try:
-        ping(host) if question == "ping" else pull(host, *rest)
+        ping(host) if command == "ping" else pull(host, *rest)
     except (OSError, ValueError, http.client.HTTPException) as error:
-        sys.exit(f"{question} {' '.join(rest)}: {error}")
+        sys.exit(f"{command} {' '.join(rest)}: {error}")

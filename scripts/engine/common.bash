@@ -1,5 +1,5 @@
-# Shared by the scripts of this folder: where a private engine lives, how to start one, and whether an engine answers.
-# A script that sets `engine_name` before it reads this file works on the private engine of that name.
+# Shared by the scripts of this folder: the folder of a private engine, how to start one, and whether an engine answers.
+# A script that sets `engine_name` before it sources this file works on the private engine of that name.
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 cache_dir="$(realpath -m "${RISEML_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/riseml}")"
@@ -11,10 +11,10 @@ case "${engine_name:-engine}" in
   engine-newer-classic) place=1 ;;
   engine-newer-containerd) place=2 ;;
 esac
-# Keeps the private engines of different caches, and the three of one cache, apart.
+# A different number for each cache, and for each of its three private engines.
 number=$((($(cksum <<<"$cache_dir/engine" | cut -d' ' -f1) + 21 * place) % 64))
 bridge="riseml$number"
-address_pool="${address_pool:-198.19.128.0/17}" # of the networks that the engine makes without a subnet of ours
+address_pool="${address_pool:-198.19.128.0/17}" # for networks that riseml does not choose a subnet for
 
 start_deadline=60 # seconds
 data_root="$engine_dir/data"
@@ -30,7 +30,7 @@ die() {
   exit "$code"
 }
 
-# answers HOST: an engine answers at HOST.
+# answers HOST: succeeds when an engine answers at HOST.
 answers() {
   case "$1" in
     unix://* | tcp://*) python3 "$here/ask.py" "$1" ping 2>/dev/null ;;
@@ -38,22 +38,23 @@ answers() {
   esac
 }
 
-# runs PIDFILE WORD: the process named in PIDFILE lives and has WORD in its command line.
-# Numbers of ended processes are given again, so a number alone proves nothing.
+# runs PIDFILE WORD: succeeds when the process named in PIDFILE is alive and has WORD in its command line.
+# The kernel reuses the numbers of ended processes, so a number alone proves nothing.
 runs() {
   local pid
   pid=$(cat "$1" 2>/dev/null) && [[ -n $pid ]] &&
     tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -qF -- "$2"
 }
 
-# apt_install PACKAGE...: with fresh lists only if the present ones do not do.
+# apt_install PACKAGE...: installs packages; updates the package lists only if the first try fails.
 apt_install() {
   local install=(apt-get install -y -qq --no-install-recommends "$@")
   export DEBIAN_FRONTEND=noninteractive
   "${install[@]}" >&2 || { apt-get update -qq >&2 && "${install[@]}" >&2; }
 }
 
-# apt_install_idle UNITS PACKAGE...: without starting what is in them: a machine that had no such server must not get one.
+# apt_install_idle UNITS PACKAGE...: installs packages without starting their servers: a machine that had no such server
+# must not get one.
 apt_install_idle() {
   local units=$1
   shift
@@ -68,38 +69,39 @@ apt_install_idle() {
   apt_install "$@"
 }
 
-# context_host: the engine of the current docker context, if there is one.
+# context_host: prints the engine of the current docker context, if there is one.
 context_host() {
   docker context inspect --format '{{.Endpoints.docker.Host}}' 2>/dev/null || true
 }
 
-# use_if_it_answers HOST: print HOST and end the script if an engine answers there.
+# use_if_it_answers HOST: prints HOST and ends the script if an engine answers there.
 use_if_it_answers() {
   [[ -n $1 ]] && answers "$1" || return 0
   echo "$1"
   exit 0
 }
 
-# install_docker: dockerd, iptables and ip, by apt-get where they are missing.
+# install_docker: installs dockerd, iptables and ip with apt-get where they are missing.
 install_docker() {
   command -v dockerd >/dev/null && command -v iptables >/dev/null && command -v ip >/dev/null && return
   say "installing Docker with apt-get"
   local packages=(docker.io iptables iproute2)
   {
     apt-cache show docker.io >/dev/null 2>&1 || apt-get update -qq
-    # Newer releases have the docker command in a package of its own.
+    # Newer releases have the docker command in a separate package.
     apt-cache show docker-cli >/dev/null 2>&1 && packages+=(docker-cli)
     apt_install "${packages[@]}"
   } >&2 || die 5 "apt-get could not install ${packages[*]}: read its message above, or install Docker yourself."
 }
 
-# start_engine COMMAND...: start a private engine with COMMAND (dockerd, and what goes before it), and wait for its answer.
+# start_engine COMMAND...: starts a private engine with COMMAND (`dockerd`, or a wrapper and `dockerd`), and waits until it
+# answers.
 start_engine() {
   local net=$number
   runs "$pidfile" "--pidfile=$pidfile" || rm -f "$pidfile"
   runs "$exec_root/containerd/containerd.pid" "$exec_root" || rm -f "$exec_root/containerd/containerd.pid"
   if [[ ! -e $pidfile ]]; then
-    # A bridge of its own, with addresses (RFC 2544) that no other engine gives, and that this machine does not use.
+    # The engine's own bridge, with addresses (RFC 2544) that no other engine assigns and this machine does not use.
     ip link show "$bridge" >/dev/null 2>&1 || ip link add "$bridge" type bridge
     while ip route show "198.19.$net.0/24" | grep -qv "dev $bridge "; do net=$(((net + 1) % 64)); done
     ip addr replace "198.19.$net.1/24" dev "$bridge"
@@ -119,8 +121,8 @@ start_engine() {
   echo "$private_host"
 }
 
-# detach COMMAND...: run COMMAND in a session of its own with none of our files: a caller that reads our output must not
-# wait for it, and the lock must not stay taken.
+# detach COMMAND...: runs COMMAND in its own session without our open files: a caller that reads our output must not wait
+# for it, and the lock must be released.
 detach() {
   python3 - "$log" "$@" <<'PY'
 import subprocess, sys

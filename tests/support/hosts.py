@@ -1,4 +1,4 @@
-"""What a test sees and does on the host itself, behind the server's back: on a Docker Engine, or on this machine."""
+"""What a test sees and changes directly on a host, without the server: on a Docker Engine or on this machine."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from tests.support.waiting import DEADLINE
 
 
 class Row(TypedDict):
-    """What we read of a line in an engine's list of containers."""
+    """The fields of one container in an engine's list that tests read."""
 
     Id: str
     Labels: dict[str, str]
 
 
 class Host(Protocol):
-    """The host of one rig. `server` is the id of its server."""
+    """The host of one rig. `server` is the id of the rig's server."""
 
     name: str
     contained: bool
     environment: dict[str, str]
 
     def jobs(self, server: str, *, running: bool = False) -> list[str]:
-        """The names of the jobs that are there; with `running`, of those that run."""
+        """Return the names of the jobs on the host; with `running`, only of the running ones."""
 
     def shared(self, server: str) -> list[str]:
-        """What the jobs of each experiment share: networks, or folders."""
+        """Return what the jobs of each experiment share: names of networks, or of folders."""
 
     def remove(self, server: str, job: str) -> None:
         """Remove a job."""
@@ -44,10 +44,10 @@ class Host(Protocol):
         """Wait until a job has ended."""
 
     def clean_up(self, server: str) -> None:
-        """Remove what a failed test may have left."""
+        """Remove what a failed test left."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close every connection."""
 
 
 class Engine:
@@ -82,12 +82,12 @@ class Engine:
         self.api.close()
 
     def rows(self, server: str, *, running: bool = False) -> list[Row]:
-        """The engine's list."""
+        """Return the server's containers from the engine's list."""
         found: list[Row] = self.api.containers(all=not running, filters={"label": f"{SERVER}={server}"})
         return found
 
     def find(self, server: str, job: str) -> str:
-        """The id of a job's container."""
+        """Return the id of a job's container."""
         (found,) = [row["Id"] for row in self.rows(server) if row["Labels"][JOB] == job]
         return found
 
@@ -114,7 +114,7 @@ class Machine:
     def remove(self, server: str, job: str) -> None:
         path = self.find(job)
         supervisor = self.supervisor(path)
-        path.rename(self.root / ".trash" / "by-somebody")
+        path.rename(self.root / ".trash" / "removed-by-a-test")
         if supervisor is not None:
             supervisor.kill()
             supervisor.wait(DEADLINE)
@@ -132,17 +132,17 @@ class Machine:
         pass
 
     def find(self, job: str) -> Path:
-        """The folder of a job."""
+        """Return the folder of a job."""
         (found,) = self.root.glob(f"[0-9]*/{job}-a*")
         return found
 
     def state(self, job: str) -> dict[str, object]:
-        """What its supervisor wrote last."""
+        """Return the state that the job's supervisor wrote last."""
         found: dict[str, object] = json.loads((self.find(job) / "state.json").read_text())
         return found
 
     def supervisor(self, folder: Path) -> psutil.Process | None:
-        """The supervisor of a job while it runs."""
+        """Return the supervisor of a job, or None when it has ended."""
         try:
             found = json.loads((folder / "state.json").read_text())
             process = psutil.Process(found["pid"])
@@ -151,7 +151,7 @@ class Machine:
             return None
 
     def processes(self, server: str) -> list[psutil.Process]:
-        """Every process of the server's jobs, found by its environment; supervisors, which end last, are left out."""
+        """Return every process of the server's jobs, found by its environment, without supervisors: they end last."""
         found: list[psutil.Process] = []
         for process in psutil.process_iter():
             try:
@@ -164,5 +164,5 @@ class Machine:
 
 
 def kill(process: int) -> None:
-    """`kill -9`."""
+    """Send SIGKILL to a process."""
     os.kill(process, signal.SIGKILL)

@@ -1,16 +1,16 @@
-"""Ports for servers that open theirs a moment after it was chosen."""
+"""Free ports for servers that open their port a moment after it was chosen."""
 
 from __future__ import annotations
 
 import random
 import socket
 
-_RANGE = range(10_000, 19_000)  # kernels give others to whoever asks for any port or connects; jobs get others, too
+_RANGE = range(10_000, 19_000)  # outside the kernel's range for outgoing connections, and outside riseml's for jobs
 
 
-def free_port() -> int:
-    """A port of the loopback interface that nobody uses now, and that nobody gets by chance before it is opened."""
-    candidates = random.SystemRandom().sample(_RANGE, len(_RANGE))  # two runs on one machine begin at different ones
+def find_free_port() -> int:
+    """Return a free port of the loopback interface that no other program gets by chance before it is opened."""
+    candidates = random.SystemRandom().sample(_RANGE, len(_RANGE))  # two test runs start at different ports
     return next(port for port in candidates if _is_free(port))
 
 

@@ -1,4 +1,4 @@
-"""A Docker registry of a test's own, on a loopback port, where an engine needs no certificate."""
+"""A private Docker registry on a loopback port, where an engine needs no certificate."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.ports import free_port
+from tests.support.ports import find_free_port
 from tests.support.waiting import DEADLINE, wait_for
 
 
 @contextmanager
 def running_registry(folder: Path) -> Iterator[str]:
-    """Its address with a path; what is put there is kept in the folder."""
-    port = free_port()
+    """Run a registry, and give its address with a path; it stores its images in the folder."""
+    port = find_free_port()
     config = {
         "version": 0.1,
         "storage": {"filesystem": {"rootdirectory": str(folder / "registry")}},

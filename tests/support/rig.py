@@ -1,4 +1,4 @@
-"""A real server in a process of its own, spoken to over its socket, on a real engine or on this machine without one."""
+"""A real server in its own process, reached through its socket, with a real engine or processes of this machine."""
 
 from __future__ import annotations
 
@@ -23,18 +23,24 @@ from tests.support.waiting import DEADLINE, wait_for
 BASE = "riseml-test/base:py311"
 _MEMORY = "python3 -c 'x = bytearray(600 << 20)'"
 HOG = f"sleep 1; {_MEMORY}; sleep 2; {_MEMORY}"
-"""More memory than any test gives to a job. Twice, because containerd looks at a container's memory from a moment after
-its start on: what is killed before is told by nobody.
+"""Shell of a job that takes more memory than any test gives it. It takes it twice: containerd watches a container's
+memory only from a moment after its start, and reports nothing about a process that is killed earlier.
 """
 
 GO = 'until [ -e "$OUTPUT_DIR/go" ]; do sleep 0.05; done'
-"""Shell of a job that waits until the test lets it go on, see `Rig.go_file`."""
+"""Shell of a job that waits until the test creates the file `Rig.go_file`."""
 
 Found = TypeVar("Found")
 
 
 class Rig:
-    """One server, its home and its host: a Docker Engine, or without one the processes of this machine."""
+    """One server, its home and its host: a Docker Engine, or this machine when `engine` is None.
+
+    Example:
+        with Rig(tmp_path / "home", None) as rig:
+            rig.submit(single("echo hello"))
+            assert rig.wait_closed("1")["state"] == "FINISHED"
+    """
 
     def __init__(self, home: Path, engine: str | None, **environment: str) -> None:
         self.home = home
@@ -54,7 +60,7 @@ class Rig:
         self.host.close()
 
     def environ(self) -> dict[str, str]:
-        """The environment of this rig's processes."""
+        """Return the environment variables of this rig's processes."""
         return {**os.environ, "RISEML_HOME": str(self.home), **self.host.environment, **self.environment}
 
     def start(self) -> None:
@@ -66,48 +72,48 @@ class Rig:
         self.wait("the server answers", self._answers)
 
     def server_pid(self) -> int:
-        """The process of the server that was started last."""
+        """Return the process number of the last started server."""
         assert self.process is not None, "the server was started"
         return self.process.pid
 
     def kill(self) -> None:
-        """`kill -9` of the server."""
+        """Kill the server with SIGKILL."""
         assert self.process is not None, "the server runs"
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
     def stop(self) -> None:
-        """End the server in good order."""
+        """End the server with SIGTERM, and wait for it."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             self.process.wait(timeout=DEADLINE)
 
     def client(self) -> httpx.Client:
-        """An HTTP client for the server's socket."""
+        """Return an HTTP client for the server's socket."""
         transport = httpx.HTTPTransport(uds=str(self.home / "server.sock"))
         return httpx.Client(transport=transport, base_url="http://riseml", timeout=DEADLINE)
 
     def get(self, path: str, **params: Any) -> Any:
-        """The JSON of a successful answer."""
+        """Return the JSON of an answer that must be successful."""
         with self.client() as client:
             answer = client.get(path, params=params)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     def post(self, path: str, body: Any = None) -> httpx.Response:
-        """An answer, whatever it says."""
+        """Return the answer, successful or not."""
         with self.client() as client:
             return client.post(path, json=body)
 
     def submit(self, config: str, files: Mapping[str, str] | None = None, **fields: Any) -> dict[str, Any]:
-        """Submit a project and return the experiment."""
+        """Submit a project, and return the experiment."""
         answer = self.post("/v1/experiments", self.submission(config, files, **fields))
         assert answer.status_code == 201, answer.text
         found: dict[str, Any] = answer.json()
         return found
 
     def submission(self, config: str, files: Mapping[str, str] | None = None, **fields: Any) -> dict[str, Any]:
-        """A request for this file, its project's files synced."""
+        """Upload the project's files, and return the body of the request that submits them."""
         archive = pack({"riseml.yml": config, **(files or {})})
         digest = hashlib.sha256(archive).hexdigest()
         with self.client() as client:
@@ -115,16 +121,16 @@ class Rig:
         return {"project": "toaster", "file": "riseml.yml", "config": config, "snapshot": digest, **fields}
 
     def experiment(self, name: str) -> dict[str, Any]:
-        """One experiment as the server shows it."""
+        """Return one experiment as the server shows it."""
         found: dict[str, Any] = self.get(f"/v1/experiments/{name}")
         return found
 
     def go_file(self, name: str) -> Path:
-        """The file for which the jobs of an experiment wait with `GO`; it has begun."""
+        """Return the file that the jobs of an experiment wait for with `GO`; one of its jobs must have started."""
         return Path(self.experiment(name)["output"], "go")
 
     def wait_state(self, name: str, *states: str) -> dict[str, Any]:
-        """Wait until the experiment is in one of these states."""
+        """Wait until the experiment is in one of these states, and return it."""
 
         def look() -> dict[str, Any] | None:
             found = self.experiment(name)
@@ -133,7 +139,7 @@ class Rig:
         return self.wait(f"experiment {name} is {' or '.join(states)}", look)
 
     def wait_closed(self, name: str) -> dict[str, Any]:
-        """Wait until the experiment has ended and nothing of it is left."""
+        """Wait until the experiment has ended and nothing of it is left on any host, and return it."""
 
         def look() -> dict[str, Any] | None:
             found = self.experiment(name)
@@ -142,25 +148,25 @@ class Rig:
         return self.wait(f"experiment {name} is closed", look)
 
     def logs(self, name: str, **params: Any) -> list[dict[str, Any]]:
-        """The entries of an experiment's log, followed to its end."""
+        """Return the entries of an experiment's log, followed to its end."""
         with self.client() as client, client.stream("GET", f"/v1/experiments/{name}/logs", params=params) as answer:
             return [json.loads(line) for line in answer.iter_lines()]
 
     def lines(self, name: str, **params: Any) -> list[str]:
-        """The lines of an experiment's log as `job text`."""
+        """Return the lines of an experiment's log as `job text`."""
         entries = self.logs(name, **params)
         return [f"{entry['id']} {entry['text']}" for entry in entries if entry["type"] == "line"]
 
     def containers(self, *, running: bool = False) -> list[str]:
-        """The jobs that this server has on its host."""
+        """Return the names of the jobs that this server has on its host."""
         return self.host.jobs(self.server_id(), running=running)
 
     def networks(self) -> list[str]:
-        """What the jobs of this server's experiments share on the host."""
+        """Return the networks, or the folders, that this server's experiments have on the host."""
         return self.host.shared(self.server_id())
 
     def remove(self, job: str) -> None:
-        """Remove a job behind the server's back."""
+        """Remove a job from its host without the server."""
         self.host.remove(self.server_id(), job)
 
     def wait_end(self, job: str) -> None:
@@ -168,24 +174,24 @@ class Rig:
         self.host.wait_end(self.server_id(), job)
 
     def wait(self, what: str, look: Callable[[], Found | None]) -> Found:
-        """Ask until there is an answer.
+        """Wait until `look` returns something true, and return it.
 
         Raises:
-            AssertionError: there is none in time; with the server's last words.
+            AssertionError: it returns nothing true in time; with the end of the server's log.
         """
         return wait_for(what, look, DEADLINE, self.last_words)
 
     def last_words(self) -> str:
-        """The end of the server's log."""
+        """Return the last 30 lines of the server's log."""
         return "\n".join((self.home / "server.log").read_text().splitlines()[-30:])
 
     def clean_up(self) -> None:
-        """Remove what a failed test may have left on the host; only what is this server's."""
+        """Remove what a failed test left on the host; only what belongs to this server."""
         if self.process is not None:
             self.host.clean_up(self.server_id())
 
     def server_id(self) -> str:
-        """The id of the server, known once it has answered."""
+        """Return the id of the server."""
         if not hasattr(self, "_known_id"):
             self._known_id: str = self.get("/v1/server")["id"]
         return self._known_id
@@ -201,7 +207,7 @@ class Rig:
 
 
 def pack(files: Mapping[str, str]) -> bytes:
-    """A tar of these files."""
+    """Return a tar of these files; a file that begins with `#!` is executable."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, text in files.items():
@@ -213,7 +219,12 @@ def pack(files: Mapping[str, str]) -> bytes:
 
 
 def gang(script: Mapping[str, str], **keys: Any) -> str:
-    """A riseml.yml of a master, two workers and a ps, each running its own lines of shell; sleeping without any."""
+    """Return a riseml.yml of a master, two workers and a ps.
+
+    Args:
+        script: lines of shell by job; a job without any sleeps.
+        keys: more keys of `train`.
+    """
     cases = "\n".join(f"{job}) {text} ;;" for job, text in script.items())
     run = f'case "$RISEML_JOB" in\n{cases}\n*) exec sleep 600 ;;\nesac\n'
     train: dict[str, Any] = {
@@ -228,11 +239,11 @@ def gang(script: Mapping[str, str], **keys: Any) -> str:
 
 
 def single(run: str | list[str], **keys: Any) -> str:
-    """A riseml.yml of one job."""
+    """Return a riseml.yml of one job."""
     train = {"image": BASE, "resources": {"cpus": 0.1, "mem": "64MiB"}, "run": run, **keys}
     return json.dumps({"project": "toaster", "train": train})
 
 
-def iterate(entries: list[dict[str, Any]], kind: str) -> Iterator[dict[str, Any]]:
-    """The entries of one type."""
+def filter_entries(entries: list[dict[str, Any]], kind: str) -> Iterator[dict[str, Any]]:
+    """Give the entries of one type."""
     return (entry for entry in entries if entry["type"] == kind)

@@ -15,8 +15,8 @@ _FIRST = (
     "tests/real/process/",
     "tests/real/docker/",
 )
-"""Folders in the order in which their tests start; the others follow. Long tests come first, so that the workers end at
-about the same time."""
+"""Folders in the order in which their tests start; the others follow. Long tests start first, so that the workers end
+at about the same time."""
 
 _TOGETHER = (
     "tests/real/pool/",  # three engines, a bridge and network namespaces of this machine
@@ -39,7 +39,7 @@ _APART = ("tests/unit/control/test_laws.py",)
 
 
 PLACES = (*_FIRST, *_TOGETHER, *_FILES_TOGETHER, *_APART)
-"""Every folder and file that is named here."""
+"""Every folder and file that this module names."""
 
 
 class GroupedScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types

@@ -1,4 +1,4 @@
-"""A private PostgreSQL for tests, and databases in it."""
+"""A private PostgreSQL for tests, and the databases in it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SCRIPTS = Path(__file__).parents[2] / "scripts" / "postgres"
 
 
 def start_postgres(*folder: Path) -> str:
-    """The address of the shared one, or of one in a folder of its own; it is started when it does not run."""
+    """Start PostgreSQL if it does not run, and return its address: the shared one, or one in its own folder."""
     return subprocess.run([SCRIPTS / "up", *folder], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
 @contextmanager
 def open_database(postgres: sa.Engine) -> Iterator[str]:
-    """The address of an empty database."""
+    """Create an empty database, give its address, and drop it afterwards."""
     name = f"test_{uuid.uuid4().hex}"
     with postgres.connect() as connection:
         connection.exec_driver_sql(f"CREATE DATABASE {name}")

@@ -1,4 +1,4 @@
-"""Waiting in tests: for something to become true, with a deadline, never for a time."""
+"""Wait in tests until something becomes true, with a deadline; never for a fixed time."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from collections.abc import Callable
 from typing import TypeVar
 
 DEADLINE = 120
-"""Seconds that a test waits for what has to happen. It never comes to this where the code is right: several tests share
-two cores, and the machine may be busy with something else."""
-_BETWEEN = 0.05  # seconds between two looks
+"""Seconds that a test waits for an event. Correct code needs far less; but several tests share two cores, and the
+machine may be busy with something else."""
+_BETWEEN = 0.05  # seconds between two calls of `look`
 
 Found = TypeVar("Found")
 
 
 def wait_for(what: str, look: Callable[[], Found | None], deadline: float, words: Callable[[], str] = str) -> Found:
-    """What `look` says, once that is true.
+    """Call `look` until it returns something true, and return that.
+
+    Args:
+        what: what the test waits for, for the message.
+        look: returns something false while it has to be called again.
+        deadline: seconds.
+        words: returns details for the message, such as the end of a log.
 
     Raises:
-        AssertionError: it did not become so within `deadline` seconds; with the last words of whom it concerns.
+        AssertionError: `look` returned nothing true within `deadline` seconds.
     """
     end = time.monotonic() + deadline
     pause = threading.Event()
@@ -28,4 +34,4 @@ def wait_for(what: str, look: Callable[[], Found | None], deadline: float, words
         if found:
             return found
         pause.wait(_BETWEEN)
-    raise AssertionError(f"in vain waited until {what}\n{words()}")
+    raise AssertionError(f"waited {deadline:.0f} s, but it did not happen: {what}\n{words()}")

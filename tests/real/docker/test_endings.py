@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.rig import GO, HOG, Rig, gang, iterate, single
+from tests.support.rig import GO, HOG, Rig, filter_entries, gang, single
 
 pytestmark = pytest.mark.every_engine
 
@@ -127,7 +127,7 @@ def check(rig: Rig, ending: Ending) -> None:
     assert found["closed"]
     assert rig.containers() == []
     assert rig.networks() == []
-    (end,) = iterate(entries, "end")
+    (end,) = filter_entries(entries, "end")
     assert (end["state"], end["cause"]) == (ending.state, ending.cause)
 
 

@@ -23,7 +23,7 @@ from riseml.settings import Settings, read_settings
 from riseml.spec.config.types import Resources
 from riseml.states import Part
 from tests.support.hosts import Machine, kill
-from tests.support.rig import Rig, gang, iterate, single
+from tests.support.rig import Rig, filter_entries, gang, single
 
 NVML = """
 class NVMLError(Exception): pass
@@ -133,7 +133,7 @@ def test_a_restart_of_the_machine_is_reported_and_retried(process_rig: Rig) -> N
     found = rig.wait_closed("1")
     assert found["state"] == "FINISHED"
     assert {job["attempt"] for job in found["jobs"]} == {1, 2}
-    (entry,) = [entry for entry in iterate(rig.logs("1"), "state") if entry["reason"] == "RETRY"]
+    (entry,) = [entry for entry in filter_entries(rig.logs("1"), "state") if entry["reason"] == "RETRY"]
     assert entry["message"] == "the machine was restarted while it ran"
 
 

@@ -22,7 +22,7 @@ from riseml.errors import Unreachable
 from riseml.executors.transports.engine_client import Engine
 from tests.real.transports.authority import Pair
 from tests.support.dockerd import dockerd_command
-from tests.support.ports import free_port
+from tests.support.ports import find_free_port
 from tests.support.waiting import DEADLINE, wait_for
 
 _SSHD = "/usr/sbin/sshd"
@@ -48,7 +48,7 @@ class Sshd:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = free_port()
+        self.port = find_free_port()
         self.host_key = make_key(folder / "host_key")
         self.identity = make_key(folder / "user_key")
         (folder / "authorized_keys").write_text(public_key(self.identity))
@@ -207,7 +207,7 @@ class TlsEngine:
 
     def __init__(self, ca: str, pair: Pair) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="riseml-tls-"))  # short: its sockets' paths have a limit
-        self.port = free_port()
+        self.port = find_free_port()
         self.url = f"unix://{self.folder}/docker.sock"
         root, namespace = self.folder, f"riseml-tls-{self.port}"
         command = [*dockerd_command(), f"--host={self.url}", f"--host=tcp://127.0.0.1:{self.port}"]

@@ -24,7 +24,7 @@ from riseml.spec.scalars.engine_url import parse_engine_url
 from tests.real.transports.authority import Authority, Pair
 from tests.real.transports.conftest import BASE, HASTE, Connect, Talker, refusal
 from tests.real.transports.servers import FarNetwork, Listener, Relay, TlsEngine, listen_to_nothing, wait
-from tests.support.ports import free_port
+from tests.support.ports import find_free_port
 from tests.support.waiting import DEADLINE
 
 
@@ -176,7 +176,7 @@ def test_plain_http_to_a_tls_port_and_tls_to_a_plain_port_are_reported(
 
 
 def test_a_port_without_a_server_refuses_the_connection(connect: Connect, tls: Tls) -> None:
-    trouble = refusal(connect(url_of(free_port()), tls=tls))
+    trouble = refusal(connect(url_of(find_free_port()), tls=tls))
     assert "does not answer: connection refused" in trouble.message
     assert "is the host up" in str(trouble.hint)
 

@@ -21,7 +21,7 @@ from riseml.names import JobName, job_name
 from riseml.planning.launch import JobFolders, bind_job, job_command, job_variables
 from riseml.spec.config.types import Horovod, Spec, TensorFlow, Train
 from riseml.states import Part
-from tests.support.ports import free_port
+from tests.support.ports import find_free_port
 from tests.unit.frameworks.layouts import gang, make_experiment
 
 LAUNCHER = """
@@ -147,7 +147,7 @@ def run_all(experiment: Experiment, folder: Path) -> list[int]:
 
 
 def on_free_ports(experiment: Experiment) -> Experiment:
-    jobs = tuple(replace(job, address="127.0.0.1", port=free_port()) for job in experiment.jobs)
+    jobs = tuple(replace(job, address="127.0.0.1", port=find_free_port()) for job in experiment.jobs)
     return replace(experiment, jobs=jobs)
 
 
