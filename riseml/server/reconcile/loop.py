@@ -125,7 +125,7 @@ class Loop(threading.Thread):
     def _save(self, before: World, after: World, seen: Observation) -> frozenset[int]:
         """Save what changed, log it, and return the ids of those whose record changed meanwhile: their decision drops.
 
-        After the first of them nobody takes a place any more in this pass: the room may be the one that a dropped
+        After the first of them no experiment takes a place in this pass: the room may be the one that a dropped
         decision would have freed.
         """
         services = self._services
