@@ -39,6 +39,12 @@ Connect = Callable[..., Engine]
 
 
 @pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a short path: a path too long for a tunnel's socket makes riseml choose another folder."""
+    return tmp_path_factory.mktemp("t")
+
+
+@pytest.fixture
 def connect(tmp_path: Path) -> Iterator[Connect]:
     """Give a function that makes engines of pool hosts; close them afterwards."""
     made: list[Engine] = []
