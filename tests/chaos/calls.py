@@ -1,4 +1,4 @@
-"""What can go wrong between the server and its engine: every call may be cut, lost, refused, slow, or the last one."""
+"""Faults between the server and its engine: calls are cut, lost, refused or slow, or the server dies during a call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from pathlib import Path
 from tests.chaos.ledger import Tally, judge
 from tests.chaos.patient import PatientRig
 from tests.chaos.proxy import Effect, Moment, Proxy, Rule
-from tests.chaos.scenes import Scene, again, bad, good, killed, lost
+from tests.chaos.scenes import (
+    Scene,
+    make_failing_scene,
+    make_good_scene,
+    make_killed_scene,
+    make_lost_scene,
+    make_retried_scene,
+)
 from tests.chaos.sites import Fault, Site
 
 DOCKER = ("docker",)
@@ -29,103 +36,123 @@ _MUTATING = (
 )
 _READING = (r"GET .*/containers/json", r"GET .*/containers/[^/]+/json", r"GET .*/networks", r"GET .*/logs")
 _BUILD = r"POST .*/build"
-_LOST_AFTER = 8.0  # seconds; several times what a busy machine may take to answer
+_LOST_AFTER = 8.0  # seconds; several times the longest answer of a busy machine
 _HANGS = 12.0  # seconds; the server waits 10 for a list
 
 Harm = Callable[[PatientRig], list[Rule]]
 
 
 def call_faults() -> list[Fault]:
-    """A row for each way."""
+    """Return a fault for each way in which calls can fail."""
     return [
-        Fault("kill -9 before and after each engine call", _kill, DOCKER),
-        Fault("call cut before the engine has it", _cut(Moment.BEFORE), DOCKER),
-        Fault("answer lost after the engine did it", _cut(Moment.AFTER), DOCKER),
-        Fault("engine refuses for a while (500)", _refuse, DOCKER),
+        Fault("kill -9 before and after each engine call", _kill_around_calls, DOCKER),
+        Fault("call cut before the engine has it", _cut_calls(Moment.BEFORE), DOCKER),
+        Fault("answer lost after the engine did it", _cut_calls(Moment.AFTER), DOCKER),
+        Fault("engine refuses for a while (500)", _refuse_calls, DOCKER),
         Fault("log stream cut at every piece", cut_stream(r"GET .*/logs", 25), DOCKER),
         Fault("stream of events cut at every piece", cut_stream(r"GET .*/events", 25), DOCKER),
-        Fault("no events at all", _no_events, DOCKER),
-        Fault("engine slow: every call 0.3 s late", _slow, DOCKER),
-        Fault("engine hangs for 12 s", _hang, DOCKER),
-        Fault("engine silent beyond lost_after", _silence, DOCKER),
+        Fault("no events at all", _drop_events, DOCKER),
+        Fault("engine slow: every call 0.3 s late", _delay_calls, DOCKER),
+        Fault("engine hangs for 12 s", _hang_engine, DOCKER),
+        Fault("engine silent beyond lost_after", _silence_engine, DOCKER),
     ]
 
 
-def through(site: Site, scene: Scene, harm: Harm, **environment: str) -> Tally:
-    """One experiment whose server reaches the engine through a proxy with these rules; each rule's use counts."""
-    assert site.engine is not None, "an engine is harmed"
+def run_through_proxy(site: Site, scene: Scene, harm: Harm, **environment: str) -> Tally:
+    """Run one experiment whose server reaches the engine through a proxy with these rules; count each use of a rule."""
+    assert site.engine is not None, "the proxy needs an engine"
     with site.rig(**environment) as rig:
         rules = harm(rig)
-        door = site.folder / f"{uuid.uuid4().hex[:8]}.sock"
-        with Proxy(door, site.engine, *rules) as proxy:
+        socket_path = site.folder / f"{uuid.uuid4().hex[:8]}.sock"
+        with Proxy(socket_path, site.engine, *rules) as proxy:
             rig.environment["DOCKER_HOST"] = proxy.url
-            rig.live(scene)
+            rig.run_scene(scene)
             if not scene.promised:
-                rig.wait("what came back with its host is gone", lambda: not (rig.containers() or rig.networks()))
+                rig.wait(
+                    "the containers that came back with their host are removed",
+                    lambda: not (rig.containers() or rig.networks()),
+                )
             return judge(rig, scene, sum(rule.done for rule in rules))
 
 
-def kill_around(rig: PatientRig) -> list[Rule]:
-    """The server dies before and after each kind of call, once each."""
+def make_kill_rules(rig: PatientRig) -> list[Rule]:
+    """Return rules that kill the server once before and once after each kind of call."""
 
     def end() -> Effect:
-        assert rig.process is not None, "a call comes from a server"
-        os.kill(rig.process.pid, signal.SIGKILL)
+        os.kill(rig.server_pid(), signal.SIGKILL)
         return Effect.CUT
 
     moments = (Moment.BEFORE, Moment.AFTER)
     return [Rule(call, moment, end) for call in (*_MUTATING, *_READING, _BUILD) for moment in moments]
 
 
-def cut_around(_: PatientRig) -> list[Rule]:
-    """Each kind of call fails twice before the engine has it, and twice after the engine did it."""
+def make_cut_rules(_: PatientRig) -> list[Rule]:
+    """Return rules that cut each kind of call twice before the engine gets it, and twice after the engine did it."""
     moments = (Moment.BEFORE, Moment.AFTER)
     return [Rule(call, moment, lambda: Effect.CUT, times=2) for call in _MUTATING for moment in moments]
 
 
-def _kill(site: Site) -> Tally:
-    scenes = (bad(), killed(), good(install=[f"echo {uuid.uuid4().hex}"]))  # the last one makes every call of `good`
-    return sum((through(site, scene, kill_around) for scene in scenes), Tally())
+def _kill_around_calls(site: Site) -> Tally:
+    scenes = (
+        make_failing_scene(),
+        make_killed_scene(),
+        make_good_scene(install=[f"echo {uuid.uuid4().hex}"]),
+    )  # the last one makes every call of `good`
+    return sum((run_through_proxy(site, scene, make_kill_rules) for scene in scenes), Tally())
 
 
-def _cut(moment: Moment) -> Callable[[Site], Tally]:
+def _cut_calls(moment: Moment) -> Callable[[Site], Tally]:
     def inflict(site: Site) -> Tally:
         def harm(_: PatientRig) -> list[Rule]:
             return [Rule(call, moment, lambda: Effect.CUT, times=2) for call in _MUTATING]
 
-        return sum((through(site, scene, harm) for scene in (good(), bad(), killed())), Tally())
+        return sum(
+            (
+                run_through_proxy(site, scene, harm)
+                for scene in (make_good_scene(), make_failing_scene(), make_killed_scene())
+            ),
+            Tally(),
+        )
 
     return inflict
 
 
-def _refuse(site: Site) -> Tally:
+def _refuse_calls(site: Site) -> Tally:
     def harm(_: PatientRig) -> list[Rule]:
         return [Rule(call, Moment.BEFORE, lambda: Effect.REFUSE, times=2) for call in _MUTATING]
 
-    return sum((through(site, scene, harm) for scene in (good(), bad(), killed())), Tally())
+    return sum(
+        (
+            run_through_proxy(site, scene, harm)
+            for scene in (make_good_scene(), make_failing_scene(), make_killed_scene())
+        ),
+        Tally(),
+    )
 
 
 def cut_stream(pattern: str, times: int) -> Callable[[Site], Tally]:
-    """The stream breaks after each of its pieces, so often."""
+    """Return a fault that cuts the stream after each of its first pieces, `times` in all."""
 
     def inflict(site: Site) -> Tally:
-        return through(site, good(60), lambda _: [Rule(pattern, Moment.DURING, lambda: Effect.CUT, times)])
+        return run_through_proxy(
+            site, make_good_scene(60), lambda _: [Rule(pattern, Moment.DURING, lambda: Effect.CUT, times)]
+        )
 
     return inflict
 
 
-def _no_events(site: Site) -> Tally:
-    scenes = (good(), bad(), killed())
+def _drop_events(site: Site) -> Tally:
+    scenes = (make_good_scene(), make_failing_scene(), make_killed_scene())
     rules = [Rule(r"GET .*/events", Moment.BEFORE, lambda: Effect.CUT, times=None) for _ in scenes]
     pairs = zip(scenes, rules, strict=True)
-    return sum((through(site, scene, partial(_one, rule)) for scene, rule in pairs), Tally())
+    return sum((run_through_proxy(site, scene, partial(_use_rule, rule)) for scene, rule in pairs), Tally())
 
 
-def _one(rule: Rule, _: PatientRig) -> list[Rule]:
+def _use_rule(rule: Rule, _: PatientRig) -> list[Rule]:
     return [rule]
 
 
-def _slow(site: Site) -> Tally:
+def _delay_calls(site: Site) -> Tally:
     def wait() -> Effect:
         threading.Event().wait(0.3)
         return Effect.PASS
@@ -133,16 +160,21 @@ def _slow(site: Site) -> Tally:
     def harm(_: PatientRig) -> list[Rule]:
         return [Rule(r".", Moment.BEFORE, wait, times=None)]
 
-    found = sum((through(site, scene, harm) for scene in (good(), bad(), killed())), Tally())
-    return _once(found)
+    found = sum(
+        (
+            run_through_proxy(site, scene, harm)
+            for scene in (make_good_scene(), make_failing_scene(), make_killed_scene())
+        ),
+        Tally(),
+    )
+    return _count_harm_once(found)
 
 
-def _hang(site: Site) -> Tally:
-    """Every call that comes within that time waits for its end."""
+def _hang_engine(site: Site) -> Tally:
+    """Let every call wait until the engine no longer hangs."""
 
     def harm(_: PatientRig) -> list[Rule]:
         over = threading.Event()
-
         begun = threading.Event()
 
         def begin() -> Effect:
@@ -158,17 +190,17 @@ def _hang(site: Site) -> Tally:
 
         return [Rule(r"POST .*/start", Moment.BEFORE, begin, 3), Rule(r".", Moment.AFTER, wait, None)]
 
-    return _once(through(site, good(), harm))
+    return _count_harm_once(run_through_proxy(site, make_good_scene(), harm))
 
 
-def _silence(site: Site) -> Tally:
-    """The host is lost, and comes back with what still runs there: the old attempt ends before a new one starts.
+def _silence_engine(site: Site) -> Tally:
+    """Silence a host until it is lost. It comes back with running jobs: they end before a new attempt starts.
 
-    What the jobs print while nobody hears of their host is not promised.
+    riseml does not promise the output of that time.
     """
     found = Tally()
-    twice = again(retry=5)  # a busy machine may be silent once more
-    for scene in (replace(lost("HOST_LOST"), promised=False), replace(twice, promised=False, attempts=None)):
+    twice = make_retried_scene(retry=5)  # a busy machine may be silent again
+    for scene in (replace(make_lost_scene("HOST_LOST"), promised=False), replace(twice, promised=False, attempts=None)):
         back = threading.Event()
 
         def cut(back: threading.Event = back) -> Effect:
@@ -176,15 +208,15 @@ def _silence(site: Site) -> Tally:
 
         def harm(rig: PatientRig, cut: Callable[[], Effect] = cut, back: threading.Event = back) -> list[Rule]:
             back.set()
-            threading.Thread(target=_go_silent, args=(rig, back), daemon=True).start()
+            threading.Thread(target=_silence_until_lost, args=(rig, back), daemon=True).start()
             return [Rule(r".", moment, cut, times=None) for moment in (Moment.BEFORE, Moment.DURING)]
 
-        found += _once(through(site, scene, harm, RISEML_LOST_AFTER=str(_LOST_AFTER)))
+        found += _count_harm_once(run_through_proxy(site, scene, harm, RISEML_LOST_AFTER=str(_LOST_AFTER)))
     return found
 
 
-def _go_silent(rig: PatientRig, back: threading.Event) -> None:
-    """Silent from the moment at which the experiment runs, until the host is taken for lost."""
+def _silence_until_lost(rig: PatientRig, back: threading.Event) -> None:
+    """Silence the host from the moment at which the experiment runs until the server declares the host lost."""
     rig.wait("its output is there", lambda: list(Path(rig.home, "output").rglob("starts")))
     rig.wait("it runs", lambda: rig.state() == "RUNNING")
     back.clear()
@@ -193,6 +225,6 @@ def _go_silent(rig: PatientRig, back: threading.Event) -> None:
     back.set()
 
 
-def _once(found: Tally) -> Tally:
-    """One harm an experiment, however many calls it took."""
+def _count_harm_once(found: Tally) -> Tally:
+    """Count one fault for each experiment, however many calls it hit."""
     return Tally(found.experiments, found.experiments, found.right, found.left, found.lost, found.repeated, found.notes)

@@ -1,4 +1,4 @@
-"""Every fault there is."""
+"""The list of all faults."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from tests.chaos.sites import Fault
 
 
 def all_faults() -> tuple[Fault, ...]:
-    """In the order of the table."""
+    """Return every fault in the order of the table."""
     return (*crash_faults(), *call_faults(), *engine_faults(), *host_faults(), *load_faults())

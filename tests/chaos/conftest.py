@@ -15,7 +15,7 @@ from tests.chaos.sites import Site
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Short, for the paths of sockets, and open to the user that jobs run as."""
+    """A folder with a short path, because it holds sockets, that the user of the jobs may enter."""
     made = Path(tempfile.mkdtemp(prefix="chaos-", dir="/tmp"))
     made.chmod(0o755)
     yield made
@@ -24,24 +24,24 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def collect() -> Iterator[None]:
-    """What a test leaves to the garbage collector is collected in that test, under its own filters of warnings."""
+    """Collect garbage at the end of each test, so that its warnings meet the filters of that test."""
     yield
     gc.collect()
 
 
 @pytest.fixture
 def site(folder: Path, host: str | None) -> Site:
-    """Each executor in its turn."""
+    """A site of each executor."""
     return Site(folder, host)
 
 
 @pytest.fixture
 def docker_site(folder: Path, engine_url: str) -> Site:
-    """The engine that all tests share; what is harmed is this test's own."""
+    """The engine that all tests share; each test harms only its own server's jobs."""
     return Site(folder, engine_url)
 
 
 @pytest.fixture
 def process_site(folder: Path) -> Site:
-    """This machine."""
+    """A site whose jobs are processes of this machine."""
     return Site(folder, None)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from riseml.faultpoints import Point
 from tests.chaos.ledger import Tally, judge
-from tests.chaos.scenes import Scene, bad, good, killed
+from tests.chaos.scenes import Scene, make_failing_scene, make_good_scene, make_killed_scene
 from tests.chaos.sites import Fault, Site
 
-ALL_SCENES = (good, bad, killed)
+ALL_SCENES = (make_good_scene, make_failing_scene, make_killed_scene)
 
 _TIMES: dict[Point, tuple[int, ...]] = {
     Point.STARTED: (1, 3),
@@ -23,13 +23,13 @@ _TIMES: dict[Point, tuple[int, ...]] = {
     Point.LOG_READ: (1, 4),
     Point.MIGRATING: (1, 9),
 }
-"""At which of the times that the server comes by it dies; at the others it is the first."""
+"""The visits of a fault point at which the server dies: 3 is the third visit. It is the first one at other points."""
 
 AROUND = (Point.SAVING, Point.SAVED, Point.ACTING, Point.ACTED)
-"""Before and after every step."""
+"""The fault points before and after every save and every action."""
 
 ONE_LIFE = ["P16:3", "P16:9", "P0", "P1", "P15", "P14", "P2", "P3", "P6", "P13", "P7", "P8", "P9", "P10", "P11", "P12"]
-"""In the order in which a run comes by, so that each server dies where its predecessor did not come to."""
+"""Fault points in the order of a run, so that each server dies at a point that the server before it did not reach."""
 
 SENTENCES = {
     Point.REQUEST_READ: "request read, nothing stored",
@@ -53,74 +53,77 @@ SENTENCES = {
 
 
 def crash_faults() -> list[Fault]:
-    """A row for each point, and one for each kind of step."""
-    rows = [Fault(f"kill -9 at {point.value}: {text}", _at(point)) for point, text in SENTENCES.items()]
+    """Return a fault for each fault point, and one for each kind of step."""
+    rows = [Fault(f"kill -9 at {point.value}: {text}", _crash_at(point)) for point, text in SENTENCES.items()]
     return [
         *rows,
-        Fault("kill -9 before and after every save", _around(ALL_SCENES, Point.SAVING, Point.SAVED)),
-        Fault("kill -9 before and after every action", _around((good, killed), Point.ACTING, Point.ACTED)),
-        Fault("kill -9 with a log record half written", tear),
+        Fault("kill -9 before and after every save", _crash_around(ALL_SCENES, Point.SAVING, Point.SAVED)),
+        Fault(
+            "kill -9 before and after every action",
+            _crash_around((make_good_scene, make_killed_scene), Point.ACTING, Point.ACTED),
+        ),
+        Fault("kill -9 with a log record half written", tear_log_record),
     ]
 
 
-def survive(site: Site, scene: Scene, orders: Iterable[str]) -> Tally:
-    """One experiment under servers that die as ordered."""
+def run_with_crashes(site: Site, scene: Scene, orders: Iterable[str]) -> Tally:
+    """Run one experiment while one server after the other dies at the next of the orders."""
     with site.rig(orders) as rig:
-        rig.live(scene)
+        rig.run_scene(scene)
         return judge(rig, scene, rig.deaths)
 
 
-def _at(point: Point) -> Callable[[Site], Tally]:
+def _crash_at(point: Point) -> Callable[[Site], Tally]:
     def inflict(site: Site) -> Tally:
         tally = Tally()
         for times in _TIMES.get(point, (1,)):
-            for make in _scenes(point):
-                found = survive(site, make(), [f"{point.value}:{times}"])
+            for make in _choose_scenes(point):
+                found = run_with_crashes(site, make(), [f"{point.value}:{times}"])
                 tally += found if found.injected else Tally(notes=(f"{point.value}:{times} was not reached",))
         return tally
 
     return inflict
 
 
-def _scenes(point: Point) -> tuple[Callable[[], Scene], ...]:
+def _choose_scenes(point: Point) -> tuple[Callable[[], Scene], ...]:
     if point in (Point.BUILDING, Point.FETCHING):
-        return (built,)
+        return (make_building_scene,)
     if point is Point.TERMINATED:
-        return (bad, killed)
-    return (good, bad) if point in (Point.END_SEEN, Point.VERDICT_SAVED) else (good,)
+        return (make_failing_scene, make_killed_scene)
+    if point in (Point.END_SEEN, Point.VERDICT_SAVED):
+        return (make_good_scene, make_failing_scene)
+    return (make_good_scene,)
 
 
-def built() -> Scene:
-    """It needs an environment that nobody has made before."""
-    return good(install=[f"echo {uuid.uuid4().hex}", "echo made"])
+def make_building_scene() -> Scene:
+    """Return an experiment whose environment no host has."""
+    return make_good_scene(install=[f"echo {uuid.uuid4().hex}", "echo made"])
 
 
-def _around(scenes: tuple[Callable[[], Scene], ...], *points: Point) -> Callable[[Site], Tally]:
-    """Every server dies at its first step: the one before it, the next behind it, and so on to the end. What is done
-    to the jobs of a master that fails is what is done to those of a user who kills.
-    """
+def _crash_around(scenes: tuple[Callable[[], Scene], ...], *points: Point) -> Callable[[Site], Tally]:
+    """Let each server die at its first step: the first one before the step, the next one after it, and so on."""
 
     def inflict(site: Site) -> Tally:
         tally = Tally()
         for make in scenes:
-            tally += survive(site, make(), itertools.cycle(f"{point.value}:1" for point in points))
+            tally += run_with_crashes(site, make(), itertools.cycle(f"{point.value}:1" for point in points))
         return tally
 
     return inflict
 
 
-def tear(site: Site) -> Tally:
-    """What a torn write leaves: the tail of the log's file is cut off in the middle of a record.
+def tear_log_record(site: Site) -> Tally:
+    """Cut the log file in the middle of a record, as a torn write does, each time the server dies.
 
-    Two jobs make two pieces, however late they are read; and what was cut off is a piece for the next server.
+    Two jobs give at least two pieces of log, and the next server reads again what was cut off.
     """
-    scene = good(30)
+    scene = make_good_scene(30)
     with site.rig([f"{Point.LOG_READ.value}:{times}" for times in (2, 1, 1, 5, 8)]) as rig:
-        rig.on_death = partial(_cut, rig.home / "logs" / "1.log")
-        rig.live(scene)
+        rig.on_death = partial(_cut_log_tail, rig.home / "logs" / "1.log")
+        rig.run_scene(scene)
         return judge(rig, scene, rig.deaths)
 
 
-def _cut(path: Path) -> None:
+def _cut_log_tail(path: Path) -> None:
     if path.exists() and path.stat().st_size > 40:
         os.truncate(path, path.stat().st_size - 7)

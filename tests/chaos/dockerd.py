@@ -1,4 +1,4 @@
-"""A private engine that may be harmed: started beside the others, with folders, networks and containers of its own."""
+"""A private engine for tests that harm engines, with its own folders, networks and containers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.waiting import DEADLINE
 
 
 class PrivateEngine:
-    """One `dockerd`. Its rules of the firewall are nobody's: the other engines' are left alone."""
+    """One `dockerd`. It makes no firewall rules, so that it does not disturb other engines."""
 
     def __init__(self, folder: Path, *, live_restore: bool) -> None:
         self.folder = folder
@@ -32,7 +32,7 @@ class PrivateEngine:
         folder.mkdir(parents=True)
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
+        """Start the engine, and wait until it answers."""
         words = [
             f"--host={self.url}",
             f"--data-root={self.folder}/data",
@@ -51,29 +51,29 @@ class PrivateEngine:
         self._wait_answer()
 
     def load_base(self, source: str) -> None:
-        """The base image, from an engine that has it."""
-        with docker.APIClient(base_url=source, version="auto", timeout=120) as giver, self.api() as taker:
-            for _ in taker.load_image(giver.get_image(BASE)):
+        """Copy the base image from the engine at `source`."""
+        with docker.APIClient(base_url=source, version="auto", timeout=120) as old, self.api() as new:
+            for _ in new.load_image(old.get_image(BASE)):
                 pass
 
     def api(self) -> docker.APIClient:
-        """A client, to be closed."""
+        """Return a client; the caller closes it."""
         return docker.APIClient(base_url=self.url, version="1.41", timeout=DEADLINE)
 
     def signal(self, number: int) -> None:
-        """Signal it."""
+        """Send a signal to the engine."""
         assert self._process is not None, "it was started"
         self._process.send_signal(number)
 
     def end(self, number: int) -> None:
-        """End it with this signal, and wait until it is gone."""
+        """End the engine with this signal, and wait for its end."""
         assert self._process is not None, "it was started"
         self.signal(number)
         self._process.wait(DEADLINE)
         (self.folder / "dockerd.pid").unlink(missing_ok=True)
 
     def close(self) -> None:
-        """End everything of it, and remove its folder."""
+        """End the engine with everything that it started, and remove its folder."""
         if self._process is not None and self._process.poll() is None:
             self.signal(signal.SIGCONT)
             self._remove_containers()
@@ -94,7 +94,7 @@ class PrivateEngine:
                     api.remove_network(row["Id"])
 
     def _helpers(self) -> list[psutil.Process]:
-        """Its containerd and shims, which survive a kill of dockerd."""
+        """Return its containerd and shims, which survive a kill of dockerd."""
         found = []
         for process in psutil.process_iter():
             try:
@@ -124,7 +124,7 @@ class PrivateEngine:
 
 @contextmanager
 def private_engine(folder: Path, source: str, *, live_restore: bool) -> Iterator[PrivateEngine]:
-    """An engine with the base image; afterwards nothing of it is left."""
+    """Run an engine that has the base image, and remove everything of it afterwards."""
     with empty_engine(folder, live_restore=live_restore) as engine:
         engine.load_base(source)
         yield engine
@@ -132,7 +132,7 @@ def private_engine(folder: Path, source: str, *, live_restore: bool) -> Iterator
 
 @contextmanager
 def empty_engine(folder: Path, *, live_restore: bool) -> Iterator[PrivateEngine]:
-    """An engine without any image; afterwards nothing of it is left."""
+    """Run an engine without images, and remove everything of it afterwards."""
     engine = PrivateEngine(folder / uuid.uuid4().hex[:6], live_restore=live_restore)
     try:
         engine.start()

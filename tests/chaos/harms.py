@@ -1,4 +1,4 @@
-"""Harm done on the host itself, behind the server's back, while jobs run."""
+"""Faults made directly on a host, without the server, while jobs run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,20 @@ import psutil
 from docker.errors import APIError
 
 from riseml.executors.docker.labels import ENVIRONMENT
-from tests.chaos.calls import DOCKER, through
+from tests.chaos.calls import DOCKER, run_through_proxy
 from tests.chaos.ledger import Tally, judge
 from tests.chaos.patient import PatientRig
 from tests.chaos.proxy import Effect, Moment, Rule
-from tests.chaos.scenes import Scene, again, counting, good, killed, lost, solo, trio
+from tests.chaos.scenes import (
+    Scene,
+    count_lines,
+    make_good_scene,
+    make_killed_scene,
+    make_lost_scene,
+    make_retried_scene,
+    write_solo,
+    write_trio,
+)
 from tests.chaos.sites import Fault, Site
 from tests.support.hosts import Engine, Machine
 from tests.support.rig import BASE, HOG
@@ -28,35 +37,35 @@ from tests.support.waiting import wait_for
 
 _JOBS = ("master", "worker.1", "ps.1")
 _PAUSE = 2.0  # seconds
-_WRITTEN_OFF = 180.0  # seconds; the server waits 60 for a network that cannot be removed
+_WRITTEN_OFF = 180.0  # seconds; the server waits 60 before it writes off a network
 
 Harm = Callable[[PatientRig], None]
 
 
 def host_faults() -> list[Fault]:
-    """A row for each kind."""
+    """Return a fault for each kind."""
     return [
-        Fault("container removed behind our back", _removed),
-        Fault("container killed behind our back", _killed),
-        Fault("supervisor of a process killed", _supervisor_killed, ("process",)),
-        Fault("container paused, then goes on", _paused),
-        Fault("container paused and then killed by user", paused_and_killed),
-        Fault("network removed under running jobs", _network_removed, DOCKER),
-        Fault("network removed before the start", network_gone, DOCKER),
-        Fault("network removed while the gang starts", _network_halfway, DOCKER),
-        Fault("network that the engine cannot remove", network_held, DOCKER),
-        Fault("image deleted between build and start", _image_gone, DOCKER),
-        Fault("out of memory, each role", memory, DOCKER),
-        Fault("a job that ignores SIGTERM", _deaf),
-        Fault("disk of the output full, then free", _output_full),
-        Fault("disk of the output full from the start", output_never),
-        Fault("disk of the store full, then kill -9", store_full, DOCKER),
-        Fault("clock set back and forth by an hour", clock),
+        Fault("container removed behind our back", _remove_each_job),
+        Fault("container killed behind our back", _kill_each_job),
+        Fault("supervisor of a process killed", _kill_each_supervisor, ("process",)),
+        Fault("container paused, then goes on", _pause_and_resume_jobs),
+        Fault("container paused and then killed by user", kill_paused_jobs),
+        Fault("network removed under running jobs", _remove_used_network, DOCKER),
+        Fault("network removed before the start", remove_network_before_start, DOCKER),
+        Fault("network removed while the gang starts", _remove_network_between_starts, DOCKER),
+        Fault("network that the engine cannot remove", hold_network, DOCKER),
+        Fault("image deleted between build and start", _delete_image_before_start, DOCKER),
+        Fault("out of memory, each role", exceed_memory, DOCKER),
+        Fault("a job that ignores SIGTERM", _ignore_sigterm),
+        Fault("disk of the output full, then free", _fill_output_for_a_while),
+        Fault("disk of the output full from the start", fill_output_before_start),
+        Fault("disk of the store full, then kill -9", fill_store, DOCKER),
+        Fault("clock set back and forth by an hour", turn_clock),
     ]
 
 
-def during(site: Site, scene: Scene, harm: Harm, injected: int = 1, **environment: str) -> Tally:
-    """One experiment; the harm is done once all its jobs run and print."""
+def harm_running_experiment(site: Site, scene: Scene, harm: Harm, injected: int = 1, **environment: str) -> Tally:
+    """Run one experiment, and call `harm` once all its jobs run and print."""
     with site.rig(**environment) as rig:
         rig.start()
         rig.submit(scene.config)
@@ -66,34 +75,34 @@ def during(site: Site, scene: Scene, harm: Harm, injected: int = 1, **environmen
         return judge(rig, scene, injected)
 
 
-def _removed(site: Site) -> Tally:
+def _remove_each_job(site: Site) -> Tally:
     found = Tally()
     for job in _JOBS:
-        for scene in (lost("VANISHED", "SIGNAL", "SERVICE_ENDED"), again()):
-            found += removed(site, scene, job)
+        for scene in (make_lost_scene("VANISHED", "SIGNAL", "SERVICE_ENDED"), make_retried_scene()):
+            found += remove_running_job(site, scene, job)
     return found
 
 
-def removed(site: Site, scene: Scene, job: str) -> Tally:
-    """Somebody removes a job while it runs."""
-    return during(site, replace(scene, removed=job), lambda rig: rig.remove(job))
+def remove_running_job(site: Site, scene: Scene, job: str) -> Tally:
+    """Remove a job from its host while it runs."""
+    return harm_running_experiment(site, replace(scene, removed=job), lambda rig: rig.remove(job))
 
 
-def _killed(site: Site) -> Tally:
+def _kill_each_job(site: Site) -> Tally:
     def kill(rig: PatientRig, job: str) -> None:
         if isinstance(rig.host, Engine):
             rig.host.api.kill(rig.host.find(rig.server_id(), job))
         else:
-            _main(rig, job).kill()
+            _find_main_process(rig, job).kill()
 
     found = Tally()
     for job in _JOBS:
-        found += during(site, lost("SIGNAL", "SERVICE_ENDED"), partial(kill, job=job))
-        found += during(site, again(), partial(kill, job=job))
+        found += harm_running_experiment(site, make_lost_scene("SIGNAL", "SERVICE_ENDED"), partial(kill, job=job))
+        found += harm_running_experiment(site, make_retried_scene(), partial(kill, job=job))
     return found
 
 
-def _supervisor_killed(site: Site) -> Tally:
+def _kill_each_supervisor(site: Site) -> Tally:
     def kill(rig: PatientRig, job: str) -> None:
         assert isinstance(rig.host, Machine), "processes have supervisors"
         supervisor = rig.host.supervisor(rig.host.find(job))
@@ -102,44 +111,44 @@ def _supervisor_killed(site: Site) -> Tally:
 
     found = Tally()
     for job in _JOBS:
-        found += during(site, lost("SIGNAL", "SERVICE_ENDED"), partial(kill, job=job))
+        found += harm_running_experiment(site, make_lost_scene("SIGNAL", "SERVICE_ENDED"), partial(kill, job=job))
     return found
 
 
-def _paused(site: Site) -> Tally:
+def _pause_and_resume_jobs(site: Site) -> Tally:
     def hold(rig: PatientRig) -> None:
         for job in _JOBS:
-            _pause(rig, job)
+            _pause_job(rig, job)
         threading.Event().wait(_PAUSE)
         for job in _JOBS:
-            _resume(rig, job)
+            _resume_job(rig, job)
 
-    return during(site, good(100), hold, len(_JOBS))
+    return harm_running_experiment(site, make_good_scene(100), hold, len(_JOBS))
 
 
-def paused_and_killed(site: Site) -> Tally:
-    """SIGTERM and SIGKILL for jobs that stand still."""
+def kill_paused_jobs(site: Site) -> Tally:
+    """Kill an experiment whose jobs are paused."""
 
     def hold(rig: PatientRig) -> None:
         for job in _JOBS:
-            _pause(rig, job)
+            _pause_job(rig, job)
         assert rig.post("/v1/experiments/1/kill").status_code == 200
 
-    return during(site, killed(), hold, len(_JOBS))
+    return harm_running_experiment(site, make_killed_scene(), hold, len(_JOBS))
 
 
-def _pause(rig: PatientRig, job: str) -> None:
+def _pause_job(rig: PatientRig, job: str) -> None:
     if isinstance(rig.host, Engine):
         engine, identity = rig.host, rig.host.find(rig.server_id(), job)
-        rig.wait("it stands still", lambda: _freeze(engine, identity))
+        rig.wait("the job is paused", lambda: _try_to_pause(engine, identity))
         return
-    for process in _tree(rig, job):
-        with suppress(psutil.NoSuchProcess):  # a child of the shell that ended just now
+    for process in _find_process_tree(rig, job):
+        with suppress(psutil.NoSuchProcess):  # a child of the shell that has just ended
             process.suspend()
 
 
-def _freeze(engine: Engine, identity: str) -> bool:
-    """False when the kernel did not manage to in time, which it does not on a busy machine."""
+def _try_to_pause(engine: Engine, identity: str) -> bool:
+    """Return False when the kernel could not freeze the container in time, as happens on a busy machine."""
     try:
         engine.api.pause(identity)
     except APIError as error:
@@ -149,31 +158,31 @@ def _freeze(engine: Engine, identity: str) -> bool:
     return True
 
 
-def _resume(rig: PatientRig, job: str) -> None:
+def _resume_job(rig: PatientRig, job: str) -> None:
     if isinstance(rig.host, Engine):
         rig.host.api.unpause(rig.host.find(rig.server_id(), job))
         return
-    for process in _tree(rig, job):
-        with suppress(psutil.NoSuchProcess):  # the first ones go on already, and end
+    for process in _find_process_tree(rig, job):
+        with suppress(psutil.NoSuchProcess):  # a child that ended after its parent was resumed
             process.resume()
 
 
-def _main(rig: PatientRig, job: str) -> psutil.Process:
+def _find_main_process(rig: PatientRig, job: str) -> psutil.Process:
     assert isinstance(rig.host, Machine), "a process of this machine"
     return psutil.Process(int(str(rig.host.state(job)["main"])))
 
 
-def _tree(rig: PatientRig, job: str) -> list[psutil.Process]:
-    main = _main(rig, job)
+def _find_process_tree(rig: PatientRig, job: str) -> list[psutil.Process]:
+    main = _find_main_process(rig, job)
     return [main, *main.children(recursive=True)]
 
 
-def _network_removed(site: Site) -> Tally:
-    return during(site, good(40), _remove_network)
+def _remove_used_network(site: Site) -> Tally:
+    return harm_running_experiment(site, make_good_scene(40), _remove_network)
 
 
-def _network_halfway(site: Site) -> Tally:
-    """One job has started on it, and the next one is about to."""
+def _remove_network_between_starts(site: Site) -> Tally:
+    """Remove the network after the first job of a gang has started and before the second one starts."""
 
     def harm(rig: PatientRig) -> list[Rule]:
         starts = itertools.count(1)
@@ -185,7 +194,7 @@ def _network_halfway(site: Site) -> Tally:
 
         return [Rule(r"POST .*/containers/[^/]+/start", Moment.BEFORE, remove, times=2)]
 
-    found = through(site, good(), harm)
+    found = run_through_proxy(site, make_good_scene(), harm)
     return replace(found, injected=found.experiments)
 
 
@@ -197,8 +206,8 @@ def _remove_network(rig: PatientRig) -> None:
         rig.host.api.remove_network(name)
 
 
-def network_gone(site: Site) -> Tally:
-    """It is removed once it was prepared; the first start meets that."""
+def remove_network_before_start(site: Site) -> Tally:
+    """Remove the network after it was prepared and before the first job is created."""
 
     def harm(rig: PatientRig) -> list[Rule]:
         def remove() -> Effect:
@@ -209,32 +218,37 @@ def network_gone(site: Site) -> Tally:
 
         return [Rule(r"POST .*/containers/create", Moment.BEFORE, remove)]
 
-    return through(site, good(), harm)
+    return run_through_proxy(site, make_good_scene(), harm)
 
 
-def network_held(site: Site) -> Tally:
-    """A container that riseml did not make holds the network: the experiment closes without it, and later it goes."""
+def hold_network(site: Site) -> Tally:
+    """Connect a foreign container to the network of an experiment.
+
+    The experiment closes although the engine refuses to remove the network; the server removes it later.
+    """
     with site.rig() as rig:
         assert isinstance(rig.host, Engine), "an engine has networks"
         rig.start()
-        rig.submit(good(200).config)
-        rig.wait("it runs", lambda: rig.state() == "RUNNING")  # an earlier stranger may take a job's address
+        rig.submit(make_good_scene(200).config)
+        rig.wait(
+            "it runs", lambda: rig.state() == "RUNNING"
+        )  # earlier, the foreign container could take a job's address
         (network,) = rig.networks()
-        stranger = rig.host.api.create_container(BASE, ["sleep", "600"], host_config={"NetworkMode": network})["Id"]
+        foreign = rig.host.api.create_container(BASE, ["sleep", "600"], host_config={"NetworkMode": network})["Id"]
         try:
-            rig.host.api.start(stranger)
+            rig.host.api.start(foreign)
             wait_for("experiment 1 is closed", lambda: rig.experiment("1")["closed"], _WRITTEN_OFF, rig.last_words)
-            rig.submit(good(40).config)
+            rig.submit(make_good_scene(40).config)
             rig.wait_closed("2")
         finally:
-            rig.host.api.remove_container(stranger, force=True)
+            rig.host.api.remove_container(foreign, force=True)
         rig.kill()
-        rig.start()  # it asks the engine for news again, as after a restart of the engine
+        rig.start()  # it removes the network when it connects to the engine, as after a restart of the engine
         rig.wait("the network is gone", lambda: not rig.networks())
-        return judge(rig, good(200), 1) + judge(rig, good(40), 0, "2")
+        return judge(rig, make_good_scene(200), 1) + judge(rig, make_good_scene(40), 0, "2")
 
 
-def _image_gone(site: Site) -> Tally:
+def _delete_image_before_start(site: Site) -> Tally:
     mark = uuid.uuid4().hex
 
     def harm(rig: PatientRig) -> list[Rule]:
@@ -248,65 +262,67 @@ def _image_gone(site: Site) -> Tally:
 
         return [Rule(r"POST .*/containers/create", Moment.BEFORE, remove)]
 
-    return through(site, good(install=[f"echo {mark}"]), harm)
+    return run_through_proxy(site, make_good_scene(install=[f"echo {mark}"]), harm)
 
 
-def memory(site: Site) -> Tally:
-    """The limit of one job is passed; what is told names that job and its memory."""
+def exceed_memory(site: Site) -> Tally:
+    """Let one job exceed its memory limit: the message names the job and its memory."""
     found = Tally()
     for job in _JOBS:
-        script = {"master": counting(10_000), "worker.1": counting(10_000), job: HOG}
+        script = {"master": count_lines(10_000), "worker.1": count_lines(10_000), job: HOG}
         reason = "SERVICE_ENDED" if job.startswith("ps") else "OUT_OF_MEMORY"
-        scene = Scene(trio(script, limits={"mem": "64MiB"}), "FAILED", frozenset({reason}))
+        scene = Scene(write_trio(script, limits={"mem": "64MiB"}), "FAILED", frozenset({reason}))
         with site.rig() as rig:
-            rig.live(scene)
+            rig.run_scene(scene)
             found += judge(rig, scene, 1)
             message = rig.experiment("1")["message"]
             if "out of memory" not in message:
-                found += Tally(notes=(f"{job}: {message!r} does not tell of memory",))
+                found += Tally(notes=(f"{job}: {message!r} does not mention memory",))
     return found
 
 
-def _deaf(site: Site) -> Tally:
-    scene = killed()
+def _ignore_sigterm(site: Site) -> Tally:
+    scene = make_killed_scene()
     with site.rig() as rig:
-        rig.live(scene)
+        rig.run_scene(scene)
         return judge(rig, scene, 1)
 
 
-def _output_full(site: Site) -> Tally:
-    """The job meets the full disk and goes on."""
+def _fill_output_for_a_while(site: Site) -> Tally:
+    """Fill the disk of the output for a while: the job gets errors and goes on."""
     run = 'i=0; while [ $i -lt 60 ]; do echo line 1 $i; date > "$OUTPUT_DIR/now" || true; i=$((i+1)); sleep 0.05; done'
-    with _small_disk(site, 4) as disk:
+    with _mount_small_disk(site, 4) as disk:
 
         def fill(_: PatientRig) -> None:
-            with _filled(disk):
+            with _fill_disk(disk):
                 threading.Event().wait(_PAUSE)
 
-        return during(site, Scene(solo(run), lines={"train": 60}), fill, RISEML_OUTPUT=str(disk))
+        return harm_running_experiment(site, Scene(write_solo(run), lines={"train": 60}), fill, RISEML_OUTPUT=str(disk))
 
 
-def output_never(site: Site) -> Tally:
-    """No folder for the output: told at once, with the reason."""
-    scene = Scene(solo("true"), "FAILED", frozenset({"START_FAILED"}))
-    with _small_disk(site, 4) as disk, _filled(disk), site.rig(RISEML_OUTPUT=str(disk)) as rig:
-        rig.live(scene)
+def fill_output_before_start(site: Site) -> Tally:
+    """Fill the disk of the output before the start: the experiment fails at once, with the reason."""
+    scene = Scene(write_solo("true"), "FAILED", frozenset({"START_FAILED"}))
+    with _mount_small_disk(site, 4) as disk, _fill_disk(disk), site.rig(RISEML_OUTPUT=str(disk)) as rig:
+        rig.run_scene(scene)
         found = judge(rig, scene, 1)
         message = rig.experiment("1")["message"]
         return found if "No space left" in message else found + Tally(notes=(message,))
 
 
-def store_full(site: Site) -> Tally:
-    """Nothing can be written down for a while, neither rows nor logs; then the server is killed. What was acknowledged
-    before and meanwhile is there afterwards, and ends well; what was refused was told why, and is not there.
+def fill_store(site: Site) -> Tally:
+    """Fill the disk of the store, so that neither rows nor logs can be written, then kill the server.
+
+    Every acknowledged experiment is in the store afterwards and finishes; every refused one got the reason and is not
+    in the store.
     """
-    with _small_disk(site, 24) as disk, Site(disk, site.engine).rig(RISEML_OUTPUT=str(site.home())) as rig:
+    with _mount_small_disk(site, 24) as disk, Site(disk, site.engine).rig(RISEML_OUTPUT=str(site.home())) as rig:
         rig.start()
-        scene, small = good(60), Scene(solo(counting(3)), lines={"train": 3})
+        scene, small = make_good_scene(60), Scene(write_solo(count_lines(3)), lines={"train": 3})
         acknowledged = {rig.submit(scene.config)["id"]: scene}
         rig.wait("it runs", lambda: rig.state() == "RUNNING")
         submission = rig.submission(small.config)
-        with _filled(disk):
+        with _fill_disk(disk):
             threading.Event().wait(_PAUSE / 2)
             answers = [rig.post("/v1/experiments", submission) for _ in range(8)]
             threading.Event().wait(_PAUSE / 2)
@@ -320,15 +336,15 @@ def store_full(site: Site) -> Tally:
         found = sum((judge(rig, one, 0, name) for name, one in acknowledged.items()), Tally(injected=2))
     notes = [text for text in refused if "its disk is full" not in text and "No space left" not in text]
     if not refused:
-        notes.append("the disk was not full")
+        notes.append("no submit was refused: the disk was not full")
     if known != set(acknowledged):
         notes.append(f"{sorted(known)} are known, and {sorted(acknowledged)} were acknowledged")
     return found + Tally(notes=tuple(notes))
 
 
 @contextmanager
-def _small_disk(site: Site, mebibytes: int) -> Iterator[Path]:
-    """A file system of its own."""
+def _mount_small_disk(site: Site, mebibytes: int) -> Iterator[Path]:
+    """Mount a small file system, and give its folder."""
     place = site.folder / f"disk-{uuid.uuid4().hex[:8]}"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m,mode=755", "chaos", place], check=True)
@@ -339,8 +355,8 @@ def _small_disk(site: Site, mebibytes: int) -> Iterator[Path]:
 
 
 @contextmanager
-def _filled(disk: Path) -> Iterator[None]:
-    """To the last byte, for as long as the block lasts."""
+def _fill_disk(disk: Path) -> Iterator[None]:
+    """Fill a file system to the last byte until the block ends."""
     ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file:
         for size in (1 << 20, 4096, 1):
@@ -356,8 +372,8 @@ def _filled(disk: Path) -> Iterator[None]:
         ballast.unlink()
 
 
-def clock(site: Site) -> Tally:
-    """The server's clock alone; the host's goes on."""
+def turn_clock(site: Site) -> Tally:
+    """Change the server's clock; the host's clock stays right."""
 
     def turn(rig: PatientRig) -> None:
         for offset in (-3600, 3600, 0):
@@ -365,7 +381,7 @@ def clock(site: Site) -> Tally:
             threading.Event().wait(1.0)
 
     found = Tally()
-    for scene in (good(80), killed()):
+    for scene in (make_good_scene(80), make_killed_scene()):
         with site.rig() as rig:
             rig.command = ("-m", "tests.chaos.server")
             rig.environment["PYTHONPATH"] = str(Path(__file__).parents[2])

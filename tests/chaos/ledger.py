@@ -1,4 +1,4 @@
-"""What a harm has cost: the verdict, what is left on the host, and every numbered line."""
+"""Compare an experiment that met a fault with the truth: its verdict, what is left on the host, every numbered line."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tests.support.rig import Rig
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The sums of one row of the table. `notes` say what was wrong."""
+    """The sums of one row of the table."""
 
-    injected: int = 0
+    injected: int = 0  # faults
     experiments: int = 0
-    right: int = 0
-    left: int = 0
-    lost: int = 0
-    repeated: int = 0
-    notes: tuple[str, ...] = field(default=())
+    right: int = 0  # experiments that ended with the right verdict
+    left: int = 0  # containers, networks, processes and folders that were not removed
+    lost: int = 0  # lines
+    repeated: int = 0  # lines
+    notes: tuple[str, ...] = field(default=())  # what was wrong, in words
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
@@ -38,27 +38,27 @@ class Tally:
 
     @property
     def clean(self) -> bool:
-        """Nothing is wrong, and something was tried."""
+        """True when nothing is wrong and at least one fault was injected."""
         zero = not (self.left or self.lost or self.repeated or self.notes)
         return zero and self.injected > 0 and self.right == self.experiments > 0
 
 
 def judge(rig: Rig, scene: Scene, injected: int, name: str = "1") -> Tally:
-    """Wait until nothing of the experiment is left, and compare it with the truth."""
+    """Wait until the experiment is closed, and compare it with the truth."""
     found = rig.wait_closed(name)
-    notes = [*_verdict(found, scene), *_starts(Path(found["output"]))]
+    notes = [*_check_verdict(found, scene), *_check_starts(Path(found["output"]))]
     left = [*rig.containers(), *rig.networks()]
-    lost, repeated = _count(_numbers(rig, name), found, scene)
+    lost, repeated = _count_lost_and_repeated(_read_numbers(rig, name), found, scene)
     if left:
         notes.append(f"left on the host: {', '.join(left)}")
     if lost or repeated:
         notes.append(f"{lost} lines lost, {repeated} repeated")
     where = f"{rig.home}: "
-    right = not _verdict(found, scene)
+    right = not _check_verdict(found, scene)
     return Tally(injected, 1, int(right), len(left), lost, repeated, tuple(where + note for note in notes))
 
 
-def _verdict(found: dict[str, Any], scene: Scene) -> list[str]:
+def _check_verdict(found: dict[str, Any], scene: Scene) -> list[str]:
     notes = []
     if found["state"] != scene.state or found["reason"] not in scene.reasons:
         notes.append(f"ended {found['state']} {found['reason']} ({found['message']}), not {scene.state}")
@@ -68,15 +68,15 @@ def _verdict(found: dict[str, Any], scene: Scene) -> list[str]:
     return notes
 
 
-def _starts(output: Path) -> list[str]:
-    """Every attempt of every job started at most once."""
+def _check_starts(output: Path) -> list[str]:
+    """Return a note for each attempt of a job that was started more than once."""
     path = output / "starts"
     starts = Counter(path.read_text().splitlines()) if path.exists() else Counter()
     return [f"{start} was started {times} times" for start, times in starts.items() if times > 1]
 
 
-def _numbers(rig: Rig, name: str) -> dict[tuple[str, int], list[int]]:
-    """The numbers that each attempt of each job printed, in the order of the log; a log may be long."""
+def _read_numbers(rig: Rig, name: str) -> dict[tuple[str, int], list[int]]:
+    """Return the numbers that each attempt of each job printed, in the order of the log, without keeping the log."""
     seen: dict[tuple[str, int], list[int]] = {}
     with rig.client() as client, client.stream("GET", f"/v1/experiments/{name}/logs") as answer:
         for line in split_lines(answer.iter_bytes()):
@@ -89,15 +89,17 @@ def _numbers(rig: Rig, name: str) -> dict[tuple[str, int], list[int]]:
 
 
 def split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """At newlines only: text may hold any other separator of lines."""
+    """Split at newlines only: the text may hold other line separators."""
     held = b""
     for piece in pieces:
         *whole, held = (held + piece).split(b"\n")
         yield from whole
 
 
-def _count(seen: dict[tuple[str, int], list[int]], found: dict[str, Any], scene: Scene) -> tuple[int, int]:
-    """Lines that were lost and lines that came twice, over every attempt of every job."""
+def _count_lost_and_repeated(
+    seen: dict[tuple[str, int], list[int]], found: dict[str, Any], scene: Scene
+) -> tuple[int, int]:
+    """Return how many lines were lost and how many came twice, over every attempt of every job."""
     lost = repeated = 0
     last = {job["name"]: job["attempt"] for job in found["jobs"]}
     for job in scene.lines:
@@ -108,13 +110,13 @@ def _count(seen: dict[tuple[str, int], list[int]], found: dict[str, Any], scene:
         whole = scene.lines.get(job) if attempt == last.get(job) else None
         if whole is None and (not scene.promised or job == scene.removed):
             continue
-        expected = _noted(Path(found["output"]), job, attempt, known) if whole is None else whole
+        expected = _count_noted_lines(Path(found["output"]), job, attempt, known) if whole is None else whole
         lost += len(set(range(expected)) - known)
     return lost, repeated
 
 
-def _noted(output: Path, job: str, attempt: int, known: set[int]) -> int:
-    """How many lines a job that was ended by others had printed for certain."""
+def _count_noted_lines(output: Path, job: str, attempt: int, known: set[int]) -> int:
+    """Return how many lines a job had certainly printed before something else ended it."""
     path = output / f"{job}-{attempt}"
     text = path.read_text().strip() if path.exists() else ""
     return max(int(text) + 1 if text else 0, max(known, default=-1) + 1)

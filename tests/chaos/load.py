@@ -1,4 +1,4 @@
-"""Too much of everything: long logs, long lines, odd bytes, many experiments at once."""
+"""Faults by load: long logs, long lines, binary output, greedy jobs, many experiments at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from tests.chaos.calls import DOCKER
 from tests.chaos.ledger import Tally, judge
 from tests.chaos.patient import PatientRig
-from tests.chaos.scenes import Scene, counting, good, solo, trio
+from tests.chaos.scenes import Scene, count_lines, make_good_scene, write_solo, write_trio
 from tests.chaos.sites import Fault, Site
 
 FLOOD = 1_000_000  # lines
@@ -30,39 +30,39 @@ _MARK = "[riseml: line cut at 1 MiB]"
 
 
 def load_faults() -> list[Fault]:
-    """A row for each kind."""
+    """Return a fault for each kind."""
     return [
-        Fault(f"log of {FLOOD:,} lines", _flood),
-        Fault(f"log of {FLOOD:,} lines, kill -9 in it", _cut_flood),
-        Fault("one line of 10 MB", _long_line),
-        Fault("binary logs", _binary),
-        Fault("a job that prints without end", _endless),
-        Fault("a fork bomb", _bomb, DOCKER),
-        Fault(f"{CROWD} experiments at once", _crowd),
+        Fault(f"log of {FLOOD:,} lines", _print_many_lines),
+        Fault(f"log of {FLOOD:,} lines, kill -9 in it", _crash_in_many_lines),
+        Fault("one line of 10 MB", _print_long_line),
+        Fault("binary logs", _print_binary),
+        Fault("a job that prints without end", _print_without_end),
+        Fault("a fork bomb", _run_fork_bomb, DOCKER),
+        Fault(f"{CROWD} experiments at once", _run_crowd),
     ]
 
 
-def _flood(site: Site) -> Tally:
-    return _pour(site, FLOOD, ())
+def _print_many_lines(site: Site) -> Tally:
+    return _print_lines(site, FLOOD, ())
 
 
-def _cut_flood(site: Site) -> Tally:
-    return _pour(site, FLOOD, ("P13:2", "P13:2", "P13:2"))
+def _crash_in_many_lines(site: Site) -> Tally:
+    return _print_lines(site, FLOOD, ("P13:2", "P13:2", "P13:2"))
 
 
-def _pour(site: Site, count: int, orders: tuple[str, ...]) -> Tally:
-    scene = Scene(solo(f"seq -f 'line 1 %.0f' 0 {count - 1}"), lines={"train": count})
+def _print_lines(site: Site, count: int, orders: tuple[str, ...]) -> Tally:
+    scene = Scene(write_solo(f"seq -f 'line 1 %.0f' 0 {count - 1}"), lines={"train": count})
     with site.rig(orders) as rig:
-        rig.live(scene)
+        rig.run_scene(scene)
         return judge(rig, scene, rig.deaths if orders else 1)
 
 
-def _long_line(site: Site) -> Tally:
-    """It is one line, cut once, with a mark; the lines around it are whole."""
+def _print_long_line(site: Site) -> Tally:
+    """Print a line of 10 MB: the log has it once, cut, with a mark, and the lines around it are complete."""
     run = f"echo line 1 0; head -c {LONG} /dev/zero | tr '\\0' x; echo; echo line 1 1"
-    scene = Scene(solo(run), lines={"train": 2})
+    scene = Scene(write_solo(run), lines={"train": 2})
     with site.rig() as rig:
-        rig.live(scene)
+        rig.run_scene(scene)
         first, *long, last = (line.partition(" ")[2] for line in rig.lines("1.train"))
         cut = long == ["x" * (1 << 20) + f" {_MARK}"]
         found = judge(rig, scene, 1)
@@ -70,31 +70,33 @@ def _long_line(site: Site) -> Tally:
         return found if right else found + Tally(notes=(f"the long line came as {list(map(len, long))} characters",))
 
 
-def _binary(site: Site) -> Tally:
+def _print_binary(site: Site) -> Tally:
     run = "echo line 1 0; head -c 300000 /dev/urandom; echo; printf '\\0\\r\\033[2J\\377\\n'; echo line 1 1"
-    scene = Scene(solo(run), lines={"train": 2})
+    scene = Scene(write_solo(run), lines={"train": 2})
     with site.rig() as rig:
-        rig.live(scene)
+        rig.run_scene(scene)
         return judge(rig, scene, 1)
 
 
-def _endless(site: Site) -> Tally:
-    """What is kept of it is bounded; all that its neighbours say is kept."""
-    found, size = _beside(site, {"ps.1": "exec yes this is printed without end"})
+def _print_without_end(site: Site) -> Tally:
+    """Run a job that prints without end: its log is bounded, and the logs of other jobs are complete."""
+    found, size = _run_beside_greedy_job(site, {"ps.1": "exec yes this is printed without end"})
     return found if size < _MOST_KEPT else found + Tally(notes=(f"the log has {size:,} bytes",))
 
 
-def _bomb(site: Site) -> Tally:
-    """It meets its bound; its neighbours, the server and the host go on."""
-    found, _ = _beside(site, {"ps.1": f"exec python3 -c '{_FORKS}'", "master": counting(60, end=_MET)})
+def _run_fork_bomb(site: Site) -> Tally:
+    """Run a fork bomb: it reaches its limit, and other jobs, the server and the host go on."""
+    found, _ = _run_beside_greedy_job(
+        site, {"ps.1": f"exec python3 -c '{_FORKS}'", "master": count_lines(60, end=_MET)}
+    )
     return found
 
 
-def _beside(site: Site, greed: dict[str, str]) -> tuple[Tally, int]:
-    """An experiment with a greedy job, and one beside it; and how large the log of the first one is."""
-    script = {"master": counting(60), "worker.1": counting(60), **greed}
-    greedy = Scene(trio(script, finish_grace=60, limits={"mem": "2GiB"}), lines={"master": 60, "worker.1": 60})
-    scenes = {"1": greedy, "2": good(60)}
+def _run_beside_greedy_job(site: Site, greed: dict[str, str]) -> tuple[Tally, int]:
+    """Run an experiment with a greedy job and another one; return the tally and the size of the first one's log."""
+    script = {"master": count_lines(60), "worker.1": count_lines(60), **greed}
+    greedy = Scene(write_trio(script, finish_grace=60, limits={"mem": "2GiB"}), lines={"master": 60, "worker.1": 60})
+    scenes = {"1": greedy, "2": make_good_scene(60)}
     with site.rig(RISEML_LOG_LIMIT="1MB") as rig:
         rig.start()
         for scene in scenes.values():
@@ -105,10 +107,10 @@ def _beside(site: Site, greed: dict[str, str]) -> tuple[Tally, int]:
         return found, (rig.home / "logs" / "1.log").stat().st_size
 
 
-def _crowd(site: Site) -> Tally:
+def _run_crowd(site: Site) -> Tally:
     with site.rig() as rig:
         rig.start()
-        scene = Scene(solo(counting(3)), lines={"train": 3})
+        scene = Scene(write_solo(count_lines(3)), lines={"train": 3})
         return _submit_crowd(rig, scene)
 
 
@@ -116,9 +118,9 @@ def _submit_crowd(rig: PatientRig, scene: Scene) -> Tally:
     submission = rig.submission(scene.config)
     names = [_submit_one(rig, submission) for _ in range(CROWD)]
     for name in names:
-        rig.persist(partial(rig.wait_closed, name))
+        rig.retry_until_answered(partial(rig.wait_closed, name))
     found = sum((judge(rig, scene, 1, name) for name in names), Tally())
-    return found if len(set(names)) == CROWD else found + Tally(notes=("some have the same name",))
+    return found if len(set(names)) == CROWD else found + Tally(notes=("some experiments have the same name",))
 
 
 def _submit_one(rig: PatientRig, submission: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""A rig whose server may die at any moment: every question is asked again, and the server started again."""
+"""A rig whose server may die at any moment: it starts the next server and repeats the request."""
 
 from __future__ import annotations
 
@@ -22,14 +22,18 @@ from tests.chaos.scenes import Scene
 from tests.support.hosts import Engine
 from tests.support.rig import Rig
 
-PATIENCE = 120.0  # seconds between two pieces of news
-_LOOK = 0.02
+PATIENCE = 120.0  # seconds without a change of state or a death of the server
+_BETWEEN = 0.02  # seconds between two requests
 
 Found = TypeVar("Found")
 
 
 class PatientRig(Rig):
-    """A rig that counts the deaths of its servers. `orders` are the places at which one after the other dies."""
+    """A rig that counts the deaths of its servers.
+
+    Args:
+        orders: the fault point at which each server dies, one order for each server; later servers do not die.
+    """
 
     def __init__(self, home: Path, engine: str | None, orders: Iterable[str] = (), **environment: str) -> None:
         super().__init__(home, engine, **environment)
@@ -39,60 +43,60 @@ class PatientRig(Rig):
         self._key = uuid.uuid4().hex
 
     def client(self) -> httpx.Client:
-        """Knocks first: httpx leaves a socket open when nobody listens.
+        """Return an HTTP client, after a test connection: httpx leaves a socket open when no server listens.
 
         Raises:
-            httpx.ConnectError: nobody does.
+            httpx.ConnectError: no server listens.
         """
-        with socket.socket(socket.AF_UNIX) as knock:
+        with socket.socket(socket.AF_UNIX) as probe:
             try:
-                knock.connect(str(self.home / "server.sock"))
+                probe.connect(str(self.home / "server.sock"))
             except OSError as error:
                 raise httpx.ConnectError(str(error)) from error
         return super().client()
 
-    def begin(self) -> None:
-        """Start a server that has the next order; one that dies on its way up is counted."""
+    def start_with_order(self) -> None:
+        """Start a server with the next order; a server that dies while it starts counts as a death."""
         while True:
             self._arm()
             try:
                 self.start()
             except (AssertionError, httpx.TransportError):
-                if not self.died():
+                if not self.note_death():
                     raise
             else:
                 return
 
-    def live(self, scene: Scene) -> None:
-        """Submit, and see to it that there is a server, until nothing of the experiment is left."""
-        self.begin()
-        self.persist(lambda: self._submit(scene))
+    def run_scene(self, scene: Scene) -> None:
+        """Submit the scene, and start servers until the experiment is closed."""
+        self.start_with_order()
+        self.retry_until_answered(lambda: self._submit(scene))
         killed, pause, end = False, threading.Event(), time.monotonic() + PATIENCE
-        news: tuple[object, ...] = ()
+        progress: tuple[object, ...] = ()
         while time.monotonic() < end:
-            found = self.persist(lambda: self.experiment("1"))
+            found = self.retry_until_answered(lambda: self.experiment("1"))
             if found["closed"]:
                 return
             if scene.kill and not killed and found["state"] == "RUNNING":
-                self.persist(lambda: self.post("/v1/experiments/1/kill"))
+                self.retry_until_answered(lambda: self.post("/v1/experiments/1/kill"))
                 killed = True
-            if news != (found["state"], self.deaths):
-                news, end = (found["state"], self.deaths), time.monotonic() + PATIENCE
-            pause.wait(_LOOK)
-        raise AssertionError(f"no news of the experiment for {PATIENCE:.0f} s\n{self.last_words()}")
+            if progress != (found["state"], self.deaths):
+                progress, end = (found["state"], self.deaths), time.monotonic() + PATIENCE
+            pause.wait(_BETWEEN)
+        raise AssertionError(f"the experiment did not change for {PATIENCE:.0f} s\n{self.last_words()}")
 
-    def persist(self, ask: Callable[[], Found]) -> Found:
-        """The answer, from whichever server lives long enough to give it."""
+    def retry_until_answered(self, ask: Callable[[], Found]) -> Found:
+        """Repeat the request, with new servers, until one of them answers."""
         while True:
             try:
                 return ask()
             except httpx.TransportError:
-                if not self.died():
+                if not self.note_death():
                     raise
-                self.begin()
+                self.start_with_order()
 
-    def end(self) -> None:
-        """End the server, and then remove what a failure left: not while the server removes it, too."""
+    def end_and_clean_up(self) -> None:
+        """End the server, then remove what a failure left; not before, because the server removes things, too."""
         try:
             self.stop()
         except subprocess.TimeoutExpired:
@@ -104,8 +108,8 @@ class PatientRig(Rig):
                 self._remove_environments()
             self.host.close()
 
-    def died(self) -> bool:
-        """True when the server was ended by SIGKILL; it is given a moment to be dead."""
+    def note_death(self) -> bool:
+        """Wait for the end of the server, count it, and return True when SIGKILL ended it."""
         if self.process is None:
             return False
         try:
@@ -117,7 +121,7 @@ class PatientRig(Rig):
         return code == -signal.SIGKILL
 
     def _remove_environments(self) -> None:
-        """Those that its experiments had made; no scene's are anybody else's."""
+        """Remove the environments that its experiments made; no other server uses them."""
         store = b"".join(path.read_bytes() for path in self.home.glob("riseml.db*"))
         if isinstance(self.host, Engine):
             for digest in set(re.findall(rb'"digest": ?"([0-9a-f]{20})', store)):
@@ -131,14 +135,14 @@ class PatientRig(Rig):
             self.environment[VARIABLE] = order
 
     def _submit(self, scene: Scene) -> dict[str, Any]:
-        """The same request has the same key, so that one whose answer was lost is no second experiment."""
+        """Submit with the same key each time, so that a repeated request makes no second experiment."""
         answer = self.post("/v1/experiments", self.submission(scene.config, key=self._key))
         assert answer.status_code in (200, 201), answer.text
         found: dict[str, Any] = answer.json()
         return found
 
     def state(self) -> str:
-        """The state of the experiment; empty when nobody answers."""
+        """Return the state of the experiment; an empty text when no server answers."""
         try:
             return str(self.experiment("1")["state"])
         except (httpx.HTTPError, AssertionError):

@@ -1,4 +1,4 @@
-"""Between the server and its engine: every call goes through, and rules may harm it on the way."""
+"""A proxy between the server and its engine: rules cut, refuse or delay the calls that pass through it."""
 
 from __future__ import annotations
 
@@ -16,35 +16,32 @@ _CHUNK = 65536
 class Moment(Enum):
     """When a rule applies to a call."""
 
-    BEFORE = "before the engine hears of it"
-    AFTER = "after the engine has done it, before its answer is passed on"
-    DURING = "while its answer is passed on, piece by piece"
+    BEFORE = "before the engine gets the call"
+    AFTER = "after the engine has done it, before the proxy passes its answer on"
+    DURING = "after each piece of the answer that the proxy passes on"
 
 
 class Effect(Enum):
-    """What becomes of the call."""
+    """What the proxy does with the call."""
 
-    PASS = "goes on"
-    CUT = "the connection is broken"
-    REFUSE = "is answered 500, and never reaches the engine"
+    PASS = "passes it on"
+    CUT = "breaks the connection"
+    REFUSE = "answers 500; the engine does not get the call"
 
 
 @dataclass(slots=True)
 class Rule:
-    """Harm calls whose `METHOD /path` matches. `act` is called each time and says what becomes of the call.
+    """What the proxy does with some calls."""
 
-    `times`: how often at most; None without an end. `done` counts.
-    """
-
-    pattern: str
+    pattern: str  # regular expression for `METHOD /path`
     moment: Moment
-    act: Callable[[], Effect]
-    times: int | None = 1
-    done: int = 0
+    act: Callable[[], Effect]  # called each time
+    times: int | None = 1  # how often the rule applies at most; None: always
+    done: int = 0  # how often it has applied
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def apply(self, call: str, moment: Moment) -> Effect:
-        """What becomes of the call."""
+        """Return what the proxy does with the call at this moment."""
         if moment is not self.moment or not re.search(self.pattern, call):
             return Effect.PASS
         with self._lock:
@@ -56,25 +53,25 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """The first part of a message: its first line, and how its body ends."""
+    """The head of an HTTP message."""
 
     raw: bytes
-    first: str
-    length: int
-    chunked: bool
-    counted: bool
+    first: str  # line
+    length: int  # bytes of the body; 0 without Content-Length
+    chunked: bool  # the body has chunks
+    counted: bool  # the length of the body is known
 
 
 class Proxy:
-    """Listens on a unix socket; one thread a connection."""
+    """Listens on a unix socket, with one thread for each connection."""
 
     def __init__(self, path: Path, engine: str, *rules: Rule) -> None:
         self.url = f"unix://{path}"
         self.rules = list(rules)
         self._engine = engine.removeprefix("unix://")
-        self._door = socket.socket(socket.AF_UNIX)
-        self._door.bind(str(path))
-        self._door.listen(128)
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen(128)
         self._closed = threading.Event()
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
@@ -83,13 +80,13 @@ class Proxy:
 
     def __exit__(self, *_: object) -> None:
         self._closed.set()
-        self._door.shutdown(socket.SHUT_RDWR)
-        self._door.close()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
 
     def _accept(self) -> None:
         while not self._closed.is_set():
             try:
-                client, _ = self._door.accept()
+                client, _ = self._listener.accept()
             except OSError:
                 return
             threading.Thread(target=self._serve, args=(client,), name="proxied", daemon=True).start()
@@ -98,37 +95,37 @@ class Proxy:
         try:
             with client, socket.socket(socket.AF_UNIX) as engine:
                 engine.connect(self._engine)
-                asks, answers = _Stream(client), _Stream(engine)
-                while self._exchange(asks, answers):
+                requests, answers = _Stream(client), _Stream(engine)
+                while self._pass_call(requests, answers):
                     pass
         except OSError:
-            return  # one of the two has gone; the other one learns of it by the end of its connection
+            return  # one side has closed; closing the other connection tells the other side
 
-    def _exchange(self, asks: _Stream, answers: _Stream) -> bool:
-        """One call; False when the connection ends with it."""
-        head = asks.read_head()
+    def _pass_call(self, requests: _Stream, answers: _Stream) -> bool:
+        """Pass one call on; return False when the connection ends with it."""
+        head = requests.read_head()
         if head is None:
             return False
         call = " ".join(head.first.split(" ")[:2])
-        effect = self._apply(call, Moment.BEFORE)
+        effect = self._apply_rules(call, Moment.BEFORE)
         if effect is Effect.REFUSE:
-            return _refuse(asks, head)
+            return _refuse(requests, head)
         if effect is Effect.CUT:
             return False
         answers.send(head.raw)
-        for piece in asks.read_body(head):
+        for piece in requests.read_body(head):
             answers.send(piece)
         answer = answers.read_head()
-        if answer is None or self._apply(call, Moment.AFTER) is Effect.CUT:
+        if answer is None or self._apply_rules(call, Moment.AFTER) is Effect.CUT:
             return False
-        asks.send(answer.raw)
+        requests.send(answer.raw)
         for piece in answers.read_body(answer, until_end=True):
-            asks.send(piece)
-            if self._apply(call, Moment.DURING) is Effect.CUT:
+            requests.send(piece)
+            if self._apply_rules(call, Moment.DURING) is Effect.CUT:
                 return False
         return answer.chunked or answer.counted
 
-    def _apply(self, call: str, moment: Moment) -> Effect:
+    def _apply_rules(self, call: str, moment: Moment) -> Effect:
         for rule in self.rules:
             effect = rule.apply(call, moment)
             if effect is not Effect.PASS:
@@ -148,7 +145,7 @@ class _Stream:
 
     def read_head(self) -> _Head | None:
         while b"\r\n\r\n" not in self._held:
-            if not self._more():
+            if not self._receive():
                 return None
         raw, _, self._held = self._held.partition(b"\r\n\r\n")
         text = raw.decode("latin-1")
@@ -159,47 +156,47 @@ class _Stream:
         return _Head(raw + b"\r\n\r\n", text.split("\r\n")[0], int(length[1]) if length else 0, chunked, counted)
 
     def read_body(self, head: _Head, *, until_end: bool = False) -> Iterator[bytes]:
-        """The pieces of a body as they come; `until_end` when one without a length ends with the connection."""
+        """Give the pieces of a body as they come; with `until_end`, a body without length ends with the connection."""
         if head.chunked:
-            yield from self._chunks()
+            yield from self._read_chunks()
         elif head.counted or not until_end:
-            yield from self._counted(head.length)
+            yield from self._read_bytes(head.length)
         else:
-            while self._held or self._more():
+            while self._held or self._receive():
                 piece, self._held = self._held, b""
                 yield piece
 
-    def _counted(self, length: int) -> Iterator[bytes]:
+    def _read_bytes(self, length: int) -> Iterator[bytes]:
         while length > 0:
-            if not self._held and not self._more():
+            if not self._held and not self._receive():
                 return
             piece, self._held = self._held[:length], self._held[length:]
             length -= len(piece)
             yield piece
 
-    def _chunks(self) -> Iterator[bytes]:
+    def _read_chunks(self) -> Iterator[bytes]:
         while True:
             while b"\r\n" not in self._held:
-                if not self._more():
+                if not self._receive():
                     return
             line, _, self._held = self._held.partition(b"\r\n")
             yield line + b"\r\n"
             size = int(line.split(b";")[0], 16)
-            yield from self._counted(size + 2)
+            yield from self._read_bytes(size + 2)
             if size == 0:
                 return
 
-    def _more(self) -> bool:
+    def _receive(self) -> bool:
         data = self._side.recv(_CHUNK)
         self._held += data
         return bool(data)
 
 
-def _refuse(asks: _Stream, head: _Head) -> bool:
-    for _ in asks.read_body(head):
+def _refuse(requests: _Stream, head: _Head) -> bool:
+    for _ in requests.read_body(head):
         pass
     body = b'{"message":"the test refuses"}'
-    asks.send(
+    requests.send(
         b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\n"
         b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
     )

@@ -1,4 +1,4 @@
-"""What runs while something is harmed: experiments whose right ending, and whose every line, is known beforehand."""
+"""Experiments for the faults: their right ending and every line of their output are known beforehand."""
 
 from __future__ import annotations
 
@@ -10,39 +10,33 @@ from typing import Any
 from tests.support.rig import BASE
 
 PRELUDE = 'echo "$RISEML_JOB $RISEML_ATTEMPT" >> "$OUTPUT_DIR/starts"\n'
-"""Each start of each job leaves a line in the output, so that a second start of the same attempt is seen."""
+"""Each start of a job writes a line into the output, so that the tests see a second start of the same attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """An experiment and the truth about it.
+    """An experiment and the truth about it."""
 
-    `lines` are how many numbered lines a job of the last attempt prints before it ends by itself; every other job's
-    lines must have no gap. `kill`: a user kills it as soon as it runs. `reasons` are the right ones: where the harm may
-    be seen in two ways, both. `promised` False: what an attempt printed that was cut off with its host may be lost.
-    `removed`: a job that somebody removes, and with it what it has just printed.
-    """
-
-    config: str
-    state: str = "FINISHED"
-    reasons: frozenset[str] = frozenset({"COMPLETED"})
-    lines: Mapping[str, int] = field(default_factory=dict)
-    kill: bool = False
-    attempts: int | None = 1
-    promised: bool = True
-    removed: str = ""
+    config: str  # its riseml.yml
+    state: str = "FINISHED"  # the right one
+    reasons: frozenset[str] = frozenset({"COMPLETED"})  # the right ones; several where the server may see either
+    lines: Mapping[str, int] = field(default_factory=dict)  # by job of the last attempt; others must have no gap
+    kill: bool = False  # a user kills the experiment as soon as it runs
+    attempts: int | None = 1  # None: any number
+    promised: bool = True  # False: the output of an attempt that ended with its host may be lost
+    removed: str = ""  # a job that the test removes, with its last output
 
 
-def counting(count: int, pause: str = "0.05", end: str = "exit 0") -> str:
-    """Shell that prints numbered lines, and notes beside them how far it came."""
+def count_lines(count: int, pause: str = "0.05", end: str = "exit 0") -> str:
+    """Return shell that prints numbered lines, and writes the last number into the output."""
     return (
         f"i=0; while [ $i -lt {count} ]; do echo line $RISEML_ATTEMPT $i; "
         f'echo $i > "$OUTPUT_DIR/$RISEML_JOB-$RISEML_ATTEMPT"; i=$((i+1)); sleep {pause}; done; {end}'
     )
 
 
-def trio(script: Mapping[str, str], **keys: Any) -> str:
-    """A riseml.yml of a master, one worker and a ps, each with its own shell; who has none sleeps."""
+def write_trio(script: Mapping[str, str], **keys: Any) -> str:
+    """Return a riseml.yml of a master, one worker and a ps, each with its own shell; a job without any sleeps."""
     cases = "\n".join(f"{job}) {text} ;;" for job, text in script.items())
     train: dict[str, Any] = {
         "framework": "tensorflow",
@@ -57,8 +51,8 @@ def trio(script: Mapping[str, str], **keys: Any) -> str:
     return json.dumps({"project": "chaos", "train": train})
 
 
-def solo(run: str, **keys: Any) -> str:
-    """A riseml.yml of one job."""
+def write_solo(run: str, **keys: Any) -> str:
+    """Return a riseml.yml of one job."""
     train = {
         "image": BASE,
         "resources": {"cpus": 0.1, "mem": "32MiB"},
@@ -69,50 +63,54 @@ def solo(run: str, **keys: Any) -> str:
     return json.dumps({"project": "chaos", "train": train})
 
 
-def good(count: int = 20, **keys: Any) -> Scene:
-    """It ends well. A worker that the harm made late has the time to say everything."""
-    config = trio({"master": counting(count), "worker.1": counting(count)}, **{"finish_grace": 60, **keys})
+def make_good_scene(count: int = 20, **keys: Any) -> Scene:
+    """Return an experiment that finishes; a worker that the fault delays has time to print everything."""
+    config = write_trio({"master": count_lines(count), "worker.1": count_lines(count)}, **{"finish_grace": 60, **keys})
     return Scene(config, lines={"master": count, "worker.1": count})
 
 
-def bad(count: int = 20, **keys: Any) -> Scene:
-    """Its master fails; one of the others hears no SIGTERM."""
-    deaf = f"trap '' TERM; {counting(10_000)}"
-    config = trio({"master": counting(count, end="exit 3"), "worker.1": deaf}, **{"stop_grace": 1, **keys})
+def make_failing_scene(count: int = 20, **keys: Any) -> Scene:
+    """Return an experiment whose master fails, and whose worker ignores SIGTERM."""
+    deaf = f"trap '' TERM; {count_lines(10_000)}"
+    config = write_trio({"master": count_lines(count, end="exit 3"), "worker.1": deaf}, **{"stop_grace": 1, **keys})
     return Scene(config, "FAILED", frozenset({"EXIT_CODE"}), {"master": count})
 
 
-def killed(**keys: Any) -> Scene:
-    """A user kills it."""
-    endless = counting(10_000)
-    config = trio({"master": endless, "worker.1": f"trap '' TERM; {endless}"}, **{"stop_grace": 1, **keys})
+def make_killed_scene(**keys: Any) -> Scene:
+    """Return an experiment that a user kills; its worker ignores SIGTERM."""
+    endless = count_lines(10_000)
+    config = write_trio({"master": endless, "worker.1": f"trap '' TERM; {endless}"}, **{"stop_grace": 1, **keys})
     return Scene(config, "KILLED", frozenset({"KILLED_BY_USER"}), kill=True)
 
 
-def lost(*reasons: str, **keys: Any) -> Scene:
-    """It runs until the harm ends it."""
-    config = trio({"master": counting(10_000), "worker.1": counting(10_000)}, **keys)
+def make_lost_scene(*reasons: str, **keys: Any) -> Scene:
+    """Return an experiment that runs until the fault ends it, for one of these reasons."""
+    config = write_trio({"master": count_lines(10_000), "worker.1": count_lines(10_000)}, **keys)
     return Scene(config, "FAILED", frozenset(reasons))
 
 
-def again(count: int = 20, **keys: Any) -> Scene:
-    """Its first attempt runs until the harm ends it; the second one ends well."""
-    job = f'if [ "$RISEML_ATTEMPT" = 1 ]; then {counting(10_000)}; fi; {counting(count)}'
-    config = trio({"master": job, "worker.1": job}, **{"retry": 1, **keys})
+def make_retried_scene(count: int = 20, **keys: Any) -> Scene:
+    """Return an experiment whose first attempt runs until the fault ends it, and whose second attempt finishes."""
+    job = f'if [ "$RISEML_ATTEMPT" = 1 ]; then {count_lines(10_000)}; fi; {count_lines(count)}'
+    config = write_trio({"master": job, "worker.1": job}, **{"retry": 1, **keys})
     return Scene(config, lines={"master": count, "worker.1": count}, attempts=2)
 
 
 GO = "go"
-"""The file in the output that jobs wait for."""
+"""Name of the file in the output that jobs wait for."""
 
 
-def on_call(code: int) -> Scene:
-    """Its jobs print some lines, and end at once when they are told to; the master with this code. They are tried again
-    when nobody knows how they ended.
+def make_signalled_scene(code: int) -> Scene:
+    """Return an experiment whose jobs print some lines and end when the file `GO` appears, the master with this code.
+
+    riseml retries it when the engine does not know the exit code.
     """
     wait = f'until [ -e "$OUTPUT_DIR/{GO}" ]; do sleep 0.01; done; exit'
-    script = {"master": counting(20, "0.01", f"{wait} {code}"), "worker.1": counting(20, "0.01", f"{wait} 0")}
-    config = trio(script, retry={"max": 3, "on": ["host-lost"]})
+    script = {
+        "master": count_lines(20, "0.01", f"{wait} {code}"),
+        "worker.1": count_lines(20, "0.01", f"{wait} 0"),
+    }
+    config = write_trio(script, retry={"max": 3, "on": ["host-lost"]})
     if code == 0:
         return Scene(config, attempts=None, promised=False)
     return Scene(config, "FAILED", frozenset({"EXIT_CODE"}), attempts=None, promised=False)

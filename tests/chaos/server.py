@@ -1,4 +1,4 @@
-"""The server with a clock that a test can set: the file `clock` in its home holds the seconds that it is wrong by."""
+"""The server with a clock that a test can set: the file `clock` in its home holds the error of the clock in seconds."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def _offset() -> int:
     return int(text or 0)
 
 
-clock.now = _now  # before anybody else has taken it
+clock.now = _now  # before other modules import it
 
-from riseml.server.__main__ import main  # noqa: E402  # whoever imports `now` from here on gets the clock of the test
+from riseml.server.__main__ import main  # noqa: E402  # modules imported from here on get the test's clock
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""Where a harm is done: an executor, and folders for the homes of its servers."""
+"""Sites of faults: an executor, and a folder for the homes of its servers."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from tests.chaos.patient import PatientRig
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One executor: an engine's address, or None for processes of this machine."""
+    """One executor."""
 
-    folder: Path
-    engine: str | None
+    folder: Path  # for homes
+    engine: str | None  # its address; None for processes of this machine
 
     @property
     def name(self) -> str:
-        """What the settings call the executor."""
+        """The executor's name in the settings."""
         return "process" if self.engine is None else "docker"
 
     def home(self) -> Path:
-        """A fresh home; short, since a socket's path has to be."""
+        """Return a new home; its path is short, because it holds a socket."""
         return self.folder / uuid.uuid4().hex[:8]
 
     @contextmanager
     def rig(self, orders: Iterable[str] = (), **environment: str) -> Iterator[PatientRig]:
-        """A server of its own that has not been started; whatever a failure leaves of it is removed."""
+        """Give a rig whose server is not started yet, and remove everything of it afterwards."""
         rig = PatientRig(self.home(), self.engine, orders, **environment)
         try:
             yield rig
         finally:
-            rig.end()
+            rig.end_and_clean_up()
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One kind of harm, a row of the table. `where` are the executors that it can be done to."""
+    """One kind of fault, a row of the table."""
 
     name: str
     inflict: Callable[[Site], Tally]
-    where: tuple[str, ...] = ("docker", "process")
+    where: tuple[str, ...] = ("docker", "process")  # executors

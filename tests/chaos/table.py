@@ -1,4 +1,4 @@
-"""The table of `make chaos`: a row for each kind of fault, the sums below it, and the same as JSON."""
+"""The table of `make chaos`: a row for each kind of fault, the sums below, and the same as JSON and Markdown."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ WIDTH = 80
 LEAST_INJECTIONS, LEAST_KINDS = 200, 25
 
 Rows = Mapping[str, Mapping[str, Tally]]
-"""The tally of each executor, by the name of the fault."""
+"""The tally of each executor, by name of the fault."""
 
 
-def total(rows: Rows) -> Tally:
-    """Everything together."""
+def sum_rows(rows: Rows) -> Tally:
+    """Return the sum of all tallies."""
     return sum((tally for found in rows.values() for tally in found.values()), Tally())
 
 
 def print_table(rows: Rows, console: Console | None = None) -> None:
-    """Eighty columns, whatever the terminal is."""
+    """Print the table with 80 columns, whatever the terminal is."""
     console = console or Console(width=WIDTH)
-    console.print(_table(rows))
-    for note in total(rows).notes:
+    console.print(_make_table(rows))
+    for note in sum_rows(rows).notes:
         console.print(f"[red]wrong[/red] {note}", soft_wrap=True, highlight=False)
 
 
 def write_json(rows: Rows, path: Path) -> None:
-    """Every number of the table, and what was wrong."""
+    """Write every number of the table, and the notes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     document = {
         "kinds": len(rows),
-        "total": _numbers(total(rows)),
+        "total": _tally_to_json(sum_rows(rows)),
         "faults": [
-            {"fault": name, "executors": {where: _numbers(tally) for where, tally in found.items()}}
+            {"fault": name, "executors": {where: _tally_to_json(tally) for where, tally in found.items()}}
             for name, found in rows.items()
         ],
     }
@@ -48,7 +48,7 @@ def write_json(rows: Rows, path: Path) -> None:
 
 
 def read_json(path: Path) -> Rows:
-    """What `write_json` wrote."""
+    """Return the rows that `write_json` wrote."""
     document = json.loads(path.read_text())
     return {
         row["fault"]: {
@@ -58,13 +58,13 @@ def read_json(path: Path) -> Rows:
     }
 
 
-def markdown(rows: Rows) -> str:
-    """The table for a page."""
+def format_markdown(rows: Rows) -> str:
+    """Return the table as Markdown."""
     lines = [
         "| fault | injected on docker | on processes | verdicts right | left | lines lost | lines repeated |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
-    for name, found in [*rows.items(), ("**all**", _sums(rows))]:
+    for name, found in [*rows.items(), ("**all**", _sum_by_executor(rows))]:
         tally = sum(found.values(), Tally())
         docker, process = (str(found[where].injected) if where in found else "" for where in ("docker", "process"))
         right = f"{tally.right} of {tally.experiments}"
@@ -72,9 +72,9 @@ def markdown(rows: Rows) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(rows: Rows) -> Table:
+def _make_table(rows: Rows) -> Table:
     table = Table(box=box.SIMPLE_HEAD, width=WIDTH, show_footer=True, padding=(0, 1, 0, 0))
-    sums = total(rows)
+    sums = sum_rows(rows)
     table.add_column("fault", footer=f"{len(rows)} kinds", no_wrap=True)
     for head, foot in (
         ("times", sums.injected),
@@ -91,14 +91,14 @@ def _table(rows: Rows) -> Table:
     return table
 
 
-def _sums(rows: Rows) -> dict[str, Tally]:
+def _sum_by_executor(rows: Rows) -> dict[str, Tally]:
     return {
         where: sum((found[where] for found in rows.values() if where in found), Tally())
         for where in ("docker", "process")
     }
 
 
-def _numbers(tally: Tally) -> dict[str, Any]:
+def _tally_to_json(tally: Tally) -> dict[str, Any]:
     return {
         "injected": tally.injected,
         "experiments": tally.experiments,

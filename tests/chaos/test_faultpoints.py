@@ -1,4 +1,4 @@
-"""The places at which a server dies: off without an order, exact with one."""
+"""Fault points: off without an order, exact with one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ for count in range(1, 6):
 @pytest.mark.parametrize(
     ("order", "reached"), [("", 5), ("P4", 0), ("P4:1", 0), ("P4:3", 2), ("saved:2", 1), ("P3", 5), ("P4:6", 5)]
 )
-def test_the_process_dies_where_it_was_told_to(order: str, reached: int) -> None:
+def test_the_process_dies_at_the_ordered_fault_point(order: str, reached: int) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         env={**os.environ, faultpoints.VARIABLE: order},
@@ -41,12 +41,12 @@ def test_the_process_dies_where_it_was_told_to(order: str, reached: int) -> None
     assert done.returncode == (0 if reached == 5 else -signal.SIGKILL)
 
 
-def test_without_an_order_nothing_is_watched() -> None:
+def test_fault_points_are_off_without_an_order() -> None:
     assert faultpoints.arm(None) is faultpoints.arm("")
 
 
 @pytest.mark.parametrize("order", ["P99", "P4:", "P4:0", "P4:x", ":2", "P4:-1"])
-def test_an_order_that_is_none(order: str) -> None:
+def test_a_bad_order_is_a_usage_error(order: str) -> None:
     if order == "P4:":
         assert faultpoints.arm(order) is not faultpoints.arm(None), "an empty count is the first time"
         return
@@ -56,7 +56,7 @@ def test_an_order_that_is_none(order: str) -> None:
     assert "P16" in str(error.value.hint)
 
 
-def test_a_server_with_a_bad_order_says_so_in_one_sentence(tmp_path: Path) -> None:
+def test_a_server_with_a_bad_order_reports_it_in_one_sentence(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "riseml.server"],
         env={**os.environ, faultpoints.VARIABLE: "P99", "RISEML_HOME": str(tmp_path / "home")},
@@ -71,6 +71,6 @@ def test_a_server_with_a_bad_order_says_so_in_one_sentence(tmp_path: Path) -> No
     assert not (tmp_path / "home").exists()
 
 
-def test_every_point_is_in_the_table() -> None:
+def test_every_fault_point_is_in_the_table() -> None:
     assert set(SENTENCES) | set(AROUND) == set(Point)
     assert [point.value for point in SENTENCES] == [f"P{number}" for number in range(17)]

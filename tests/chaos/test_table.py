@@ -1,4 +1,4 @@
-"""The table, its JSON and the page: what is wrong is seen, and the page shows the last result."""
+"""The table, its JSON and the page: they show what is wrong, and the page shows the last result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from rich.console import Console
 from tests.chaos import page
 from tests.chaos.catalogue import all_faults
 from tests.chaos.ledger import Tally
-from tests.chaos.table import LEAST_INJECTIONS, LEAST_KINDS, markdown, print_table, read_json, total, write_json
+from tests.chaos.table import (
+    LEAST_INJECTIONS,
+    LEAST_KINDS,
+    format_markdown,
+    print_table,
+    read_json,
+    sum_rows,
+    write_json,
+)
 
 FINE = Tally(3, 2, 2)
 WRONG = {
@@ -26,13 +34,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_not_clean(name: str) -> None:
+def test_a_wrong_tally_is_not_clean(name: str) -> None:
     assert FINE.clean
     assert not WRONG[name].clean
     assert name in ("nothing done", "nothing run") or not (FINE + WRONG[name]).clean
 
 
-def test_the_table_has_eighty_columns_and_every_sum(tmp_path: Path) -> None:
+def test_the_table_has_80_columns_and_every_sum(tmp_path: Path) -> None:
     rows = {"kill -9 before and after each engine call": {"docker": FINE, "process": WRONG["a note"]}}
     out = io.StringIO()
     print_table(rows, Console(file=out, width=80))
@@ -54,13 +62,15 @@ def test_every_name_fits_the_table() -> None:
 def test_the_page_shows_the_last_result_and_nothing_in_it_is_wrong() -> None:
     rows = read_json(page.RESULT)
     text = page.PAGE.read_text()
-    assert page.write(text, markdown(rows)) == text, "run `python -m tests.chaos.page`"
-    assert set(rows) <= {fault.name for fault in all_faults()}, "a row of a fault that is no more: run `make chaos`"
+    assert page.replace_table(text, format_markdown(rows)) == text, "run `python -m tests.chaos.page`"
+    assert set(rows) <= {fault.name for fault in all_faults()}, (
+        "the page has a row of a removed fault: run `make chaos`"
+    )
     assert [name for name, found in rows.items() for tally in found.values() if not tally.clean] == []
     assert len(rows) >= LEAST_KINDS
-    assert total(rows).injected >= LEAST_INJECTIONS
+    assert sum_rows(rows).injected >= LEAST_INJECTIONS
 
 
-def test_a_page_without_a_place_for_the_table() -> None:
+def test_a_page_without_marks_is_an_error() -> None:
     with pytest.raises(ValueError, match="no place"):
-        page.write("# nothing here\n", "| a |")
+        page.replace_table("# nothing here\n", "| a |")
