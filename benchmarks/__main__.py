@@ -1,6 +1,7 @@
-"""`python -m benchmarks [--quick] [--json FILE] [BENCH ...]`: measure, print the table, keep the figures.
+"""`python -m benchmarks [--quick] [--json FILE] [BENCH ...]`: measure, print the tables, write the figures to a file.
 
-`python -m benchmarks --table [--json FILE]` measures nothing: it writes the kept figures into benchmarks/README.md.
+`python -m benchmarks --table [--json FILE]` measures nothing: it writes the figures of that file into
+benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from docker.errors import DockerException
 
 from benchmarks import machine, peers, readme
-from benchmarks.common import Bar, BenchContext, Report, bar_lines, report_lines, say
+from benchmarks.common import Bar, BenchContext, Report, format_bars, format_report, print_progress
 from benchmarks.engine import BASE, BenchEngine
 
 BENCHES = ("start", "end", "whole_run", "cli", "logs", "sync", "training", "scale", "placement", "process")
@@ -29,15 +30,15 @@ _DEFAULT = Path("build/benchmarks.json")
 def main() -> int:
     asked = _parse()
     if asked.table:
-        readme.write(json.loads(asked.json.read_text(encoding="utf-8")))
+        readme.write_tables(json.loads(asked.json.read_text(encoding="utf-8")))
         print(f"written from {asked.json}: {readme.README.name}")
         return 0
     url = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     engine = BenchEngine(url)
-    engine.image_id(BASE)  # fails at once, and says why
+    engine.image_id(BASE)  # raises an error when the image is missing
     machine.compile_bytecode()
     peers.make_compose()
-    facts = machine.facts(engine) | {"compose": peers.compose_version(), "torchx": peers.torchx_version()}
+    facts = machine.collect_facts(engine) | {"compose": peers.compose_version(), "torchx": peers.torchx_version()}
     folder = Path(tempfile.mkdtemp(prefix="riseml-bench-"))
     begun = time.monotonic()
     try:
@@ -50,19 +51,21 @@ def main() -> int:
         "load_after": os.getloadavg()[0],
         "quick": asked.quick,
     }
-    print("\n".join(line for name, report in reports.items() for line in (*report_lines(name, report), "")))
-    print("\n".join(bar_lines(reports)))
+    print("\n".join(line for name, report in reports.items() for line in (*format_report(name, report), "")))
+    print("\n".join(format_bars(reports)))
     print(f"\n{facts['minutes']} minutes on {facts['cpus']} cores, load before: {facts['load_before']:.1f}")
-    _keep(asked.json, {"machine": facts, "benches": {name: report.to_json() for name, report in reports.items()}})
+    _write_figures(
+        asked.json, {"machine": facts, "benches": {name: report.to_json() for name, report in reports.items()}}
+    )
     return 0
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"of {', '.join(BENCHES)}; all without one")
-    parser.add_argument("--quick", action="store_true", help="a smoke test: each once and small")
-    parser.add_argument("--json", type=Path, default=_DEFAULT, help=f"where the figures go: {_DEFAULT}")
-    parser.add_argument("--table", action="store_true", help="write the figures of an earlier run into README.md")
+    parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"one of {', '.join(BENCHES)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="a smoke test: run each bench once, with small sizes")
+    parser.add_argument("--json", type=Path, default=_DEFAULT, help=f"file of the figures; {_DEFAULT} by default")
+    parser.add_argument("--table", action="store_true", help="write the figures of the last run into README.md")
     asked = parser.parse_args()
     if unknown := sorted(set(asked.benches) - set(BENCHES)):
         parser.error(f"there is no bench {', '.join(unknown)}")
@@ -70,22 +73,22 @@ def _parse() -> argparse.Namespace:
 
 
 def _measure(name: str, context: BenchContext) -> Report:
-    """One bench in a folder of its own; one that fails is told of and does not end the others."""
+    """Run one bench in its own folder, and return its report; a bench that fails does not end the others."""
     folder = context.folder / name
     folder.mkdir()
     begun = time.monotonic()
-    say(f"{name}:")
+    print_progress(f"{name}:")
     try:
         report: Report = import_module(f"benchmarks.{name}").run(
             BenchContext(context.engine, folder, context.bench_python, context.quick)
         )
-    except Exception as error:  # noqa: BLE001  # the others are measured all the same
+    except Exception as error:  # noqa: BLE001  # the other benches still run
         traceback.print_exc()
         why = str(error).splitlines() or [type(error).__name__]
         report = Report(bars=[Bar("it runs", "", None, f"the bench itself failed: {why[0]}")])
     finally:
         _clean_up(context.engine, folder)
-    say(f"{name}: {time.monotonic() - begun:.0f} s")
+    print_progress(f"{name}: {time.monotonic() - begun:.0f} s")
     return report
 
 
@@ -94,10 +97,10 @@ def _clean_up(engine: str, folder: Path) -> None:
     try:
         BenchEngine(engine).clean_up()
     except (DockerException, OSError) as error:
-        say(f"something may be left on the engine: {error}")
+        print_progress(f"containers or networks may be left on the engine: {error}")
 
 
-def _keep(path: Path, found: dict[str, object]) -> None:
+def _write_figures(path: Path, found: dict[str, object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(f"figures: {path}")

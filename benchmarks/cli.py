@@ -1,4 +1,4 @@
-"""The command line: each command's wall time with a warm server, a cold server's start, and what is imported."""
+"""The command line: the wall time of commands with a running server, the start of a server, and imported modules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.common import Bar, BenchContext, Measure, Once, Report, at_most, interleave, measures
+from benchmarks.common import Bar, BenchContext, Measure, Report, RunOnce, bar_at_most, interleave, select_measures
 from benchmarks.engine import BASE
 from benchmarks.gang import make_project
 from benchmarks.home import COMMAND, Home
@@ -19,7 +19,7 @@ _BARS = {"--help": 0.150, "validate": 0.200, "status": 0.250, "logs": 0.250}
 _COLD = 1.5
 _COLD_CAUSE = "the server imports fastapi, sqlalchemy and the docker SDK, and checks its tables, before it answers"
 _SINGLE = {"image": BASE, "resources": {"cpus": 0.05, "mem": "64MiB"}, "run": "seq 1000"}
-# What only one side of the house, or only some commands, may import.
+# Modules that these commands must not import: they are slow, and the commands do not need them.
 _HEAVY = {
     "--help": ("httpx", "yaml", "jsonschema", "docker", "requests", "sqlalchemy", "fastapi", "pydantic", "rich"),
     "validate": ("jsonschema", "httpx", "docker", "requests", "sqlalchemy", "fastapi", "pydantic", "uvicorn", "rich"),
@@ -35,15 +35,15 @@ def run(context: BenchContext) -> Report:
         experiment = home.train(project)
         home.wait_closed(experiment)
         words = {"--help": ["--help"], "validate": ["validate"], "status": ["status"], "logs": ["logs", experiment]}
-        contenders: dict[str, Once] = {"python -c pass": lambda turn: _bare(home)}
+        contenders: dict[str, RunOnce] = {"python -c pass": lambda turn: _bare(home)}
         for name in _BARS:
             contenders[f"riseml {name}"] = _command(home, words[name], project)
         found = interleave(context.rounds(20, 3), contenders, skip=1)
-        report.add(_WALL, *measures(found, _WALL, "ms"))
+        report.add(_WALL, *select_measures(found, _WALL, "ms"))
         for name, limit in _BARS.items():
             value = Measure(name, tuple(found[f"riseml {name}"][_WALL])).median
             report.bars.append(
-                at_most(
+                bar_at_most(
                     f"riseml {name}",
                     value,
                     limit,
@@ -54,7 +54,7 @@ def run(context: BenchContext) -> Report:
         imports = {name: _imports(home, words[name], project) for name in _BARS}
         cold = [_cold(home, project) for _ in range(context.rounds(5, 1))]
     report.add("cold start of the server", Measure("riseml status", tuple(cold)))
-    report.bars.append(at_most("cold server start", Measure("", tuple(cold)).median, _COLD, "s", _COLD_CAUSE))
+    report.bars.append(bar_at_most("cold server start", Measure("", tuple(cold)).median, _COLD, "s", _COLD_CAUSE))
     for name, modules in imports.items():
         heavy = sorted({module.split(".")[0] for module in modules} & set(_HEAVY[name]))
         slow = ", ".join(f"{module} {micros / 1000:.0f} ms" for module, micros in _slowest(modules))
@@ -67,7 +67,7 @@ def _named(heavy: list[str]) -> str:
     return f"it imports {', '.join(heavy)}" if heavy else "proved by -X importtime"
 
 
-def _command(home: Home, words: list[str], project: Path) -> Once:
+def _command(home: Home, words: list[str], project: Path) -> RunOnce:
     return lambda turn: {_WALL: home.run(*words, cwd=project).seconds}
 
 
@@ -78,16 +78,16 @@ def _bare(home: Home) -> Mapping[str, float]:
 
 
 def _cold(home: Home, project: Path) -> float:
-    """The first command, which finds no server: it starts one and has its answer."""
+    """Measure the first command: it starts a server and waits for the answer."""
     home.stop()
     return home.run("status", cwd=project).seconds
 
 
 def _imports(home: Home, words: list[str], project: Path) -> dict[str, int]:
-    """Every imported module with its own microseconds."""
+    """Return every imported module with its own time in microseconds."""
     command = [sys.executable, "-X", "importtime", COMMAND, *words]
-    told = subprocess.run(command, cwd=project, env=home.environ, capture_output=True, text=True, check=True).stderr
-    rows = re.findall(r"^import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)$", told, re.MULTILINE)
+    listing = subprocess.run(command, cwd=project, env=home.environ, capture_output=True, text=True, check=True).stderr
+    rows = re.findall(r"^import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)$", listing, re.MULTILINE)
     return {module: int(micros) for micros, module in rows}
 
 

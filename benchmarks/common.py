@@ -1,4 +1,4 @@
-"""What every bench shares: rounds that interleave, medians with their spread, bars with their verdicts."""
+"""What every bench uses: interleaved rounds, medians with their spread, bars with their verdicts."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ UNITS = {"ms": 1000.0, "s": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class BenchContext:
-    """What a bench is given. `folder` is its own and is removed afterwards; `quick` asks for a smoke test."""
+    """The arguments of a bench."""
 
-    engine: str
-    folder: Path
+    engine: str  # address
+    folder: Path  # only for this bench; removed afterwards
     bench_python: Path | None  # of the peers' environment; None: it could not be made
-    quick: bool = False
+    quick: bool = False  # a smoke test
 
     def rounds(self, full: int, quick: int = 1) -> int:
-        """How often something is repeated."""
+        """Return how often something is repeated."""
         return quick if self.quick else full
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What was measured of one contender. Times are kept in seconds and shown in `unit`."""
+    """The values of one contender."""
 
-    name: str
-    values: tuple[float, ...]
-    unit: str = "s"
+    name: str  # of the contender
+    values: tuple[float, ...]  # times in seconds
+    unit: str = "s"  # in which a value is shown
     note: str = ""
 
     @property
@@ -39,8 +39,8 @@ class Measure:
         return percentile(self.values, 0.5)
 
     def shown(self, share: float) -> str:
-        """A percentile with its unit."""
-        return show(percentile(self.values, share), self.unit)
+        """Return a percentile with its unit."""
+        return format_value(percentile(self.values, share), self.unit)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -55,12 +55,12 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar of the plan: what was asked, the figure, the verdict. `cause`: why it falls short, when it does."""
+    """One bar: what riseml must reach."""
 
-    what: str
-    figure: str
+    what: str  # must hold
+    figure: str  # as measured
     passed: bool | None  # None: it could not be measured
-    cause: str = ""
+    cause: str = ""  # why the figure falls short, when it does
 
     @property
     def verdict(self) -> str:
@@ -73,7 +73,7 @@ class Bar:
 
 @dataclass(slots=True)
 class Report:
-    """What a bench found. The first measure of a group is what the others are compared with."""
+    """The result of a bench. The other measures of a group are compared with its first one."""
 
     groups: dict[str, list[Measure]] = field(default_factory=dict)
     bars: list[Bar] = field(default_factory=list)
@@ -90,40 +90,40 @@ class Report:
         }
 
 
-Once = Callable[[int], Mapping[str, float]]
-"""One run of a contender: it is told the number of the round and says what it measured, by name."""
+RunOnce = Callable[[int], Mapping[str, float]]
+"""One run of a contender: takes the number of the round, returns what it measured, by name."""
 
 
-def interleave(rounds: int, contenders: Mapping[str, Once], skip: int = 0) -> dict[str, dict[str, list[float]]]:
-    """A B C, B C A, C A B, ...: so that a slow moment of the machine, or an order, favours nobody.
+def interleave(rounds: int, contenders: Mapping[str, RunOnce], skip: int = 0) -> dict[str, dict[str, list[float]]]:
+    """Run the contenders in turns (A B C, B C A, C A B, ...), so that no contender gains from a moment or an order.
 
     Args:
-        rounds: how often each runs.
-        contenders: what runs, by name.
-        skip: rounds before these, which warm everybody's caches and are thrown away.
+        rounds: how often each contender runs.
+        contenders: by name.
+        skip: rounds before these, which fill all caches and whose values are discarded.
 
     Returns:
-        What each measured, by contender and by measure.
+        The values by contender and by measure.
     """
     names = list(contenders)
     found: dict[str, dict[str, list[float]]] = {name: {} for name in names}
     for turn in range(-skip, rounds):
         for position in range(len(names)):
             name = names[(turn + position) % len(names)]
-            say(f"  round {turn + 1}/{rounds}: {name}" if turn >= 0 else f"  warming up: {name}")
+            print_progress(f"  round {turn + 1}/{rounds}: {name}" if turn >= 0 else f"  warming up: {name}")
             for measure, value in contenders[name](turn).items():
                 if turn >= 0:
                     found[name].setdefault(measure, []).append(value)
     return found
 
 
-def measures(found: Mapping[str, Mapping[str, Sequence[float]]], measure: str, unit: str = "s") -> list[Measure]:
-    """One measure of every contender that has it."""
+def select_measures(found: Mapping[str, Mapping[str, Sequence[float]]], measure: str, unit: str = "s") -> list[Measure]:
+    """Return one measure of every contender that has it."""
     return [Measure(name, tuple(kinds[measure]), unit) for name, kinds in found.items() if measure in kinds]
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Between the two nearest values; NaN of nothing."""
+    """Return a percentile, interpolated between the two nearest values; NaN without values."""
     if not values:
         return float("nan")
     ordered = sorted(values)
@@ -137,27 +137,32 @@ def median(values: Sequence[float]) -> float:
     return percentile(values, 0.5)
 
 
-def at_most(what: str, figure: float, limit: float, unit: str = "s", cause: str = "") -> Bar:
-    """A bar for a figure that must not be above `limit`."""
-    shown = f"{show(figure, unit)} of {show(limit, unit)}"
+def bar_at_most(what: str, figure: float, limit: float, unit: str = "s", cause: str = "") -> Bar:
+    """Return a bar for a figure that must not be above `limit`."""
+    shown = f"{format_value(figure, unit)} of {format_value(limit, unit)}"
     return Bar(what, shown, None if figure != figure or limit != limit else figure <= limit, cause)
 
 
-def at_least(what: str, figure: float, limit: float, unit: str = "%", cause: str = "") -> Bar:
-    """A bar for a figure that must not be below `limit`."""
-    shown = f"{show(figure, unit)} of {show(limit, unit)}"
+def bar_at_least(what: str, figure: float, limit: float, unit: str = "%", cause: str = "") -> Bar:
+    """Return a bar for a figure that must not be below `limit`."""
+    shown = f"{format_value(figure, unit)} of {format_value(limit, unit)}"
     return Bar(what, shown, None if figure != figure else figure >= limit, cause)
 
 
-def ahead(what: str, ours: float, theirs: Mapping[str, float], unit: str = "s", cause: str = "") -> Bar:
-    """A bar for being quicker than every peer that could be had."""
+def bar_ahead_of_peers(what: str, ours: float, theirs: Mapping[str, float], unit: str = "s", cause: str = "") -> Bar:
+    """Return a bar for being faster than every peer that was measured."""
     known = {name: value for name, value in theirs.items() if value == value}
-    shown = ", ".join([f"riseml {show(ours, unit)}", *(f"{name} {show(value, unit)}" for name, value in known.items())])
+    shown = ", ".join(
+        [
+            f"riseml {format_value(ours, unit)}",
+            *(f"{name} {format_value(value, unit)}" for name, value in known.items()),
+        ]
+    )
     return Bar(what, shown, all(ours < value for value in known.values()) if known else None, cause)
 
 
-def show(value: float, unit: str) -> str:
-    """A number as people read it."""
+def format_value(value: float, unit: str) -> str:
+    """Return a number with its unit, rounded for readers; a time in seconds is converted to the unit."""
     if value != value:
         return "-"
     scaled = value * UNITS.get(unit, 1.0)
@@ -165,15 +170,15 @@ def show(value: float, unit: str) -> str:
     return f"{scaled:,.{digits}f}" if unit == "count" else f"{scaled:,.{digits}f} {unit}"
 
 
-def table(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Left-aligned columns, two blanks between them."""
+def align_columns(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the rows as lines with left-aligned columns, two blanks between them."""
     cells = [list(row) for row in rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))] if cells else []
     return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
 
 
-def report_lines(name: str, report: Report) -> list[str]:
-    """A report as a table: every measure, its spread and its ratio to the first of its group."""
+def format_report(name: str, report: Report) -> list[str]:
+    """Return a report as lines: every measure, its spread and its ratio to the first measure of its group."""
     lines = [f"== {name}"]
     for group, found in report.groups.items():
         rows: list[Sequence[str]] = [(group, "median", "middle half", "99th", "n", "ratio", "")]
@@ -186,13 +191,13 @@ def report_lines(name: str, report: Report) -> list[str]:
             rows.append(
                 (f"  {measure.name}", measure.shown(0.5), spread, high, str(len(measure.values)), shown, measure.note)
             )
-        lines += [*table(rows), ""]
+        lines += [*align_columns(rows), ""]
     lines += [f"note: {note}" for note in report.notes]
     return lines
 
 
-def bar_lines(reports: Mapping[str, Report]) -> list[str]:
-    """Every bar with its figure and its verdict."""
+def format_bars(reports: Mapping[str, Report]) -> list[str]:
+    """Return every bar as a line, with its figure and its verdict."""
     rows: list[Sequence[str]] = [("bench", "bar", "figure", "verdict")]
     causes: list[str] = []
     for name, report in reports.items():
@@ -200,9 +205,9 @@ def bar_lines(reports: Mapping[str, Report]) -> list[str]:
             rows.append((name, bar.what, bar.figure, bar.verdict))
             if not bar.passed and bar.cause:
                 causes.append(f"{name}: {bar.what}: {bar.cause}")
-    return [*table(rows), *(["", "Why:"] if causes else []), *(f"  {cause}" for cause in causes)]
+    return [*align_columns(rows), *(["", "Why:"] if causes else []), *(f"  {cause}" for cause in causes)]
 
 
-def say(text: str) -> None:
-    """Progress, beside the results."""
+def print_progress(text: str) -> None:
+    """Print progress on standard error."""
     print(text, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The end: from the master's exit to the ps container gone, against somebody who waits for it with `docker kill`."""
+"""The end: from the master's exit to the removal of the ps container, compared with a thread that kills the ps."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from benchmarks import peers
 from benchmarks.common import (
     BenchContext,
     Measure,
-    Once,
     Report,
-    at_most,
+    RunOnce,
+    bar_at_most,
     interleave,
-    measures,
     median,
     percentile,
-    say,
+    print_progress,
+    select_measures,
 )
 from benchmarks.engine import BenchEngine, EngineEvents
-from benchmarks.gang import ByHand, Compose, make_project, riseml_train
+from benchmarks.gang import ByHand, Compose, make_project, make_train_section
 from benchmarks.home import Home
 
-# Ends when it is told to: the others have settled by then. A ps never ends by itself.
+# The master ends when the file `go` appears, when all jobs run steadily. A ps never ends by itself.
 _MASTER = "while [ ! -e {folder}/go ]; do sleep 0.05; done"
 _PS = "exec sleep 600"
 _OVERHEAD, _WORST = 0.100, 0.250
@@ -38,27 +38,27 @@ _CAUSE = (
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """What every contender needs."""
+    """What the contenders share."""
 
     engine: BenchEngine
-    news: EngineEvents
+    events: EngineEvents
     folder: Path
 
     def time(self, master: str, ps: str, go: Path, react: Callable[[], None]) -> Mapping[str, float]:
-        """Tell the master to end; the two times from its exit on, by the engine's clock."""
+        """Let the master end, and return the two times from its exit on, by the engine's clock."""
         go.touch()
-        died = self.news.wait(master, "die")
+        died = self.events.wait(master, "die")
         react()
-        dead, gone = self.news.wait(ps, "die"), self.news.wait(ps, "destroy")
+        dead, gone = self.events.wait(ps, "die"), self.events.wait(ps, "destroy")
         return {_DEAD: dead - died, _GONE: gone - died}
 
 
 def run(context: BenchContext) -> Report:
     report = Report()
     engine = BenchEngine(context.engine)
-    news = EngineEvents(engine)
+    events = EngineEvents(engine)
     with Home(context) as home:
-        scene = _Scene(engine, news, context.folder)
+        scene = _Scene(engine, events, context.folder)
         ours = _Riseml(home, scene, make_project(context, _train()))
         hand = _Hand(scene, context.folder / "hand")
         found = _measure(context, ours.once, hand.once)
@@ -66,29 +66,29 @@ def run(context: BenchContext) -> Report:
     if peers.compose_version():
         found[COMPOSE] = _measure_compose(context, scene)
     else:
-        report.notes.append(f"{COMPOSE}: not measured, it cannot be had here")
-    report.notes.append("TorchX: never ends the others; a ps would run until somebody removes it")
+        report.notes.append(f"{COMPOSE}: not measured, not installed here")
+    report.notes.append("TorchX: not measured, it never ends the other jobs: a ps runs until a user removes it")
     for name in (_DEAD, _GONE):
-        report.add(f"{name}, from the master's exit on", *measures(found, name))
+        report.add(f"{name}, from the master's exit on", *select_measures(found, name))
         overhead = [value - median(found[HAND][name]) for value in found[RISEML][name]]
         report.add(f"{name}: over `{HAND}`", Measure("overhead", tuple(overhead), "ms"))
         runs = f"over {len(overhead)} runs"
         report.bars += [
-            at_most(f"{name}: overhead at the median, {runs}", median(overhead), _OVERHEAD, "ms", _CAUSE),
-            at_most(f"{name}: overhead at the 99th percentile", percentile(overhead, 0.99), _WORST, "ms", _CAUSE),
+            bar_at_most(f"{name}: overhead at the median, {runs}", median(overhead), _OVERHEAD, "ms", _CAUSE),
+            bar_at_most(f"{name}: overhead at the 99th percentile", percentile(overhead, 0.99), _WORST, "ms", _CAUSE),
         ]
-    news.close()
+    events.close()
     return report
 
 
-def _measure(context: BenchContext, ours: Once, by_hand: Once) -> dict[str, dict[str, list[float]]]:
-    """A hundred runs of riseml; every fifth beside one by hand, whose times lie close together."""
+def _measure(context: BenchContext, ours: RunOnce, by_hand: RunOnce) -> dict[str, dict[str, list[float]]]:
+    """Run riseml a hundred times, and the contender by hand at every fifth time, since its times vary less."""
 
     found: dict[str, dict[str, list[float]]] = {HAND: {}, RISEML: {}}
     ours(-1)
     by_hand(-1)
     for turn in range(context.rounds(100, 3)):
-        say(f"  run {turn + 1}") if turn % 10 == 0 else None
+        print_progress(f"  run {turn + 1}") if turn % 10 == 0 else None
         for name, once in ((RISEML, ours), (HAND, by_hand)):
             if name == RISEML or turn % 5 == 0:
                 for measure, value in once(turn).items():
@@ -97,7 +97,7 @@ def _measure(context: BenchContext, ours: Once, by_hand: Once) -> dict[str, dict
 
 
 def _train() -> dict[str, object]:
-    return riseml_train({"master": _MASTER.format(folder="/output"), "ps-1": _PS})
+    return make_train_section({"master": _MASTER.format(folder="/output"), "ps-1": _PS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +118,13 @@ class _Riseml:
 
 
 class _Hand:
-    """Somebody who watches the engine's events and kills the ps at once: no thought, nothing written down."""
+    """Watches the engine's events and kills the ps at once, without a decision and without a record."""
 
     def __init__(self, scene: _Scene, folder: Path) -> None:
         self._scene = scene
         self._folder = folder
         self._engine = scene.engine
-        self._network = scene.engine.network("end")
+        self._network = scene.engine.create_network("end")
 
     def once(self, turn: int) -> Mapping[str, float]:
         self._folder.mkdir()
@@ -134,7 +134,7 @@ class _Hand:
 
         def react() -> None:
             self._engine.api.kill(ps, "SIGTERM")
-            self._scene.news.wait(ps, "die")
+            self._scene.events.wait(ps, "die")
             self._engine.api.remove_container(ps, v=True)
 
         found = self._scene.time(ids["master"], ps, self._folder / "go", react)
@@ -154,7 +154,7 @@ def _measure_compose(context: BenchContext, scene: _Scene) -> dict[str, list[flo
 
 
 def _compose(compose: Compose, scene: _Scene) -> Mapping[str, float]:
-    """`up --abort-on-container-exit`, then `down`, which removes what has ended."""
+    """Run `up --abort-on-container-exit`, then `down`, which removes the containers."""
     go = compose.folder / "go"
     go.unlink(missing_ok=True)
     process = compose.spawn("up", "--abort-on-container-exit")

@@ -1,6 +1,6 @@
-"""The same gang for everybody: a master, workers and a ps, each a line of shell in the same image.
+"""The gang that every contender runs: a master, workers and a ps, each a line of shell in the same image.
 
-riseml gets a riseml.yml, Compose a docker-compose.yml, TorchX a component, and by hand it is the SDK in threads.
+riseml gets a riseml.yml, Compose a docker-compose.yml, TorchX a component; by hand, threads use the SDK.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import BenchContext
-from benchmarks.engine import BASE, RUN, BenchEngine, by_label, container, poll
+from benchmarks.engine import BASE, RUN, BenchEngine, describe_container, make_label_filter, poll_until
 from benchmarks.home import write_project
-from benchmarks.machine import environ
+from benchmarks.machine import make_environ
 
 FOUR = {
     "master": "exec sleep 600",
@@ -51,8 +51,8 @@ def gang(name: str, image: str, jobs: str) -> specs.AppDef:
 '''
 
 
-def riseml_train(jobs: Mapping[str, str], **more: Any) -> dict[str, Any]:
-    """The `train` section that runs these lines."""
+def make_train_section(jobs: Mapping[str, str], **more: Any) -> dict[str, Any]:
+    """Return the `train` section that runs these lines."""
     cases = "\n".join(f"{name.replace('-', '.')}) {line} ;;" for name, line in jobs.items())
     workers = sum(name == "master" or name.startswith("worker") for name in jobs)
     ps = sum(name.startswith("ps") for name in jobs)
@@ -69,21 +69,25 @@ def riseml_train(jobs: Mapping[str, str], **more: Any) -> dict[str, Any]:
 
 @dataclass
 class ByHand:
-    """The raw SDK, one thread a container: nothing can start them sooner. Clients and connections are warm."""
+    """The raw SDK with one thread and one open connection for each container: the fastest way to start them."""
 
     engine: BenchEngine
     label: str = "hand"
     binds: list[str] = field(default_factory=list)
-    hands: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8))
+    pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8))
 
     def start(self, jobs: Mapping[str, str], network: str, archive: bytes | None = None) -> dict[str, str]:
-        """Create and start all; with an `archive`, put the project into each, as riseml does. Ids by name."""
-        begun = {name: self.hands.submit(self._start, name, line, network, archive) for name, line in jobs.items()}
+        """Create and start all jobs, and return the ids of their containers by name.
+
+        Args:
+            archive: the project as a tar, copied into each container as riseml does; None: no project.
+        """
+        begun = {name: self.pool.submit(self._start, name, line, network, archive) for name, line in jobs.items()}
         return {name: future.result() for name, future in begun.items()}
 
     def _start(self, name: str, line: str, network: str, archive: bytes | None) -> str:
         api = self.engine.api
-        wanted = container(
+        wanted = describe_container(
             ["/bin/sh", "-ec", line], self.label, network, binds=self.binds, Hostname=name, WorkingDir="/code"
         )
         identity = str(api.create_container_from_config(wanted, f"riseml-{RUN}-{self.label}-{name}")["Id"])
@@ -93,17 +97,17 @@ class ByHand:
         return identity
 
     def remove(self) -> None:
-        self.engine.remove(by_label(self.label))
+        self.engine.remove(make_label_filter(self.label))
 
 
 class Compose:
-    """docker-compose with the project bound into each container, so that it never copies any code."""
+    """docker-compose, with the project as a bind mount in each container: it copies no code."""
 
     label = f"com.docker.compose.project={RUN}"
 
     def __init__(self, context: BenchContext, jobs: Mapping[str, str]) -> None:
         self.folder = write_project(context.folder / "compose", {}, {})
-        self.environ = environ(DOCKER_HOST=context.engine)
+        self.environ = make_environ(DOCKER_HOST=context.engine)
         services = {
             name: {
                 "image": BASE,
@@ -133,7 +137,7 @@ class Compose:
 
 
 class TorchX:
-    """`torchx run -s local_docker`. The image goes by its id: by its name TorchX would ask a registry first."""
+    """`torchx run -s local_docker`. It gets the image's id: with the image's name TorchX first asks a registry."""
 
     _label = "torchx.pytorch.org/app-id"
 
@@ -142,16 +146,16 @@ class TorchX:
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "component.py").write_text(_COMPONENT, encoding="utf-8")
         self.engine = engine
-        self.environ = environ(DOCKER_HOST=context.engine)
+        self.environ = make_environ(DOCKER_HOST=context.engine)
         self.command = str((context.bench_python or Path()).parent / "torchx")
 
     def run(self, jobs: Mapping[str, str]) -> None:
-        """In the foreground, until all jobs have ended: `local_docker` knows no other way."""
+        """Run in the foreground until all jobs have ended: `local_docker` has no other mode."""
         _run(self._words(jobs), self.folder, self.environ, (0,))
 
     @contextmanager
     def spawn(self, jobs: Mapping[str, str]) -> Iterator[None]:
-        """The same, ended by us."""
+        """Run in the background until the block ends."""
         process = subprocess.Popen(
             self._words(jobs), cwd=self.folder, env=self.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
@@ -166,8 +170,10 @@ class TorchX:
         return [self.command, "run", "-s", "local_docker", "component.py:gang", *arguments]
 
     def wait_running(self, count: int) -> list[str]:
-        """Its containers, once so many run."""
-        return poll(f"{count} containers of TorchX run", lambda: found if len(found := self._ids()) >= count else None)
+        """Wait until `count` of its containers run, and return their ids."""
+        return poll_until(
+            f"{count} containers of TorchX run", lambda: found if len(found := self._ids()) >= count else None
+        )
 
     def remove(self) -> None:
         for identity in self._ids(running=False):
@@ -178,8 +184,8 @@ class TorchX:
         return [row["Id"] for row in rows if row["Labels"][self._label].startswith(RUN)]
 
 
-def pack(folder: Path) -> bytes:
-    """The project as a tar, as riseml puts it into a container."""
+def pack_project(folder: Path) -> bytes:
+    """Return the project as a tar, as riseml copies it into a container."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         tar.add(folder, ".")
@@ -187,13 +193,13 @@ def pack(folder: Path) -> bytes:
 
 
 def make_project(context: BenchContext, train: Mapping[str, Any], name: str = "project") -> Path:
-    """A project of usual size: twenty files of a few KB."""
+    """Make a project of usual size, twenty files of a few KB, and return its folder."""
     files = {f"module_{number}.py": f"# {number}\n" + "x = 1\n" * 500 for number in range(20)}
     return write_project(context.folder / name, train, files)
 
 
 def change_code(project: Path, turn: int) -> None:
-    """What a user does between two runs."""
+    """Change a file of the project, as a user does between two runs."""
     (project / "module_0.py").write_text(f"# {turn} {threading.get_ident()} {os.urandom(8).hex()}\n", encoding="utf-8")
 
 

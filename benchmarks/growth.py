@@ -1,4 +1,4 @@
-"""How the pure core and the store grow: `decide`, `place` and `load_world` over 10 to 10,000 experiments."""
+"""How the time of the core and the store grows: `decide`, placing and `load_world` with 10 to 10,000 experiments."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from riseml.store.experiments import ExperimentStore, NewExperiments
 SIZES = (10, 100, 1000, 10_000)
 _NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 _OWNER = Owner("bench", 1000, 1000)
-_HOSTS = 1000  # of `decide`; a place is looked for on a hundred
-_FEW = 100
+_HOSTS = 1000  # for `decide`
+_FEW = 100  # hosts, for placing
 _PATIENCE = 3.0  # seconds: the next size of a case that took longer is left out
 _GANG = {"worker": 3, "ps": 1}
 _CONFIG = json.dumps(
@@ -47,7 +47,7 @@ Case = Callable[[], object]
 
 
 def measure(folder: Path, sizes: tuple[int, ...]) -> dict[str, dict[int, float]]:
-    """Seconds of one call, by case and by number of experiments."""
+    """Return the seconds of one call, by case and by number of experiments."""
     cases: Mapping[str, Callable[[int], Case]] = {
         "decide, all running": _decide_running,
         "place one more": lambda size: _place(size, 1),
@@ -64,20 +64,20 @@ def measure(folder: Path, sizes: tuple[int, ...]) -> dict[str, dict[int, float]]
     return found
 
 
-def exponent(times: Mapping[int, float]) -> float:
-    """Of the last step: 1 is linear; n log n from 1,000 to 10,000 is 1.12."""
+def compute_exponent(times: Mapping[int, float]) -> float:
+    """Return the exponent of the last step: 1 is linear; n log n from 1,000 to 10,000 is 1.12."""
     (small, before), (large, after) = sorted(times.items())[-2:]
     return math.log(after / before) / math.log(large / small)
 
 
-def bound(times: Mapping[int, float]) -> float:
-    """The exponent that n log n has over the same step."""
+def compute_allowed_exponent(times: Mapping[int, float]) -> float:
+    """Return the exponent of n log n over the same step."""
     (small, _), (large, _) = sorted(times.items())[-2:]
     return 1 + math.log(math.log(large) / math.log(small)) / math.log(large / small)
 
 
 def _time(case: Case) -> float:
-    """The median of as many calls as fit into half a second, one at least."""
+    """Return the median of as many calls as fit into half a second, at least one, at most 20."""
     values: list[float] = []
     while sum(values) < 0.5 and len(values) < 20:
         begun = time.perf_counter()
@@ -92,7 +92,7 @@ def _plan() -> Plan:
 
 
 def _experiment(identity: int, plan: Plan, hosts: int = _HOSTS) -> Experiment:
-    """One whose environment is there, waiting for its place."""
+    """Return an experiment whose environment is ready and that waits for a place."""
     jobs = tuple(
         replace(job, state=State.FINISHED, exit_code=0, host=_host(identity, hosts))
         if job.part is Part.PREPARES
@@ -121,7 +121,7 @@ def _host(identity: int, hosts: int = _HOSTS) -> HostName:
 
 
 def _observation(world: World, most: int = _HOSTS) -> Observation:
-    """As many hosts as experiments, `most` at the most; each shows what runs on it."""
+    """Return what `decide` sees: as many hosts as experiments, at most `most`, each with what runs on it."""
     containers: dict[HostName, dict[JobKey, ContainerSeen]] = {}
     networks: dict[HostName, dict[int, str]] = {}
     for experiment in world.experiments:
@@ -152,7 +152,7 @@ def _decide_running(size: int) -> Case:
 
 
 def _place(size: int, waiting: int) -> Case:
-    """The last `waiting` of them wait for a place."""
+    """Return a call that decides about `size` experiments, of which the last `waiting` wait for a place."""
     plan = _plan()
     whole = [_experiment(identity, plan, _FEW) for identity in range(1, size + 1)]
     world = World(tuple(one if one.id > size - waiting else _running(one, _FEW) for one in whole))
@@ -167,19 +167,24 @@ def _load_world(folder: Path, size: int) -> Case:
     ExperimentStore(database).add_experiments(
         NewExperiments(_OWNER, "bench", _CONFIG, "", ((plan, first_jobs(plan)),)), _NOW
     )
-    multiply(path, size - 1)
+    copy_first_experiment(path, size - 1)
     return lambda: ExperimentStore(database).load_world()
 
 
 def _load_again(folder: Path, size: int) -> Case:
-    """What each pass of the loop does; of the store that `_load_world` has made."""
+    """Return a call that does what each pass of the loop does, with the store that `_load_world` made."""
     experiments = ExperimentStore(Database(f"sqlite:///{folder}/world-{size}.db"))
     experiments.load_world()
     return experiments.load_world
 
 
-def multiply(path: Path, times: int) -> None:
-    """So many copies of the store's first experiment, with its jobs and its events."""
+def copy_first_experiment(path: Path, times: int) -> None:
+    """Add copies of the store's first experiment, with its jobs and its events.
+
+    Args:
+        path: of an SQLite store.
+        times: number of copies.
+    """
     with sqlite3.connect(path) as connection:
         first = connection.execute("SELECT min(id) FROM experiments").fetchone()[0]
         start = connection.execute("SELECT max(max(id), max(number)) FROM experiments").fetchone()[0]

@@ -1,4 +1,4 @@
-"""riseml itself: a home with its server, the command as a user types it, and what its API says."""
+"""riseml itself: a home with its server, its commands as a user types them, and its API."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from typing import Any, Self
 import httpx
 
 from benchmarks.common import BenchContext
-from benchmarks.engine import BenchEngine, poll
-from benchmarks.machine import environ
+from benchmarks.engine import BenchEngine, poll_until
+from benchmarks.machine import make_environ
 from riseml.project.archive import take_snapshot
 from riseml.project.listing import list_project_files
 
@@ -27,21 +27,21 @@ _DEADLINE = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A command that ended: its wall time and what it printed."""
+    """A command that ended."""
 
-    seconds: float
-    code: int
-    out: str
+    seconds: float  # wall time
+    code: int  # exit code
+    out: str  # standard output
 
 
 class Home:
-    """One RISEML_HOME; the server is started by the first command, and stopped at the end."""
+    """One RISEML_HOME. The first command starts the server, and the end of the block stops it."""
 
     def __init__(self, context: BenchContext, name: str = "home", **variables: str) -> None:
         self.folder = context.folder / name
         self.folder.mkdir(parents=True, exist_ok=True)
         self.engine = BenchEngine(context.engine)
-        self.environ = environ(RISEML_HOME=str(self.folder), DOCKER_HOST=context.engine, **variables)
+        self.environ = make_environ(RISEML_HOME=str(self.folder), DOCKER_HOST=context.engine, **variables)
         self._server: dict[str, Any] | None = None
 
     def __enter__(self) -> Self:
@@ -60,10 +60,10 @@ class Home:
         self._server = None
 
     def run(self, *words: str, cwd: Path | None = None, codes: tuple[int, ...] = (0,)) -> Done:
-        """A command, from its start to its end.
+        """Run a command to its end.
 
         Raises:
-            RuntimeError: it ended with another exit code; with its last words.
+            RuntimeError: it ended with another exit code; with the end of its output.
         """
         begun = time.perf_counter()
         ended = subprocess.run(
@@ -71,12 +71,12 @@ class Home:
         )
         seconds = time.perf_counter() - begun
         if ended.returncode not in codes:
-            said = (ended.stdout + ended.stderr).decode(errors="replace")[-2000:]
-            raise RuntimeError(f"riseml {' '.join(words)}: exit code {ended.returncode}\n{said}")
+            output = (ended.stdout + ended.stderr).decode(errors="replace")[-2000:]
+            raise RuntimeError(f"riseml {' '.join(words)}: exit code {ended.returncode}\n{output}")
         return Done(seconds, ended.returncode, ended.stdout.decode(errors="replace"))
 
     def spawn(self, *words: str, cwd: Path | None = None) -> subprocess.Popen[bytes]:
-        """A command that goes on; its output comes through a pipe."""
+        """Start a command in the background; its output goes to a pipe."""
         return subprocess.Popen(
             [COMMAND, *words],
             cwd=cwd or self.folder,
@@ -87,11 +87,11 @@ class Home:
         )
 
     def train(self, project: Path) -> str:
-        """Start an experiment in the background; its id."""
+        """Start an experiment in the background, and return its id."""
         return str(json.loads(self.run("train", "-d", "--json", cwd=project).out.splitlines()[0])["id"])
 
     def submit(self, project: Path) -> str:
-        """The same as `train` for files that the server has, without the command, where that is not measured."""
+        """Submit a project whose files the server has, without a command, and return the experiment's id."""
         body = {
             "project": "bench",
             "file": "riseml.yml",
@@ -115,13 +115,13 @@ class Home:
             return client.get(path, params=params).raise_for_status().json()
 
     def server(self) -> dict[str, Any]:
-        """Who answers; remembered, for the id and the process do not change while it runs."""
+        """Return what the server says about itself, asked once: it does not change while the server runs."""
         if self._server is None:
             self._server = dict(self.get("/server"))
         return self._server
 
     def label(self, experiment: str) -> str:
-        """The engine's label of this experiment's containers; its key is its number in a store of one user."""
+        """Return the label of this experiment's containers: its key, which is its number in a store of one user."""
         return f"io.riseml.experiment={experiment}"
 
     def containers(self, experiment: str, *, running: bool = True) -> list[dict[str, Any]]:
@@ -129,7 +129,7 @@ class Home:
         return list(self.engine.api.containers(all=not running, filters={"label": labels}))
 
     def wait_jobs(self, experiment: str, state: str, jobs: int) -> float:
-        """When so many jobs had this state, as a client that follows the log hears of it."""
+        """Follow the log until so many jobs had this state, and return when the client knew it (seconds since 1970)."""
         seen: set[str] = set()
         with self.client() as client, client.stream("GET", f"/experiments/{experiment}/logs") as answer:
             for line in answer.iter_lines():
@@ -144,36 +144,36 @@ class Home:
         raise RuntimeError(f"experiment {experiment} ended before {jobs} jobs were {state}")
 
     def wait_closed(self, experiment: str) -> dict[str, Any]:
-        """The experiment, once nothing of it is left."""
+        """Wait until nothing of the experiment is left on any host, and return the experiment."""
 
         def look() -> dict[str, Any] | None:
             found = self.get(f"/experiments/{experiment}")
             return found if found["closed"] else None
 
-        return dict(poll(f"experiment {experiment} is closed", look, 90, 0.05))
+        return dict(poll_until(f"experiment {experiment} is closed", look, 90, 0.05))
 
     def kill(self, experiment: str) -> None:
-        """End it and wait until nothing of it is left."""
+        """Kill the experiment, and wait until nothing of it is left on any host."""
         with self.client() as client:
             client.post(f"/experiments/{experiment}/kill").raise_for_status()
         self.wait_closed(experiment)
 
 
 def write_project(folder: Path, train: Mapping[str, Any], files: Mapping[str, str] | None = None) -> Path:
-    """A project folder."""
+    """Write a project, and return its folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in {"riseml.yml": json.dumps({"project": "bench", "train": train}), **(files or {})}.items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder
 
 
-def memory(pid: int, field: str = "VmRSS") -> float:
-    """MiB of a process: VmRSS now, VmHWM at its highest; 0 for one that has ended."""
+def read_memory(pid: int, field: str = "VmRSS") -> float:
+    """Return the memory of a process in MiB: VmRSS is now, VmHWM the peak; 0 for a process that has ended."""
     text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     return max((int(line.split()[1]) / 1024 for line in text.splitlines() if line.startswith(field)), default=0.0)
 
 
-def cpu_seconds(pid: int) -> float:
-    """Processor time of a process so far."""
+def read_cpu_seconds(pid: int) -> float:
+    """Return the processor time of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

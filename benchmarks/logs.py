@@ -1,4 +1,4 @@
-"""Logs: a million lines of one job, live, out of `docker logs -f` and out of riseml; then twenty readers at once."""
+"""Logs: a million lines of one job, read live with `docker logs -f` and with riseml; then twenty readers at once."""
 
 from __future__ import annotations
 
@@ -13,10 +13,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.common import Bar, BenchContext, Measure, Once, Report, at_least, interleave, median, say, show
+from benchmarks.common import (
+    Bar,
+    BenchContext,
+    Measure,
+    Report,
+    RunOnce,
+    bar_at_least,
+    format_value,
+    interleave,
+    median,
+    print_progress,
+)
 from benchmarks.engine import BASE, EngineEvents
 from benchmarks.gang import ByHand, make_project
-from benchmarks.home import Home, memory
+from benchmarks.home import Home, read_memory
 
 _LINES, _MANY, _READERS, _EACH = 250_000, 1_000_000, 20, 25_000
 _SHARE = 70.0  # percent
@@ -25,26 +36,23 @@ _RATE, _LOST, _SERVER, _CLIENT = "lines a second", "lost", "the server's memory"
 DOCKER, TRAIN, LOGS = "docker logs -f", "riseml train", "riseml logs -f"
 _MARK = b" of the run: "
 _NUMBER = re.compile(rb"step (\d+) of")
-_WHY_LOST = "an BenchEngine before 23 ends the stream of a container that has ended, also when the reader is behind"
-_CAUSE = (
-    "the engine's frames are taken apart and stored one by one in Python, and server and reader want their part of"
-    " the same cores"
-)
+_WHY_LOST = "an Engine before 23 ends the stream when the container ends, even if the reader has not read all of it"
+_CAUSE = "Python parses and stores the engine's frames one by one, and server and reader share the same cores"
 
 
 @dataclass(slots=True)
 class Reader:
-    """Reads a pipe to its end: what came, and when the last wanted line was there."""
+    """Reads a pipe to its end, and notes when the last wanted line came."""
 
-    wanted: int
+    wanted: int  # lines
     chunks: list[bytes] = field(default_factory=list)
-    found: int = 0
-    last_at: float = float("nan")
-    peak: float = 0.0  # MiB of the process at the other end
+    found: int = 0  # lines
+    last_at: float = float("nan")  # seconds since 1970
+    peak: float = 0.0  # memory in MiB of the process at the other end
 
-    def read(self, process: subprocess.Popen[bytes]) -> None:
+    def read_output(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None, "it has a pipe"
-        looked, rest = 0.0, b""
+        measured_at, rest = 0.0, b""
         while chunk := os.read(process.stdout.fileno(), 1 << 20):
             self.chunks.append(chunk)
             fresh = (rest + chunk).count(_MARK)
@@ -52,46 +60,46 @@ class Reader:
             self.found += fresh
             if fresh:
                 self.last_at = time.time()
-            if time.monotonic() > looked + 0.1:
-                looked = time.monotonic()
-                self.peak = max(self.peak, memory(process.pid, "VmHWM"))
+            if time.monotonic() > measured_at + 0.1:
+                measured_at = time.monotonic()
+                self.peak = max(self.peak, read_memory(process.pid, "VmHWM"))
         process.wait()
 
     def rate(self, begun: float) -> float:
-        """Lines a second, from the start of the job to the last line that came."""
+        """Return the lines a second from the start of the job to the last line."""
         return self.found / (self.last_at - begun)
 
-    def check(self) -> None:
-        """Every line once, in its order.
+    def check_lines(self) -> None:
+        """Check that every line came once and in order.
 
         Raises:
             RuntimeError: a line is lost, repeated or in the wrong place.
         """
         numbers = [int(number) for number in _NUMBER.findall(b"".join(self.chunks))]
         if numbers != list(range(1, self.wanted + 1)):
-            raise RuntimeError(f"{len(numbers)} lines came of {self.wanted}, or not in their order")
+            raise RuntimeError(f"got {len(numbers)} lines of {self.wanted}, or lines in the wrong order")
 
 
 def run(context: BenchContext) -> Report:
     report = Report()
     count = context.rounds(_LINES, _LINES // 10)
     with Home(context) as home:
-        news = EngineEvents(home.engine)
+        events = EngineEvents(home.engine)
         project = make_project(context, _train(count))
-        network = home.engine.network("logs")
-        contenders: dict[str, Once] = {
+        network = home.engine.create_network("logs")
+        contenders: dict[str, RunOnce] = {
             DOCKER: lambda turn: _docker(ByHand(home.engine, "logs-jobs"), network, count),
-            TRAIN: lambda turn: _riseml(home, news, project, count, detached=False),
-            LOGS: lambda turn: _riseml(home, news, project, count, detached=True),
+            TRAIN: lambda turn: _riseml(home, events, project, count, detached=False),
+            LOGS: lambda turn: _riseml(home, events, project, count, detached=True),
         }
         found = interleave(context.rounds(3), contenders)
         many = context.rounds(_MANY, count)
-        say(f"  {many:,} lines")
-        long = _riseml(home, news, make_project(context, _train(many), "long"), many, detached=True)
+        print_progress(f"  {many:,} lines")
+        long = _riseml(home, events, make_project(context, _train(many), "long"), many, detached=True)
         home.engine.api.remove_network(network)
         each = context.rounds(_EACH, _EACH // 10)
         crowd = _crowd(home, make_project(context, _train(each, wait=True), "crowd"), each)
-        news.close()
+        events.close()
     report.add("live, one job", *(Measure(name, tuple(kinds[_RATE]), "count") for name, kinds in found.items()))
     for name in (_SERVER, _CLIENT):
         report.add(f"{name}, at its highest", *(Measure(by, tuple(found[by][name]), "MiB") for by in (TRAIN, LOGS)))
@@ -109,20 +117,20 @@ def _bars(
 ) -> list[Bar]:
     limit = median(found[DOCKER][_RATE])
     bars = [
-        at_least(f"{name}: share of docker logs -f", 100 * median(found[name][_RATE]) / limit, _SHARE, cause=_CAUSE)
+        bar_at_least(f"{name}: share of docker logs -f", 100 * median(found[name][_RATE]) / limit, _SHARE, cause=_CAUSE)
         for name in (TRAIN, LOGS)
     ]
     highest = max(long[_SERVER], long[_CLIENT])
     bars.append(
         Bar(
             f"memory is bounded, {many:,} lines",
-            f"{show(highest, 'MiB')} of {_MOST_MEMORY:.0f} MiB",
+            f"{format_value(highest, 'MiB')} of {_MOST_MEMORY:.0f} MiB",
             highest <= _MOST_MEMORY,
         )
     )
     bars.append(Bar("no loss, no line twice", f"{many:,} lines in order, and so in every run", passed=True))
     crowd_peak = crowd[1].median
-    whole = f"all complete, the server at {show(crowd_peak, 'MiB')}"
+    whole = f"all complete, the server at {format_value(crowd_peak, 'MiB')}"
     bars.append(Bar(f"{_READERS} readers at once", whole, crowd_peak <= 2 * _MOST_MEMORY))
     return bars
 
@@ -142,53 +150,53 @@ def _docker(hand: ByHand, network: str, count: int) -> Mapping[str, float]:
     with subprocess.Popen(
         ["docker", "-H", hand.engine.url, "logs", "-f", begun], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:
-        reader.read(process)
+        reader.read_output(process)
     rate = reader.rate(hand.engine.last_start([begun]))
     hand.remove()
     return {_RATE: rate, _LOST: count - reader.found}
 
 
-def _riseml(home: Home, news: EngineEvents, project: Path, count: int, *, detached: bool) -> Mapping[str, float]:
-    """`train` in the foreground, or `train -d` and then `logs -f`."""
-    home.run("status")  # the server runs
-    before = {row["Id"] for row in home.engine.api.containers(all=True, filters={"label": _ours(home)})}
+def _riseml(home: Home, events: EngineEvents, project: Path, count: int, *, detached: bool) -> Mapping[str, float]:
+    """Run `train` in the foreground, or `train -d` and then `logs -f`."""
+    home.run("status")  # starts the server
+    before = {row["Id"] for row in home.engine.api.containers(all=True, filters={"label": _server_label(home)})}
     words = ("logs", home.train(project)) if detached else ("train",)
     process = home.spawn(*words, cwd=project)
     reader = Reader(count)
-    with process, ThreadPoolExecutor(1) as hand:
-        reading = hand.submit(reader.read, process)
-        job = _new(home, before)
-        with _watch(home) as peaks:
+    with process, ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(reader.read_output, process)
+        job = _find_new_container(home, before)
+        with _sample_memory(home) as peaks:
             reading.result()
-    reader.check()
-    rate = reader.rate(news.wait(job, "start"))
+    reader.check_lines()
+    rate = reader.rate(events.wait(job, "start"))
     return {_RATE: rate, _LOST: count - reader.found, _SERVER: max(peaks), _CLIENT: reader.peak}
 
 
-def _ours(home: Home) -> str:
+def _server_label(home: Home) -> str:
     return f"io.riseml.server={home.server()['id']}"
 
 
-def _new(home: Home, before: set[str]) -> str:
+def _find_new_container(home: Home, before: set[str]) -> str:
     pause = threading.Event()
     while True:
-        for row in home.engine.api.containers(all=True, filters={"label": _ours(home)}):
+        for row in home.engine.api.containers(all=True, filters={"label": _server_label(home)}):
             if row["Id"] not in before:
                 return str(row["Id"])
         pause.wait(0.05)
 
 
 @contextmanager
-def _watch(home: Home) -> Iterator[list[float]]:
-    """The server's memory, looked at ten times a second."""
-    peaks = [memory(home.server()["pid"])]
+def _sample_memory(home: Home) -> Iterator[list[float]]:
+    """Measure the server's memory ten times a second until the block ends."""
+    peaks = [read_memory(home.server()["pid"])]
     over = threading.Event()
 
-    def look() -> None:
+    def sample() -> None:
         while not over.wait(0.1):
-            peaks.append(memory(home.server()["pid"]))
+            peaks.append(read_memory(home.server()["pid"]))
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=sample)
     thread.start()
     try:
         yield peaks
@@ -198,20 +206,20 @@ def _watch(home: Home) -> Iterator[list[float]]:
 
 
 def _crowd(home: Home, project: Path, each: int) -> list[Measure]:
-    """Twenty followers that are there before the first line."""
+    """Measure twenty readers that start before the first line."""
     experiment = home.train(project)
     home.wait_jobs(experiment, "RUNNING", 1)
     output = Path(home.get(f"/experiments/{experiment}")["output"])
     readers = [Reader(each) for _ in range(_READERS)]
     processes = [home.spawn("logs", experiment) for _ in readers]
-    with ThreadPoolExecutor(_READERS) as hands, _watch(home) as peaks:
-        reading = [hands.submit(reader.read, process) for reader, process in zip(readers, processes, strict=True)]
+    with ThreadPoolExecutor(_READERS) as pool, _sample_memory(home) as peaks:
+        reading = [pool.submit(reader.read_output, process) for reader, process in zip(readers, processes, strict=True)]
         threading.Event().wait(3)
         begun = time.time()
         (output / "go").touch()
         for future in reading:
             future.result()
     for reader in readers:
-        reader.check()
+        reader.check_lines()
     seconds = tuple(reader.last_at - begun for reader in readers)
     return [Measure("the reader has all of it", seconds), Measure("the server's memory", (max(peaks),), "MiB")]

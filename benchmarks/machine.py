@@ -1,4 +1,4 @@
-"""The machine at hand: its facts for the JSON, and the environment that every measured process gets."""
+"""This machine: its facts for the JSON, and the environment variables of every measured process."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from pathlib import Path
 from typing import Any
 
 import riseml
-from benchmarks.common import say
+from benchmarks.common import print_progress
 from benchmarks.engine import BenchEngine
 
 _ODD_PYTHON = re.compile(r"PYTHON(?!PATH$|HOME$)")
 
 
-def environ(**more: str) -> dict[str, str]:
-    """For every measured process, riseml's and the peers' alike: Python as it is without a developer's settings.
+def make_environ(**more: str) -> dict[str, str]:
+    """Return the environment variables of every measured process, riseml's and the peers', without Python's settings.
 
-    PYTHONDONTWRITEBYTECODE would make every command compile its modules anew, PYTHONUNBUFFERED every write a call.
+    With PYTHONDONTWRITEBYTECODE every command compiles its modules again; with PYTHONUNBUFFERED every write is a call.
     """
     kept = {name: value for name, value in os.environ.items() if not _ODD_PYTHON.match(name)}
     return {name: value for name, value in kept.items() if not name.startswith("RISEML_")} | more
 
 
 def compile_bytecode() -> None:
-    """As an installed package has it; only what changed is compiled."""
-    say("compiling bytecode")
+    """Compile what changed to bytecode, as in an installed package."""
+    print_progress("compiling bytecode")
     folders = {Path(riseml.__file__).parent, *(Path(path) for path in sys.path if path.endswith("site-packages"))}
     for folder in sorted(folders):
         compileall.compile_dir(str(folder), quiet=2, workers=0)
 
 
-def facts(engine: BenchEngine) -> dict[str, Any]:
-    """What the figures depend on; no names of the machine or of its folders."""
+def collect_facts(engine: BenchEngine) -> dict[str, Any]:
+    """Return what the figures depend on, without the names of the machine and its folders."""
     version = engine.api.version()
     info = engine.api.info()
     return {
@@ -66,7 +66,7 @@ def _cpu() -> str:
 
 def _commit() -> str:
     here = Path(__file__).parent
-    asked = subprocess.run(
+    described = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=here, capture_output=True, text=True, check=False
     )
-    return asked.stdout.strip()
+    return described.stdout.strip()

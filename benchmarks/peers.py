@@ -1,4 +1,4 @@
-"""What a user would pick instead, made ready: the peers' own environment, and whether each can be had."""
+"""The peers: tools that a user could use instead of riseml, their environment, and whether they are installed."""
 
 from __future__ import annotations
 
@@ -9,29 +9,31 @@ import sys
 import tomllib
 from pathlib import Path
 
-from benchmarks.common import say
-from benchmarks.machine import environ
+from benchmarks.common import print_progress
+from benchmarks.machine import make_environ
 
 _DEADLINE = 300.0
 
 
-def cache() -> Path:
-    """Below the folder that the tests cache in, too; never in .venv."""
+def find_cache_folder() -> Path:
+    """Return the folder of the peers' environment, in the cache of the tests and never in .venv."""
     root = os.environ.get("RISEML_TEST_CACHE")
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return (Path(root) if root else Path(base) / "riseml") / "bench"
 
 
 def make_environment() -> Path | None:
-    """The Python of the peers' own environment, made once with what pyproject's group `bench` names; None: it could
-    not be made (no package index in reach).
+    """Return the Python of the peers' environment, which is made once with the packages of pyproject's group `bench`.
+
+    Returns:
+        None when it cannot be made, for example because no package index answers.
     """
-    folder = cache() / "venv"
+    folder = find_cache_folder() / "venv"
     python, ready = folder / "bin" / "python", folder / "ready"
     wanted = "\n".join(_group())
     if ready.exists() and ready.read_text(encoding="utf-8") == wanted:
         return python
-    say(f"making the peers' environment ({', '.join(_group())})")
+    print_progress(f"making the peers' environment ({', '.join(_group())})")
     uv = str(Path(sys.executable).parent / "uv")
     make = [uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder)]
     fill = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(python), *_group()]
@@ -39,14 +41,14 @@ def make_environment() -> Path | None:
         for command in (make, fill):
             subprocess.run(command, check=True, timeout=_DEADLINE, capture_output=True)
     except (OSError, subprocess.SubprocessError) as error:
-        say(f"the peers' environment could not be made: {error}")
+        print_progress(f"the peers' environment could not be made: {error}")
         return None
     ready.write_text(wanted, encoding="utf-8")
     return python
 
 
 def torchx_version() -> str:
-    """`0.7.0`, as pyproject pins it."""
+    """Return the version that pyproject pins, such as `0.7.0`."""
     return next(name.partition("==")[2] for name in _group() if name.startswith("torchx"))
 
 
@@ -56,30 +58,30 @@ def _group() -> list[str]:
 
 
 def make_compose() -> None:
-    """Debian's docker-compose."""
-    if not is_there("docker-compose"):
-        install("docker-compose")
+    """Install Debian's docker-compose where it is missing."""
+    if not is_installed("docker-compose"):
+        install_package("docker-compose")
 
 
-def install(package: str) -> None:
-    """A Debian package, when this is Debian and we are root; what is missing afterwards is noted in the report."""
-    if os.geteuid() != 0 or not is_there("apt-get"):
+def install_package(package: str) -> None:
+    """Install a Debian package, if this is Debian and the user is root; the report names what is still missing."""
+    if os.geteuid() != 0 or not is_installed("apt-get"):
         return
-    say(f"installing {package} with apt-get")
+    print_progress(f"installing {package} with apt-get")
     command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
-    settings = environ(DEBIAN_FRONTEND="noninteractive")
+    settings = make_environ(DEBIAN_FRONTEND="noninteractive")
     if subprocess.run(command, env=settings, capture_output=True, check=False).returncode != 0:
         subprocess.run(["apt-get", "update", "-qq"], env=settings, capture_output=True, check=False)
         subprocess.run(command, env=settings, capture_output=True, check=False)
 
 
 def compose_version() -> str | None:
-    """`1.29.2`; None when there is no docker-compose."""
+    """Return the version, such as `1.29.2`; None without docker-compose."""
     if not shutil.which("docker-compose"):
         return None
     asked = subprocess.run(["docker-compose", "version", "--short"], capture_output=True, text=True, check=False)
     return asked.stdout.strip() or None
 
 
-def is_there(command: str) -> bool:
+def is_installed(command: str) -> bool:
     return shutil.which(command) is not None

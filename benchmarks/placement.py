@@ -1,4 +1,4 @@
-"""Placement: what one decision costs with many hosts and a long queue, and how full the pool is kept."""
+"""Placement: the time of one decision with many hosts and a long queue, and the use of the pool."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
-from benchmarks.common import BenchContext, Measure, Report, at_least, at_most, median, say
+from benchmarks.common import BenchContext, Measure, Report, bar_at_least, bar_at_most, median, print_progress
 from riseml.control.actions import PrepareHost, StartJob
 from riseml.control.decide import decide
 from riseml.control.observation import Observation
@@ -54,33 +54,33 @@ def run(context: BenchContext) -> Report:
         report.add(f"one decide, {_HOSTS:,} hosts, full", Measure(f"{queued:,} wait", values, "ms", "processor time"))
     largest = max(times)
     what = f"one decide: {_HOSTS:,} hosts, {_RUNNING:,} running, {largest:,} waiting"
-    report.bars.append(at_most(what, median(times[largest]), _DECIDE, "ms"))
+    report.bars.append(bar_at_most(what, median(times[largest]), _DECIDE, "ms"))
     shares: dict[str, list[float]] = {"first-fit FIFO": [], "riseml": []}
     for seed in range(context.rounds(5)):
-        for name, policy in (("first-fit FIFO", first_fit), ("riseml", place_gangs)):
-            say(f"  workload {seed + 1}: {name}")
+        for name, policy in (("first-fit FIFO", place_first_fit), ("riseml", place_gangs)):
+            print_progress(f"  workload {seed + 1}: {name}")
             shares[name].append(100 * Workload(seed, _WORKLOAD if not context.quick else 60).play(policy))
     for name, found in shares.items():
         report.add("GPUs in use until the last one starts", Measure(name, tuple(found), "%"))
     ratio = 100 * median(shares["riseml"]) / median(shares["first-fit FIFO"])
-    report.bars.append(at_least("GPUs in use, of what first-fit FIFO keeps in use", ratio, 100))
+    report.bars.append(bar_at_least("GPUs in use, of what first-fit FIFO keeps in use", ratio, 100))
     return report
 
 
 def _decide(queued: int, times: int) -> tuple[float, ...]:
-    """Seconds of a pass that finds nothing to do: everything runs that fits, the others wait."""
+    """Return the seconds of passes that change nothing: everything that fits runs, the rest waits."""
     world, seen = _settle(World(tuple(_draw(Random(1), queued + _RUNNING))))
     values = []
     for _ in range(times):
         begun = time.process_time()
         decide(world, seen)
         values.append(time.process_time() - begun)
-    say(f"  {queued:,} wait, {sum(one.placed_at is not None for one in world.experiments):,} run")
+    print_progress(f"  {queued:,} wait, {sum(one.placed_at is not None for one in world.experiments):,} run")
     return tuple(values)
 
 
 def _settle(world: World) -> tuple[World, Observation]:
-    """Carry out what is decided until nothing is."""
+    """Carry out decisions until there are none."""
     containers: dict[HostName, dict[JobKey, ContainerSeen]] = {name: {} for name in _names(_HOSTS)}
     networks: dict[HostName, dict[int, str]] = {name: {} for name in containers}
     while True:
@@ -110,7 +110,7 @@ def _host(name: HostName) -> HostSeen:
 
 
 def _draw(random: Random, count: int) -> list[Experiment]:
-    """Experiments of many users and some shapes, whose environment is there."""
+    """Return random experiments of several users and shapes, whose environment is ready."""
     plans = [_plan(random) for _ in range(_SHAPES)]
     found = []
     for identity in range(1, count + 1):
@@ -125,7 +125,7 @@ def _draw(random: Random, count: int) -> list[Experiment]:
 
 
 def _plan(random: Random) -> Plan:
-    """One job, or workers with a ps; each with 1 to 8 GPUs."""
+    """Return a random plan: one job, or workers with a ps; each job but the ps has 1 to 8 GPUs."""
     workers = random.choice([1, 1, 1, 2, 3])
     need = Resources(random.randint(1, 4), random.randint(1, 24) * 1024, random.choice([1, 2, 4, 8]))
     jobs = [Planned(JobName("train"), Part.DECIDES, need, Limits(), ("true",))]
@@ -137,13 +137,13 @@ def _plan(random: Random) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A day of a small pool: everything is there in the morning, and nobody knows how long anything takes."""
+    """Experiments for a small pool: all are submitted at the start, and their durations are unknown to the policy."""
 
     seed: int
-    size: int
+    size: int  # experiments
 
     def play(self, policy: Policy) -> float:
-        """The share of the GPUs that are in use, on the average, until the last experiment starts."""
+        """Return the average share of the GPUs in use until the last experiment starts."""
         random = Random(self.seed)
         world = World(tuple(_draw(random, self.size)))
         lengths = {one.id: random.lognormvariate(4, 1) for one in world.experiments}
@@ -169,8 +169,8 @@ def _end(experiment: Experiment) -> Experiment:
     return replace(experiment, jobs=jobs, state=State.FINISHED)
 
 
-def first_fit(world: World, seen: Observation) -> World:
-    """The simplest thing: first come, first served, each job on the first host that has room, and nobody overtakes."""
+def place_first_fit(world: World, seen: Observation) -> World:
+    """Place in the order of submission, each job on the first host with room; no experiment overtakes another."""
     free = {name: [host.capacity.cpus, host.capacity.mem, len(host.capacity.gpus)] for name, host in seen.hosts.items()}
     experiments = list(world.experiments)
     for one in experiments:

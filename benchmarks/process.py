@@ -1,4 +1,4 @@
-"""The process executor: four jobs under riseml without Docker, and the same four processes started by hand."""
+"""The process executor: four jobs with riseml and without Docker, and the same four processes started by hand."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.common import BenchContext, Measure, Report, at_most, interleave, measures, median
-from benchmarks.gang import FOUR, change_code, make_project, riseml_train
+from benchmarks.common import BenchContext, Measure, Report, bar_at_most, interleave, median, select_measures
+from benchmarks.gang import FOUR, change_code, make_project, make_train_section
 from benchmarks.home import Home
 
 _OVERHEAD = 1.2
-_CAUSE = "the command's own start, and a supervisor for each job, which is a Python of its own"
+_CAUSE = "the command's own start, and a supervisor for each job, which is a Python process"
 _LINE = "sleep 2; echo done"
 _JOBS = {"master": _LINE, "worker-1": _LINE, "worker-2": _LINE, "ps-1": "exec sleep 600"}
 _START, _WALL = "from the command to all RUNNING", "a 2 s job, from the command to its end"
@@ -21,8 +21,8 @@ RISEML, HAND = "riseml train", "four processes by hand"
 
 def run(context: BenchContext) -> Report:
     report = Report()
-    run_project = make_project(context, riseml_train(_JOBS), "whole")
-    start_project = make_project(context, riseml_train(FOUR), "start")
+    run_project = make_project(context, make_train_section(_JOBS), "whole")
+    start_project = make_project(context, make_train_section(FOUR), "start")
     with Home(context, RISEML_EXECUTOR="process") as home:
         contenders = {
             HAND: lambda turn: _by_hand(context.folder),
@@ -30,11 +30,11 @@ def run(context: BenchContext) -> Report:
         }
         found = interleave(context.rounds(6), contenders, skip=1)
     for name in (_START, _WALL):
-        report.add(name, *measures(found, name))
+        report.add(name, *select_measures(found, name))
     overhead = [value - median(found[HAND][_WALL]) for value in found[RISEML][_WALL]]
     report.add("the 2 s job: over the processes by hand", Measure("overhead", tuple(overhead)))
     what = "four processes, a 2 s job: overhead (bar of whole_run)"
-    report.bars = [at_most(what, median(overhead), _OVERHEAD, "s", _CAUSE)]
+    report.bars = [bar_at_most(what, median(overhead), _OVERHEAD, "s", _CAUSE)]
     return report
 
 

@@ -1,4 +1,4 @@
-"""The tables of README.md, written from the figures of a run and by nobody's hand."""
+"""Write the tables of README.md from the figures of a run."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import percentile, show
+from benchmarks.common import format_value, percentile
 
 README = Path(__file__).with_name("README.md")
 _BEGIN, _END = "<!-- written by `python -m benchmarks --table` -->", "<!-- end of what is written -->"
 
 
-def write(found: Mapping[str, Any], page: Path = README) -> None:
-    """Put the tables of a run between the marks of the page.
+def write_tables(found: Mapping[str, Any], page: Path = README) -> None:
+    """Write the tables of a run between the marks of the page.
 
     Args:
-        found: what `--json` keeps.
-        page: a text that has both marks.
+        found: the content of the file of `--json`.
+        page: a file that has both marks.
 
     Raises:
-        ValueError: the marks are not there.
+        ValueError: a mark is missing.
     """
     text = page.read_text(encoding="utf-8")
     if text.count(_BEGIN) != 1 or text.count(_END) != 1:
@@ -57,19 +57,22 @@ def _bars(benches: Mapping[str, Any]) -> Iterator[str]:
                 causes.append(f"- `{name}`: {bar['what']}: {bar['cause'] or 'not explained yet'}")
     yield from _markdown(rows)
     if causes:
-        yield from ("", "Why these are missed:", "", *causes)
+        yield from ("", "Why riseml misses these:", "", *causes)
     yield ""
 
 
 def _measures(benches: Mapping[str, Any]) -> Iterator[str]:
-    """Every measure that several contenders have, with its spread."""
+    """Give a row for every measure of a group with several contenders."""
     rows: list[Sequence[str]] = [("bench", "measure", "contender", "median", "middle half", "ratio")]
     for name, bench in benches.items():
         for group, found in bench["groups"].items():
             for position, measure in enumerate(found if len(found) > 1 else ()):
                 first = found[0]["median"]
                 ratio = measure["median"] / first if first and measure["median"] is not None else float("nan")
-                shown = [show(percentile(measure["values"], share), measure["shown_in"]) for share in (0.5, 0.25, 0.75)]
+                shown = [
+                    format_value(percentile(measure["values"], share), measure["shown_in"])
+                    for share in (0.5, 0.25, 0.75)
+                ]
                 spread = f"{shown[1]} to {shown[2]}" if len(measure["values"]) > 1 else ""
                 head = (f"`{name}`", group) if position == 0 else ("", "")
                 rows.append((*head, measure["name"], shown[0], spread, "" if ratio != ratio else f"{ratio:.2f}"))

@@ -1,4 +1,4 @@
-"""Scale: what the server costs with many containers and with a long past, and how the core's time grows."""
+"""Scale: the server's costs with many containers and many finished experiments, and how the core's time grows."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import time
 from pathlib import Path
 
 from benchmarks import growth
-from benchmarks.common import Bar, BenchContext, Measure, Report, at_most, median, say, show
+from benchmarks.common import Bar, BenchContext, Measure, Report, bar_at_most, format_value, median, print_progress
 from benchmarks.engine import BASE
 from benchmarks.gang import make_project
-from benchmarks.home import Home, cpu_seconds, memory
+from benchmarks.home import Home, read_cpu_seconds, read_memory
 
 _CONTAINERS = (0, 10, 100, 200)
 _EACH = 10  # containers of an experiment
 _PAST = (1000, 10_000)
 _WINDOW = 5.0  # seconds in which the server's processor time is counted
-_ASKED = 30
-_PATIENCE = 20
+_ASKED = 30  # requests
+_PATIENCE = 20  # tries of a submit, a second apart
 _IDLE_CPU, _IDLE_MEMORY = 1.0, 150.0  # percent of a core, MiB
 _DECIDE = 0.100  # seconds, over 1,000 experiments
-_SLACK = 0.15  # of an exponent: what one measurement may be off
+_SLACK = 0.15  # error of a measured exponent
 _TRAIN = {
     "framework": "tensorflow",
     "image": BASE,
@@ -50,20 +50,20 @@ def _running(context: BenchContext, report: Report) -> None:
         for level in levels:
             while len(experiments) < level // _EACH:
                 refused += _start(home, project, experiments)
-            say(f"  {level} containers run")
-            _look(report, home, f"{level} containers", "/experiments")
+            print_progress(f"  {level} containers run")
+            _measure_server(report, home, f"{level} containers", "/experiments")
         idle = report.groups["the server's processor"][0].median
         used = report.groups["the server's memory"][0].median
         home.engine.remove(f"io.riseml.server={home.server()['id']}")
-    report.notes.append(f"{refused} submits were refused for want of a host that answers, while containers started")
+    report.notes.append(f"{refused} submits were refused because no host answered while containers started")
     report.bars += [
-        at_most("idle: processor", idle, _IDLE_CPU, "% of a core"),
-        at_most("idle: memory", used, _IDLE_MEMORY, "MiB"),
+        bar_at_most("idle: processor", idle, _IDLE_CPU, "% of a core"),
+        bar_at_most("idle: memory", used, _IDLE_MEMORY, "MiB"),
     ]
 
 
 def _start(home: Home, project: Path, experiments: list[str]) -> int:
-    """One more experiment; how often it was refused before."""
+    """Start one more experiment, and return how often the server refused it before."""
     for refused in range(_PATIENCE):
         done = home.run("train", "-d", "--json", cwd=project, codes=(0, 5))
         if done.code == 0:
@@ -74,34 +74,34 @@ def _start(home: Home, project: Path, experiments: list[str]) -> int:
     raise RuntimeError(f"riseml train was refused {_PATIENCE} times: no host answers")
 
 
-def _look(report: Report, home: Home, name: str, path: str) -> None:
-    """The server's costs while nothing changes, then how soon it answers."""
+def _measure_server(report: Report, home: Home, name: str, path: str) -> None:
+    """Measure the server's costs while nothing changes, then its latency."""
     pid = home.server()["pid"]
     threading.Event().wait(1)
-    before, begun = cpu_seconds(pid), time.perf_counter()
+    before, begun = read_cpu_seconds(pid), time.perf_counter()
     threading.Event().wait(_WINDOW)
-    share = 100 * (cpu_seconds(pid) - before) / (time.perf_counter() - begun)
+    share = 100 * (read_cpu_seconds(pid) - before) / (time.perf_counter() - begun)
     report.add("the server's processor", Measure(name, (share,), "% of a core"))
-    report.add("the server's memory", Measure(name, (memory(pid),), "MiB"))
+    report.add("the server's memory", Measure(name, (read_memory(pid),), "MiB"))
     report.add(f"latency of GET {path}", Measure(name, _ask(home, path, _ASKED), "ms"))
 
 
 def _past(context: BenchContext, report: Report) -> None:
-    """Finished experiments in the store: copies of one that ran."""
+    """Measure a server whose store has many finished experiments: copies of one that ran."""
     project = make_project(context, _ONE, "one")
     with Home(context, "past") as home:
         home.wait_closed(home.train(project))
         made = 1
         for size in _PAST[:1] if context.quick else _PAST:
             home.stop()
-            growth.multiply(home.folder / "riseml.db", size - made)
+            growth.copy_first_experiment(home.folder / "riseml.db", size - made)
             made = size
             begun = time.perf_counter()
             home.run("status")
             name = f"{size:,} finished"
             report.add("the first command, which starts the server", Measure(name, (time.perf_counter() - begun,)))
-            say(f"  {name}")
-            _look(report, home, name, "/experiments")
+            print_progress(f"  {name}")
+            _measure_server(report, home, name, "/experiments")
             _ask_all(report, home, name)
 
 
@@ -124,10 +124,10 @@ def _growth(context: BenchContext, report: Report) -> None:
     found = growth.measure(context.folder, growth.SIZES[:2] if context.quick else growth.SIZES)
     for name, times in found.items():
         report.add(f"{name}", *(Measure(f"{size:,} experiments", (value,), "ms") for size, value in times.items()))
-        power, allowed = growth.exponent(times), growth.bound(times)
+        power, allowed = growth.compute_exponent(times), growth.compute_allowed_exponent(times)
         largest = max(times)
-        shown = f"n^{power:.2f} (n log n: n^{allowed:.2f}), {show(times[largest], 'ms')} at {largest:,}"
+        shown = f"n^{power:.2f} (n log n: n^{allowed:.2f}), {format_value(times[largest], 'ms')} at {largest:,}"
         report.bars.append(Bar(f"growth of `{name}`", shown, power <= allowed + _SLACK))
     if 1000 in found["decide, all running"]:
         value = median([found["decide, all running"][1000]])
-        report.bars.append(at_most("one decide over 1,000 experiments and 1,000 hosts", value, _DECIDE, "ms"))
+        report.bars.append(bar_at_most("one decide over 1,000 experiments and 1,000 hosts", value, _DECIDE, "ms"))

@@ -1,4 +1,4 @@
-"""A warm start: four jobs from the command to all RUNNING, the code changed, the environment unchanged."""
+"""A warm start: four jobs from the command to all RUNNING, with changed code and an unchanged environment."""
 
 from __future__ import annotations
 
@@ -7,15 +7,25 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks import peers
-from benchmarks.common import Bar, BenchContext, Measure, Once, Report, ahead, interleave, measures, show
+from benchmarks.common import (
+    Bar,
+    BenchContext,
+    Measure,
+    Report,
+    RunOnce,
+    bar_ahead_of_peers,
+    format_value,
+    interleave,
+    select_measures,
+)
 from benchmarks.engine import BenchEngine
-from benchmarks.gang import FOUR, ByHand, Compose, TorchX, change_code, make_project, pack, riseml_train
+from benchmarks.gang import FOUR, ByHand, Compose, TorchX, change_code, make_project, make_train_section, pack_project
 from benchmarks.home import Home
 
 _LIMIT = 1.5
 _WHY = (
-    "the engine unpacks the project into each container before it starts it, by a process of its own;"
-    " the peers do not ask for that"
+    "the engine unpacks the project into each container before it starts the container, in a separate process;"
+    " the peers do not copy the project"
 )
 _RUNNING, _KNOWN, _BEGUN = "the last container runs", "the contender says so", "the command's own start"
 HAND, SAME, RISEML, COMPOSE, TORCHX = (
@@ -29,24 +39,24 @@ HAND, SAME, RISEML, COMPOSE, TORCHX = (
 
 def run(context: BenchContext) -> Report:
     report = Report()
-    train = riseml_train(FOUR, install=["echo bench > /etc/riseml-bench"])
+    train = make_train_section(FOUR, install=["echo bench > /etc/riseml-bench"])
     project = make_project(context, train)
     with Home(context, RISEML_BUILD_NETWORK="host") as home:
-        contenders: dict[str, Once] = _contenders(context, home, project)
+        contenders: dict[str, RunOnce] = _contenders(context, home, project)
         found = interleave(context.rounds(6), contenders, skip=1)
         for name in (_RUNNING, _KNOWN):
-            report.add(f"{name}, from the command on", *measures(found, name))
+            report.add(f"{name}, from the command on", *select_measures(found, name))
         report.add(_BEGUN, *_own_start(context, home))
     report.bars = _bars(report, found)
     _add_absent(report, context)
     return report
 
 
-def _contenders(context: BenchContext, home: Home, project: Path) -> dict[str, Once]:
+def _contenders(context: BenchContext, home: Home, project: Path) -> dict[str, RunOnce]:
     engine = home.engine
-    contenders: dict[str, Once] = {
+    contenders: dict[str, RunOnce] = {
         HAND: lambda turn: _by_hand(engine),
-        SAME: lambda turn: _same_work(engine, pack(project)),
+        SAME: lambda turn: _same_work(engine, pack_project(project)),
         RISEML: lambda turn: _riseml(home, project, turn),
     }
     if peers.compose_version():
@@ -69,24 +79,24 @@ def _riseml(home: Home, project: Path, turn: int) -> Mapping[str, float]:
 
 
 def _by_hand(engine: BenchEngine) -> Mapping[str, float]:
-    """The limit: its network is there already, and no code has to be copied."""
+    """Measure the limit: the network exists already, and no code is copied."""
     hand = ByHand(engine, "limit")
-    network = engine.network("limit")
+    network = engine.create_network("limit")
     hand.start({"warm": "exec sleep 600"}, network)
     return _timed(hand, network, None)
 
 
 def _same_work(engine: BenchEngine, archive: bytes) -> Mapping[str, float]:
-    """What riseml does, without riseml: a network of its own, the code copied into every container."""
+    """Measure riseml's work done by hand: it creates a network and copies the code into every container."""
     hand = ByHand(engine, "same")
     hand.start({"warm": "exec sleep 600"}, "bridge")
     return _timed(hand, None, archive)
 
 
 def _timed(hand: ByHand, network: str | None, archive: bytes | None) -> Mapping[str, float]:
-    list(hand.hands.map(lambda _: hand.engine.api.ping(), range(32)))  # every thread has its connection
+    list(hand.pool.map(lambda _: hand.engine.api.ping(), range(32)))  # opens the connection of every thread
     begun = time.time()
-    started = hand.start(FOUR, network or hand.engine.network(hand.label), archive)
+    started = hand.start(FOUR, network or hand.engine.create_network(hand.label), archive)
     known = time.time()
     running = hand.engine.last_start(list(started.values()))
     hand.remove()
@@ -103,7 +113,7 @@ def _compose(engine: BenchEngine, compose: Compose) -> Mapping[str, float]:
 
 
 def _torchx(engine: BenchEngine, torchx: TorchX) -> Mapping[str, float]:
-    """It says nothing when all of them run, so that there is only the engine's word."""
+    """Measure TorchX, which does not report that all containers run: only the engine's times count."""
     begun = time.time()
     with torchx.spawn(FOUR):
         running = engine.last_start(torchx.wait_running(len(FOUR)))
@@ -112,7 +122,7 @@ def _torchx(engine: BenchEngine, torchx: TorchX) -> Mapping[str, float]:
 
 
 def _own_start(context: BenchContext, home: Home) -> list[Measure]:
-    """What any command costs before it does anything."""
+    """Measure the start of a command that does nothing."""
     home.run("--help")
     values = [home.run("--help").seconds for _ in range(context.rounds(10, 2))]
     return [Measure("riseml --help", tuple(values))]
@@ -125,15 +135,16 @@ def _bars(report: Report, found: Mapping[str, Mapping[str, list[float]]]) -> lis
     limit = Measure(HAND, tuple(found[HAND][_KNOWN])).median
     same = Measure(SAME, tuple(found[SAME][_KNOWN])).median
     allowed = _LIMIT * limit + own
-    figure = f"{show(ours, 's')} of {show(allowed, 's')} (1.5 x {show(limit, 's')} + {show(own, 's')})"
+    terms = f"1.5 x {format_value(limit, 's')} + {format_value(own, 's')}"
+    figure = f"{format_value(ours, 's')} of {format_value(allowed, 's')} ({terms})"
     cause = (
-        f"the same work by hand, with a network of its own and the code in every container, takes {show(same, 's')};"
-        " the rest is sync, submit, and three passes of the loop, each written to disk before it acts"
+        "the same work by hand, with its own network and the code in every container, takes"
+        f" {format_value(same, 's')}; the rest is sync, submit, and three passes of the loop, each saved before it acts"
     )
     theirs = {name: Measure(name, tuple(running[name])).median for name in (COMPOSE, TORCHX) if name in running}
     return [
         Bar("4 jobs RUNNING: at most 1.5 x the raw SDK, plus the command's own start", figure, ours <= allowed, cause),
-        ahead(
+        bar_ahead_of_peers(
             "4 containers running: ahead of both peers",
             Measure(RISEML, tuple(running[RISEML])).median,
             theirs,
@@ -145,7 +156,7 @@ def _bars(report: Report, found: Mapping[str, Mapping[str, list[float]]]) -> lis
 
 def _add_absent(report: Report, context: BenchContext) -> None:
     if not peers.compose_version():
-        report.notes.append(f"{COMPOSE}: not measured, it cannot be had here")
+        report.notes.append(f"{COMPOSE}: not measured, not installed here")
     if context.bench_python is None:
-        report.notes.append(f"{TORCHX}: not measured, it cannot be had here")
-    report.notes.append("the peers bind the project and copy nothing; riseml copies it into every container")
+        report.notes.append(f"{TORCHX}: not measured, not installed here")
+    report.notes.append("the peers mount the project and copy nothing; riseml copies it into every container")

@@ -1,4 +1,4 @@
-"""Sync: a project of ten thousand files and 200 MB, to the server for the first and for the second time."""
+"""Sync: the upload of a project of ten thousand files and 200 MB, for the first and for the second time."""
 
 from __future__ import annotations
 
@@ -11,48 +11,54 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks import peers
-from benchmarks.common import Bar, BenchContext, Report, interleave, measures, median, show
+from benchmarks.common import Bar, BenchContext, Report, format_value, interleave, median, select_measures
 from benchmarks.engine import BASE
 from benchmarks.home import Home, write_project
-from benchmarks.machine import environ
+from benchmarks.machine import make_environ
 
 _FILES, _FOLDERS, _SIZE = 10_000, 100, 20_000
 _FIRST, _CHANGED, _SAME = "first time", "again, one file changed", "again, nothing changed"
 RISEML, RSYNC, BUILD = "riseml train", "rsync -a", "docker build (context)"
-_TRAIN = {"image": BASE, "resources": {"cpus": 100_000}, "run": "true"}  # refused once it is synced: nothing starts
+_TRAIN = {
+    "image": BASE,
+    "resources": {"cpus": 100_000},
+    "run": "true",
+}  # the server refuses it after the upload: nothing starts
 
 
 def run(context: BenchContext) -> Report:
     report = Report()
     project = _make(context, context.rounds(_FILES, _FILES // 10))
-    if not peers.is_there("rsync"):
-        peers.install("rsync")
+    if not peers.is_installed("rsync"):
+        peers.install_package("rsync")
     with Home(context) as home:
         home.run("status")
         contenders = {RISEML: lambda turn: _riseml(home, project, turn), BUILD: lambda turn: _build(context, project)}
-        if peers.is_there("rsync"):
+        if peers.is_installed("rsync"):
             contenders[RSYNC] = lambda turn: _rsync(context, project)
         found = interleave(context.rounds(2), contenders)
     for name in (_FIRST, _CHANGED, _SAME):
-        report.add(f"{name}", *measures(found, name))
+        report.add(f"{name}", *select_measures(found, name))
     first = {name: median(kinds[_FIRST]) for name, kinds in found.items()}
     again = {name: median(kinds[_CHANGED]) for name, kinds in found.items()}
     report.bars = [_compared(_FIRST, first), _compared(_CHANGED, again)]
-    report.notes.append("riseml reads and hashes every file and keeps the whole project by its content; rsync copies")
+    report.notes.append(
+        "riseml reads and hashes every file, and stores the whole project under its digest; rsync copies"
+    )
     if RSYNC not in found:
-        report.notes.append(f"{RSYNC}: not measured, it cannot be had here")
+        report.notes.append(f"{RSYNC}: not measured, not installed here")
     return report
 
 
 def _compared(what: str, seconds: Mapping[str, float]) -> Bar:
-    """The plan names no figure for this one; beside `docker build`, which sends the same bytes."""
-    shown = ", ".join(f"{name} {show(value, 's')}" for name, value in seconds.items())
+    """Return a bar against `docker build`, which sends the same bytes."""
+    shown = ", ".join(f"{name} {format_value(value, 's')}" for name, value in seconds.items())
     cause = "every file is hashed, and the archive is made in Python; the engine's client does it in Go"
     return Bar(f"{what}: not behind docker build's upload", shown, seconds[RISEML] <= seconds[BUILD], cause)
 
 
 def _make(context: BenchContext, files: int) -> Path:
-    """Bytes that cannot be compressed, in a hundred folders."""
+    """Make a project of bytes that cannot be compressed, in a hundred folders."""
     project = write_project(context.folder / "big", _TRAIN, {"Dockerfile": f"FROM {BASE}\n"})
     source = random.Random(7)
     for number in range(files):
@@ -74,7 +80,7 @@ def _times(project: Path, sync: Callable[[], object]) -> Mapping[str, float]:
 
 
 def _riseml(home: Home, project: Path, turn: int) -> Mapping[str, float]:
-    """The command from its start to its refusal: the files are there before the server is asked for room."""
+    """Measure the command until the server refuses it: the command uploads the files before it asks for a place."""
     if turn > 0:
         shutil.rmtree(home.folder / "snapshots")
         (home.folder / "snapshots").mkdir()
@@ -88,7 +94,7 @@ def _rsync(context: BenchContext, project: Path) -> Mapping[str, float]:
 
 
 def _build(context: BenchContext, project: Path) -> Mapping[str, float]:
-    """The classic builder sends all of it every time; the only step is the base image, so that nothing is built."""
+    """Measure the classic builder: it sends all files every time, and builds nothing, as the only step is `FROM`."""
     command = ["docker", "-H", context.engine, "build", "--quiet", str(project)]
-    settings = environ(DOCKER_BUILDKIT="0")
+    settings = make_environ(DOCKER_BUILDKIT="0")
     return _times(project, lambda: subprocess.run(command, env=settings, check=True, capture_output=True))

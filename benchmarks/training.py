@@ -1,4 +1,4 @@
-"""Training: the ai-toaster's steps a second under riseml, and in the same containers started by hand."""
+"""Training: the ai-toaster's steps a second with riseml, and in the same containers started by hand."""
 
 from __future__ import annotations
 
@@ -15,10 +15,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import Bar, BenchContext, Report, interleave, measures, median
-from benchmarks.engine import RUN, BenchEngine, by_label, labels, moment, parallel, poll
+from benchmarks.common import Bar, BenchContext, Report, interleave, median, select_measures
+from benchmarks.engine import (
+    RUN,
+    BenchEngine,
+    make_label_filter,
+    make_labels,
+    parse_engine_time,
+    poll_until,
+    run_in_parallel,
+)
 from benchmarks.home import Home
-from benchmarks.peers import cache
+from benchmarks.peers import find_cache_folder
 
 _SHARE = 0.02
 _STEPS = 125  # of 32 images, an epoch
@@ -30,7 +38,7 @@ RISEML, HAND = "riseml", "the same containers by hand"
 
 def run(context: BenchContext) -> Report:
     report = Report()
-    data = cache() / "data"
+    data = find_cache_folder() / "data"
     example = Path(__file__).parents[1] / "examples" / "ai-toaster"
     subprocess.run(
         [sys.executable, str(example / "get_data.py"), str(data / "digits")], check=True, capture_output=True
@@ -40,17 +48,17 @@ def run(context: BenchContext) -> Report:
     epochs = context.rounds(8, 3)
     with Home(context, RISEML_BUILD_NETWORK="host", RISEML_DATA=str(data)) as home:
         copies = Copies(home.engine)
-        _riseml(home, project, copies, 2)  # the environment is built, the copies are known
+        _riseml(home, project, copies, 2)  # builds the environment and learns the copies
         contenders = {
             RISEML: lambda turn: _riseml(home, project, copies, epochs),
             HAND: lambda turn: copies.run(context.folder / f"output-{turn}", epochs),
         }
         found = interleave(context.rounds(2), contenders)
-    report.add("asynchronous training, a master, 2 workers, a ps", *measures(found, _RATE, "steps/s"))
+    report.add("asynchronous training, a master, 2 workers, a ps", *select_measures(found, _RATE, "steps/s"))
     ratio = median(found[RISEML][_RATE]) / median(found[HAND][_RATE])
     report.bars = [_bar(ratio, found)]
     report.notes.append(
-        f"{epochs} epochs of {_STEPS} steps, the first left out; by the time that each epoch was printed"
+        f"{epochs} epochs of {_STEPS} steps, without the first; measured by the times of the printed lines"
     )
     return report
 
@@ -80,8 +88,8 @@ def _riseml(home: Home, project: Path, copies: Copies, epochs: int) -> Mapping[s
 
 
 def _rate(lines: list[tuple[str, str]]) -> float:
-    """From the end of the first epoch to the end of the last."""
-    ends = [moment(at) for at, text in lines if _EPOCH.match(text)]
+    """Return the steps a second from the end of the first epoch to the end of the last one."""
+    ends = [parse_engine_time(at) for at, text in lines if _EPOCH.match(text)]
     return _STEPS * (len(ends) - 1) / (ends[-1] - ends[0])
 
 
@@ -96,43 +104,43 @@ class Copies:
     output: str = ""
 
     def learn(self, ids: list[str], output: str) -> None:
-        """Read off running containers what has to be asked for to have them again."""
+        """Read from running containers what is needed to create them again."""
         self.output = output
         for identity in ids:
-            told = self.engine.api.inspect_container(identity)
-            self.found[told["Config"]["Labels"]["io.riseml.job"]] = told
+            details = self.engine.api.inspect_container(identity)
+            self.found[details["Config"]["Labels"]["io.riseml.job"]] = details
         network = next(iter(self.found["master"]["NetworkSettings"]["Networks"]))
         self.subnet = self.engine.api.inspect_network(network)["IPAM"]["Config"][0]["Subnet"]
         pieces, _ = self.engine.api.get_archive(ids[0], "/code")
         self.code = b"".join(pieces)
 
     def run(self, output: Path, epochs: int) -> Mapping[str, float]:
-        """One training, from start to end."""
+        """Run one training to its end, and return its rate."""
         output.mkdir(parents=True)
         output.chmod(0o777)
-        network = self.engine.network("training", self.subnet)
+        network = self.engine.create_network("training", self.subnet)
         made = {job: self._create(job, output, epochs, network) for job in self.found}
-        parallel([partial(self.engine.api.start, identity) for identity in made.values()])
+        run_in_parallel([partial(self.engine.api.start, identity) for identity in made.values()])
         self._wait(made["master"])
         text = self.engine.api.logs(made["master"], timestamps=True, stderr=False).decode()
-        self.engine.remove(by_label("training-job"))
+        self.engine.remove(make_label_filter("training-job"))
         self.engine.api.remove_network(network)
         shutil.rmtree(output)
         lines = [(line.split(" ", 1)[0], line.split(" ", 1)[1]) for line in text.splitlines() if " " in line]
         return {_RATE: _rate(lines)}
 
     def _create(self, job: str, output: Path, epochs: int, network: str) -> str:
-        told = self.found[job]
-        address = next(iter(told["NetworkSettings"]["Networks"].values()))["IPAMConfig"]["IPv4Address"]
-        host = told["HostConfig"] | {"NetworkMode": network}
+        details = self.found[job]
+        address = next(iter(details["NetworkSettings"]["Networks"].values()))["IPAMConfig"]["IPv4Address"]
+        host = details["HostConfig"] | {"NetworkMode": network}
         host["Mounts"] = [
             mount | ({"Source": str(output)} if mount["Source"] == self.output else {}) for mount in host["Mounts"]
         ]
-        wanted = {name: told["Config"][name] for name in _KEPT}
+        wanted = {name: details["Config"][name] for name in _KEPT}
         wanted["Cmd"] = [re.sub(r"--epochs \d+", f"--epochs {epochs}", word) for word in wanted["Cmd"]]
         endpoint = {"IPAMConfig": {"IPv4Address": address}, "Aliases": [wanted["Hostname"]]}
         wanted |= {
-            "Labels": labels("training-job"),
+            "Labels": make_labels("training-job"),
             "HostConfig": host,
             "NetworkingConfig": {"EndpointsConfig": {network: endpoint}},
         }
@@ -145,7 +153,7 @@ class Copies:
         def ended() -> bool:
             return not self.engine.api.inspect_container(master)["State"]["Running"]
 
-        poll("the training by hand has ended", ended, 300, 0.5)
+        poll_until("the training by hand has ended", ended, 300, 0.5)
         code = self.engine.api.inspect_container(master)["State"]["ExitCode"]
         if code != 0:
             raise RuntimeError(f"the training by hand ended with exit code {code} on {os.cpu_count()} cores")

@@ -8,9 +8,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks import peers
-from benchmarks.common import BenchContext, Measure, Once, Report, ahead, at_most, interleave, measures
+from benchmarks.common import (
+    BenchContext,
+    Measure,
+    Report,
+    RunOnce,
+    bar_ahead_of_peers,
+    bar_at_most,
+    interleave,
+    select_measures,
+)
 from benchmarks.engine import BenchEngine
-from benchmarks.gang import ByHand, Compose, TorchX, change_code, make_project, riseml_train
+from benchmarks.gang import ByHand, Compose, TorchX, change_code, make_project, make_train_section
 from benchmarks.home import Home
 
 _JOB = 2.0
@@ -25,9 +34,9 @@ COMPOSE, TORCHX = "docker-compose up --abort-on-container-exit", "torchx run"
 
 def run(context: BenchContext) -> Report:
     report = Report()
-    project = make_project(context, riseml_train(_JOBS))
+    project = make_project(context, make_train_section(_JOBS))
     with Home(context) as home:
-        contenders: dict[str, Once] = {
+        contenders: dict[str, RunOnce] = {
             RISEML: lambda turn: _riseml(home, project, turn),
             HAND: lambda turn: _by_hand(home.engine),
         }
@@ -38,23 +47,21 @@ def run(context: BenchContext) -> Report:
             torchx = TorchX(context, home.engine)
             contenders[TORCHX] = lambda turn: _torchx(torchx)
         found = interleave(context.rounds(4), contenders, skip=1)
-    walls = {measure.name: measure for measure in measures(found, _WALL)}
+    walls = {measure.name: measure for measure in select_measures(found, _WALL)}
     report.add(_WALL, *walls.values())
     over = {name: Measure(name, tuple(value - _JOB for value in walls[name].values)) for name in (RISEML, HAND)}
     report.add("over the two seconds of the job", *over.values())
     cause = (
-        f"the engine alone, told what to do by the raw SDK, takes {over[HAND].shown(0.5)} for it: a network and four"
-        " containers, started and removed"
+        f"the engine alone takes {over[HAND].shown(0.5)} with the raw SDK: a network and four containers, started and"
+        " removed"
     )
     theirs = {name: measure.median for name, measure in walls.items() if name in (COMPOSE, TORCHX)}
     report.bars = [
-        at_most("a 2 s job in 4 containers: overhead", over[RISEML].median, _OVERHEAD, "s", cause),
-        ahead("a 2 s job in 4 containers: ahead of both peers", walls[RISEML].median, theirs, "s", cause),
+        bar_at_most("a 2 s job in 4 containers: overhead", over[RISEML].median, _OVERHEAD, "s", cause),
+        bar_ahead_of_peers("a 2 s job in 4 containers: ahead of both peers", walls[RISEML].median, theirs, "s", cause),
     ]
-    report.notes = [
-        f"{name}: not measured, it cannot be had here" for name in (COMPOSE, TORCHX) if name not in contenders
-    ]
-    report.notes.append("TorchX waits for all jobs, so that its ps ends by itself after two seconds, too")
+    report.notes = [f"{name}: not measured, not installed here" for name in (COMPOSE, TORCHX) if name not in contenders]
+    report.notes.append("TorchX waits for all jobs, so its ps also ends after two seconds")
     return report
 
 
@@ -62,18 +69,18 @@ def _riseml(home: Home, project: Path, turn: int) -> Mapping[str, float]:
     change_code(project, turn)
     done = home.run("train", cwd=project)
     if not re.search(r"\.master .*\] done$", done.out, re.MULTILINE):
-        raise RuntimeError(f"the log is not complete:\n{done.out}")
+        raise RuntimeError(f"the log is incomplete:\n{done.out}")
     home.wait_closed(str(turn + 2))
     return {_WALL: done.seconds}
 
 
 def _by_hand(engine: BenchEngine) -> Mapping[str, float]:
-    """The limit: a network, four containers, the master waited for, all of it removed; nothing is watched or kept."""
+    """Measure the limit: create a network and four containers, wait for the master, remove everything."""
     hand = ByHand(engine, "whole")
     hand.start({"warm": "true"}, "bridge")
     hand.remove()
     begun = time.perf_counter()
-    network = engine.network("whole")
+    network = engine.create_network("whole")
     master = hand.start(_JOBS, network)["master"]
     engine.api.wait(master)
     hand.remove()

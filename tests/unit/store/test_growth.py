@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from benchmarks.growth import multiply
+from benchmarks.growth import copy_first_experiment
 from riseml.model import Owner
 from riseml.planning.plan import first_jobs
 from riseml.states import Reason, State
@@ -57,9 +57,9 @@ def test_a_query_costs_the_same_after_many_ended_experiments(tmp_path: Path, nam
     first = store.load_world().experiments[0]
     ended = replace(first, state=State.FINISHED, reason=Reason.COMPLETED, closed=True, ended_at=NOW)
     assert store.save_decision(first, ended, NOW)
-    multiply(path, 20)
+    copy_first_experiment(path, 20)
     few = steps(path, ASKED[name])
-    multiply(path, 2000)
+    copy_first_experiment(path, 2000)
     store.add_experiments(submitted, NOW)
     assert steps(path, ASKED[name]) <= few + 10
 
