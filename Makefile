@@ -1,4 +1,4 @@
-.PHONY: demo unit test test-engines check coverage soak bench chaos clean
+.PHONY: demo unit test test-engines check coverage soak bench chaos pictures clean
 
 demo: ## the main job on this machine
 	@scripts/demo
@@ -20,6 +20,9 @@ bench: ## how fast it is here, beside what else there is: under 15 minutes
 
 chaos: ## some hundred crashes and faults of every kind, and what they cost: under 20 minutes
 	@scripts/chaos
+
+pictures: ## docs/architecture-*.svg, drawn from the imports of the code
+	@scripts/setup && .venv/bin/python -m scripts.architecture
 
 coverage: ## the tests again, with what they reach
 	@scripts/test --cov --cov-report=term

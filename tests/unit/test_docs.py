@@ -1,0 +1,102 @@
+"""The pages agree with the repository: links, paths and names of modules and functions exist."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    path
+    for path in ROOT.rglob("*.md")
+    if not any(part.startswith(".") or part == "node_modules" for part in path.relative_to(ROOT).parts)
+)
+CODE_PAGES = [ROOT / name for name in ("CONTRIBUTING.md", "docs/architecture.md", "docs/decisions.md")]
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_CODE = re.compile(r"`([^`\n]+)`")
+_PATH = re.compile(r"^(riseml|tests|scripts|docs|benchmarks|examples|schemas)/[\w./*-]*$")
+_NAME = re.compile(r"^[a-z_]+(\.\w+)+$")
+_PACKAGES = frozenset(
+    path.stem for path in (ROOT / "riseml").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+)
+
+
+def _name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _without_blocks(text: str) -> str:
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def _heading_anchors(path: Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", _without_blocks(path.read_text()), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def _broken_links(page: Path) -> Iterator[str]:
+    for link in _LINK.findall(_without_blocks(page.read_text())):
+        if re.match(r"https?:|mailto:", link):
+            continue
+        target, _, anchor = link.partition("#")
+        path = (page.parent / target).resolve() if target else page
+        if not path.exists() or (anchor and path.suffix == ".md" and anchor not in _heading_anchors(path)):
+            yield link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name_of)
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    assert list(_broken_links(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name_of)
+def test_every_path_of_the_repository_exists(page: Path) -> None:
+    words = [word for code in _CODE.findall(page.read_text()) for word in code.split()]
+    paths = [word.partition("::")[0] for word in words if _PATH.match(word.partition("::")[0])]
+    assert [path for path in paths if not any(ROOT.glob(path.rstrip("/")))] == []
+
+
+@pytest.mark.parametrize("page", CODE_PAGES, ids=_name_of)
+def test_every_dotted_name_is_a_name_of_the_code(page: Path) -> None:
+    names = [name for name in _CODE.findall(page.read_text()) if _NAME.match(name)]
+    ours = [name.removeprefix("riseml.") for name in names]
+    assert [name for name in ours if name.split(".")[0] in _PACKAGES and not _is_name_of_code(name)] == []
+
+
+def _is_name_of_code(name: str) -> bool:
+    """Return True for a module below riseml, or an attribute of one: `control.decide.decide`."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(["riseml", *parts[:length]]))
+        except ModuleNotFoundError:
+            continue
+        try:
+            for attribute in parts[length:]:
+                found = getattr(found, attribute)
+        except AttributeError:
+            return False
+        return True
+    return False
+
+
+@pytest.mark.parametrize("name", ["server.reconcile.loop.Loop", "control.decide", "client.Client.submit"])
+def test_a_name_of_the_code_is_recognised(name: str) -> None:
+    assert _is_name_of_code(name)
+
+
+@pytest.mark.parametrize("name", ["server.reconcile.lop", "control.decide.Nothing", "client.Client.nothing"])
+def test_a_name_that_the_code_does_not_have_is_recognised(name: str) -> None:
+    assert not _is_name_of_code(name)
+
+
+def test_the_readme_names_every_page() -> None:
+    linked = {(ROOT / link.partition("#")[0]).resolve() for link in _LINK.findall((ROOT / "README.md").read_text())}
+    assert [_name_of(page) for page in PAGES if page.parent in (ROOT, ROOT / "docs") and page not in linked] == [
+        "README.md"
+    ]
