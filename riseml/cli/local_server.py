@@ -155,7 +155,7 @@ def _replace_server(client: Client, settings: Settings, server: wire.ServerView,
 
 
 def _warn_of_differences(server: wire.ServerView, environ: Mapping[str, str], printer: Printer) -> None:
-    """Warn when the server is not the one that this command would start."""
+    """Warn when this command would start another server than the running one."""
     if compare_versions(server["version"], __version__) is VersionOrder.NEWER:
         printer.warn(
             f"the riseml server is {server['version']}, this command is {__version__}; upgrade the command with"

@@ -8,7 +8,8 @@
 | WATCHES | tensorboard                             | a warning, nothing more                                |
 
 After a verdict FAILED or KILLED every other job is stopped at once. After a verdict FINISHED the helpers have their
-grace to end by themselves; the servers are stopped as soon as no helper runs. docs/reliability.md lists every ending.
+grace to end by themselves; the servers are stopped as soon as no helper runs. tests/real/docker/test_endings.py has
+every ending.
 """
 
 from __future__ import annotations

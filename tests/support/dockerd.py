@@ -10,7 +10,7 @@ _VARIABLE = "RISEML_TEST_DOCKERD"
 
 
 def dockerd_command() -> tuple[str, ...]:
-    """Return the words that start a `dockerd`: this machine's, or the one that `RISEML_TEST_DOCKERD` names.
+    """Return the words that start a `dockerd`: this machine's, or the command in `RISEML_TEST_DOCKERD`.
 
     `scripts/test-engines` sets the variable to start a newer engine in a root file system of its own.
     """

@@ -18,7 +18,7 @@ _BORING_LINES = ("Warning: Permanently added", "debug")
 
 def _explain_changed_key(destination: Destination, _: re.Match[str]) -> Diagnosis:
     return Diagnosis(
-        f"its host key is not the one that is pinned in {destination.known_hosts}: another machine answers in its "
+        f"its host key is not the one pinned in {destination.known_hosts}: another machine answers in its "
         "place, or the host was installed again",
         f"ask its owner for the fingerprint; only if it is right: `riseml pool trust {destination.name}`",
     )

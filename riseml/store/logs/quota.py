@@ -64,7 +64,7 @@ class LogQuota:
             self._path(experiment).unlink(missing_ok=True)
 
     def _cut_frames(self, key: JobKey, frames: list[Frame], size: int) -> list[Frame]:
-        """Return the frames up to the one that exceeds the limit, with its line ended, and a line that says so."""
+        """Return the frames up to the first frame beyond the limit, with its line ended, and a line that says so."""
         kept: list[Frame] = []
         for frame in frames:
             if size > self._limit:

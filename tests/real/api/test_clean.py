@@ -199,11 +199,11 @@ def test_what_another_server_left_is_touched_by_name_alone(on_engine: Place, lit
 
 def test_images_that_were_not_used_for_long(on_engine: Place, litter: Litter) -> None:
     place = on_engine
-    used, unused, somebody = litter.image(), litter.image(), litter.image()
+    used, unused, foreign = litter.image(), litter.image(), litter.image()
     place.submit(image=used)
     place.close(place.submit(image=used))
     place.close(place.submit(image=unused))
-    kept = {used.reference, somebody.reference}
+    kept = {used.reference, foreign.reference}
     assert not {unused.reference, *kept} & set(place.names(PLAIN))
     assert not {unused.reference, *kept} & set(place.names(ALL, NOW + timedelta(days=29)))
     assert unused.reference in place.clean(ALL)

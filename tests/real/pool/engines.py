@@ -25,7 +25,7 @@ from tests.support.waiting import DEADLINE, wait_for
 
 CACHE = dockerd_cache()
 BRIDGE = "riseml-lan"
-NETWORK = "198.18.77"  # RFC 2544: nobody's
+NETWORK = "198.18.77"  # RFC 2544: reserved for tests
 PORT = 2375
 _LOCK = Path(tempfile.gettempdir()) / f"{BRIDGE}.lock"  # the names above are the machine's, whose cache it is or not
 
@@ -95,7 +95,7 @@ class EngineHost:
 
     def answers(self) -> bool:
         """Whether the engine answers on its socket."""
-        with socket.socket(socket.AF_UNIX) as door:  # first, since the SDK loses its socket when nobody is there
+        with socket.socket(socket.AF_UNIX) as door:  # first, since the SDK leaks its socket when no engine listens
             if door.connect_ex(str(self.folder / "docker.sock")) != 0:
                 return False
         with docker.APIClient(base_url=self.socket, version="1.41", timeout=DEADLINE) as api:

@@ -70,7 +70,7 @@ def test_a_lost_host_fails_its_gang_and_is_cleaned_when_it_returns(rig: PoolRig)
     found = rig.wait_state("1", "FAILED")
     assert (found["reason"], found["cause"] is not None) == ("HOST_LOST", True)
     assert lost.name in found["message"]
-    assert rig.where(running=True) != {}, "what runs there, nobody can end"
+    assert rig.where(running=True) != {}, "the server cannot end what runs on a lost host"
     lost.mend()
     rig.wait("nothing is left", lambda: rig.containers() == [] and rig.networks() == [])
 

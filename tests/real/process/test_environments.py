@@ -82,7 +82,7 @@ def test_steps_that_only_name_a_package_manager_run(tmp_path: Path) -> None:
         ("tensorflow/tensorflow:latest", False, "tensorflow-cpu"),
         ("tensorflow/tensorflow", False, "tensorflow-cpu"),
         ("tensorflow/tensorflow:nightly", False, None),
-        ("somebody/tensorflow:2.21.0", False, None),
+        ("example/tensorflow:2.21.0", False, None),
         ("python:3.11", False, None),
     ],
 )

@@ -90,7 +90,7 @@ def test_a_locked_store_delays_the_server_and_breaks_nothing(process_rig: Rig) -
         stranger.execute("BEGIN EXCLUSIVE")
         go.touch()
         rig.wait_end("master")
-        assert rig.experiment("1")["state"] == "RUNNING", "reading goes on, and nobody writes"
+        assert rig.experiment("1")["state"] == "RUNNING", "the server still reads, and no server writes"
         refused = rig.post("/v1/experiments", rig.submission(single("true")))
         stranger.execute("ROLLBACK")
     assert refused.status_code == 503, refused.text

@@ -61,4 +61,4 @@ def test_an_experiment_behind_ssh_survives_a_kill_of_server_and_tunnel(
         assert rig.containers() == []
         (rig.home / "pool.yml").unlink()
         rig.wait("the pool is this machine again", lambda: rig.get("/v1/pool")["file"] is None)
-        wait("nobody needs a tunnel", lambda: not find_tunnels(rig.server_pid()))
+        wait("the server closes the unused tunnel", lambda: not find_tunnels(rig.server_pid()))

@@ -143,7 +143,7 @@ def test_an_unknown_host_key_is_refused(sshd: Sshd, far: Engine) -> None:
 def test_another_host_key_is_refused(sshd: Sshd, far: Engine, tmp_path: Path) -> None:
     sshd.pin(make_key(tmp_path / "other"))
     trouble = refusal(far)
-    assert f"its host key is not the one that is pinned in {sshd.known_hosts}" in trouble.message
+    assert f"its host key is not the one pinned in {sshd.known_hosts}" in trouble.message
     assert "fingerprint" in str(trouble.hint)
 
 

@@ -240,7 +240,7 @@ def _answers(engine: Engine) -> bool:
     [
         ("unix:///nowhere/docker.sock", "no such file or directory"),
         ("tcp://", "tcp"),
-        ("ssh://somebody@somewhere", "as a host of its pool"),
+        ("ssh://user@somewhere", "as a host of its pool"),
     ],
 )
 def test_an_engine_of_which_only_the_url_is_known_is_reported(url: str, words: str) -> None:

@@ -1,4 +1,4 @@
-"""The layouts of a TensorFlow cluster, from riseml.yml to what each job is told."""
+"""The layouts of a TensorFlow cluster, from riseml.yml to the environment of each job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The books: pauses and lasting problems by a clock that nobody sets, and no note about what is no more."""
+"""The action tracker: pauses and lasting problems by a monotonic clock, and no note about removed things."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_an_action_that_fails_for_days_is_still_tried_in_its_time() -> None:
     assert len(scene.performed) == 1200, "its pause is not over"
 
 
-def test_nothing_is_remembered_of_experiments_that_are_no_more() -> None:
+def test_the_tracker_forgets_experiments_that_are_closed() -> None:
     scene = Scene()
     stop = StopJob(HOST, JobKey(4, JobName("master"), 1), Signal.TERM)
     scene.begin(RELEASE)
@@ -82,4 +82,4 @@ def test_nothing_is_remembered_of_experiments_that_are_no_more() -> None:
     scene.tracker.forget_experiments_except(frozenset())
     assert scene.tracker.list_failures(NOW) == {}
     scene.begin(stop)
-    assert scene.performed.count(stop) == 2, "a job that is asked to end once is asked again when nobody knows of it"
+    assert scene.performed.count(stop) == 2, "the tracker performs a forgotten stop again"

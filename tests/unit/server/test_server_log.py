@@ -21,7 +21,7 @@ LINE = LogLine("4 placed: master on gpu1 (first in the queue)", experiment="4", 
 
 @pytest.fixture
 def log() -> Iterator[logging.Logger]:
-    """A logger that nobody else listens to."""
+    """A logger without other handlers."""
     made = logging.Logger("riseml.test", logging.INFO)
     yield made
     for handler in made.handlers:

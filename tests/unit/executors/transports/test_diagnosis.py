@@ -123,8 +123,8 @@ FAR = Destination("far", parse_engine_url("ssh://ann@gpu1.lab:2222"), Path("pins
 @pytest.mark.parametrize(
     ("lines", "code", "cause", "hint"),
     [
-        (["@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @"], 255, "not the one that is pinned in pins", "far"),
-        (["ED25519 host key for gpu1.lab has changed and you"], 255, "not the one that is pinned in pins", "far"),
+        (["@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @"], 255, "not the one pinned in pins", "far"),
+        (["ED25519 host key for gpu1.lab has changed and you"], 255, "not the one pinned in pins", "far"),
         (
             ["No ED25519 host key is known for [gpu1.lab]:2222 and", "Host key verification failed."],
             255,

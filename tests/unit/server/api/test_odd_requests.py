@@ -1,4 +1,4 @@
-"""Requests that nobody sends by accident: each is refused in one sentence, with the right status."""
+"""Requests that no client sends by accident: the server refuses each in one sentence, with the right status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GETS = {
     "a number beyond every store": ("experiments/99999999999999999999", 400, "is not an experiment ID"),
     "digits of another script": ("experiments/٣", 400, "is not an experiment ID"),
     "a very long name": (f"experiments/{'1' * 300}", 422, "at path.name"),
-    "another user's": ("experiments/nobody.1", 404, "there is no experiment nobody.1"),
+    "another user's": ("experiments/other.1", 404, "there is no experiment other.1"),
     "no such job": ("experiments/1.worker.7", 404, "has no job worker.7"),
     "a set has no TF_CONFIG": ("experiments/2/tfconfig", 400, "2 is a set"),
     "no cursor": ("experiments/1/logs?cursor=x", 400, "'x' is no cursor"),
@@ -63,7 +63,7 @@ POSTS: dict[str, tuple[dict[str, object], int, str]] = {
     "a file that is too long": ({"config": "x" * (2**20 + 1)}, 422, "at body.config"),
     "too many variables": ({"environment": {str(one): "" for one in range(1001)}}, 422, "at body.environment"),
     "no digest": ({"snapshot": "../../etc/passwd"}, 400, "is not the digest"),
-    "files that nobody sent": ({"snapshot": OTHER}, 404, "are not on the server"),
+    "files that no client uploaded": ({"snapshot": OTHER}, 404, "are not on the server"),
     "problems in riseml.yml": ({"config": "project: [a"}, 422, ""),
     "more than any host has": ({"config": single("true", resources={"cpus": 9999, "mem": 64})}, 403, "can never run"),
     "a grid without end": ({"config": single("{{a}}", parameters={"a": {"range": [0, 1001]}})}, 422, ""),
