@@ -45,8 +45,9 @@ def arrange_boxes(rows: Sequence[Sequence[str]], edges: Sequence[Edge], box_widt
     widths = {name: box_width if name in boxes else _GAP_WIDTH for row in ordered for name in row}
     centres = _place_rows(ordered, segments, widths)
     left = min(centre - widths[name] / 2 for name, centre in centres.items())
-    right = max(centre + widths[name] / 2 for name, centre in centres.items())
-    return Layout(ordered, {name: centre - left for name, centre in centres.items()}, paths, right - left)
+    # Python 3.12 sums floats more exactly than 3.11; rounded, both give the same places.
+    centres = {name: round(centre - left, 3) for name, centre in centres.items()}
+    return Layout(ordered, centres, paths, max(centre + widths[name] / 2 for name, centre in centres.items()))
 
 
 def _add_gaps(rows: Sequence[Sequence[str]], edges: Sequence[Edge]) -> tuple[Rows, dict[Edge, tuple[str, ...]]]:
