@@ -67,7 +67,7 @@ class ServerLogReader:
         return list(found)
 
     def follow_lines(self, wait: Callable[[float], object]) -> Iterator[list[str]]:
-        """Yield the lines that the server adds, for ever. `wait` pauses for some seconds when there are none.
+        """Yield the lines that the server adds, without end. `wait` pauses for some seconds when there are none.
 
         The server renames a full file and begins another one; the reader goes on there.
         """

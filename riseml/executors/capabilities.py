@@ -115,7 +115,7 @@ class HostCheck(Protocol):
     """Says for `riseml pool check` whether the host does what a pool needs."""
 
     def check_host(self) -> HostReport:
-        """Return what the host alone tells.
+        """Return the findings that need no other host.
 
         Raises:
             Unreachable: the host does not answer.

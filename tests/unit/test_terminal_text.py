@@ -25,5 +25,5 @@ from riseml.terminal_text import plain_line
         ("größe", "größe"),
     ],
 )
-def test_a_line_is_what_a_person_reads(text: str, plain: str) -> None:
+def test_a_line_shows_what_a_user_reads(text: str, plain: str) -> None:
     assert plain_line(text) == plain

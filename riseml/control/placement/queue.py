@@ -3,7 +3,7 @@
 The order is: priority, then fairness between users, then the order of submission. Among experiments of equal priority,
 the turn of an experiment is the number of older experiments of its user that have not ended: the first experiment of a
 user comes before the second one of any other user, however many experiments that other user has queued. A turn only
-ever gets better, so no experiment is overtaken for ever. An experiment that was told to be next stays next.
+ever gets better, so no experiment waits for ever. An experiment with the reason NEXT stays next.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def make_queue(experiments: Iterable[Experiment]) -> list[Experiment]:
 
 
 QueueRank = tuple[int, bool, int, int]
-"""Priority (negative), not told to be next, turn, id: the smallest rank comes first."""
+"""Priority (negative), whether it lacks the reason NEXT, turn, id: the smallest rank comes first."""
 
 
 def _rank_waiting(experiments: Iterable[Experiment]) -> Iterator[tuple[QueueRank, Experiment]]:

@@ -28,7 +28,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class ContainerEvents:
-    """What the events have told of one container until now."""
+    """What the events have reported about one container until now."""
 
     changed: bool = False  # there was an event since the last observation
     exit_code: int | None = None  # of the exit event; None: no exit event
@@ -98,7 +98,7 @@ class ExitEvents:
         return changed
 
     def find_events(self, identity: str, *, changed: bool) -> ContainerEvents:
-        """Return what the events have told of the container with this id. `changed` is copied into the result."""
+        """Return what the events have reported about the container with this id; the result contains `changed`."""
         with self._lock:
             end = self._exits.get(identity)
             out_of_memory = identity in self._out_of_memory

@@ -1,4 +1,4 @@
-"""What one engine tells `riseml pool check` about its host."""
+"""What `riseml pool check` asks one engine about its host."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ It outlives the server that starts it. It leads a session of its own and is the 
 (PR_SET_CHILD_SUBREAPER), so that no process of the job can leave its tree, however often it forks. It writes two files
 into the job's folder:
 
-    state.json   who runs here (pid, start time, boot id), and later the exit code; each version replaces the last one
+    state.json   its process (pid, start time, boot id), and later the exit code; each version replaces the last one
     log          records of `HEADER` (nanoseconds, stream, length) and that many bytes of output
 
 It writes the exit code after the last process of the tree has ended and the last byte of output is in the log. It

@@ -1,7 +1,7 @@
 """Changes of jobs without polling: inotify for their files, pidfds for the end of their supervisors.
 
 Both are hints: every waiting call has a deadline, so a kernel or file system without them only costs time. Measured
-with 100 jobs on a busy 2-core machine: a follower hears of a line of output within 0.4 ms, and an idle watch takes no
+with 100 jobs on a busy 2-core machine: a follower gets a line of output within 0.4 ms, and an idle watch takes no
 measurable time; asking for the same files every 50 ms takes 2.4 % of a core.
 """
 

@@ -171,7 +171,7 @@ class Tunnel:
             path.unlink(missing_ok=True)
 
     def _follow_ssh(self, process: subprocess.Popen[bytes], attempt: int) -> None:
-        """Read ssh's output until it ends, or until the state wants it no more."""
+        """Read ssh's output until it ends, or until the state no longer needs it."""
         assert process.stdout is not None
         with self._changed:
             self._lines.clear()

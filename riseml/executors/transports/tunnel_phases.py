@@ -45,7 +45,7 @@ class TunnelState:
 
     phase: TunnelPhase = TunnelPhase.NEW
     since: float = 0.0  # monotonic seconds when the phase began
-    attempt: int = 0  # how often ssh was wanted; events of an earlier attempt count no more
+    attempt: int = 0  # how often ssh was wanted; events of an earlier attempt do not count
     delay: float = 0.0  # seconds that DOWN lasts; 0: no attempt has failed since the last reset
     failure: Diagnosis | None = None  # why the last attempt failed; None: unknown yet, callers wait for it
 

@@ -123,10 +123,9 @@ class Loop(threading.Thread):
         return replace(host, containers=containers)
 
     def _save(self, before: World, after: World, seen: Observation) -> frozenset[int]:
-        """Save what changed, log it, and return the ids of those whose record changed meanwhile: their decision drops.
+        """Save what changed, log it, and return the ids of the experiments whose decision is stale and dropped.
 
-        After the first of them no experiment takes a place in this pass: the room may be the one that a dropped
-        decision would have freed.
+        After the first stale decision no experiment takes a place in this pass: the decision may have freed that room.
         """
         services = self._services
         refused: set[int] = set()

@@ -210,7 +210,7 @@ def test_images_that_were_not_used_for_long(on_engine: Place, litter: Litter) ->
     assert litter.left() & {unused.reference, *kept} == kept
 
 
-def test_an_image_in_use_stays_and_says_so(on_engine: Place, litter: Litter) -> None:
+def test_clean_keeps_an_image_in_use_and_reports_it(on_engine: Place, litter: Litter) -> None:
     place, image = on_engine, litter.image()
     place.close(place.submit(image=image))
     name = f"riseml-litter-{uuid.uuid4().hex[:6]}"

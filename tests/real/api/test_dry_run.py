@@ -52,7 +52,7 @@ def cpus(rig: Rig) -> float:
     return found
 
 
-def test_the_plan_is_what_then_happens(rig: Rig) -> None:
+def test_the_run_follows_the_plan(rig: Rig) -> None:
     config = gang({}, run='printf "%s\\n" "$(env | sort)"', parameters={"lr": 0.1}, env={"MODE": "fast"})
     submission = rig.submission(config)
     shown = rig.post("/v1/plans", submission).json()
@@ -67,10 +67,10 @@ def test_the_plan_is_what_then_happens(rig: Rig) -> None:
     for job in first["jobs"]:
         real = next(one for one in after["jobs"] if one["name"] == job["name"])
         assert job["host"] == real["host"] == rig.host.name
-        told = {line.partition(" ")[2] for line in lines if line.startswith(f"{done['id']}.{job['name']} ")}
+        printed = {line.partition(" ")[2] for line in lines if line.startswith(f"{done['id']}.{job['name']} ")}
         wanted = {f"{name}={value}" for name, value in job["environment"].items()}
         if job["name"] != "ps.1":  # it may have been stopped before it could speak
-            assert wanted <= told
+            assert wanted <= printed
 
 
 def test_secrets_are_named_and_never_shown(rig: Rig, tmp_path: Path) -> None:
@@ -185,19 +185,19 @@ def test_an_image_is_cached_or_not(docker_rig: Rig, tmp_path: Path) -> None:
 # --- tfconfig ---
 
 
-def test_tf_config_is_what_the_jobs_read(rig: Rig, tmp_path: Path) -> None:
+def test_tf_config_prints_what_the_jobs_read(rig: Rig, tmp_path: Path) -> None:
     says = 'echo "config $TF_CONFIG"; exec sleep 600'
     config = gang(dict.fromkeys(NAMES, says))
     folder = write(tmp_path / "project", config)
     running = rig.submit(config)
     name = running["id"]
 
-    def heard() -> dict[str, Any] | None:
+    def find_configs() -> dict[str, Any] | None:
         lines = [line.split(" ", 2) for line in rig.lines(name, follow=False)]
         found = {job.partition(".")[2]: json.loads(text) for job, word, text in lines if word == "config"}
         return found if len(found) == len(NAMES) else None
 
-    real = rig.wait("every job has told its TF_CONFIG", heard)
+    real = rig.wait("every job has printed its TF_CONFIG", find_configs)
     assert rig.get(f"/v1/experiments/{name}/tfconfig") == {"id": name, "configs": {job: real[job] for job in NAMES}}
     assert json.loads(riseml(rig, folder, "tfconfig", "--json").out) == real
     for words in ((f"{name}.worker.1",), (name, "worker.1")):
@@ -256,7 +256,7 @@ def test_what_tfconfig_refuses(docker_rig: Rig, tmp_path: Path) -> None:
         assert said in result.err, words
 
 
-def test_a_set_has_no_tf_config_of_its_own(docker_rig: Rig, tmp_path: Path) -> None:
+def test_a_set_has_no_tf_config(docker_rig: Rig, tmp_path: Path) -> None:
     config = single("true", parameters={"lr": [1, 2]})
     name = docker_rig.submit(config)["id"]
     docker_rig.wait_closed(name)

@@ -52,7 +52,7 @@ ENDINGS = {
         leader="master",
     ),
     "the master fails": Ending(
-        {"master": "echo last words; exit 7"},
+        {"master": "echo last line; exit 7"},
         "FAILED",
         "EXIT_CODE",
         "master",
@@ -74,14 +74,14 @@ ENDINGS = {
     "the run command is not there": Ending(
         {"master": "no-such-command"}, "FAILED", "EXIT_CODE", "master", "exit code 127 (command not found)"
     ),
-    "jobs that hear SIGTERM end by themselves": Ending(
+    "jobs that handle SIGTERM end by themselves": Ending(
         {"master": "exit 1", "worker.1": TRAPPED, "worker.2": TRAPPED, "ps.1": TRAPPED},
         "FAILED",
         "EXIT_CODE",
         "master",
         jobs={"worker.1": "KILLED"},
     ),
-    "jobs that do not hear SIGTERM are killed after stop_grace": Ending(
+    "jobs that ignore SIGTERM are killed after stop_grace": Ending(
         {"master": "exit 1", "worker.1": DEAF, "ps.1": DEAF},
         "FAILED",
         "EXIT_CODE",

@@ -48,7 +48,7 @@ class Pool:
         wait_for("its networks are gone", lambda: self._remove_networks(server), DEADLINE)
 
     def _remove_networks(self, server: str) -> bool:
-        """True when none is left. The server may be removing them, too, and members of a swarm hear of it late."""
+        """Return True when none is left. The server may remove them, too, and members of a swarm notice it late."""
         for engine in self.engines.values():
             for network in engine.shared(server):
                 with suppress(APIError):
@@ -101,7 +101,7 @@ class PoolRig(Rig):
         return found
 
     def wait_up(self, *names: str) -> None:
-        """Wait until the server has heard of these hosts, in a swarm if there is one."""
+        """Wait until the server has observed these hosts, in a swarm if there is one."""
 
         def look() -> bool:
             hosts = {host["name"]: host for host in self.get("/v1/pool")["hosts"]}

@@ -113,7 +113,7 @@ class EngineHost:
             self.process.terminate()
 
     def stop(self) -> None:
-        """End the engine in good order and wait until it has ended."""
+        """End the engine with SIGTERM, and wait until it has ended."""
         self.end()
         if self.process is not None:
             self.process.wait(timeout=DEADLINE)

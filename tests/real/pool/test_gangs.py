@@ -111,7 +111,7 @@ def test_output_in_a_volume(pool_rig: PoolRig) -> None:
                 host.api.remove_volume(volume["Name"])
 
 
-def test_without_shared_output_a_gang_gets_one_host_or_none(pool_rig: PoolRig) -> None:
+def test_a_gang_without_shared_output_gets_one_host_or_none(pool_rig: PoolRig) -> None:
     pool_rig.post("/v1/pool/join")
     pool_rig.write_pool(storage=None)
     answer = pool_rig.post("/v1/experiments", pool_rig.submission(gang(SCRIPT, resources=WIDE), FILES))

@@ -23,7 +23,7 @@ def test_storage_that_is_not_shared_is_found_out(pool_rig: PoolRig) -> None:
     assert "/no/such/folder" in bad[0]["message"]
 
 
-def test_a_file_with_problems_changes_nothing_and_is_told(pool_rig: PoolRig) -> None:
+def test_a_pool_file_with_problems_changes_nothing_and_is_reported(pool_rig: PoolRig) -> None:
     (pool_rig.home / "pool.yml").write_text("hosts:\n- nam: h1\n")
     pool = pool_rig.get("/v1/pool")
     assert 'did you mean "name"' in pool["trouble"]

@@ -42,7 +42,7 @@ def cursor_after(frames: list[Frame]) -> LogCursor:
     return LogCursor(at, sum(frame.at == at for frame in frames))
 
 
-def test_nothing_is_lost_or_repeated_behind_any_cursor(tmp_path: Path) -> None:
+def test_a_reader_with_any_cursor_loses_and_repeats_nothing(tmp_path: Path) -> None:
     write(tmp_path / "log", PIECES)
     frames = read(tmp_path / "log")
     assert b"".join(frame.data for frame in frames) == b"".join(PIECES)
@@ -98,7 +98,7 @@ def full_disk(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_loses_output_and_the_log_says_so(tmp_path: Path) -> None:
+def test_the_log_reports_output_that_a_full_disk_lost(tmp_path: Path) -> None:
     path = tmp_path / "log"
     log = OutputLog(str(path))
     log.write_output(STDOUT, b"before\n")

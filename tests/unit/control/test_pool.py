@@ -37,7 +37,7 @@ def test_nothing_starts_before_every_host_has_the_environment_and_the_network(sp
     assert spread.state(1) is State.RUNNING
 
 
-def test_a_gang_waits_for_its_environment_and_says_so(spread: Simulation) -> None:
+def test_a_gang_that_waits_for_its_environment_has_that_reason(spread: Simulation) -> None:
     spread.turn()
     spread.turn()
     spread.hosts[H2].images.clear()

@@ -71,8 +71,8 @@ def test_a_set_counts_only_as_many_experiments_as_may_run() -> None:
 
 def test_an_experiment_that_is_next_stays_next() -> None:
     first = by("paul", 1, placed_at=START, state=State.RUNNING)
-    told = by("paul", 2, state=State.PENDING, reason=Reason.NEXT)
-    assert order(first, told, by("anna", 3)) == [2, 3]
+    next_one = by("paul", 2, state=State.PENDING, reason=Reason.NEXT)
+    assert order(first, next_one, by("anna", 3)) == [2, 3]
 
 
 def test_the_head_is_next_and_a_gang_in_its_way_waits() -> None:

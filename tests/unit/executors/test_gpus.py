@@ -1,4 +1,4 @@
-"""The GPUs of this machine as NVML tells of them, and whose jobs may use its answer."""
+"""The GPUs of this machine as NVML reports them, and for which jobs its answer is used."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_gpus_are_read_by_index_and_by_uuid() -> None:
     assert nvml.starts == 1
 
 
-def test_what_is_not_known_is_none() -> None:
+def test_an_unknown_value_is_none() -> None:
     reader = GpuReader(Nvml())
     assert reader.read_use([]) is None
     assert reader.read_use(["0", "2"]) is None

@@ -38,7 +38,7 @@ def test_frames_are_whole_wherever_the_stream_is_cut(written: list[Frame], cuts:
 
 
 @given(frames, st.integers(0, 20))
-def test_reading_on_from_a_cursor_neither_loses_nor_repeats(written: list[Frame], held: int) -> None:
+def test_a_reader_with_a_cursor_loses_and_repeats_nothing(written: list[Frame], held: int) -> None:
     written = sorted(written, key=lambda frame: frame.at)
     before, rest = written[:held], written[held:]
     at = before[-1].at if before else ""

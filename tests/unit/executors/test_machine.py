@@ -1,4 +1,4 @@
-"""What this machine tells of itself."""
+"""The resources of this machine, as the executor measures them."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ own, *others = int(os.environ["NODE"]), *range(1, int(os.environ["NODES"]))
 host, _, port = os.environ["CONTROLLER"].partition(":")
 
 def meet(code):
-    '''All nodes tell their exit code, and hear the worst.'''
+    '''Each node sends its exit code, and gets the worst one.'''
     for link in links:
         code = max(code, link.recv(1)[0]) if own == 0 else code
     for link in links:
@@ -58,7 +58,7 @@ for line in sys.argv[1:]:
     if code:
         sys.exit(code)
 """
-"""A sketch: a barrier between lines over one socket that the first worker opens. Enough to see that it can be told."""
+"""A sketch of a barrier between lines, over one socket that the first worker opens: the interface allows one."""
 
 NO_FLAGS = dict.fromkeys(("job_name", "task_index", "worker_hosts", "ps_hosts", "worker_index", "num_workers"), "")
 

@@ -68,7 +68,7 @@ TREES = {
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_a_whole_tree_is_what_git_would_add(tmp_path: Path, name: str) -> None:
+def test_the_listing_of_a_tree_equals_what_git_adds(tmp_path: Path, name: str) -> None:
     rules, paths = TREES[name]
     fill_folder(tmp_path, *paths)
     (tmp_path / ".gitignore").write_text(rules)

@@ -27,7 +27,7 @@ class Scene:
         self.performed: list[Action] = []
         self._ended = threading.Semaphore(0)
         wake = Wake()
-        wake.set = self._ended.release  # type: ignore[method-assign]  # the test hears of every end
+        wake.set = self._ended.release  # type: ignore[method-assign]  # the test counts every end
         self.tracker = ActionTracker(self._perform, wake, lambda: self.seconds)
 
     def _perform(self, action: Action, experiment: Experiment | None) -> None:

@@ -81,7 +81,7 @@ def test_a_placement_names_those_that_were_ahead_and_still_wait(waiting: Experim
     ]
 
 
-def test_a_wait_has_its_reason_and_a_run_needs_none(waiting: Experiment, running: Experiment) -> None:
+def test_a_waiting_experiment_has_a_reason_and_a_running_one_has_none(waiting: Experiment, running: Experiment) -> None:
     created = replace(waiting, state=State.CREATED, reason=Reason.SUBMITTED)
     pending = replace(waiting, state=State.PENDING, reason=Reason.NO_ROOM)
     assert lines(created, pending) == ["4 PENDING: Waiting for room in the pool"]

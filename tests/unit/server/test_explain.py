@@ -64,7 +64,7 @@ def test_once_all_have_answered_never_is_said(pool: HostPool) -> None:
     assert found["hosts"][0]["text"] == "does not answer, and is drained: no way to h1"
 
 
-def test_one_that_does_not_wait_is_not_told_of_hosts(pool: HostPool) -> None:
+def test_explain_names_hosts_only_for_a_waiting_experiment(pool: HostPool) -> None:
     experiment = replace(waiting(1), placed_at=START)
     found = show_explanation(
         World((experiment,)), Observation(START, {}), experiment, pool.executors, pool.list_problems()

@@ -1,4 +1,4 @@
-"""Local mode and the pool as values: the network of gangs, who sees the outputs, and where both are."""
+"""Local mode and the pool as values: the network of gangs, which hosts see the outputs, and where both are."""
 
 from __future__ import annotations
 

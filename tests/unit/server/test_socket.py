@@ -32,7 +32,7 @@ def test_a_long_home_has_its_socket_in_a_folder_of_its_user_alone(far: Settings)
         assert read_address(far, {}).socket == far.socket
 
 
-def test_nobody_serves_or_asks_in_a_folder_that_others_may_enter(far: Settings) -> None:
+def test_no_process_serves_or_connects_in_a_folder_that_others_may_enter(far: Settings) -> None:
     far.socket.parent.mkdir()
     far.socket.parent.chmod(0o777)
     with pytest.raises(PermissionError, match="is not a folder of yours alone"):

@@ -157,7 +157,7 @@ def test_batches_have_the_same_lines_as_single_entries(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("batch", [False, True])
-def test_from_any_cursor_on_nothing_is_lost_or_repeated(scene: Scene, *, batch: bool) -> None:
+def test_a_reader_from_any_cursor_loses_and_repeats_nothing(scene: Scene, *, batch: bool) -> None:
     scene.logs.append_frames(JobKey(1, JobName("master"), 1), [Frame("2026-08-31T07:23:48Z", 1, b"a long ")])
     scene.write("worker.1", (9, "between"))
     scene.write("master", (8, "line"), (10, "end"))

@@ -43,7 +43,7 @@ def test_the_table_has_every_kind_and_every_phase() -> None:
     assert {state.phase for state, *_ in TABLE} == set(LinePhase)
 
 
-def test_each_kind_has_a_code_of_its_own_for_each_stream() -> None:
+def test_each_kind_has_its_own_code_for_each_stream() -> None:
     codes = b"".join(kind.codes for kind in RecordKind)
     assert len(set(codes)) == len(codes) == 4 * len(RecordKind)
 

@@ -145,7 +145,7 @@ def test_the_end_of_a_job_inside_a_cut_line_adds_no_line(tmp_path: Path) -> None
         max_size=30,
     )
 )
-def test_reading_on_from_any_line_neither_loses_nor_repeats(rows: list[tuple[JobKey, bytes, bool, int, bool]]) -> None:
+def test_a_reader_from_any_line_loses_and_repeats_nothing(rows: list[tuple[JobKey, bytes, bool, int, bool]]) -> None:
     """With any lines in pieces, of any jobs, and from any line on."""
     import tempfile
 

@@ -1,4 +1,4 @@
-"""Experiments across hosts: which network they use, who makes it, and which hosts get nothing new."""
+"""Experiments across hosts: which network they use, which host makes it, and which hosts get no new jobs."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def wrap(cause: OSError) -> requests.exceptions.ConnectionError:
         (ValueError("an unknown error" * 100), ("an unknown error" * 100)[:200]),
     ],
 )
-def test_a_cause_is_told_by_its_type_or_its_code(error: Exception, words: str) -> None:
+def test_the_type_or_the_code_of_an_error_gives_its_cause(error: Exception, words: str) -> None:
     assert describe_cause(error) == words
 
 
@@ -155,13 +155,13 @@ FAR = Destination("far", parse_engine_url("ssh://ann@gpu1.lab:2222"), Path("pins
         ([], 1, "ssh ended with exit code 1", "try `ssh"),
     ],
 )
-def test_the_end_of_ssh_is_told_by_its_words(lines: list[str], code: int, cause: str, hint: str) -> None:
+def test_the_output_of_ssh_gives_the_cause_of_its_end(lines: list[str], code: int, cause: str, hint: str) -> None:
     found = explain_ssh_end(FAR, lines, code)
     assert cause in found.cause
     assert hint in found.hint
 
 
-def test_a_refused_socket_is_told_only_when_it_is_the_last_word_of_ssh() -> None:
+def test_a_refused_socket_is_the_cause_only_in_the_last_line_of_ssh() -> None:
     refused = "channel 1: open failed: connect failed: open failed"
     found = explain_refused_socket(FAR, ["x", refused])
     assert found is not None

@@ -11,7 +11,7 @@ from tests.unit.server.api.conftest import SUBMISSION
 BARE = {name: value for name, value in SUBMISSION.items() if name != "snapshot"}
 
 
-def test_what_would_run_is_no_trouble_and_nothing_is_stored(client: httpx.Client) -> None:
+def test_a_dry_run_of_a_valid_project_stores_nothing(client: httpx.Client) -> None:
     before = client.get("/v1/experiments", params={"all": "true"}).json()
     answer = client.post("/v1/experiments/check", json=BARE)
     assert (answer.status_code, answer.content) == (204, b"")

@@ -174,7 +174,7 @@ def test_a_hostile_upload_leaves_nothing(client: httpx.Client, name: str) -> Non
 
 
 @pytest.mark.parametrize("digest", ["x", "A" * 64, "%2e%2e%2f%2e%2e", "0" * 63])
-def test_an_upload_under_a_name_that_is_none(client: httpx.Client, digest: str) -> None:
+def test_an_upload_with_an_invalid_digest_is_refused(client: httpx.Client, digest: str) -> None:
     response = client.put(f"/v1/snapshots/{digest}", content=b"")
     assert response.status_code in (400, 404)
     say(response)
