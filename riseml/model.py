@@ -146,7 +146,7 @@ class Experiment:
 
     network: Network = Network.BRIDGE  # chosen at placement
     network_host: HostName | None = None  # creates a network across hosts; None: all jobs are on one host
-    subnet: str | None = None  # CIDR; None: no network of its own
+    subnet: str | None = None  # CIDR; None: no private network
 
     placed_at: datetime | None = None  # None: no place
     started_at: datetime | None = None

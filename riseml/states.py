@@ -48,8 +48,8 @@ class Part(enum.Enum):
 class Network(enum.Enum):
     """How the jobs of one experiment reach each other."""
 
-    BRIDGE = "bridge"  # a network of their own on one host
-    OVERLAY = "overlay"  # a network of their own across hosts, created by the swarm
+    BRIDGE = "bridge"  # a private network on one host
+    OVERLAY = "overlay"  # a private network across hosts, created by the swarm
     HOST = "host"  # the network of the hosts, with one port per job
 
 

@@ -87,7 +87,7 @@ class PrepareHost(Describable):
 
     host: HostName
     experiment: int  # id of the record
-    subnet: str | None  # CIDR; None: no network of its own
+    subnet: str | None  # CIDR; None: no private network
 
     def describe(self, experiment: str | None = None) -> str:
         network = f" with network {self.subnet}" if self.subnet else ""

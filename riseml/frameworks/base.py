@@ -87,7 +87,7 @@ class Framework(Protocol):
     """The value of `framework` in riseml.yml."""
 
     def image(self, train: Train) -> str | None:
-        """Return the base image for a file without `image`; None when the framework has no image of its own."""
+        """Return the base image for a file without `image`; None when the framework has no default image."""
 
     def roles(self, train: Train) -> tuple[Role, ...]:
         """Return every job of one experiment, one that decides first."""

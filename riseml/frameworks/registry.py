@@ -18,7 +18,7 @@ def choose_framework(train: Train) -> Framework:
         UsageError: this version has no such plug-in.
     """
     if train.tensorflow is not None and train.tensorflow.horovod is not None:
-        return find_framework("horovod")  # in riseml.yml a section of tensorflow, here a framework of its own
+        return find_framework("horovod")  # in riseml.yml a section of tensorflow, here a separate framework
     return find_framework(train.framework or "plain")
 
 

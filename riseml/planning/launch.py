@@ -21,7 +21,7 @@ from riseml.spec.scalars.placeholders import variable_name
 OUTPUT = "/output"
 DATA = "/data"
 JOB_PORT = 2222
-"""The port of every job that has an address of its own."""
+"""The port of every job that has its own address."""
 
 _LEAST_SHM = 1024  # MiB
 

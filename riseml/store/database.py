@@ -48,7 +48,7 @@ class Database:
     Args:
         url: SQLAlchemy's address of it.
         holder: names this server in the error that another server gets; None claims nothing. Only PostgreSQL is
-            claimed: the file of SQLite is in a home, which has a lock of its own.
+            claimed: the file of SQLite is in a home, which has its own lock.
         lock_timeout: seconds to wait while another process has locked it.
 
     Raises:

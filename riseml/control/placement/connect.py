@@ -26,8 +26,8 @@ class GangConnection:
 
     network: Network
     addresses: tuple[str, ...]  # in the order of the gang
-    ports: tuple[int | None, ...]  # in the order of the gang; None: the job has an address of its own
-    subnet: str | None = None  # CIDR; None: the gang has no network of its own
+    ports: tuple[int | None, ...]  # in the order of the gang; None: the job has its own address
+    subnet: str | None = None  # CIDR; None: the gang has no private network
     network_host: HostName | None = None  # the host that creates a network across hosts
 
 

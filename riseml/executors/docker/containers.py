@@ -33,7 +33,7 @@ def container_request(launch: Launch, most_mem: int, network_id: str | None = No
 
     Args:
         launch: the job.
-        most_mem: MiB that a job without a limit of its own may use, so that it ends before its host has no memory. A
+        most_mem: MiB that a job without its own limit may use, so that it ends before its host has no memory. A
             job may always use the memory of its `resources`.
         network_id: of the experiment's network; None: the network that has the experiment's name.
     """

@@ -270,7 +270,7 @@ class DockerExecutor:
         ours = labels.label_filter(labels.SERVER, self._server)
         filters = {"label": ours, "event": ["die", "start", "destroy", "oom"]}
         with self.engine.stream() as api, closing(api.events(filters=filters, decode=True)) as news:
-            remove_written_off(api, self._stuck)  # an engine that restarted lets them go
+            remove_written_off(api, self._stuck)  # an engine that restarted removes them
             for event in news:
                 self._exit_events.note_event(event)
                 yield

@@ -5,7 +5,7 @@ network apart, which takes longer than everything else that the server does abou
 explanation is taken from its event: exit code 0, or any code after a signal of the server. Its log is closed before
 the event is sent.
 
-An out-of-memory kill has an event of its own. It mostly arrives before the exit event, and an inspection then shows
+An out-of-memory kill has its own event. It mostly arrives before the exit event, and an inspection then shows
 it; on a busy machine it arrives later, and only the event shows it.
 """
 

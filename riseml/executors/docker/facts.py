@@ -21,7 +21,7 @@ class EngineFacts:
     """What an engine says of its machine."""
 
     capacity: Capacity  # after what pool.yml holds back
-    most_mem: int  # MiB that one job without a limit of its own may use
+    most_mem: int  # MiB that one job without its own limit may use
     version: str = ""  # of the engine: `20.10.24`
     address: str = ""  # at which the other members of the swarm reach it
     swarm: str = ""  # id of the swarm; empty: none

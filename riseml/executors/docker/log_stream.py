@@ -45,7 +45,7 @@ def _read_log_body(api: docker.APIClient, name: str, cursor: LogCursor, *, follo
 def read_body(raw: urllib3.HTTPResponse) -> Iterator[bytes]:
     """Yield a body in pieces as large as they arrive.
 
-    urllib3 gives each log frame alone, because the engine sends it as an HTTP chunk of its own; that takes longer than
+    urllib3 gives each log frame alone, because the engine sends it as a separate HTTP chunk; that takes longer than
     all other work on the log. So its file is read directly, through attributes that are not public.
 
     Raises:

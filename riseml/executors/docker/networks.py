@@ -85,7 +85,7 @@ def remove_networks(api: docker.APIClient, server: str, experiment: int, stuck: 
 
 
 def remove_written_off(api: docker.APIClient, stuck: StuckNetworks) -> None:
-    """Remove the networks that were written off, as far as the engine lets them go now."""
+    """Remove those of the networks that were written off which the engine removes now."""
     for identity in stuck.written_off():
         try:
             remove_network(api, identity, stuck)

@@ -6,7 +6,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BODY = 8 * 2**20
-"""Bytes of a request's body. Project archives have a limit of their own: see `SnapshotStore.receive_archive`."""
+"""Bytes of a request's body. Project archives have another limit: see `SnapshotStore.receive_archive`."""
 
 _FILES = "/v1/snapshots/"
 

@@ -102,7 +102,7 @@ def parse_stream_cursor(text: str, count: int) -> tuple[StreamPosition, ...]:
 async def stream_entries(
     request: StreamRequest, experiments: ExperimentStore, logs: LogStore, notifier: Notifier
 ) -> AsyncIterator[bytes]:
-    """Give NDJSON of `wire.Entry`: what is there, then what comes, then one `end` when everything was sent."""
+    """Give NDJSON of `wire.Entry`: the entries of the store, then new ones, then one `end` after the last entry."""
     reader = _StreamReader(request, experiments, logs)
     with notifier.subscribe(request.experiments) as subscription:
         if request.tail is not None:
@@ -148,7 +148,7 @@ class _StreamReader:
         self._request = request
         self._store = experiments
         self._logs = logs
-        # Without its Z, so that it is not behind the fractions of its own second.
+        # Without its Z, so that it sorts before the fractions of the same second.
         self._since = "" if request.since is None else format_moment(request.since)[:-1]
         self._stale: frozenset[int] = frozenset()
         self._followed: list[_Followed] = []  # empty until the first read
@@ -252,7 +252,7 @@ class _StreamReader:
         return gate(event, log)
 
     def _is_over(self, experiment: Experiment) -> bool:
-        """True when nothing more comes of an experiment behind what is there now."""
+        """True when an experiment gets no entries after those that the store has now."""
         if experiment.closed or self._request.closed or experiment.state not in TERMINAL:
             return experiment.closed
         return all(
@@ -283,7 +283,7 @@ def _has_started(experiment: Experiment, event: StateEvent) -> bool:
 
 
 def _read_tail(reader: _StreamReader, tail: int) -> list[wire.LineEntry | wire.LinesEntry]:
-    """Return the last `tail` lines of what is there; the reader goes on behind them."""
+    """Return the last `tail` lines of the store; the reader goes on after them."""
     last = LastLines(tail)
     while not reader.idle:
         last.add_entries(reader.read_entries())

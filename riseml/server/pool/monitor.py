@@ -13,7 +13,7 @@ from riseml.model import Experiment, Job, JobKey, Sample
 from riseml.names import CanonicalId
 from riseml.states import State
 
-LEASE = 30.0  # seconds that sampling goes on after the last request
+LEASE = 30.0  # seconds of sampling after the last request
 _FIRST = 4.0  # seconds that the first request waits: an engine measures once a second and needs two readings
 
 log = logging.getLogger(__name__)

@@ -101,7 +101,7 @@ class ActionTracker:
             self._sent = {stop for stop in self._sent if owner_of(stop) in open_ids}
 
     def _find_workers(self, action: Action) -> ThreadPoolExecutor:
-        """Return the threads for an action. Builds take minutes, so they have threads of their own."""
+        """Return the threads for an action. Builds take minutes, so they have separate threads."""
         name = HostName(f"build-{action.host}") if isinstance(action, (EnsureImage, ShareImage)) else action.host
         if name not in self._workers:
             self._workers[name] = ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"act-{name}")

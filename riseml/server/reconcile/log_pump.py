@@ -77,7 +77,7 @@ class _LogFollower(threading.Thread):
         self._wake = wake
 
     def drop(self) -> None:
-        """End without writing anything more; when the container is seen again, another follower goes on."""
+        """End without further writes; when the loop sees the container again, another follower continues."""
         self.ended.set()
         self._dropped.set()
 

@@ -24,7 +24,7 @@ from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 
 _TRAIN: KeyPath = ("train",)
-_WITH_IMAGE = frozenset({"tensorflow"})  # frameworks with an image of their own
+_WITH_IMAGE = frozenset({"tensorflow"})  # frameworks with a default image
 
 
 def build_spec(file: SourceFile) -> Spec:
