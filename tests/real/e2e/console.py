@@ -186,6 +186,10 @@ class Console:
         self.server_id()
         os.kill(self.ask("server", "status")["pid"], signal.SIGKILL)
 
+    def count_lines(self, job: str) -> int:
+        """Return how many lines the engine has of a job now."""
+        return len(self.engine.api.logs(self.engine.find(self.server_id(), job)).splitlines())
+
     def wait(self, what: str, look: Callable[[], Found | None]) -> Found:
         """Call `look` until it returns something, and return that."""
         pause, end = threading.Event(), time.monotonic() + DEADLINE
