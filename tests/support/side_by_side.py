@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # xdist ships no types
 
 _FIRST = (
     "tests/real/pool/",  # one group, which runs beside everything else

@@ -103,7 +103,7 @@ def tls(authority: Authority) -> Tls:
 @pytest.fixture(scope="session")
 def tls_engine(authority: Authority) -> Iterator[TlsEngine]:
     """Run a Docker Engine with --tlsverify, whose certificate is for 127.0.0.1 only."""
-    if os.geteuid() != 0:
+    if os.geteuid() != 0:  # a user with an engine of their own may lack root; `make test` as root skips nothing here
         pytest.skip("a private Docker Engine needs root")
     engine = TlsEngine(authority.ca, authority.sign("engine", ("127.0.0.1",)))
     try:
@@ -118,7 +118,7 @@ def tls_engine(authority: Authority) -> Iterator[TlsEngine]:
 @pytest.fixture
 def far_network() -> Iterator[FarNetwork]:
     """Give a network that can drop all packets."""
-    if os.geteuid() != 0:
+    if os.geteuid() != 0:  # as above: network namespaces are root's
         pytest.skip("a private network needs root")
     network = FarNetwork()
     yield network

@@ -52,7 +52,8 @@ def test_a_key_with_another_fingerprint_is_not_pinned(destination: Destination, 
 
 @pytest.mark.parametrize("hashed", [False, True], ids=["plain", "hashed"])
 def test_a_new_key_replaces_only_the_old_key_of_its_host(
-    hashed: bool,  # noqa: FBT001
+    *,
+    hashed: bool,
     destination: Destination,
     sshd: Sshd,
     tmp_path: Path,

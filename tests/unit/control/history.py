@@ -198,7 +198,7 @@ class History(RuleBasedStateMachine):
         turns=st.sampled_from([2, 3, 5]),
         slow=st.sampled_from([0, 1, 3]),
     )
-    def a_host_is_away_for_long(self, name: str, leave: bool, turns: int, slow: int) -> None:  # noqa: FBT001
+    def a_host_is_away_for_long(self, name: str, *, leave: bool, turns: int, slow: int) -> None:
         """A host is away until its jobs are given up, and comes back with all of them."""
         fresh = name not in self.laws.dark_since
         for away in (True, False):

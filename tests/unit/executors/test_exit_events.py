@@ -36,7 +36,7 @@ class Scene:
 
 
 @pytest.mark.parametrize(("code", "signalled"), [("0", False), ("0", True), ("143", True), ("137", True)])
-def test_an_exit_that_needs_no_explanation_needs_no_inspection(code: str, signalled: bool) -> None:  # noqa: FBT001
+def test_an_exit_that_needs_no_explanation_needs_no_inspection(code: str, *, signalled: bool) -> None:
     scene = Scene()
     if signalled:
         scene.events.note_signal(NAME)

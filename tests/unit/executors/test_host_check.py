@@ -19,7 +19,7 @@ WITH_GPUS = HostSpec(HostName("h1"), "unix:///run/docker.sock", gpus=("0",))
 
 
 @pytest.mark.parametrize(("version", "is_old"), [("1.40", True), ("1.41", False), ("1.100", False), ("2.0", False)])
-def test_an_engine_before_20_10_is_too_old(version: str, is_old: bool) -> None:  # noqa: FBT001
+def test_an_engine_before_20_10_is_too_old(version: str, *, is_old: bool) -> None:
     found = check_version({"Version": "20.10.24", "ApiVersion": version})
     assert (found is not None and found.outcome is Outcome.FAILED) == is_old
 

@@ -213,7 +213,7 @@ MARKS = labels.job_labels(KEY, "5e17e4", "paul.4.master")
     ("state", "running"),
     [("running", True), ("paused", True), ("restarting", True), ("created", False), ("exited", False)],
 )
-def test_a_row_names_its_job(state: str, running: bool) -> None:  # noqa: FBT001
+def test_a_row_names_its_job(state: str, *, running: bool) -> None:
     assert parse_row({"Id": "abc", "State": state, "Labels": MARKS}) == ContainerRow(KEY, "abc", running)
 
 

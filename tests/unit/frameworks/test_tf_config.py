@@ -96,7 +96,7 @@ def test_every_job_finds_itself(experiment: Experiment) -> None:
     tasks = []
     for name, config in told(experiment).items():
         task = config["task"]
-        assert config["cluster"][task["type"]][task["index"]] == own[name]  # type: ignore[index]
+        assert config["cluster"][task["type"]][task["index"]] == own[name]  # type: ignore[index]  # JSON: its shape is what is tested
         tasks.append((task["type"], task["index"]))
     assert len(set(tasks)) == len(tasks)
 

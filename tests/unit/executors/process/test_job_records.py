@@ -56,7 +56,7 @@ def test_a_missing_state_is_no_record_and_a_torn_one_is_of_another_boot(tmp_path
 
 
 @pytest.mark.parametrize(("start", "boot", "runs"), [(0, "", True), (1, "", False), (0, "another", False)])
-def test_only_the_same_process_of_the_same_boot_runs(start: int, boot: str, runs: bool) -> None:  # noqa: FBT001
+def test_only_the_same_process_of_the_same_boot_runs(start: int, boot: str, *, runs: bool) -> None:
     own = supervisor.read_stat(os.getpid())
     assert own is not None
     record = SupervisorRecord("s", os.getpid(), own[2] + start, boot or supervisor.read_boot_id())

@@ -12,6 +12,7 @@ import pytest
 import requests
 import urllib3
 from urllib3.connection import HTTPConnection
+from urllib3.connectionpool import HTTPConnectionPool
 
 from riseml.executors.transports.diagnosis import describe_cause
 from riseml.executors.transports.ssh_command import Destination
@@ -25,7 +26,8 @@ def wrap(cause: OSError) -> requests.exceptions.ConnectionError:
     """Return an error as requests raises it when urllib3 cannot connect."""
     new = urllib3.exceptions.NewConnectionError(HTTPConnection("localhost"), f"cannot connect: {cause}")
     new.__cause__ = cause
-    return requests.exceptions.ConnectionError(urllib3.exceptions.MaxRetryError(None, "/", new))  # type: ignore[arg-type]
+    failed = urllib3.exceptions.MaxRetryError(HTTPConnectionPool("localhost"), "/", new)
+    return requests.exceptions.ConnectionError(failed)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ CASES = [
     ("|2|c2FsdA==|AAAA", "gpu1.lab", False),
 ]
 
+# `make unit` runs on machines without OpenSSH, too; `make test` installs it (scripts/engine/sshd).
 needs_ssh_keygen = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
 
 
@@ -69,7 +70,7 @@ def ask_ssh_keygen(fields: list[str], name: str) -> list[bool]:
 
 
 @pytest.mark.parametrize(("field", "name", "matches"), CASES)
-def test_a_field_names_a_host(field: str, name: str, matches: bool) -> None:  # noqa: FBT001
+def test_a_field_names_a_host(field: str, name: str, *, matches: bool) -> None:
     assert names_host(field, name) is matches
 
 
