@@ -1,4 +1,4 @@
-.PHONY: demo unit test test-engines check coverage soak bench chaos pictures clean
+.PHONY: demo unit test test-engines exploits check coverage soak bench chaos pictures clean
 
 demo: ## the main job on this machine
 	@scripts/demo
@@ -11,6 +11,9 @@ test: ## everything, against a real engine
 
 test-engines: ## every test that needs an engine, on Docker Engine 26.1 with both image stores
 	@scripts/test-engines
+
+exploits: ## every exploit of docs/security.md against this code: what was tried, and what happened
+	@scripts/exploits
 
 check: ## style, types, floors: seconds
 	@scripts/check
