@@ -7,25 +7,16 @@ names the project folder itself, may read any file and depends on all of them.
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import json
-import posixpath
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from riseml.model import Image
+from riseml.planning.files_read import list_files_read
 
-_TOKEN = re.compile(r"[^\s;&|<>()'\"`=,]+")
-_PROGRAM = (".sh", ".bash", ".py", ".pl", ".mk")
-_BUILD_FILES = frozenset({"Makefile", "makefile", "GNUmakefile", "setup.py"})
-_INCLUDE = re.compile(r"^\s*(?:-r|--requirement|-c|--constraint|-e|--editable)[\s=]+(\S+)", re.MULTILINE)
 CONTEXT_FOLDER = "project"
 """The folder of the project's files in the build context."""
-
-_WHOLE = frozenset({".", "./", "/code", "/code/", "$PWD", "${PWD}"})
-_MAKE = re.compile(r"(?:^|[;&|]\s*)make\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +28,14 @@ class Manifest:
 
 
 def plan_image(base: str, install: tuple[str, ...], manifest: Manifest) -> Image:
-    """Return the environment that the steps make on top of `base` in this project."""
+    """Return the environment that the steps make on top of `base` in this project.
+
+    Raises:
+        UsageError: the files that the steps read include too many others, or too much text.
+    """
     if not install:
         return Image(base)
-    files = tuple(sorted({path for step in install for path in _find_files_read(step, manifest)}))
+    files = list_files_read(install, manifest.files, manifest.texts)
     recipe = {"base": base, "install": install, "files": [(path, manifest.files[path]) for path in files]}
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
     return Image(base, install, files, digest)
@@ -60,38 +55,3 @@ def make_dockerfile(image: Image) -> str:
 def first_install_step(image: Image) -> int:
     """Return the number of the first install step among the steps of the Dockerfile, as the engine counts: from 1."""
     return 4 if image.files else 3
-
-
-def _find_files_read(step: str, manifest: Manifest) -> Iterator[str]:
-    tokens = [token.removeprefix("@") for token in _TOKEN.findall(step)]
-    if _MAKE.search(step) or any(token in _WHOLE or _is_program(token, manifest) for token in tokens):
-        yield from manifest.files
-        return
-    for token in tokens:
-        yield from _find_files_named(posixpath.normpath(token.removeprefix("/code/")), manifest, frozenset())
-
-
-def _is_program(token: str, manifest: Manifest) -> bool:
-    path = posixpath.normpath(token.removeprefix("/code/"))
-    return path in manifest.files and (
-        token.startswith("./") or path.endswith(_PROGRAM) or posixpath.basename(path) in _BUILD_FILES
-    )
-
-
-def _find_files_named(path: str, manifest: Manifest, above: frozenset[str]) -> Iterator[str]:
-    """Yield the files that a path names: the file itself and the files that it includes, all files of a folder, or all
-    files that a pattern matches.
-    """
-    if path in manifest.files:
-        yield path
-        if path in above:
-            return
-        for include in _INCLUDE.findall(manifest.texts.get(path, "")):
-            inner = posixpath.normpath(posixpath.join(posixpath.dirname(path), include))
-            yield from _find_files_named(inner, manifest, above | {path})
-    elif path == ".":
-        yield from manifest.files
-    elif any(char in path for char in "*?["):
-        yield from fnmatch.filter(manifest.files, path)
-    else:
-        yield from (name for name in manifest.files if name.startswith(f"{path}/"))

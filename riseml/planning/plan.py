@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from riseml.errors import UsageError
@@ -13,6 +14,16 @@ from riseml.spec.config.types import Resources, Spec
 from riseml.states import Part
 
 _BUILD_RESOURCES = Resources(cpus=0.0, mem=0, gpus=0)
+
+
+def make_plans(spec: Spec, points: Sequence[Environment], manifest: Manifest) -> tuple[Plan, ...]:
+    """Return what will run for each point of the grid; the files are searched once for all of them.
+
+    Raises:
+        UsageError: as `make_plan`.
+    """
+    first = make_plan(spec, (), manifest)
+    return tuple(replace(first, parameters=point) for point in points)
 
 
 def make_plan(spec: Spec, point: Environment, manifest: Manifest) -> Plan:

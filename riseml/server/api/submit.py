@@ -10,7 +10,7 @@ from riseml.errors import Refused, Unreachable, UsageError
 from riseml.model import Environment, Owner, Plan
 from riseml.planning.grid import grid_points, makes_set
 from riseml.planning.image import Manifest
-from riseml.planning.plan import first_jobs, make_plan
+from riseml.planning.plan import first_jobs, make_plans
 from riseml.server.clock import now
 from riseml.server.pool.observe import make_observation
 from riseml.server.services import Services
@@ -41,7 +41,7 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
     spec = load_config(submission["config"], submission["file"], overrides)
     snapshot = submission.get("snapshot")
     manifest = snapshots.load_manifest(snapshot) if snapshot else Manifest()
-    return Planned(spec, tuple(make_plan(spec, point, manifest) for point in grid_points(spec.train)))
+    return Planned(spec, make_plans(spec, grid_points(spec.train), manifest))
 
 
 def check_text(value: object) -> None:
