@@ -13,6 +13,8 @@ import errno
 import json
 import os
 import socket
+import stat
+import struct
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +25,7 @@ from urllib.parse import urlsplit
 
 from riseml import errors
 from riseml.errors import Refused, RisemlError, Unreachable, UsageError
-from riseml.folders import is_private
+from riseml.folders import check_home, is_private, name_user
 
 if TYPE_CHECKING:
     import httpx
@@ -55,7 +57,7 @@ def read_address(settings: Settings, environ: Mapping[str, str]) -> Address:
 
     Raises:
         UsageError: RISEML_SERVER is not a URL.
-        Refused: the folder of the own server's socket belongs to another user, who could answer there.
+        Refused: the home, the socket or its folder belongs to another user, who could answer there.
 
     Example:
         read_address(read_settings(os.environ), os.environ)
@@ -71,13 +73,41 @@ def read_address(settings: Settings, environ: Mapping[str, str]) -> Address:
 
 
 def _find_own_socket(settings: Settings) -> Path:
+    check_home(settings.home)
     folder = settings.socket.parent
     if folder != settings.home and folder.exists() and not is_private(folder):
         raise Refused(
             f"{folder}, the folder of your server's socket, does not belong to you alone",
             "remove it, or choose a RISEML_HOME with a shorter path",
         )
+    _check_socket(settings.socket)
     return settings.socket
+
+
+def _check_socket(path: Path) -> None:
+    try:
+        found = path.lstat()
+    except OSError:  # no server runs, or connecting says what is wrong
+        return
+    if found.st_uid != os.geteuid() or not stat.S_ISSOCK(found.st_mode):
+        what = "a socket" if stat.S_ISSOCK(found.st_mode) else "not a socket"
+        raise Refused(
+            f"{path} is {what} of {name_user(found.st_uid)}, not your server's socket",
+            "remove it, or name a folder of your own in RISEML_HOME",
+        )
+
+
+def _check_peer(door: socket.socket, path: Path) -> None:
+    """Refuse a server of another user before anything is sent to it."""
+    if not hasattr(socket, "SO_PEERCRED"):  # not Linux: the check of the home has to do
+        return
+    peer = struct.Struct("3i")  # pid, uid, gid
+    _, uid, _ = peer.unpack(door.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, peer.size))
+    if uid != os.geteuid():
+        raise Refused(
+            f"the server at {path} runs as {name_user(uid)}, not as you: nothing was sent to it",
+            "name a folder of your own in RISEML_HOME",
+        )
 
 
 def _is_url(text: str) -> bool:
@@ -164,6 +194,7 @@ class Exchange:
                 with socket.socket(socket.AF_UNIX) as probe:
                     probe.settimeout(_CONNECT)
                     probe.connect(str(self.address.socket))
+                    _check_peer(probe, self.address.socket)
             except PermissionError:
                 raise Refused(
                     f"{self.address} belongs to another user: {os.strerror(errno.EACCES)}",

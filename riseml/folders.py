@@ -1,10 +1,19 @@
-"""Private folders: only one user may enter them."""
+"""Folders that one user alone controls: private ones, and the check of who else could change where a path leads."""
 
 from __future__ import annotations
 
 import os
+import pwd
 import stat
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+
+from riseml.errors import Refused
+
+_ROOT = 0  # the user who may change everything anyway
+_MOST_LINKS = 40  # of one path, as the kernel
+_HOME_HINT = "name a folder of your own in RISEML_HOME"
 
 
 def make_private(folder: Path) -> None:
@@ -29,3 +38,92 @@ def is_private(folder: Path) -> bool:
     """
     found = folder.lstat()
     return found.st_uid == os.getuid() and stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
+
+
+def check_home(home: Path) -> None:
+    """Check that this user alone controls RISEML_HOME; a home that does not exist yet may be created.
+
+    Who controls the home answers as the server, and gets code and secrets. It takes some 0.1 ms.
+
+    Raises:
+        Refused: the home belongs to another user, others may write in it, or others can replace it.
+    """
+    try:
+        problem = find_intruder(home, {_ROOT, os.geteuid()})
+        if problem is not None:
+            raise Refused(f"RISEML_HOME {home} is not safe: {problem}", _HOME_HINT)
+        link, found = home.lstat(), home.stat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise Refused(f"RISEML_HOME {home} cannot be used: {error.strerror}", _HOME_HINT) from None
+    for one in (link, found):
+        if one.st_uid != os.geteuid() and not (stat.S_ISLNK(one.st_mode) and one.st_uid == _ROOT):
+            raise Refused(f"RISEML_HOME {home} belongs to {name_user(one.st_uid)}, not to you", _HOME_HINT)
+    if found.st_mode & 0o022:
+        mode = f"mode {stat.S_IMODE(found.st_mode):04o}"
+        raise Refused(
+            f"other users may write in RISEML_HOME {home} ({mode})",
+            f"look at what is in it, then `chmod go-w {home}`; or {_HOME_HINT}",
+        )
+
+
+def find_intruder(path: Path, own: Collection[int]) -> str | None:
+    """Return how a user who is not one of `own` (uids) could have chosen what a path leads to; None: nobody could.
+
+    A folder in which every user may write does not tell who made what is in it. So what is in such a folder must belong
+    to one of `own`, and the folder must keep others from replacing it (the sticky bit of /tmp). Every other folder and
+    link on the way is trusted: the user or an administrator has put it there. Parts that are missing are fine.
+
+    Raises:
+        OSError: a part cannot be looked at.
+    """
+    for step in _walk(path):
+        if not step.folder.st_mode & stat.S_IWOTH:
+            continue
+        if not step.folder.st_mode & stat.S_ISVTX:
+            mode = f"mode {stat.S_IMODE(step.folder.st_mode):04o}"
+            return f"every user may replace what is in {step.path.parent} ({mode}; `chmod +t` forbids it)"
+        if step.found is not None and step.found.st_uid not in own:
+            return f"{step.path} belongs to {name_user(step.found.st_uid)}"
+    return None
+
+
+def name_user(uid: int) -> str:
+    """Return a user for people: `alice (uid 1000)`, or `uid 1000` when the machine has no such user."""
+    try:
+        return f"{pwd.getpwuid(uid).pw_name} (uid {uid})"
+    except KeyError:
+        return f"uid {uid}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One part of a path, as the kernel walks it."""
+
+    path: Path
+    folder: os.stat_result  # the folder that the part is in
+    found: os.stat_result | None  # the part itself, a link not followed; None: it does not exist
+
+
+def _walk(path: Path) -> Iterator[_Step]:
+    """Yield every folder and link that leads to the path, the targets of links too, up to the first missing part."""
+    at, links = "/", 0
+    rest = [*reversed(path.parts[1:])]
+    while rest:
+        name = rest.pop()
+        if name == "..":
+            at = os.path.dirname(at)
+            continue
+        folder, at = os.stat(at), os.path.join(at, name)
+        try:
+            found = os.lstat(at)
+        except FileNotFoundError:
+            yield _Step(Path(at), folder, None)
+            return
+        yield _Step(Path(at), folder, found)
+        if stat.S_ISLNK(found.st_mode) and links < _MOST_LINKS:  # of more links the kernel makes an error later
+            links += 1
+            target = Path(os.readlink(at))
+            at = "/" if target.is_absolute() else os.path.dirname(at)
+            rest += reversed(target.parts[1:] if target.is_absolute() else target.parts)

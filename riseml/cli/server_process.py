@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from riseml.errors import Refused
+from riseml.folders import check_home
 
 if TYPE_CHECKING:
     from riseml.settings import Settings
@@ -46,10 +47,11 @@ def spawn_server(settings: Settings, command: Sequence[str]) -> ServerProcess:
     """Start a process that outlives this command: in its own session, without a terminal, its output in the log.
 
     Raises:
-        Refused: the home cannot be written.
+        Refused: the home cannot be written, or other users control it.
     """
     try:
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        check_home(settings.home)  # again: another user may have created it since the command began
         log = os.open(settings.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         no_folder = settings.home.exists() and not settings.home.is_dir()

@@ -19,7 +19,7 @@ import uvicorn
 
 from riseml import __version__, faultpoints
 from riseml.errors import Refused, RisemlError, StoreError
-from riseml.folders import make_private
+from riseml.folders import check_home, make_private
 from riseml.server.app import Application, make_application
 from riseml.server.clock import now
 from riseml.server.server_log import configure_logging
@@ -34,13 +34,14 @@ log = logging.getLogger("riseml.server")
 def main() -> int:
     """Serve until a signal or a request ends the server, or until it was idle for long enough; return the exit code.
 
-    The exit code is 4 at once when RISEML_HOME has a server already.
+    The exit code is 4 at once when RISEML_HOME has a server already, or when other users control it.
     """
     os.umask(0o022)
     try:
         faultpoints.armed()
         settings = read_settings(os.environ)
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        check_home(settings.home)
         with settings.lock.open("a+") as lock:
             _take_lock(lock, settings.home)
             configure_logging(settings)
