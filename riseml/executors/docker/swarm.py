@@ -10,7 +10,7 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-from riseml.errors import Refused, UsageError
+from riseml.errors import Refused, Unreachable, UsageError
 from riseml.executors.transports.engine_client import Engine
 from riseml.names import HostName
 
@@ -40,9 +40,12 @@ def join_swarm(engines: Mapping[HostName, Engine], addresses: Mapping[HostName, 
     """
     infos = {name: _read_swarm(engine) for name, engine in engines.items()}
     members = [name for name, info in infos.items() if info.get("LocalNodeState") == "active"]
+    joining = [name for name, info in infos.items() if info.get("LocalNodeState") == "pending"]
     managers = [name for name in members if infos[name].get("ControlAvailable")]
-    _check_one_swarm(infos, members, managers)
-    found = dict.fromkeys(members, Membership.MEMBER)
+    if joining and not members:
+        raise Refused(f"host {joining[0]} is still joining a swarm", "try again in some seconds")
+    check_one_swarm(infos, members, managers)
+    found = dict.fromkeys([*members, *joining], Membership.MEMBER)
     if not members:
         first = next(iter(engines))
         with engines[first].api(patient=True) as api:
@@ -66,9 +69,21 @@ def _join_others(
     for place, name in enumerate([name for name in engines if name not in found]):
         token = tokens["Manager" if place < missing else "Worker"]
         own = _resolve_address(name, addresses)
-        with engines[name].api(patient=True) as api:
-            api.join_swarm([_resolve_address(managers[0], addresses)], token, advertise_addr=own)
+        _join_one(engines[name], _resolve_address(managers[0], addresses), token, own)
         found[name] = Membership.JOINED
+
+
+def _join_one(engine: Engine, manager: str, token: str, own: str) -> None:
+    """Let a host join the swarm of a manager.
+
+    An engine that is busy answers after 20 s that it goes on in the background. The host is a member then, too.
+    """
+    try:
+        with engine.api(patient=True) as api:
+            api.join_swarm([manager], token, advertise_addr=own)
+    except Unreachable:
+        if _read_swarm(engine).get("LocalNodeState") not in ("active", "pending"):
+            raise
 
 
 def _read_swarm(engine: Engine) -> dict[str, Any]:
@@ -77,26 +92,47 @@ def _read_swarm(engine: Engine) -> dict[str, Any]:
     return found
 
 
-def _check_one_swarm(
+def check_one_swarm(
     infos: Mapping[HostName, dict[str, Any]], members: list[HostName], managers: list[HostName]
 ) -> None:
-    known = {manager["NodeID"] for name in managers for manager in infos[name].get("RemoteManagers") or []}
+    """Check that these members are in one swarm.
+
+    Args:
+        infos: what `docker info` says of the swarm of each host.
+        members: the hosts that are active members of a swarm.
+        managers: those of them that manage it.
+
+    Raises:
+        Refused: they are in two swarms, or no manager is among them.
+    """
+    known = {node for name in managers for node in _list_managers(infos[name])}
     for name in members:
         if not managers:
             raise Refused(
                 f"host {name} is in a swarm that no host of the pool manages",
                 f"run `docker swarm leave` on {name}, then try again",
             )
-        theirs = {manager["NodeID"] for manager in infos[name].get("RemoteManagers") or []}
-        if not theirs & known or not _have_one_cluster(infos, managers):
+        if not _list_managers(infos[name]) & known or not _have_one_cluster(infos, managers):
             raise Refused(
                 f"the hosts are in different swarms: {', '.join(members)}",
                 "run `docker swarm leave --force` on those that should change, then try again",
             )
 
 
+def _list_managers(info: dict[str, Any]) -> set[str]:
+    """Return the ids of the managers that a member of a swarm knows."""
+    return {manager["NodeID"] for manager in info.get("RemoteManagers") or []}
+
+
 def _have_one_cluster(infos: Mapping[HostName, dict[str, Any]], managers: list[HostName]) -> bool:
-    return len({(infos[name].get("Cluster") or {}).get("ID") for name in managers}) == 1
+    """Return True when all managers belong to one swarm.
+
+    A manager that has just joined does not know the id of its swarm yet, but knows the manager that it joined.
+    """
+    clusters = {name: (infos[name].get("Cluster") or {}).get("ID") for name in managers}
+    known = {node for name, cluster in clusters.items() if cluster for node in _list_managers(infos[name])}
+    new = [name for name, cluster in clusters.items() if not cluster] if known else []
+    return len({*filter(None, clusters.values())}) <= 1 and all(_list_managers(infos[name]) & known for name in new)
 
 
 def _resolve_address(name: HostName, addresses: Mapping[HostName, str]) -> str:
