@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import uuid
 from collections.abc import Callable, Iterator
@@ -117,11 +118,13 @@ class Litter:
         return name
 
     def _free_subnet(self) -> str:
-        """One that no network of the engine has; another run of these tests begins somewhere else."""
-        taken = {config.get("Subnet") for row in self.api.networks() for config in row["IPAM"]["Config"] or ()}
-        subnets = [f"198.19.{third}.{fourth}/29" for third in range(128, 256) for fourth in range(0, 256, 8)]
+        """One that meets no network of the engine; another run of these tests begins somewhere else."""
+        configs = [config for row in self.api.networks() for config in row["IPAM"]["Config"] or ()]
+        taken = [ipaddress.ip_network(config["Subnet"]) for config in configs]
+        subnets = [*ipaddress.ip_network("198.19.128.0/17").subnets(new_prefix=29)]
         begin = uuid.uuid4().int % len(subnets)
-        return next(subnet for subnet in subnets[begin:] + subnets[:begin] if subnet not in taken)
+        free = (one for one in subnets[begin:] + subnets[:begin] if not any(one.overlaps(other) for other in taken))
+        return str(next(free))
 
     def image(self) -> Image:
         digest = uuid.uuid4().hex * 2
