@@ -8,8 +8,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from tests.support.hosts import Engine, Host, Machine
+from tests.support.server_process import SERVER, ServerProcess, start_server
 from tests.support.waiting import DEADLINE, wait_for
 
 BASE = "riseml-test/base:py311"
@@ -46,8 +45,8 @@ class Rig:
         self.home = home
         self.engine = engine
         self.environment = environment
-        self.command: tuple[str, ...] = ("-m", "riseml.server")
-        self.process: subprocess.Popen[bytes] | None = None
+        self.command: tuple[str, ...] = SERVER
+        self.process: ServerProcess | None = None
         self.host: Host = Machine(home) if engine is None else Engine(engine)
         home.mkdir(parents=True, exist_ok=True)
 
@@ -65,10 +64,7 @@ class Rig:
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
-        with (self.home / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, *self.command], env=self.environ(), stdout=log, stderr=log, cwd="/"
-            )
+        self.process = start_server(self.command, self.environ(), self.home / "server.log")
         self.wait("the server answers", self._answers)
 
     def server_pid(self) -> int:
@@ -85,7 +81,7 @@ class Rig:
     def stop(self) -> None:
         """End the server with SIGTERM, and wait for it."""
         if self.process is not None and self.process.poll() is None:
-            self.process.terminate()
+            self.process.send_signal(signal.SIGTERM)
             self.process.wait(timeout=DEADLINE)
 
     def client(self) -> httpx.Client:
