@@ -20,6 +20,7 @@ DEFAULT_ENGINE = "unix:///var/run/docker.sock"
 DEFAULT_LOST_AFTER = 300.0  # seconds
 DEFAULT_IDLE_AFTER = 1800.0  # seconds
 DEFAULT_LOG_LIMIT = 512 * 2**20  # bytes
+DEFAULT_UPLOAD_LIMIT = 16 * 2**30  # bytes
 MOST_LOG = 2 * 2**30  # bytes; the largest RISEML_LOG_LIMIT, because hosts keep only a little more of a job's output
 MOST_TAIL = 10_000_000  # lines; the most that a reader may request as the tail of a log
 
@@ -53,6 +54,7 @@ class Settings:
     store: str | None = field(default=None, repr=False)
     log_format: LogFormat = LogFormat.TEXT  # RISEML_LOG_FORMAT: of server.log
     log_limit: int = DEFAULT_LOG_LIMIT  # RISEML_LOG_LIMIT: bytes of one job's output that are kept
+    upload_limit: int = DEFAULT_UPLOAD_LIMIT  # RISEML_UPLOAD_LIMIT: bytes of one project's archive that are taken
 
     @property
     def socket(self) -> Path:
@@ -115,6 +117,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         store=_store(environ),
         log_format=_read_log_format(environ),
         log_limit=_log_limit(environ),
+        upload_limit=_upload_limit(environ),
     )
 
 
@@ -150,6 +153,13 @@ def _log_limit(environ: Mapping[str, str]) -> int:
     size = read_size(environ, "RISEML_LOG_LIMIT", DEFAULT_LOG_LIMIT)
     if not 0 < size <= MOST_LOG:
         raise UsageError(f"RISEML_LOG_LIMIT is {environ['RISEML_LOG_LIMIT']!r}", "write a size from 1KiB to 2GiB")
+    return size
+
+
+def _upload_limit(environ: Mapping[str, str]) -> int:
+    size = read_size(environ, "RISEML_UPLOAD_LIMIT", DEFAULT_UPLOAD_LIMIT)
+    if size <= 0:
+        raise UsageError(f"RISEML_UPLOAD_LIMIT is {environ['RISEML_UPLOAD_LIMIT']!r}", "write a size such as 16GiB")
     return size
 
 

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from riseml.archives.digest import digest_entries
+from riseml.archives.entries import EntryKind
+from riseml.archives.writer import END, pad_content, write_header
 from riseml.errors import UsageError
-from riseml.project.listing import EntryKind, Listing, ProjectEntry
+from riseml.project.listing import Listing, ProjectEntry
 from riseml.project.messages import format_path
 
 _CHUNK = 2**18  # bytes read or sent at once
@@ -27,8 +30,7 @@ class Snapshot(Listing):
 def take_snapshot(listing: Listing) -> Snapshot:
     """Read every file once and return the entries with the digest of the content.
 
-    The digest is the SHA-256 of one record for each entry, sorted by the bytes of the path: kind, path, `x` or `-`,
-    and the target of a link or the SHA-256 (hex) of a file, each followed by a NUL byte.
+    `riseml.archives.digest` says what the digest names; the server computes it too, from the archive that it gets.
 
     Raises:
         UsageError: a file cannot be read, or changed after it was listed.
@@ -36,18 +38,12 @@ def take_snapshot(listing: Listing) -> Snapshot:
     Example:
         take_snapshot(list_project_files(Path("examples/ai-toaster"))).digest
     """
-    from hashlib import sha256
-
     folder = listing.folder
     entries = tuple(
         replace(entry, content=_hash_content(folder, entry)) if entry.kind is EntryKind.FILE else entry
         for entry in listing.entries
     )
-    digest = sha256()
-    for entry in entries:
-        fields = (entry.kind.value, entry.path, "x" if entry.executable else "-", entry.target or entry.content)
-        digest.update(b"".join(os.fsencode(field) + b"\0" for field in fields))
-    return Snapshot(folder, entries, digest.hexdigest())
+    return Snapshot(folder, entries, digest_entries((entry, entry.content) for entry in entries))
 
 
 def pack_snapshot(snapshot: Snapshot) -> Iterator[bytes]:
@@ -69,16 +65,10 @@ def pack_snapshot(snapshot: Snapshot) -> Iterator[bytes]:
 
 
 def _yield_records(snapshot: Snapshot) -> Iterator[bytes]:
-    import tarfile
     from hashlib import sha256
 
-    types = {EntryKind.FILE: tarfile.REGTYPE, EntryKind.LINK: tarfile.SYMTYPE, EntryKind.FOLDER: tarfile.DIRTYPE}
     for entry in snapshot.entries:
-        head = tarfile.TarInfo(entry.path)
-        head.type, head.size, head.mtime, head.linkname = types[entry.kind], entry.size, entry.mtime, entry.target
-        head.mode = 0o755 if entry.executable or entry.kind is EntryKind.FOLDER else 0o644
-        # GNU, not PAX: names keep their bytes, also when they are not UTF-8.
-        yield head.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+        yield write_header(entry)
         if entry.kind is not EntryKind.FILE:
             continue
         content = sha256()
@@ -87,8 +77,8 @@ def _yield_records(snapshot: Snapshot) -> Iterator[bytes]:
             yield piece
         if content.hexdigest() != entry.content:
             raise _make_changed_error(entry)
-        yield bytes(-entry.size % tarfile.BLOCKSIZE)
-    yield bytes(2 * tarfile.BLOCKSIZE)
+        yield pad_content(entry.size)
+    yield END
 
 
 def _hash_content(folder: Path, entry: ProjectEntry) -> str:

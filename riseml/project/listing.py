@@ -13,10 +13,10 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.errors import UsageError
 from riseml.project.messages import MOST_NAMED, format_path, format_size, join_first
 
@@ -29,24 +29,10 @@ LIMIT_VARIABLE = "RISEML_SYNC_LIMIT"
 _SPECIAL = {stat.S_IFSOCK: "socket", stat.S_IFIFO: "named pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
 
 
-class EntryKind(Enum):
-    """What an entry of a project is. The values are part of the digest."""
-
-    FILE = "file"
-    LINK = "link"
-    FOLDER = "folder"
-
-
 @dataclass(frozen=True, slots=True)
-class ProjectEntry:
-    """One file, symbolic link or empty folder."""
+class ProjectEntry(ArchiveEntry):
+    """One file, symbolic link or empty folder of a project."""
 
-    path: str  # relative to the project, with `/`; bytes that are not UTF-8 are surrogate escapes
-    kind: EntryKind
-    size: int = 0  # bytes; of a file
-    mtime: int = 0  # seconds since 1970
-    executable: bool = False
-    target: str = ""  # of a link
     content: str = ""  # of a file: SHA-256 (hex), once `take_snapshot` read it
 
 

@@ -73,7 +73,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     server = experiments.load_server_id()
     check_server(settings, server)
     logs = LogStore(settings.home / "logs", settings.log_limit)
-    snapshots = SnapshotStore(settings.home / "snapshots")
+    snapshots = SnapshotStore(settings.home / "snapshots", settings.upload_limit)
     hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
     hosts.open_hosts(experiments.load_world())
     notifier, wake = Notifier(), Wake()

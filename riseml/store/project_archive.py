@@ -1,58 +1,84 @@
-"""The check of an uploaded project archive: the server stores a copy that it wrote itself, member by member.
+"""The copy of an uploaded project archive: the server reads plain fields, checks them, and writes all of it anew.
 
-It works on Python 3.11.2 (Debian 12), whose tarfile has neither `data_filter` nor `TarInfo.replace`: each member of
-the copy is a fresh `TarInfo` made from the fields that were checked, so that nothing else of an upload gets through.
+The copy holds files, links and empty folders, which is what the digest of a project names. Owners are not in it: they
+are applied where a job starts.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import posixpath
-import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
-from riseml.errors import TooLarge, UsageError
-from riseml.model import Owner
-from riseml.planning.image import Manifest
+from riseml.archives.digest import digest_entries
+from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.archives.reader import read_content, read_entries
+from riseml.archives.tree import ProjectTree
+from riseml.archives.writer import END, pad_content, write_header
+from riseml.errors import NotFound
 
-MAX_FILES = 200_000
-_LONGEST_TEXT = 64 * 1024  # bytes of a text file that the manifest holds
-_READ_AT_ONCE = 1 << 20  # bytes
+LONGEST_TEXT = 64 * 1024
+"""Bytes of a text file that planning reads."""
 
 
-def copy_archive(upload: Path, target: Path, owner: Owner) -> Manifest:
-    """Write a checked copy of an uploaded tar, whose files belong to `owner`, and return the list of its files.
+@dataclass(slots=True)
+class ArchiveContents:
+    """What a copied archive holds; filled while it is copied."""
+
+    files: dict[str, str] = field(default_factory=dict)  # path -> what makes two files differ, for the manifest
+    texts: dict[str, tuple[int, int]] = field(default_factory=dict)  # path -> place of a small text file in the copy
+    digest: str = ""  # of the project, computed from what was copied
+
+
+class ArchivedTexts(Mapping[str, str]):
+    """The small text files of a stored archive. Each is read when it is asked for, and not kept.
+
+    Args:
+        archive: the tar; it may be removed later.
+        places: position and bytes of each content, by path.
+    """
+
+    def __init__(self, archive: Path, places: Mapping[str, tuple[int, int]]) -> None:
+        self._archive = archive
+        self._places = places
+
+    def __getitem__(self, path: str) -> str:
+        """Return a content.
+
+        Raises:
+            KeyError: there is no such text.
+            NotFound: the archive was removed.
+        """
+        at, size = self._places[path]
+        try:
+            with self._archive.open("rb") as file:
+                return b"".join(read_content(file, at, size)).decode("utf-8", "replace")
+        except FileNotFoundError as error:
+            raise NotFound("the project's files are not on the server any more", "run `riseml train` again") from error
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the paths."""
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        """Return the number of texts."""
+        return len(self._places)
+
+
+def copy_archive(upload: Path, target: Path) -> ArchiveContents:
+    """Write a new archive with the checked fields of another one, and return what it holds.
 
     Raises:
-        UsageError: it is no tar, or holds something else than files, folders and links inside the project.
-        TooLarge: it has more than `MAX_FILES` members.
+        UsageError: it is no plain tar, or holds something else than files, folders and links inside the project.
+        TooLarge: it has too many entries.
     """
-    files: dict[str, str] = {}
-    texts: dict[str, str] = {}
-    checker = _MemberChecker()
-    try:
-        with (
-            target.open("wb") as file,
-            tarfile.open(upload, "r:") as source,
-            tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as copy,
-        ):
-            for member in source:
-                checker.check_member(member)
-                copy.addfile(_make_member(member, owner), source.extractfile(member) if member.isreg() else None)
-                if member.issym():
-                    files[member.name] = f"link:{member.linkname}"
-                elif member.isreg():
-                    files[member.name] = _digest_member(source, member)
-                    if member.size <= _LONGEST_TEXT and member.name.endswith(".txt"):
-                        texts[member.name] = _read_member(source, member).decode("utf-8", "replace")
-            copy.close()
-            flush_to_disk(file)
-    except tarfile.TarError as error:
-        raise UsageError(f"the upload is not a tar archive: {error}") from error
-    return Manifest(files, texts)
+    with target.open("wb") as file, upload.open("rb") as source:
+        contents = _Copier(source, file).copy_all()
+        flush_to_disk(file)
+    return contents
 
 
 def flush_to_disk(file: IO[Any]) -> None:
@@ -61,74 +87,51 @@ def flush_to_disk(file: IO[Any]) -> None:
     os.fsync(file.fileno())
 
 
-def _make_member(member: tarfile.TarInfo, owner: Owner) -> tarfile.TarInfo:
-    """Return a member with the checked fields and a new owner, and without anything else."""
-    fresh = tarfile.TarInfo(member.name)
-    if member.isdir():
-        fresh.type = tarfile.DIRTYPE
-    elif member.issym():
-        fresh.type, fresh.linkname = tarfile.SYMTYPE, member.linkname
-    else:
-        fresh.type, fresh.size = tarfile.REGTYPE, member.size
-    fresh.mode, fresh.mtime = member.mode & 0o777, member.mtime
-    fresh.uid, fresh.gid = owner.uid, owner.gid
-    return fresh
+class _Copier:
+    """Copies one archive."""
 
+    def __init__(self, source: BinaryIO, target: BinaryIO) -> None:
+        self._source, self._target = source, target
+        self._position = 0  # in the target
+        self._tree = ProjectTree()
+        self._found = ArchiveContents()
+        self._named: list[tuple[ArchiveEntry, str]] = []  # what the digest names
 
-class _MemberChecker:
-    """Checks the members of one archive: files, folders and links inside the project, named once, below no link."""
+    def copy_all(self) -> ArchiveContents:
+        """Copy files and links as they come; then the folders that nothing came into."""
+        folders: dict[str, ArchiveEntry] = {}
+        for entry, at in read_entries(self._source):
+            self._tree.add_entry(entry)
+            match entry.kind:
+                case EntryKind.FILE:
+                    self._copy_file(entry, at)
+                case EntryKind.LINK:
+                    self._write(write_header(entry))
+                    self._found.files[entry.path] = f"link:{entry.target}"
+                    self._named.append((entry, ""))
+                case EntryKind.FOLDER:
+                    folders[entry.path] = entry
+        for path, entry in folders.items():
+            if self._tree.is_empty(path):
+                self._write(write_header(entry))
+                self._named.append((entry, ""))
+        self._tree.check_links()
+        self._write(END)
+        self._found.digest = digest_entries(self._named)
+        return self._found
 
-    def __init__(self) -> None:
-        self._paths: set[str] = set()
-        self._links: set[str] = set()
+    def _copy_file(self, entry: ArchiveEntry, at: int) -> None:
+        self._write(write_header(entry))
+        if entry.size <= LONGEST_TEXT and entry.path.endswith(".txt"):
+            self._found.texts[entry.path] = (self._position, entry.size)
+        content = hashlib.sha256()
+        for piece in read_content(self._source, at, entry.size):
+            content.update(piece)
+            self._write(piece)
+        self._write(pad_content(entry.size))
+        self._found.files[entry.path] = f"{'x' if entry.executable else '-'}{content.hexdigest()}"
+        self._named.append((entry, content.hexdigest()))
 
-    def check_member(self, member: tarfile.TarInfo) -> None:
-        """Accept the next member.
-
-        Raises:
-            UsageError: it must not be in a project archive.
-            TooLarge: the archive has too many members.
-        """
-        _check_kind_and_target(member)
-        path = posixpath.normpath(member.name)
-        if path in self._paths and not member.isdir():
-            raise UsageError(f"{member.name!r} is there twice", "a project has each path once")
-        if any(parent in self._links for parent in _parents(path)):
-            raise UsageError(f"{member.name!r} is below a link", "a project has each file in a folder of its own")
-        self._paths.add(path)
-        if member.issym():
-            self._links.add(path)
-        if len(self._paths) > MAX_FILES:
-            raise TooLarge(f"the project has more than {MAX_FILES:,} files", "name what is not needed in .risemlignore")
-
-
-def _parents(path: str) -> Iterator[str]:
-    while path := posixpath.dirname(path):
-        yield path
-
-
-def _check_kind_and_target(member: tarfile.TarInfo) -> None:
-    # A sparse file is refused: a few bytes of it stand for as many as it likes.
-    if not (member.isreg() or member.isdir() or member.issym()) or member.issparse():
-        raise UsageError(f"{member.name!r} is neither a file, a folder nor a link", "name it in .risemlignore")
-    inside = posixpath.normpath(member.name)
-    target = (
-        posixpath.normpath(posixpath.join(posixpath.dirname(inside), member.linkname)) if member.issym() else inside
-    )
-    for path in (inside, target):
-        if path.startswith(("/", "../")) or path == ".." or (member.issym() and member.linkname.startswith("/")):
-            raise UsageError(f"{member.name!r} leads out of the project", "name it in .risemlignore")
-
-
-def _digest_member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> str:
-    """Return the SHA-256 (hex) of a file's content and of whether it is executable."""
-    content = hashlib.sha256(b"x" if member.mode & 0o111 else b"-")
-    file = tar.extractfile(member)
-    while file is not None and (chunk := file.read(_READ_AT_ONCE)):
-        content.update(chunk)
-    return content.hexdigest()
-
-
-def _read_member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    file = tar.extractfile(member)
-    return b"" if file is None else file.read()
+    def _write(self, data: bytes) -> None:
+        self._target.write(data)
+        self._position += len(data)

@@ -1,28 +1,37 @@
-"""Snapshots: the project archives of experiments, by digest; each is a tar with a JSON list of its files beside it."""
+"""Snapshots: the project archives of experiments, by digest; each is a tar with a JSON list of its files beside it.
+
+The server computes the digest from the bytes that it got, and never takes a client's word for it. The first upload of a
+digest stays: a later one with the same content changes nothing.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import errno
 import json
+import logging
 import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.errors import NotFound, StoreError, TooLarge, UsageError
-from riseml.model import Owner
 from riseml.planning.image import Manifest
-from riseml.store.project_archive import copy_archive, flush_to_disk
+from riseml.settings import DEFAULT_UPLOAD_LIMIT
+from riseml.store.project_archive import ArchiveContents, ArchivedTexts, copy_archive, flush_to_disk
 
-MAX_ARCHIVE_SIZE = 1 << 38  # bytes
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _CHECK_INTERVAL = 1 << 26  # bytes of an upload between two checks of the free space
 _RESERVE = 1 << 28  # bytes of the disk that an upload leaves free: the store is on the same disk
+_LIST, _FORMER_LIST = ".files", ".json"
+"""Suffixes of the list of files. What an earlier version stored has the second one, and is checked when it is used."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +51,10 @@ class SnapshotStore:
         most: bytes that an upload may have.
     """
 
-    def __init__(self, folder: Path, most: int = MAX_ARCHIVE_SIZE) -> None:
+    def __init__(self, folder: Path, most: int = DEFAULT_UPLOAD_LIMIT) -> None:
         self._folder = folder
         self._most = most
+        self._adding = threading.Lock()  # one snapshot appears at a time
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for left in folder.glob("*.part"):
             left.unlink()
@@ -55,10 +65,18 @@ class SnapshotStore:
         Raises:
             UsageError: the text is no digest.
         """
-        there = self._listing_path(digest).exists() and self.archive_path(digest).exists()
+        there = self._is_stored(digest) or self._adopt_former(digest)
         if there:
             os.utime(self._listing_path(digest))
         return there
+
+    def find_archive(self, digest: str) -> Path | None:
+        """Return the path of a snapshot's tar; None: it is not there.
+
+        Raises:
+            UsageError: the text is no digest.
+        """
+        return self.archive_path(digest) if self.has_snapshot(digest) else None
 
     def archive_path(self, digest: str) -> Path:
         """Return the path of a snapshot's tar, whether it is there or not.
@@ -79,11 +97,13 @@ class SnapshotStore:
         if not self.has_snapshot(digest):
             raise NotFound(f"the project's files {digest[:12]} are not on the server", "run `riseml train` again")
         found = json.loads(self._listing_path(digest).read_text())
-        return Manifest(found["files"], found["texts"])
+        places = {path: (at, size) for path, (at, size) in found["texts"].items()}
+        return Manifest(found["files"], ArchivedTexts(self.archive_path(digest), places))
 
     def list_snapshots(self) -> list[StoredSnapshot]:
         """Return every snapshot that is there."""
-        found = [(path, path.with_suffix(".tar")) for path in sorted(self._folder.glob("*.json"))]
+        lists = {path.stem: path for suffix in (_FORMER_LIST, _LIST) for path in self._folder.glob(f"*{suffix}")}
+        found = [(path, path.with_suffix(".tar")) for _, path in sorted(lists.items())]
         return [
             StoredSnapshot(listing.stem, tar.stat().st_size, listing.stat().st_mtime)
             for listing, tar in found
@@ -93,24 +113,56 @@ class SnapshotStore:
     def remove_snapshot(self, digest: str) -> None:
         """Remove a snapshot; a missing one is no error."""
         self._listing_path(digest).unlink(missing_ok=True)
+        self._former_listing_path(digest).unlink(missing_ok=True)
         self.archive_path(digest).unlink(missing_ok=True)
 
-    async def receive_archive(self, digest: str, chunks: AsyncIterator[bytes], owner: Owner) -> None:
-        """Store an uploaded tar; its files will belong to `owner`.
+    async def receive_archive(self, digest: str, chunks: AsyncIterator[bytes]) -> None:
+        """Store an uploaded tar, unless a snapshot with this digest is there already.
 
         Raises:
-            UsageError: it is no tar, or holds something else than files, folders and links inside the project.
+            UsageError: it is no plain tar, holds something else than files, folders and links inside the project, or
+                has another digest.
             TooLarge: it has too many bytes or files.
             StoreError: the disk is full.
         """
-        target = self.archive_path(digest)
-        with _refuse_full_disk(self._folder), _part_file(self._folder) as upload, _part_file(self._folder) as tar:
+        self.archive_path(digest)  # refuse a text that is no digest before anything is read
+        with _refuse_full_disk(self._folder), _part_file(self._folder) as upload:
             await self._save_upload(chunks, upload)
-            manifest = await asyncio.to_thread(copy_archive, upload, tar, owner)
-            with _part_file(self._folder) as listing:
-                await asyncio.to_thread(_write_listing, listing, manifest)
-                os.replace(tar, target)
-                os.replace(listing, self._listing_path(digest))
+            await asyncio.to_thread(self._keep_copy, digest, upload)
+
+    def _keep_copy(self, digest: str, upload: Path) -> None:
+        """Write a checked copy of an archive, and keep it when it has this digest."""
+        with _part_file(self._folder) as tar, _part_file(self._folder) as listing:
+            contents = copy_archive(upload, tar)
+            if contents.digest != digest:
+                raise UsageError(
+                    f"the project's files have the digest {contents.digest}, and were sent as {digest}",
+                    "run the command again: a file may have changed on the way",
+                )
+            _write_listing(listing, contents)
+            with self._adding:
+                if not self._is_stored(digest):
+                    os.replace(tar, self.archive_path(digest))
+                    os.replace(listing, self._listing_path(digest))
+                self._former_listing_path(digest).unlink(missing_ok=True)
+
+    def _is_stored(self, digest: str) -> bool:
+        return self._listing_path(digest).exists() and self.archive_path(digest).exists()
+
+    def _adopt_former(self, digest: str) -> bool:
+        """Check what an earlier version stored under a digest, and keep a copy; return False when there is none.
+
+        An earlier version took a client's word for the digest, and had the owner in the archive.
+        """
+        if not self._former_listing_path(digest).exists():
+            return False
+        try:
+            with _refuse_full_disk(self._folder):
+                self._keep_copy(digest, self.archive_path(digest))
+        except (UsageError, TooLarge, FileNotFoundError) as error:
+            log.warning("the files that an earlier version stored as %s are not used: %s", digest[:12], error)
+            return False
+        return True
 
     async def _save_upload(self, chunks: AsyncIterator[bytes], path: Path) -> None:
         size = checked = 0
@@ -119,7 +171,8 @@ class SnapshotStore:
                 size += len(chunk)
                 if size > self._most:
                     raise TooLarge(
-                        f"the upload has more than {self._most:,} bytes", "name what is big in .risemlignore"
+                        f"the project has more than {self._most:,} bytes, which is the most that this server takes",
+                        "name what is big in .risemlignore, or start the server with a larger RISEML_UPLOAD_LIMIT",
                     )
                 if size - checked >= _CHECK_INTERVAL:
                     checked = size
@@ -128,7 +181,10 @@ class SnapshotStore:
                 file.write(chunk)
 
     def _listing_path(self, digest: str) -> Path:
-        return self.archive_path(digest).with_suffix(".json")
+        return self.archive_path(digest).with_suffix(_LIST)
+
+    def _former_listing_path(self, digest: str) -> Path:
+        return self.archive_path(digest).with_suffix(_FORMER_LIST)
 
 
 @contextmanager
@@ -154,7 +210,7 @@ def _refuse_full_disk(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _write_listing(path: Path, manifest: Manifest) -> None:
+def _write_listing(path: Path, contents: ArchiveContents) -> None:
     with path.open("w") as file:
-        json.dump({"files": manifest.files, "texts": manifest.texts}, file)
+        json.dump({"files": contents.files, "texts": contents.texts}, file)
         flush_to_disk(file)

@@ -8,7 +8,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/server                           -> ServerView
     POST   /v1/server/stop                      -> ServerView       (jobs continue)
     HEAD   /v1/snapshots/{digest}               -> 200 | 404
-    PUT    /v1/snapshots/{digest}    tar body   -> 201
+    PUT    /v1/snapshots/{digest}    tar body   -> 201              (400: the files have another digest)
     POST   /v1/experiments           Submission -> ExperimentView   (201; 200 when `key` was used before)
     POST   /v1/experiments/check     Submission -> 204              (refused as the route above refuses it)
     POST   /v1/plans                 Submission -> PlanView         (stores nothing)

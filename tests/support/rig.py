@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import os
 import signal
 import socket
-import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import httpx
 
+from tests.support.archives import find_digest, pack
 from tests.support.hosts import Engine, Host, Machine
 from tests.support.server_process import SERVER, ServerProcess, start_server
 from tests.support.waiting import DEADLINE, wait_for
@@ -111,7 +109,7 @@ class Rig:
     def submission(self, config: str, files: Mapping[str, str] | None = None, **fields: Any) -> dict[str, Any]:
         """Upload the project's files, and return the body of the request that submits them."""
         archive = pack({"riseml.yml": config, **(files or {})})
-        digest = hashlib.sha256(archive).hexdigest()
+        digest = find_digest(archive)
         with self.client() as client:
             assert client.put(f"/v1/snapshots/{digest}", content=archive).status_code == 201
         return {"project": "toaster", "file": "riseml.yml", "config": config, "snapshot": digest, **fields}
@@ -200,18 +198,6 @@ class Rig:
                 return False
         self._known_id = self.get("/v1/server")["id"]
         return True
-
-
-def pack(files: Mapping[str, str]) -> bytes:
-    """Return a tar of these files; a file that begins with `#!` is executable."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for name, text in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(text.encode())
-            entry.mode = 0o755 if text.startswith("#!") else 0o644
-            tar.addfile(entry, io.BytesIO(text.encode()))
-    return buffer.getvalue()
 
 
 def gang(script: Mapping[str, str], **keys: Any) -> str:

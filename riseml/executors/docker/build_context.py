@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-import io
-import tarfile
 from pathlib import Path
 from typing import IO
 
+from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.archives.reader import read_content, read_entries
+from riseml.archives.writer import END, pad_content, write_header
+from riseml.errors import EngineError, UsageError
 from riseml.model import Image
 from riseml.planning.image import CONTEXT_FOLDER, make_dockerfile
 
@@ -21,30 +22,25 @@ def write_build_context(context: IO[bytes], image: Image, snapshot: Path | None)
         context: a binary file.
         image: the environment; `image.files` are the project files that it may read.
         snapshot: the project archive; None: the project has no files.
+
+    Raises:
+        EngineError: the archive is broken, or cut off.
     """
     text = make_dockerfile(image).encode()
-    with tarfile.open(fileobj=context, mode="w", format=tarfile.PAX_FORMAT) as target:
-        entry = tarfile.TarInfo(DOCKERFILE)
-        entry.size = len(text)
-        target.addfile(entry, io.BytesIO(text))
-        if snapshot is not None and image.files:
-            _copy_files(snapshot, frozenset(image.files), target)
+    context.write(write_header(ArchiveEntry(DOCKERFILE, EntryKind.FILE, len(text))))
+    context.write(text + pad_content(len(text)))
+    if snapshot is not None and image.files:
+        try:
+            _copy_files(snapshot, frozenset(image.files), context)
+        except UsageError as error:
+            raise EngineError(f"the project's files cannot be read: {error.message}", permanent=True) from error
+    context.write(END)
 
 
-def _copy_files(snapshot: Path, wanted: frozenset[str], target: tarfile.TarFile) -> None:
-    with tarfile.open(snapshot) as source:
-        for member in source:
-            if member.name in wanted:
-                target.addfile(_move_member(member), source.extractfile(member) if member.isreg() else None)
-
-
-def _move_member(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Return the member below CONTEXT_FOLDER.
-
-    A name that is not ASCII, or too long for its header, is also in the pax headers, which win over `name` when the
-    member is written. Without them, tarfile writes new ones. `TarInfo.replace` keeps them, and Python 3.11.2 lacks it.
-    """
-    moved = copy.copy(member)
-    moved.name = f"{CONTEXT_FOLDER}/{member.name}"
-    moved.pax_headers = {}
-    return moved
+def _copy_files(snapshot: Path, wanted: frozenset[str], context: IO[bytes]) -> None:
+    with snapshot.open("rb") as source:
+        for entry, at in read_entries(source):
+            if entry.path in wanted:
+                context.write(write_header(entry, below=CONTEXT_FOLDER))
+                context.writelines(read_content(source, at, entry.size))
+                context.write(pad_content(entry.size))

@@ -46,7 +46,7 @@ from riseml.executors.docker.observation import (
     parse_row,
 )
 from riseml.executors.docker.outages import Outages
-from riseml.executors.docker.project_archive import repack_project
+from riseml.executors.docker.project_archive import pack_working_directory
 from riseml.executors.docker.stats import parse_samples
 from riseml.executors.docker.stuck_networks import StuckNetworks
 from riseml.executors.gpus import GpuReader, with_gpu_use
@@ -200,7 +200,7 @@ class DockerExecutor:
                 if _is_job_started(api, name, launch.key):
                     return
             if code is not None:
-                helper_container.send_archive(api, name, "/", repack_project(code, launch.owner))
+                helper_container.send_archive(api, name, "/", pack_working_directory(code, launch.owner))
             try:
                 api.start(name)
             except APIError as error:

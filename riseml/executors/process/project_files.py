@@ -1,22 +1,29 @@
-"""A project archive unpacked into a folder of this machine: files, folders and links that stay inside.
+"""A project archive unpacked into a folder of this machine, by descriptors: no link is followed on the way.
 
-The archive is checked when the server receives it. It is checked here again, because a link can leave the folder in a
-way that its text does not show: `a/root -> ..` stays inside, and so seems `a/b -> root/../..`. Python has a filter for
-that since 3.11.4 only (`tarfile.data_filter`); Debian 12 ships 3.11.2. File modes follow that filter.
+Every folder is opened from the one above it with O_NOFOLLOW, every file is created and never replaced, and links come
+last, once it is known where each of them leads. So nothing leaves the folder, whatever the archive holds, and whatever
+another process puts there meanwhile.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-import shutil
-import tarfile
 from collections.abc import Collection
+from contextlib import ExitStack
 from pathlib import Path
+from typing import BinaryIO
 
-from riseml.errors import EngineError
+from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.archives.reader import read_content, read_entries
+from riseml.archives.tree import ProjectTree
+from riseml.errors import EngineError, UsageError
 
 _PROBLEM = "the project's files cannot be unpacked"
-_NO_EXECUTION = ~0o111  # mode bits of a file that its owner may not execute
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOREIGN = frozenset({errno.EEXIST, errno.ENOTDIR, errno.ELOOP})
+"""Errors of finding something else at a path than this module put there."""
 
 
 def unpack_project(archive: Path, target: Path, wanted: Collection[str] | None = None) -> None:
@@ -25,71 +32,96 @@ def unpack_project(archive: Path, target: Path, wanted: Collection[str] | None =
     Args:
         archive: a tar of files, folders and symbolic links.
         target: the folder; it exists.
-        wanted: names of the members to unpack; None: all.
+        wanted: paths of the entries to unpack; None: all.
 
     Raises:
-        EngineError: the archive is broken, or a member leads out of the folder; part of it may be unpacked.
+        EngineError: the archive is broken, or an entry leads out of the folder; part of it may be unpacked.
         OSError: the folder cannot be written.
     """
+    with ExitStack() as stack:
+        file = stack.enter_context(archive.open("rb"))
+        root = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        stack.callback(os.close, root)
+        try:
+            _unpack_entries(file, _OpenFolder(root, stack), wanted)
+        except UsageError as error:
+            raise EngineError(f"{_PROBLEM}: {error.message}", permanent=True) from error
+        except OSError as error:
+            if error.errno not in _FOREIGN:
+                raise
+            raise EngineError(f"{_PROBLEM}: {error.filename} is there already", permanent=True) from error
+
+
+class _OpenFolder:
+    """The folder that is written to, and the last folder below it that was opened."""
+
+    def __init__(self, root: int, stack: ExitStack) -> None:
+        self._root = self._last = root
+        self._path = ""  # of the last folder
+        stack.callback(self._close_last)
+
+    def open_folder(self, path: str) -> int:
+        """Return the descriptor of a folder, which is created when it is missing. It is open until the next call."""
+        if path != self._path:
+            fresh = self._walk(path)
+            self._close_last()
+            self._last, self._path = fresh, path
+        return self._last
+
+    def _walk(self, path: str) -> int:
+        at = os.dup(self._root)
+        for part in path.split("/") if path else ():
+            try:
+                inner = _enter_folder(at, part)
+            finally:
+                os.close(at)
+            at = inner
+        return at
+
+    def _close_last(self) -> None:
+        if self._last != self._root:
+            os.close(self._last)
+        self._last, self._path = self._root, ""
+
+
+def _enter_folder(above: int, name: str) -> int:
     try:
-        with tarfile.open(archive) as tar:
-            _unpack_members(tar, target.resolve(), wanted)
-    except tarfile.TarError as error:
-        raise EngineError(f"{_PROBLEM}: {error}", permanent=True) from error
-    except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-        raise EngineError(f"{_PROBLEM}: {error.filename} is a member twice", permanent=True) from error
+        return os.open(name, _FOLDER, dir_fd=above)
+    except FileNotFoundError:
+        os.mkdir(name, 0o755, dir_fd=above)
+        return os.open(name, _FOLDER, dir_fd=above)
 
 
-def _unpack_members(tar: tarfile.TarFile, root: Path, wanted: Collection[str] | None) -> None:
+def _unpack_entries(file: BinaryIO, folders: _OpenFolder, wanted: Collection[str] | None) -> None:
     """Create folders and files, then links: so no file is written through a link of the archive."""
-    folders: list[tarfile.TarInfo] = []
-    links: list[tarfile.TarInfo] = []
-    for member in tar:
-        if wanted is not None and member.name not in wanted:
+    tree = ProjectTree()
+    links: list[ArchiveEntry] = []
+    empty: list[ArchiveEntry] = []
+    for entry, at in read_entries(file):
+        if wanted is not None and entry.path not in wanted:
             continue
-        path = _find_place(root, member)
-        if member.isdir():
-            path.mkdir(parents=True, exist_ok=True)
-            folders.append(member)
-        elif member.issym():
-            links.append(member)
-        elif member.isreg():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _write_file(tar, member, path)
-        else:
-            raise EngineError(f"{_PROBLEM}: {member.name!r} is not a file, folder or symbolic link", permanent=True)
+        tree.add_entry(entry)
+        match entry.kind:
+            case EntryKind.FILE:
+                _write_file(file, at, entry, folders)
+            case EntryKind.LINK:
+                links.append(entry)
+            case EntryKind.FOLDER:
+                folders.open_folder(entry.path)
+                empty.append(entry)
+    tree.check_links()
     for link in links:
-        _create_link(root, link)
-    for link in links:  # what one link leads to depends on the others
-        _refuse_outside(root, root / link.name, link.name)
-    for folder in reversed(folders):
-        os.utime(root / folder.name, (folder.mtime, folder.mtime))
+        above, _, name = link.path.rpartition("/")
+        os.symlink(link.target, name, dir_fd=folders.open_folder(above))
+    for entry in empty:
+        os.utime(folders.open_folder(entry.path), (entry.mtime, entry.mtime))
 
 
-def _find_place(root: Path, member: tarfile.TarInfo) -> Path:
-    """Return where a member belongs, with every `..` in its name resolved."""
-    return _refuse_outside(root, root / member.name, member.name)
-
-
-def _refuse_outside(root: Path, path: Path, name: str) -> Path:
-    """Return what a path leads to through all links, which is the root or below it."""
-    place = Path(os.path.realpath(path))
-    if place != root and root not in place.parents:
-        raise EngineError(f"{_PROBLEM}: {name!r} leads out of the folder", permanent=True)
-    return place
-
-
-def _write_file(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
-    source = tar.extractfile(member)
-    assert source is not None, "it is a regular file"
-    with source, path.open("xb") as file:
-        shutil.copyfileobj(source, file)
-    mode = member.mode & 0o755 | 0o600
-    path.chmod(mode if mode & 0o100 else mode & _NO_EXECUTION)
-    os.utime(path, (member.mtime, member.mtime))
-
-
-def _create_link(root: Path, member: tarfile.TarInfo) -> None:
-    path = _refuse_outside(root, (root / member.name).parent, member.name) / os.path.basename(member.name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.symlink_to(member.linkname)
+def _write_file(source: BinaryIO, at: int, entry: ArchiveEntry, folders: _OpenFolder) -> None:
+    above, _, name = entry.path.rpartition("/")
+    handle = os.open(name, _NEW_FILE, 0o600, dir_fd=folders.open_folder(above))
+    with open(handle, "wb") as file:
+        file.writelines(read_content(source, at, entry.size))
+        file.flush()
+        os.fchmod(handle, 0o755 if entry.executable else 0o644)
+        os.utime(handle, (entry.mtime, entry.mtime))

@@ -66,7 +66,7 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
 
 
 def _add_snapshot_routes(router: APIRouter, services: Services) -> None:
-    snapshots, owner = services.snapshots, services.info.owner
+    snapshots = services.snapshots
 
     @router.head("/snapshots/{digest}", responses=_NO_BODY, response_class=Response)
     def has_snapshot(digest: Digest) -> Response:
@@ -74,7 +74,7 @@ def _add_snapshot_routes(router: APIRouter, services: Services) -> None:
 
     @router.put("/snapshots/{digest}", status_code=201, response_class=Response, openapi_extra=_TAR_BODY)
     async def put_snapshot(digest: Digest, request: Request) -> Response:
-        await snapshots.receive_archive(digest, request.stream(), owner)
+        await snapshots.receive_archive(digest, request.stream())
         return Response(status_code=201)
 
 

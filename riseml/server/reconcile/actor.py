@@ -164,8 +164,8 @@ class Actor:
         """Return the project archive; None when the experiment has no files."""
         if not experiment.snapshot:
             return None
-        path = self.snapshots.archive_path(experiment.snapshot)
-        if not path.exists():
+        path = self.snapshots.find_archive(experiment.snapshot)
+        if path is None:
             raise EngineError(
                 f"the project's files {experiment.snapshot[:12]} are gone from the server",
                 "run `riseml train` again: it sends them",

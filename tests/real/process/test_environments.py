@@ -16,8 +16,8 @@ from riseml.executors.process.venvs import VirtualEnvironments
 from riseml.model import Image
 from riseml.planning.image import Manifest, plan_image
 from tests.real.process.conftest import message, order, wait
+from tests.support.archives import pack
 from tests.support.hosts import kill
-from tests.support.rig import pack
 
 ROOT_LINES = [
     "apt-get install -y git",

@@ -19,8 +19,8 @@ from riseml.executors.process import supervisor
 from riseml.executors.process.job_folders import RESTARTED, ProcessJobFolders
 from riseml.model import LogCursor
 from tests.real.process.conftest import SERVER, Bench, key, message, wait
+from tests.support.archives import pack
 from tests.support.hosts import kill
-from tests.support.rig import pack
 from tests.support.waiting import DEADLINE
 
 CHILDREN = 50

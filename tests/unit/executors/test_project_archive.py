@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from riseml.executors.docker.project_archive import repack_project
+from riseml.errors import EngineError
+from riseml.executors.docker.project_archive import pack_working_directory
 from riseml.model import Owner
 
 OWNER = Owner("paul", 1234, 5678)
@@ -24,11 +25,11 @@ NAMES = [
 
 
 def write(path: Path, names: list[str], content: bytes) -> None:
-    """Write a snapshot in the store's format."""
+    """Write a snapshot as tarfile does."""
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
         for name in names:
             member = tarfile.TarInfo(name)
-            member.size, member.mode, member.mtime, member.uid, member.gid = len(content), 0o755, 1.5, 1234, 5678
+            member.size, member.mode, member.mtime, member.uid, member.gid = len(content), 0o755, 1.5, 99, 99
             tar.addfile(member, io.BytesIO(content))
         link = tarfile.TarInfo("link")
         link.type, link.linkname = tarfile.SYMTYPE, "train.py"
@@ -39,22 +40,22 @@ def write(path: Path, names: list[str], content: bytes) -> None:
 def test_the_same_files_below_the_working_directory(tmp_path: Path, size: int) -> None:
     content = b"x" * size
     write(tmp_path / "s.tar", NAMES, content)
-    data = b"".join(repack_project(tmp_path / "s.tar", OWNER))
+    data = b"".join(pack_working_directory(tmp_path / "s.tar", OWNER))
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         folder, *files, link = tar.getmembers()
         assert (folder.name, folder.isdir(), folder.mode, folder.uid, folder.gid) == ("code", True, 0o755, 1234, 5678)
         assert [member.name for member in files] == [f"code/{name}" for name in NAMES]
-        assert {(member.mode, member.mtime, member.uid, member.gid) for member in files} == {(0o755, 1.5, 1234, 5678)}
+        assert {(member.mode, member.mtime, member.uid, member.gid) for member in files} == {(0o755, 1, 1234, 5678)}
         for member in files:
             found = tar.extractfile(member)
             assert found is not None, "a plain file"
             assert found.read() == content
-        assert (link.name, link.linkname) == ("code/link", "train.py")
+        assert (link.name, link.linkname, link.uid) == ("code/link", "train.py", 1234)
 
 
 def test_a_snapshot_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
     write(tmp_path / "s.tar", ["train.py"], b"x" * 5000)
     with (tmp_path / "s.tar").open("r+b") as file:
         file.truncate(2000)
-    with pytest.raises(OSError, match="cut off"):
-        list(repack_project(tmp_path / "s.tar", OWNER))
+    with pytest.raises(EngineError, match="cut off"):
+        list(pack_working_directory(tmp_path / "s.tar", OWNER))

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from riseml.archives.entries import EntryKind
 from riseml.errors import UsageError
 from riseml.project.archive import take_snapshot
-from riseml.project.listing import EntryKind, collect_entries, list_project_files
+from riseml.project.listing import collect_entries, list_project_files
 from riseml.project.messages import format_size
 from tests.unit.project.builders import drop_privileges, fill_folder, list_paths, open_tar
 

@@ -8,19 +8,24 @@ import hashlib
 import io
 import os
 import tarfile
+import tracemalloc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from riseml.errors import StoreError, TooLarge
-from riseml.model import Owner
+from riseml.errors import NotFound, StoreError, TooLarge, UsageError
 from riseml.store.snapshots import SnapshotStore
-from tests.support.rig import pack
+from tests.support.archives import find_digest, pack
 
-OWNER = Owner("paul", 1000, 1000)
-ARCHIVE = pack({"riseml.yml": "project: a", "requirements.txt": "numpy", "run.sh": "#!/bin/sh"})
-DIGEST = hashlib.sha256(ARCHIVE).hexdigest()
+FILES = {"riseml.yml": "project: a", "requirements.txt": "numpy", "run.sh": "#!/bin/sh"}
+ARCHIVE = pack(FILES)
+DIGEST = find_digest(ARCHIVE)
+DIGEST_OF_BIN = hashlib.sha256(
+    b"link\0bin/alias\0-\0run.sh\0"
+    + b"file\0bin/run.sh\0x\0%s\0" % hashlib.sha256(b"true\n").hexdigest().encode()
+    + b"folder\0empty\0-\0\0"
+).hexdigest()
 
 
 async def pieces(archive: bytes, size: int = 512) -> AsyncIterator[bytes]:
@@ -29,36 +34,36 @@ async def pieces(archive: bytes, size: int = 512) -> AsyncIterator[bytes]:
         await asyncio.sleep(0)  # let the other upload go on
 
 
-def receive(snapshots: SnapshotStore, chunks: AsyncIterator[bytes]) -> None:
-    asyncio.run(snapshots.receive_archive(DIGEST, chunks, OWNER))
+def receive(snapshots: SnapshotStore, chunks: AsyncIterator[bytes], digest: str = DIGEST) -> None:
+    asyncio.run(snapshots.receive_archive(digest, chunks))
 
 
 def left(folder: Path) -> list[str]:
     return sorted(os.listdir(folder))
 
 
-def test_an_uploaded_archive_is_stored_for_its_owner(tmp_path: Path) -> None:
+def test_an_uploaded_archive_is_stored_without_an_owner(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
     assert not snapshots.has_snapshot(DIGEST)
     receive(snapshots, pieces(ARCHIVE))
     assert snapshots.has_snapshot(DIGEST)
     assert set(snapshots.load_manifest(DIGEST).files) == {"riseml.yml", "requirements.txt", "run.sh"}
-    assert snapshots.load_manifest(DIGEST).texts == {"requirements.txt": "numpy"}
+    assert snapshots.load_manifest(DIGEST).texts["requirements.txt"] == "numpy"
     with tarfile.open(snapshots.archive_path(DIGEST)) as tar:
-        assert {(member.uid, member.gid, member.mode) for member in tar} == {(1000, 1000, 0o644), (1000, 1000, 0o755)}
-    assert left(tmp_path) == [f"{DIGEST}.json", f"{DIGEST}.tar"]
+        assert {(member.uid, member.gid, member.mode) for member in tar} == {(0, 0, 0o644), (0, 0, 0o755)}
+    assert left(tmp_path) == [f"{DIGEST}.files", f"{DIGEST}.tar"]
 
 
 def test_eight_clients_upload_one_project_at_the_same_time(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
 
     async def both() -> None:
-        await asyncio.gather(*(snapshots.receive_archive(DIGEST, pieces(ARCHIVE), OWNER) for _ in range(8)))
+        await asyncio.gather(*(snapshots.receive_archive(DIGEST, pieces(ARCHIVE)) for _ in range(8)))
 
     asyncio.run(both())
     with tarfile.open(snapshots.archive_path(DIGEST)) as tar:
         assert [member.name for member in tar] == ["riseml.yml", "requirements.txt", "run.sh"]
-    assert left(tmp_path) == [f"{DIGEST}.json", f"{DIGEST}.tar"]
+    assert left(tmp_path) == [f"{DIGEST}.files", f"{DIGEST}.tar"]
 
 
 def test_an_upload_with_too_many_bytes_leaves_nothing(tmp_path: Path) -> None:
@@ -68,7 +73,7 @@ def test_an_upload_with_too_many_bytes_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_an_upload_with_too_many_files_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.store.project_archive.MAX_FILES", 2)
+    monkeypatch.setattr("riseml.archives.tree.MAX_FILES", 2)
     with pytest.raises(TooLarge, match="more than 2 files"):
         receive(SnapshotStore(tmp_path), pieces(ARCHIVE))
     assert left(tmp_path) == []
@@ -88,7 +93,7 @@ def test_a_server_removes_what_an_interrupted_upload_left(tmp_path: Path) -> Non
     receive(SnapshotStore(tmp_path), pieces(ARCHIVE))
     (tmp_path / "tmpabc.part").write_bytes(ARCHIVE[:700])
     assert SnapshotStore(tmp_path).has_snapshot(DIGEST)
-    assert left(tmp_path) == [f"{DIGEST}.json", f"{DIGEST}.tar"]
+    assert left(tmp_path) == [f"{DIGEST}.files", f"{DIGEST}.tar"]
 
 
 def test_a_snapshot_without_its_archive_is_uploaded_again(tmp_path: Path) -> None:
@@ -110,35 +115,107 @@ def test_file_names_of_any_bytes_are_kept(tmp_path: Path) -> None:
         for name in names:
             tar.addfile(tarfile.TarInfo(name))
     snapshots = SnapshotStore(tmp_path)
-    receive(snapshots, pieces(buffer.getvalue(), 4096))
-    assert sorted(snapshots.load_manifest(DIGEST).files) == sorted(names)
+    digest = find_digest(buffer.getvalue())
+    receive(snapshots, pieces(buffer.getvalue(), 4096), digest)
+    assert sorted(snapshots.load_manifest(digest).files) == sorted(names)
 
 
 def test_only_checked_fields_of_a_member_are_stored(tmp_path: Path) -> None:
-    """An upload cannot bring set-user-ID bits, owners or extended attributes into the copy."""
+    """An upload cannot bring set-user-ID bits, owners or folders with rights of their own into the copy."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        folder, link, file = (tarfile.TarInfo(name) for name in ("bin", "bin/alias", "bin/run.sh"))
-        folder.type, folder.mode = tarfile.DIRTYPE, 0o2755
+        folder, link, file, empty = (tarfile.TarInfo(name) for name in ("bin", "bin/alias", "bin/run.sh", "empty"))
+        folder.type = empty.type = tarfile.DIRTYPE
+        folder.mode = empty.mode = 0o2777
         link.type, link.linkname = tarfile.SYMTYPE, "run.sh"
-        file.mode, file.uname, file.mtime, file.size = 0o4755, "root", 1234, 5
-        file.pax_headers = {"SCHILY.xattr.security.capability": "all"}
-        tar.addfile(folder)
-        tar.addfile(link)
+        file.mode, file.uname, file.uid, file.mtime, file.size = 0o4711, "root", 4711, 1234.5, 5
+        for member in (folder, link):
+            tar.addfile(member)
         tar.addfile(file, io.BytesIO(b"true\n"))
+        tar.addfile(empty)
+    digest = DIGEST_OF_BIN
     snapshots = SnapshotStore(tmp_path)
-    receive(snapshots, pieces(buffer.getvalue()))
-    with tarfile.open(snapshots.archive_path(DIGEST)) as tar:
+    receive(snapshots, pieces(buffer.getvalue()), digest)
+    with tarfile.open(snapshots.archive_path(digest)) as tar:
         members = {member.name: member for member in tar}
-        assert [member.type for member in members.values()] == [tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.REGTYPE]
-        assert members["bin/alias"].linkname == "run.sh"
+        assert list(members) == ["bin/alias", "bin/run.sh", "empty"]
+        assert [member.type for member in members.values()] == [tarfile.SYMTYPE, tarfile.REGTYPE, tarfile.DIRTYPE]
+        assert (members["bin/alias"].linkname, members["empty"].mode) == ("run.sh", 0o755)
         copied = members["bin/run.sh"]
-        assert (copied.mode, copied.uid, copied.uname, copied.mtime) == (0o755, 1000, "", 1234)
+        assert (copied.mode, copied.uid, copied.uname, copied.mtime) == (0o755, 0, "", 1234)
         assert copied.pax_headers == {}
         content = tar.extractfile(copied)
         assert content is not None
         assert content.read() == b"true\n"
-    assert set(snapshots.load_manifest(DIGEST).files) == {"bin/alias", "bin/run.sh"}
+    assert set(snapshots.load_manifest(digest).files) == {"bin/alias", "bin/run.sh"}
+
+
+def test_another_digest_than_that_of_the_files_is_refused(tmp_path: Path) -> None:
+    snapshots = SnapshotStore(tmp_path)
+    with pytest.raises(UsageError, match=f"have the digest {DIGEST}, and were sent as {'0' * 64}"):
+        receive(snapshots, pieces(ARCHIVE), "0" * 64)
+    assert left(tmp_path) == []
+
+
+def test_a_stored_snapshot_is_never_written_again(tmp_path: Path) -> None:
+    snapshots = SnapshotStore(tmp_path)
+    receive(snapshots, pieces(ARCHIVE))
+    before = snapshots.archive_path(DIGEST).stat()
+    later = io.BytesIO(ARCHIVE)
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=later) as source, tarfile.open(fileobj=buffer, mode="w") as tar:
+        for member in source:
+            member.mtime = 12345  # not part of the digest
+            tar.addfile(member, source.extractfile(member))
+    receive(snapshots, pieces(buffer.getvalue()))
+    after = snapshots.archive_path(DIGEST).stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+    assert left(tmp_path) == [f"{DIGEST}.files", f"{DIGEST}.tar"]
+
+
+@pytest.mark.parametrize("name", ["riseml.yml", "other"])
+def test_what_an_earlier_version_stored_is_checked_when_it_is_used(tmp_path: Path, name: str) -> None:
+    """It had the owner in the archive, and took a client's word for the digest."""
+    with tarfile.open(tmp_path / f"{DIGEST}.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+        for path, text in FILES.items():
+            member = tarfile.TarInfo(path.replace("riseml.yml", name))
+            member.mode, member.uid, member.mtime, member.size = (
+                0o755 if text[0] == "#" else 0o644,
+                1000,
+                1.5,
+                len(text),
+            )
+            tar.addfile(member, io.BytesIO(text.encode()))
+    (tmp_path / f"{DIGEST}.json").write_text('{"files": {}, "texts": {}}')
+    snapshots = SnapshotStore(tmp_path)
+    assert [held.digest for held in snapshots.list_snapshots()] == [DIGEST]
+    if name == "other":
+        assert snapshots.find_archive(DIGEST) is None
+        receive(snapshots, pieces(ARCHIVE))
+    assert set(snapshots.load_manifest(DIGEST).files) == set(FILES)
+    with tarfile.open(snapshots.archive_path(DIGEST)) as tar:
+        assert {member.uid for member in tar} == {0}
+    assert left(tmp_path) == [f"{DIGEST}.files", f"{DIGEST}.tar"]
+
+
+def test_texts_are_read_when_planning_asks_for_them(tmp_path: Path) -> None:
+    files = {f"{number}.txt": f"{number}" * 9_000 for number in range(1000, 1400)} | {"large.txt": "x" * 70_000}
+    archive = pack(files)
+    digest = find_digest(archive)
+    snapshots = SnapshotStore(tmp_path)
+    receive(snapshots, pieces(archive, 1 << 20), digest)
+    tracemalloc.start()
+    try:
+        texts = snapshots.load_manifest(digest).texts
+        assert all(texts[name] == text for name, text in files.items() if name != "large.txt")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * 2**20
+    assert (len(texts), next(iter(texts)), "large.txt" in texts) == (400, "1000.txt", False)
+    snapshots.remove_snapshot(digest)
+    with pytest.raises(NotFound, match="not on the server any more"):
+        texts["1000.txt"]
 
 
 def test_an_archive_is_checked_and_copied_on_python_3_11_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

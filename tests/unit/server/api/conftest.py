@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import socket
 import threading
 from collections.abc import Iterator
@@ -17,14 +16,15 @@ import uvicorn
 from riseml.server.app import Application, make_application
 from riseml.settings import Settings
 from riseml.states import State
-from tests.support.rig import pack, single
+from tests.support.archives import find_digest, pack
+from tests.support.rig import single
 from tests.support.stores import open_database
 from tests.support.waiting import DEADLINE
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 CONFIG = single("echo {{lr}}", parameters={"lr": 0.1})
 ARCHIVE = pack({"riseml.yml": CONFIG})
-DIGEST = hashlib.sha256(ARCHIVE).hexdigest()
+DIGEST = find_digest(ARCHIVE)
 SUBMISSION = {"project": "toaster", "file": "riseml.yml", "config": CONFIG, "snapshot": DIGEST}
 
 

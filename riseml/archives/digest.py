@@ -1,0 +1,31 @@
+"""The digest of a project: it names kind, path, content and executable bit of every entry, and nothing else.
+
+Client and server compute it alike: the client from its files, the server from the archive that it received. Times of
+change and owners are not part of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from riseml.archives.entries import ArchiveEntry, EntryKind
+
+
+def digest_entries(entries: Iterable[tuple[ArchiveEntry, str]]) -> str:
+    """Return the SHA-256 (hex) of one record for each entry, sorted by the bytes of the path.
+
+    A record is kind, path, `x` or `-`, and the target of a link or the SHA-256 (hex) of a file, each followed by a NUL
+    byte, which none of them can hold.
+
+    Args:
+        entries: all files and links, and the folders that nothing is in; with the SHA-256 (hex) of a file.
+    """
+    from hashlib import sha256
+
+    digest = sha256()
+    for entry, content in sorted(entries, key=lambda pair: os.fsencode(pair[0].path)):
+        executable = entry.kind is EntryKind.FILE and entry.executable
+        fields = (entry.kind.value, entry.path, "x" if executable else "-", entry.target or content)
+        digest.update(b"".join(os.fsencode(field) + b"\0" for field in fields))
+    return digest.hexdigest()

@@ -1,0 +1,29 @@
+"""What a project archive holds: files, symbolic links and folders, with the few fields that count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+LATEST_MTIME = 8**11 - 1
+"""Seconds since 1970 (the year 2242): a later time of change does not fit into a plain header, and is cut to this."""
+
+
+class EntryKind(Enum):
+    """What an entry of a project is. The values are part of the digest."""
+
+    FILE = "file"
+    LINK = "link"
+    FOLDER = "folder"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveEntry:
+    """One file, symbolic link or folder."""
+
+    path: str  # relative to the project, with `/`; bytes that are not UTF-8 are surrogate escapes
+    kind: EntryKind
+    size: int = 0  # bytes; of a file
+    mtime: int = 0  # seconds since 1970
+    executable: bool = False  # of a file
+    target: str = ""  # of a link

@@ -1,0 +1,100 @@
+"""The rules for all entries of a project together: each path once, nothing below a file or a link, and no link that
+leads out of the project, by its own text or through other links.
+"""
+
+from __future__ import annotations
+
+from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.errors import TooLarge, UsageError
+
+MAX_FILES = 200_000
+LONGEST_NAMES = 64 * 2**20
+"""Characters of all paths and targets of a project together."""
+
+_MOST_WORK = 4_000_000  # parts of paths that are followed to check all links of a project; long paths count more
+_FREE_LENGTH = 1024  # characters of a path that count as one part
+_FEWER = "name what is not needed in .risemlignore"
+_MOST_LINKS = 40  # that Linux follows in one path
+
+
+class ProjectTree:
+    """The entries of one project, added one after the other."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, EntryKind] = {}  # of every path, with the folders that are there only for their files
+        self._filled: set[str] = set()  # folders that something is in
+        self._links: dict[str, str] = {}  # targets
+        self._count = self._length = 0
+
+    def add_entry(self, entry: ArchiveEntry) -> None:
+        """Add the next entry.
+
+        Raises:
+            UsageError: its path is there already, or is below a file or a link.
+            TooLarge: there are too many entries.
+        """
+        self._count += 1
+        self._length += len(entry.path) + len(entry.target)
+        if self._count > MAX_FILES:
+            raise TooLarge(f"the project has more than {MAX_FILES:,} files", _FEWER)
+        if self._length > LONGEST_NAMES:
+            raise TooLarge(f"the paths of the project have more than {LONGEST_NAMES:,} characters together", _FEWER)
+        known = self._kinds.get(entry.path)
+        if known is not None and not (known is entry.kind is EntryKind.FOLDER):
+            raise UsageError(f"{entry.path!r} is there twice", "a project has each path once")
+        self._add_folders(entry.path)
+        self._kinds[entry.path] = entry.kind
+        if entry.kind is EntryKind.LINK:
+            self._links[entry.path] = entry.target
+
+    def is_empty(self, folder: str) -> bool:
+        """Return whether nothing is in a folder."""
+        return folder not in self._filled
+
+    def check_links(self) -> None:
+        """Check every link, once all entries are there.
+
+        Raises:
+            UsageError: one leads out of the project, or there are too many links that lead to links.
+        """
+        left = _MOST_WORK
+        for path in self._links:
+            left -= self._follow(path, left)
+
+    def _add_folders(self, path: str) -> None:
+        """Note the folders above a path."""
+        at = path.rfind("/")
+        while at > 0:
+            folder = path[:at]
+            if folder in self._filled:
+                return
+            known = self._kinds.setdefault(folder, EntryKind.FOLDER)
+            if known is not EntryKind.FOLDER:
+                what = "link" if known is EntryKind.LINK else "file"
+                raise UsageError(f"{path!r} is below a {what}", "a project has each file in a folder of its own")
+            self._filled.add(folder)
+            at = folder.rfind("/")
+
+    def _follow(self, path: str, most: int) -> int:
+        """Follow a link as Linux does, whatever is missing, and return how much work that was."""
+        place: list[str] = []  # the real folder and those above it, each with its whole path
+        todo = path.split("/")[::-1]
+        links = work = 0
+        while todo and links <= _MOST_LINKS:
+            part = todo.pop()
+            work += 1 + (len(place[-1]) // _FREE_LENGTH if place else 0)
+            if work > most:
+                raise TooLarge("the links of the project lead to each other too often", "replace some by copies")
+            if part == "..":
+                if not place:
+                    raise UsageError(f"{path!r} leads out of the project", "name it in .risemlignore")
+                place.pop()
+            elif part not in ("", "."):
+                inner = f"{place[-1]}/{part}" if place else part
+                target = self._links.get(inner)
+                if target is None:
+                    place.append(inner)
+                else:
+                    links += 1
+                    todo += target.split("/")[::-1]
+        return work
