@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import Literal
 
 from riseml.errors import UsageError
 from riseml.sizes import SIZE_HINT, BadSize, parse_size
@@ -23,6 +24,9 @@ DEFAULT_LOG_LIMIT = 512 * 2**20  # bytes
 DEFAULT_UPLOAD_LIMIT = 16 * 2**30  # bytes
 MOST_LOG = 2 * 2**30  # bytes; the largest RISEML_LOG_LIMIT, because hosts keep only a little more of a job's output
 MOST_TAIL = 10_000_000  # lines; the most that a reader may request as the tail of a log
+
+ExecutorName = Literal["docker", "process"]
+"""What runs jobs: containers of a Docker Engine, or processes of this machine."""
 
 _POSTGRES = "postgresql+psycopg"
 _LONGEST = 1e9  # seconds, 31 years; added to any date it stays within what datetime can hold
@@ -49,7 +53,7 @@ class Settings:
     lost_after: float = DEFAULT_LOST_AFTER  # RISEML_LOST_AFTER: seconds until a silent host counts as lost
     idle_after: float = DEFAULT_IDLE_AFTER  # RISEML_IDLE_AFTER: seconds until an idle server ends
     poll: float = 2.0  # seconds between two passes of the loop when nothing wakes it; no variable
-    executor: str | None = None  # RISEML_EXECUTOR: `docker` or `process`; None: `docker` when an engine answers
+    executor: ExecutorName | None = None  # RISEML_EXECUTOR: what runs jobs; None: see `choose_executor`
     # RISEML_STORE: SQLAlchemy's URL of a PostgreSQL, perhaps with a password; None: the store is a file in `home`
     store: str | None = field(default=None, repr=False)
     log_format: LogFormat = LogFormat.TEXT  # RISEML_LOG_FORMAT: of server.log
@@ -176,11 +180,16 @@ def _store(environ: Mapping[str, str]) -> str | None:
     return f"{_POSTGRES}://{rest}"
 
 
-def _executor(environ: Mapping[str, str]) -> str | None:
-    name = environ.get("RISEML_EXECUTOR") or None
-    if name not in (None, "docker", "process"):
-        raise UsageError(f"RISEML_EXECUTOR is {name!r}", "write docker or process, or unset it to let riseml choose")
-    return name
+def _executor(environ: Mapping[str, str]) -> ExecutorName | None:
+    match environ.get("RISEML_EXECUTOR", ""):
+        case "":
+            return None
+        case "docker" | "process" as name:
+            return name
+        case name:
+            raise UsageError(
+                f"RISEML_EXECUTOR is {name!r}", "write docker or process, or unset it to let riseml choose"
+            )
 
 
 def _read_log_format(environ: Mapping[str, str]) -> LogFormat:

@@ -34,7 +34,7 @@ class CommandContext:
     printer: Printer
     environ: Mapping[str, str]
     folder: Path  # the working directory
-    asks: bool = False  # True when a user can answer questions: standard input is a terminal
+    asks: bool = False  # True when a user can answer questions: standard input and standard error are a terminal
     wait: Callable[[float], object] = field(default_factory=lambda: threading.Event().wait)  # takes seconds
 
     def now(self) -> datetime:
@@ -53,13 +53,28 @@ class CommandContext:
 
         return connect_client(self.settings(), self.environ, self.printer)
 
-    def connect_to_run(self) -> Client:
-        """Return a client for a command that runs jobs: the server uses the executor that the user asks for."""
-        from riseml.cli.local_server import switch_executor
+    def ask(self, question: str) -> bool:
+        """Return whether the user says yes; the text may be foreign."""
+        import typer
 
+        from riseml.cli.output.text import clean_text
+
+        return typer.confirm(clean_text(question), err=True)
+
+    def connect_to_run(self) -> Client:
+        """Return a client for a command that runs jobs: the server uses the executor that the user asks for.
+
+        Raises:
+            Refused: jobs would run as processes, and the user did not choose that.
+        """
+        from riseml.cli.local_server import check_wanted_executor, switch_executor
+        from riseml.cli.questions import confirm_processes
+
+        check_wanted_executor(self.settings(), self.environ)
         client = self.connect()
         try:
             switch_executor(client, self.settings(), self.printer)
+            confirm_processes(self, client)
         except BaseException:
             client.close()
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -88,6 +89,27 @@ def stop_server(client: Client, settings: Settings) -> wire.ServerView | None:
     raise Unreachable(message, _hint_at_log(settings))
 
 
+def check_wanted_executor(settings: Settings, environ: Mapping[str, str]) -> None:
+    """Check the executor that RISEML_EXECUTOR names, unless the user's server uses it already.
+
+    A server that could not run anything with it does not start, and the one that runs stays as it is.
+
+    Raises:
+        RisemlError: it cannot run jobs here and now.
+    """
+    if settings.executor is None or (settings.executor == "process" and sys.platform == "linux"):
+        return  # processes need nothing else
+    from riseml.cli.server_process import check_executor
+
+    with Client(read_address(settings, environ)) as client:
+        if client.address.socket is None:
+            return
+        server = probe_server(client)
+        # A server of an older version does not say whether an engine is missing.
+        if server is None or server["executor"] != settings.executor or server.get("missing_engine"):
+            check_executor(settings)
+
+
 def switch_executor(client: Client, settings: Settings, printer: Printer) -> None:
     """Restart the user's own server when RISEML_EXECUTOR asks for another executor than it uses.
 
@@ -98,7 +120,7 @@ def switch_executor(client: Client, settings: Settings, printer: Printer) -> Non
     if wanted is None or client.address.socket is None:
         return
     server = client.get_server()
-    if server["executor"] == wanted:
+    if server["executor"] == wanted and not server["missing_engine"]:
         return
     if server["active"]:
         used, active = server["executor"], count_noun(server["active"], "experiment")

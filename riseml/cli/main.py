@@ -140,7 +140,7 @@ def _make_context() -> CommandContext:
         folder = Path.cwd()
     except OSError:
         folder = Path(os.environ.get("PWD") or "/proc/self/cwd")  # the folder was removed; its path finds no file
-    asks = sys.stdin is not None and sys.stdin.isatty()
+    asks = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))  # questions go to stderr
     return CommandContext(make_printer(os.environ), os.environ, folder, asks=asks)
 
 

@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from riseml.errors import Refused
+from riseml.errors import Refused, RisemlError, Unreachable
 from riseml.folders import check_home
 
 if TYPE_CHECKING:
@@ -72,6 +72,29 @@ def spawn_server(settings: Settings, command: Sequence[str]) -> ServerProcess:
         )
     finally:
         os.close(log)
+
+
+def check_executor(settings: Settings) -> None:
+    """Check that a server with these settings could run jobs now; start none. Takes about half a second.
+
+    Raises:
+        RisemlError: it could not.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "riseml.server.executor_check"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        cwd="/",
+        check=False,
+        env={**os.environ, **_make_environment(settings)},
+    )
+    if done.returncode:
+        message, _, hint = done.stdout.partition("\n")
+        error = RisemlError(message or f"the {settings.executor} executor could not be checked", hint.strip() or None)
+        error.exit_code = done.returncode if message else Unreachable.exit_code
+        raise error
 
 
 def _make_environment(settings: Settings) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NotRequired
+from typing import Annotated, Literal, NotRequired
 
 from annotated_types import MaxLen  # bounds that pydantic checks and OpenAPI shows
 from typing_extensions import TypedDict  # pydantic can read this one before Python 3.12
@@ -24,3 +24,4 @@ class Submission(TypedDict):
     parameters: NotRequired[Pairs]  # `-p name=value`
     settings: NotRequired[Pairs]  # `--set path=value`
     environment: NotRequired[Annotated[dict[Name, Value], MaxLen(1000)]]  # variables that `env` passes through
+    executor: NotRequired[Literal["docker", "process"]]  # what the user chose; the server refuses to use another one

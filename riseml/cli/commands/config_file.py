@@ -69,6 +69,9 @@ def validate_config(context: typer.Context, *, file: FileOption = None, json: Js
         command.printer.print_notes(spec.notes)
         _warn_of_framework(command, spec)
         command.printer.print_lines([f"{source.name} is valid: {describe_spec(spec)}"])
+        passed = [variable.name for variable in spec.train.env if variable.value is None]
+        if passed:
+            command.printer.print_lines([f"It passes on from your environment: {', '.join(passed)}"])
 
 
 def _warn_of_framework(command: CommandContext, spec: Spec) -> None:

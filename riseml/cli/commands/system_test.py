@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as codec
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,9 +42,11 @@ def run_system_test(
     other; once it has ended, `riseml status -a` does not list it.
     """
     command: CommandContext = context.obj
+    command = replace(command, asks=command.asks and not json)
     with command.connect_to_run() as client:
         known = {host["name"]: host for host in client.get_system()["hosts"]}
-        started = {name: _start_test(client, name, known.get(name), image) for name in hosts or sorted(known)}
+        chosen = {name: _make_submission(command, name, image) for name in hosts or sorted(known)}
+        started = {name: _start_test(client, name, known.get(name), one) for name, one in chosen.items()}
         findings = [_finish_test(client, name, one) for name, one in started.items()]
     if json:
         command.printer.print_json({"findings": findings})
@@ -58,7 +61,18 @@ def run_system_test(
         raise Exit(1)
 
 
-def _start_test(client: Client, name: str, host: wire.HostView | None, image: str) -> str | RisemlError:
+def _make_submission(command: CommandContext, name: str, image: str) -> wire.Submission:
+    resources = {"cpus": 0.1, "mem": "64MiB", "labels": {HOST_LABEL: name}}
+    train = {"image": image, "resources": resources, "max_duration": "10m", "run": list(_RUN)}
+    config = codec.dumps({"project": TEST_PROJECT, "train": train})
+    submission: wire.Submission = {"project": TEST_PROJECT, "file": "riseml.yml", "config": config}
+    chosen = command.settings().executor
+    return submission if chosen is None else {**submission, "executor": chosen}
+
+
+def _start_test(
+    client: Client, name: str, host: wire.HostView | None, submission: wire.Submission
+) -> str | RisemlError:
     """Return the ID of the job that was started on the host, or why none was."""
     import uuid
 
@@ -68,11 +82,7 @@ def _start_test(client: Client, name: str, host: wire.HostView | None, image: st
         return RisemlError(host["message"] or "it does not answer")
     if host["state"] != "up":
         return RisemlError(f"it is {host['state']} and gets no new jobs; `riseml pool resume {name}` changes that")
-    resources = {"cpus": 0.1, "mem": "64MiB", "labels": {HOST_LABEL: name}}
-    train = {"image": image, "resources": resources, "max_duration": "10m", "run": list(_RUN)}
-    config = codec.dumps({"project": TEST_PROJECT, "train": train})
     try:
-        submission: wire.Submission = {"project": TEST_PROJECT, "file": "riseml.yml", "config": config}
         return client.submit({**submission, "key": uuid.uuid4().hex})["id"]
     except RisemlError as error:
         return RisemlError(error.message.splitlines()[-1])  # the last line of a SpecError is the problem itself

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -15,6 +15,7 @@ from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption,
 from riseml.cli.config_source import ConfigSource, check_config_source, read_config_source
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import count_noun
+from riseml.consent import PassedVariable, refuse_processes
 from riseml.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
@@ -34,8 +35,14 @@ class ExecutorChoice(Enum):
     PROCESS = "process"
 
 
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-env", metavar="NAME", help="Pass NAME of your environment on, as train.env says; repeatable."
+    ),
+]
 ExecutorOption = Annotated[
-    ExecutorChoice | None, typer.Option(help="Run jobs in Docker containers, or as processes of this machine.")
+    ExecutorChoice | None, typer.Option(help="Run jobs in Docker containers, or as processes: as you, with your files.")
 ]
 
 
@@ -50,15 +57,17 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
     settings: SettingOption = None,
     long: Annotated[bool, typer.Option("-l", "--long", help="Show every job at the end.")] = False,
     executor: ExecutorOption = None,
+    allow_env: AllowOption = None,
 ) -> None:
     """Run the project: sync, build, start, and follow its log.
+
+    Before variables of yours leave (`env: [NAME]`), and before jobs run as processes because no engine answers, it
+    asks once on a terminal. Elsewhere, and with --json, it refuses: exit code 4.
 
     The exit code is 0 when the experiment finished, 1 when it failed, 130 when it was killed. Ctrl-C leaves the log;
     the experiment goes on.
     """
-    from riseml.cli.log_follower import LogDisplay, follow_log, get_exit_code
-
-    command: CommandContext = context.obj
+    command: CommandContext = replace(context.obj, asks=context.obj.asks and not json)  # --json asks no questions
     if executor is not None:
         command = replace(command, environ={**command.environ, "RISEML_EXECUTOR": executor.value})
     source = read_config_source(command, file)
@@ -67,17 +76,42 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
     if dry_run:
         _show_plan(command, source, submission, json=json)
         return
+    _confirm_environment(command, source, submission, allow_env or [])
     with closing(_send_project(command, source, submission, json=json)) as client:
         experiment = _submit_experiment(command, client, submission)
         if json:
             command.printer.print_json(experiment)
         if not detach:
-            end = follow_log(command, client, experiment, LogDisplay(json=json, long=long))
-            raise Exit(get_exit_code(end))
-        if not json:
-            name = experiment["id"]
-            started = f"Experiment {name} runs in the background. Type `riseml logs {name}` for its log."
-            command.printer.print_lines([started])
+            _follow_to_end(command, client, experiment, json=json, long=long)
+    if not json:
+        command.printer.print_lines([_describe_start(experiment["id"])])
+
+
+def _describe_start(name: str) -> str:
+    return f"Experiment {name} runs in the background. Type `riseml logs {name}` for its log."
+
+
+def _follow_to_end(
+    command: CommandContext, client: Client, experiment: wire.ExperimentView, *, json: bool, long: bool
+) -> NoReturn:
+    from riseml.cli.log_follower import LogDisplay, follow_log, get_exit_code
+
+    end = follow_log(command, client, experiment, LogDisplay(json=json, long=long))
+    raise Exit(get_exit_code(end))
+
+
+def _confirm_environment(
+    command: CommandContext, source: ConfigSource, submission: wire.Submission, allowed: list[str]
+) -> None:
+    """Name what leaves the user's environment, and ask for what nobody has allowed."""
+    from riseml.cli.questions import confirm_variables
+
+    confirm_variables(command, _list_passed_variables(source, submission), allowed, source.name)
+
+
+def _list_passed_variables(source: ConfigSource, submission: wire.Submission) -> list[PassedVariable]:
+    folder = str(source.project.folder.resolve())
+    return [PassedVariable(folder, submission["project"], name) for name in submission.get("environment", {})]
 
 
 def _prepare_submission(
@@ -94,7 +128,7 @@ def _prepare_submission(
     spec = _read_spec(command, source, parameters, settings)
     command.printer.print_notes(spec.notes)
     choose_framework(spec.train)
-    return {
+    submission: wire.Submission = {
         "project": spec.project,
         "file": source.name,
         "config": source.text,
@@ -102,6 +136,8 @@ def _prepare_submission(
         "settings": settings,
         "environment": _collect_passed_variables(spec, command.environ),
     }
+    chosen = command.settings().executor
+    return submission if chosen is None else {**submission, "executor": chosen}
 
 
 def _read_spec(command: CommandContext, source: ConfigSource, parameters: Pairs, settings: Pairs) -> Spec:
@@ -187,14 +223,20 @@ def _show_plan(command: CommandContext, source: ConfigSource, submission: wire.S
     from riseml.cli.output.plan_view import list_plan
     from riseml.project.archive import take_snapshot
 
+    passed = submission.pop("environment", {})  # a dry run needs no value, and sends none
+    if passed:
+        command.printer.print_notes([f"{source.name} passes {', '.join(passed)} of your environment on to its code"])
     snapshot = take_snapshot(_list_files(command, source))
     with command.connect() as client:  # not `connect_to_run`: a dry run restarts no server
-        wanted, used = command.settings().executor, client.get_server()["executor"]
+        server = client.get_server()
+        wanted, used = command.settings().executor, server["executor"]
         if client.has_snapshot(snapshot.digest):
             submission["snapshot"] = snapshot.digest
         plan = client.plan_submission(submission)
     if wanted not in (None, used):
         command.printer.warn(f"the riseml server uses the {used} executor now, and this is its plan")
+    if server["missing_engine"] and wanted is None:
+        command.printer.warn(refuse_processes(server["missing_engine"]).message)
     if json:
         command.printer.print_json(plan)
     else:

@@ -41,6 +41,7 @@ def show_server(services: Services) -> wire.ServerView:
         "home": str(services.settings.home),
         "executor": hosts.executor_name,
         "note": hosts.notice,
+        "missing_engine": hosts.find_missing_engine(),
         "engine": services.settings.engine if isinstance(hosts.mode, LocalMode) else "",
         "active": services.experiments.count_open(),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from riseml import wire
+from riseml.consent import refuse_processes
 from riseml.control.placement.refusal import describe_misfit
 from riseml.errors import Refused, Unreachable, UsageError
 from riseml.model import Environment, Owner, Plan
@@ -12,6 +13,7 @@ from riseml.planning.grid import grid_points, makes_set
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plans
 from riseml.server.clock import now
+from riseml.server.pool.choose_executor import PROCESS
 from riseml.server.pool.observe import make_observation
 from riseml.server.services import Services
 from riseml.spec.config.loader import Overrides, load_config
@@ -84,6 +86,26 @@ def check_room(planned: Planned, services: Services) -> None:
         raise Refused(
             f"this can never run: {'; '.join(reasons)}", "lower train.resources or the number of workers, or add a host"
         )
+
+
+def check_executor(submission: wire.Submission, services: Services) -> None:
+    """Refuse what would run as processes although nobody chose that, or not as the submission chooses.
+
+    Raises:
+        Refused: with what the user may do.
+    """
+    hosts, wanted = services.hosts, submission.get("executor")
+    missing = hosts.find_missing_engine()
+    if missing and wanted is None:
+        raise refuse_processes(missing)
+    used = hosts.executor_name
+    if wanted not in (None, used):
+        raise Refused(
+            f"this riseml server uses the {used} executor, and the submission asks for {wanted}",
+            f"`riseml train --executor {wanted}` on the server's machine changes that while nothing runs",
+        )
+    if wanted is None and used == PROCESS and not hosts.has_chosen_processes():
+        raise refuse_processes("")
 
 
 def make_new_experiments(submission: wire.Submission, planned: Planned, owner: Owner) -> NewExperiments:

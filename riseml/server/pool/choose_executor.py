@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import grp
 import logging
 import socket
 import sys
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from riseml.consent import read_consent
 from riseml.errors import EngineError, Unreachable, UsageError
 from riseml.executors.base import Executor
 from riseml.executors.docker.executor import DockerExecutor
@@ -15,10 +19,13 @@ from riseml.executors.process.executor import ProcessExecutor
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import World
 from riseml.names import LOCAL_HOST, THIS_MACHINE
+from riseml.server.pool.pool_file import PoolFile
 from riseml.settings import DEFAULT_ENGINE, Settings
 from riseml.spec.pool.types import HostSpec
 
 DOCKER, PROCESS = "docker", "process"
+
+_NEEDS_LINUX = ("jobs without Docker need Linux", "start a Docker Engine, and unset RISEML_EXECUTOR")
 
 log = logging.getLogger(__name__)
 
@@ -30,29 +37,55 @@ class LocalChoice:
     executor: Executor
     name: str  # `docker` or `process`, as RISEML_EXECUTOR names it
     note: str = ""  # a sentence for users when jobs run as processes although RISEML_EXECUTOR does not ask for it
+    undecided: bool = False  # True when no engine answered, and the user has not chosen processes
 
 
 def choose_executor(settings: Settings, server: str, world: World) -> LocalChoice:
-    """Return the executor that RISEML_EXECUTOR names, else Docker when an engine answers, else processes.
+    """Return the executor that RISEML_EXECUTOR names, else processes when no engine answers and the user agreed to it.
 
-    An open experiment stays with the executor that it began with. An engine that DOCKER_HOST names is never replaced.
+    Without that consent the executor is Docker, whose host stays silent: nothing runs outside a container because an
+    engine is away. An open experiment stays with the executor that it began with.
 
     Raises:
         UsageError: the settings name an executor that cannot run here.
     """
-    name, note = settings.executor or _find_used_executor(world), ""
-    if name is None:
-        problem = None if settings.engine != DEFAULT_ENGINE else _find_engine_problem(settings.engine)
-        name = PROCESS if problem is not None and sys.platform == "linux" else DOCKER
-        if name == PROCESS:
-            note = "No Docker Engine answers here: jobs run as processes of this machine."
-            log.info("%s (%s)", note, problem)
-    return _choose_processes(settings, server, note) if name == PROCESS else _choose_docker(settings, server)
+    name = settings.executor or _find_used_executor(world)
+    if name == PROCESS:
+        return _choose_processes(settings, server, "")
+    missing = find_missing_engine(settings) if name is None else ""
+    if missing and read_consent(settings.home).processes:
+        note = f"No Docker Engine answers here ({missing}): jobs run as processes, as you, with your files."
+        log.info("%s", note)
+        return _choose_processes(settings, server, note)
+    return replace(_choose_docker(settings, server), undecided=bool(missing))
+
+
+def find_missing_engine(settings: Settings) -> str:
+    """Return why no engine answers where processes could take its place; empty when one answers.
+
+    Processes never replace an engine that DOCKER_HOST names.
+    """
+    if settings.engine != DEFAULT_ENGINE or sys.platform != "linux":
+        return ""
+    return _find_engine_problem(settings.engine) or ""
+
+
+def check_executor(settings: Settings) -> None:
+    """Check that the executor that RISEML_EXECUTOR names can run jobs here and now; the hosts of pool.yml may be away.
+
+    Raises:
+        RisemlError: it cannot.
+    """
+    if settings.executor == PROCESS and sys.platform != "linux":
+        raise UsageError(*_NEEDS_LINUX)
+    if settings.executor == DOCKER and PoolFile(settings.pool_file).load() is None:
+        with suppress(EngineError), closing(Engine(settings.engine)) as engine:  # a refusal is an answer, too
+            engine.version()
 
 
 def _choose_processes(settings: Settings, server: str, note: str) -> LocalChoice:
     if sys.platform != "linux":
-        raise UsageError("jobs without Docker need Linux", "start a Docker Engine, and unset RISEML_EXECUTOR")
+        raise UsageError(*_NEEDS_LINUX)
     return LocalChoice(ProcessExecutor(THIS_MACHINE, server, settings.home), PROCESS, note)
 
 
@@ -76,7 +109,10 @@ def _find_engine_problem(engine: str) -> str | None:
     try:
         with socket.socket(socket.AF_UNIX) as probe:  # first: without a listener the SDK leaks its socket
             probe.connect(engine.removeprefix("unix://"))
-        Engine(engine).version()
+        with closing(Engine(engine)) as found:
+            found.version()
+    except PermissionError as error:
+        return f"{engine}: {error.strerror}{_find_forbidding_group(engine)}"
     except OSError as error:
         return f"{engine}: {error.strerror}"
     except EngineError:
@@ -84,3 +120,12 @@ def _find_engine_problem(engine: str) -> str | None:
     except Unreachable as error:
         return error.message
     return None
+
+
+def _find_forbidding_group(engine: str) -> str:
+    """Return the words that tell a user who may not use an engine from a user who has none."""
+    try:
+        group = grp.getgrgid(Path(engine.removeprefix("unix://")).stat().st_gid).gr_name
+    except (OSError, KeyError):  # a folder above it is closed, or the group has no name
+        return "; an engine may run there, but you may not use it"
+    return f"; an engine may run there, but you may not use it: you are not in the group {group}"

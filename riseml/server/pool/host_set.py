@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from riseml.consent import read_consent
 from riseml.errors import RisemlError
 from riseml.executors.base import Executor
 from riseml.executors.docker import swarm
@@ -19,7 +20,7 @@ from riseml.executors.transports.engine_client import Engine
 from riseml.model import HostSeen, Mount, World
 from riseml.names import HostName
 from riseml.planning.launch import StorageRoots
-from riseml.server.pool.choose_executor import DOCKER, PROCESS, choose_executor
+from riseml.server.pool.choose_executor import DOCKER, PROCESS, choose_executor, find_missing_engine
 from riseml.server.pool.mode import HostMode, LocalMode, PoolMode, choose_network, find_registry, shares_output
 from riseml.server.pool.pool_file import PoolFile
 from riseml.server.pool.storage_mounts import find_mounts, find_roots
@@ -69,12 +70,12 @@ class HostSet:
             self._apply(self._file.load(), world)
 
     def is_outdated(self) -> bool:
-        """Return True when pool.yml has changed since it was read."""
-        return self._file.has_changed()
+        """Return True when pool.yml has changed since it was read, or the user has chosen processes since then."""
+        return self._file.has_changed() or self._has_new_consent()
 
     def refresh(self, world: World) -> tuple[Executor, ...]:
-        """Apply a change of pool.yml, and return the hosts that are new."""
-        if not self._file.has_changed():
+        """Apply a change of pool.yml or the user's choice of processes, and return the hosts that are new."""
+        if not self.is_outdated():
             return ()
         if self.settings.executor == PROCESS:
             self._file.mark_read()
@@ -121,6 +122,15 @@ class HostSet:
     def executor_name(self) -> str:
         """`docker` or `process`."""
         return self.mode.executor if isinstance(self.mode, LocalMode) else DOCKER
+
+    def find_missing_engine(self) -> str:
+        """Return why no engine answers, while the user has not chosen processes; empty when nothing is to be chosen."""
+        undecided = isinstance(self.mode, LocalMode) and self.mode.undecided
+        return find_missing_engine(self.settings) if undecided else ""
+
+    def has_chosen_processes(self) -> bool:
+        """Return True when this server or its user has chosen processes; an open experiment alone is no choice."""
+        return self.settings.executor == PROCESS or read_consent(self.settings.home).processes
 
     @property
     def network(self) -> Network:
@@ -190,6 +200,10 @@ class HostSet:
         engine = self._now.engines.get(host)
         return engine is None or engine.is_local
 
+    def _has_new_consent(self) -> bool:
+        undecided = isinstance(self.mode, LocalMode) and self.mode.undecided
+        return undecided and read_consent(self.settings.home).processes
+
     def _apply(self, spec: PoolSpec | None, world: World) -> None:
         if spec is None:
             self._use_this_machine(world)
@@ -208,12 +222,12 @@ class HostSet:
 
     def _use_this_machine(self, world: World) -> None:
         choice = choose_executor(self.settings, self._server, world)
-        executor, before = choice.executor, self._now.executors
+        executor, before = choice.executor, self._now.engines
         engines = {executor.name: executor.engine} if isinstance(executor, DockerExecutor) else {}
-        self._now = _HostsInForce(LocalMode(choice.name, choice.note), engines)
+        self._now = _HostsInForce(LocalMode(choice.name, choice.note, choice.undecided), engines)
         self.pool.replace_executors((executor,))
         for former in before.values():
-            former.engine.close()
+            former.close()
 
     def _connect(self, host: HostSpec) -> DockerExecutor:
         engine = Engine.of_host(host, self.settings.home)

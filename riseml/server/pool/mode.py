@@ -13,7 +13,8 @@ class LocalMode:
     """No pool.yml is in force: this machine is the only host."""
 
     executor: str  # `docker` or `process`, as RISEML_EXECUTOR names it
-    note: str = ""  # why jobs run as processes although the user did not ask for it; empty otherwise
+    note: str = ""  # why jobs run as processes although RISEML_EXECUTOR does not ask for it; empty otherwise
+    undecided: bool = False  # True when no engine answered, and the user has not chosen processes
 
 
 @dataclass(frozen=True, slots=True)

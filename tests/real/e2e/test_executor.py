@@ -20,7 +20,11 @@ def test_an_idle_server_changes_its_executor_and_a_busy_server_refuses(make_cons
     assert "The riseml server now uses the process executor." in as_process.err
     assert f"in {console.home}/output" in as_process.out
     console.end(as_process.id)
-    assert console.run("train", "-d", "--set", "train.env.DURATION=600", "--set", "train.stop_grace=1").code == 0
+    changes = ("--set", "train.env.DURATION=600", "--set", "train.stop_grace=1")
+    unasked = console.run("train", "-d", *changes)
+    assert unasked.code == 4, "the choice of an earlier command is not a choice for this one"
+    assert "the riseml server runs jobs as processes of this machine" in unasked.err
+    assert console.run("train", "-d", "--executor", "process", *changes).code == 0
     refused = console.run("train", "--executor", "docker")
     assert refused.code == 4
     assert "uses the process executor for 1 experiment" in refused.err

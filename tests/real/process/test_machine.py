@@ -13,13 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from riseml.consent import record_processes
 from riseml.control.placement.addresses import PORTS
 from riseml.errors import UsageError
 from riseml.executors import machine
+from riseml.executors.pool import HostPool
 from riseml.model import Experiment, Image, Job, Owner, Plan, World
 from riseml.names import LOCAL_HOST, THIS_MACHINE, HostName, JobName
 from riseml.server.pool import choose_executor
-from riseml.settings import Settings, read_settings
+from riseml.server.pool.host_set import HostSet
+from riseml.settings import ExecutorName, Settings, read_settings
 from riseml.spec.config.types import Resources
 from riseml.states import Part
 from tests.support.hosts import Machine, kill
@@ -168,29 +171,61 @@ NOTHING = World(())
 
 
 @pytest.mark.parametrize(
-    ("executor", "world", "chosen"),
+    ("executor", "world", "agreed", "chosen"),
     [
-        ("docker", NOTHING, "docker"),
-        ("process", NOTHING, "process"),
-        (None, NOTHING, "process"),
-        (None, experiment_on(LOCAL_HOST), "docker"),
-        (None, experiment_on(THIS_MACHINE), "process"),
-        ("docker", experiment_on(THIS_MACHINE), "docker"),
+        ("docker", NOTHING, True, "docker"),
+        ("process", NOTHING, False, "process"),
+        (None, NOTHING, True, "process"),
+        (None, NOTHING, False, "docker"),
+        (None, experiment_on(LOCAL_HOST), True, "docker"),
+        (None, experiment_on(THIS_MACHINE), False, "process"),
+        ("docker", experiment_on(THIS_MACHINE), True, "docker"),
     ],
 )
-def test_the_server_chooses_an_executor_without_an_engine(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, executor: str | None, world: World, chosen: str
+def test_the_server_chooses_an_executor_without_an_engine(  # noqa: PLR0913  # one parameter for each column
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    executor: ExecutorName | None,
+    world: World,
+    chosen: str,
+    *,
+    agreed: bool,
 ) -> None:
     nowhere = f"unix://{tmp_path}/none.sock"
     monkeypatch.setattr(choose_executor, "DEFAULT_ENGINE", nowhere)
     settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data", engine=nowhere, executor=executor)
+    if agreed:
+        record_processes(tmp_path)
     found = choose_executor.choose_executor(settings, "server", world)
+    falls = executor is None and world == NOTHING
     assert found.name == chosen
-    assert bool(found.note) == (executor is None and world == NOTHING)
+    assert bool(found.note) == (falls and agreed)
+    assert found.undecided == (falls and not agreed)
     named = replace(settings, engine=f"{nowhere}2")
-    assert (
-        executor is not None or world != NOTHING or choose_executor.choose_executor(named, "s", world).name == "docker"
-    )
+    assert not falls or choose_executor.choose_executor(named, "s", world).name == "docker"
+
+
+def test_processes_that_the_user_chooses_later_take_over_a_server_that_waits(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A pool.yml that goes away leaves a queue that was accepted for containers: it does not fall to processes."""
+    nowhere = f"unix://{tmp_path}/none.sock"
+    monkeypatch.setattr(choose_executor, "DEFAULT_ENGINE", nowhere)
+    settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data", engine=nowhere)
+    settings.pool_file.write_text("hosts: [{name: gpu1, url: 'ssh://gpu1'}]")
+    hosts = HostSet(settings, "server", HostPool((), 1.0, lambda *_: None))
+    hosts.open_hosts(NOTHING)
+    assert (hosts.executor_name, hosts.find_missing_engine()) == ("docker", "")
+    settings.pool_file.unlink()
+    assert [one.name for one in hosts.refresh(NOTHING)] == [LOCAL_HOST]
+    assert (hosts.executor_name, hosts.is_outdated()) == ("docker", False)
+    assert hosts.find_missing_engine() == f"{nowhere}: No such file or directory"
+    record_processes(tmp_path)
+    assert hosts.is_outdated()
+    assert [one.name for one in hosts.refresh(NOTHING)] == [THIS_MACHINE]
+    assert (hosts.executor_name, hosts.find_missing_engine(), hosts.is_outdated()) == ("process", "", False)
+    assert hosts.notice.startswith(f"No Docker Engine answers here ({nowhere}: No such file")
+    hosts.close()
 
 
 def test_the_server_chooses_docker_with_an_engine(

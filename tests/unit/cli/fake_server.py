@@ -108,15 +108,17 @@ class FakeServer:
     asked: list[str] = field(default_factory=list)  # `METHOD /path?query` of each request
     headers: dict[str, str] = field(default_factory=dict)  # of the last request
     bodies: list[Any] = field(default_factory=list)  # of the submissions
+    plans: list[Any] = field(default_factory=list)  # of the dry runs
     server: dict[str, Any] = field(default_factory=dict)  # its own view
 
     def reset(self) -> None:
         """Forget everything."""
-        for name in ("experiments", "entries", "cuts", "lost", "snapshots", "answers", "asked", "bodies"):
+        for name in ("experiments", "entries", "cuts", "lost", "snapshots", "answers", "asked", "bodies", "plans"):
             getattr(self, name).clear()
         self.hold = False
         self.server = {"version": __version__, "id": "s", "pid": 7, "started_at": NOW, "home": str(self.home)}
         self.server |= {"executor": "docker", "note": "", "engine": "unix:///var/run/docker.sock", "active": 0}
+        self.server["missing_engine"] = ""
 
     def refuse(self, route: str, kind: str, message: str, **more: Any) -> None:
         """Let a route answer with an error."""
@@ -133,6 +135,8 @@ class FakeServer:
         if f"{request.method} {path}" in self.lost:
             self.lost.remove(f"{request.method} {path}")
             return StreamingResponse(_half())
+        if path == "/plans":
+            self.plans.append(json.loads(body))
         if found := self.answers.get(f"{request.method} {path}"):
             status, answer = found
             return Response(answer, status) if isinstance(answer, str) else JSONResponse(answer, status)

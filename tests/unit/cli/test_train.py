@@ -100,7 +100,7 @@ def test_variables_are_passed_on_from_the_user_s_environment(
     assert (missing.code, fake_server.bodies) == (2, [])
     assert "TOKEN" in missing.err
     assert "export TOKEN=" in missing.err
-    riseml("train", "-d", environ={"TOKEN": "secret", "OTHER": "x"})
+    riseml("train", "-d", "--allow-env", "TOKEN", environ={"TOKEN": "secret", "OTHER": "x"})
     assert fake_server.bodies[0]["environment"] == {"TOKEN": "secret"}
 
 
@@ -139,7 +139,7 @@ def test_ctrl_c_before_the_submission_is_one_line(riseml: Riseml, monkeypatch: p
 
 def test_an_executor_that_the_server_chose_is_one_note(riseml: Riseml, fake_server: FakeServer) -> None:
     fake_server.server |= {"executor": "process", "note": "No Docker Engine answers here."}
-    assert riseml("train", "-d").err == "note: No Docker Engine answers here.\n"
+    assert riseml("train", "-d", "--executor", "process").err == "note: No Docker Engine answers here.\n"
     assert "Executor: process\nNote: No Docker Engine answers here.\n" in riseml("server", "status").out
 
 

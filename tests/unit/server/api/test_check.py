@@ -34,3 +34,11 @@ def test_it_is_refused_as_the_submit_would_be(client: httpx.Client, config: str,
     assert [answer.status_code for answer in answers] == [status, status]
     assert answers[0].json() == answers[1].json()
     assert message in answers[0].json()["error"]["message"]
+
+
+def test_an_executor_that_the_server_does_not_use_is_refused(client: httpx.Client) -> None:
+    refused = client.post("/v1/experiments/check", json=BARE | {"executor": "docker"})
+    assert refused.status_code == 403
+    assert "uses the process executor, and the submission asks for docker" in refused.json()["error"]["message"]
+    assert client.post("/v1/experiments/check", json=BARE | {"executor": "process"}).status_code == 204
+    assert client.post("/v1/experiments/check", json=BARE | {"executor": "podman"}).status_code == 422

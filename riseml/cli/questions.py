@@ -1,0 +1,84 @@
+"""Questions that a command asks before it sends or starts anything; RISEML_HOME remembers each yes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from riseml.consent import (
+    PassedVariable,
+    describe_processes,
+    read_consent,
+    record_processes,
+    record_variables,
+    refuse_processes,
+)
+from riseml.errors import Refused
+from riseml.folders import check_home
+
+if TYPE_CHECKING:
+    from riseml.cli.context import CommandContext
+    from riseml.client import Client
+
+
+def confirm_processes(command: CommandContext, client: Client) -> None:
+    """Ask once for each home whether jobs may run as processes, when neither the command nor the home says so.
+
+    Another user's server, at RISEML_SERVER, refuses by itself.
+
+    Raises:
+        Refused: the user says no, or cannot be asked.
+    """
+    settings = command.settings()
+    if settings.executor is not None or client.address.socket is None:
+        return
+    server = client.get_server()
+    missing = server["missing_engine"]
+    if not missing and server["executor"] != "process":
+        return
+    if read_consent(settings.home).processes:
+        return
+    refusal = refuse_processes(missing)
+    if not command.asks:
+        raise refusal
+    why = describe_processes(missing)
+    question = f"{why[:1].upper()}{why[1:]}. Jobs would run as you, with your files. Run them so, here and from now on?"
+    if not command.ask(question):
+        raise refusal
+    record_processes(settings.home)
+
+
+def confirm_variables(
+    command: CommandContext, variables: Sequence[PassedVariable], allowed: Sequence[str], file: str
+) -> None:
+    """Name the variables that a project passes on; ask once for each that neither `--allow-env` nor the home allows.
+
+    Raises:
+        Refused: the user says no, or cannot be asked. Nothing was sent.
+    """
+    if not variables:
+        return
+    sentence = f"{file} passes {_join(variables)} of your environment on to the code of project {variables[0].project}"
+    command.printer.print_notes([sentence])
+    home = command.settings().home
+    check_home(home)  # what another user controls remembers nothing
+    known = read_consent(home).variables
+    new = [one for one in variables if one.name not in allowed and one not in known]
+    if not new:
+        return
+    names = _join(new)
+    if not command.asks:
+        options = " ".join(f"--allow-env {one.name}" for one in new)
+        raise Refused(
+            f"{file} asks for {names} of your environment, and nobody has allowed that; nothing was sent",
+            f"`{options}` allows it for one run; a yes at the question of `riseml train` on a terminal is remembered",
+        )
+    if not command.ask(f"Send {names}, now and whenever you train this project here?"):
+        raise Refused(
+            f"{names} stays here; nothing was sent", f"take it out of train.env in {file} to train without it"
+        )
+    record_variables(home, new)
+
+
+def _join(variables: Sequence[PassedVariable]) -> str:
+    return ", ".join(one.name for one in variables)
