@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 from riseml import errors
 from riseml.errors import Refused, RisemlError, Unreachable, UsageError
 from riseml.folders import check_home, is_private, name_user
+from riseml.settings import PLAINTEXT_VARIABLE, allows_plaintext
 
 if TYPE_CHECKING:
     import httpx
@@ -56,8 +57,9 @@ def read_address(settings: Settings, environ: Mapping[str, str]) -> Address:
     """Return the address of the server that RISEML_SERVER names, or of the user's own server.
 
     Raises:
-        UsageError: RISEML_SERVER is not a URL.
-        Refused: the home, the socket or its folder belongs to another user, who could answer there.
+        UsageError: RISEML_SERVER is not a URL, or has a password in it.
+        Refused: the home, the socket or its folder belongs to another user, who could answer there; or code, secrets or
+            a key would be sent without TLS.
 
     Example:
         read_address(read_settings(os.environ), os.environ)
@@ -69,7 +71,37 @@ def read_address(settings: Settings, environ: Mapping[str, str]) -> Address:
         raise UsageError(
             f"{SERVER_VARIABLE} is {url!r}, which is not a URL", "give a URL such as https://riseml.example.org:8443"
         )
-    return Address(None, url, environ.get(KEY_VARIABLE) or None)
+    if "@" in urlsplit(url).netloc:
+        raise UsageError(f"{SERVER_VARIABLE} has a user or a password in it", f"give the key in {KEY_VARIABLE}")
+    key = environ.get(KEY_VARIABLE) or None
+    if url.startswith("http://") and not _is_loopback(url):
+        _refuse_plain_server(url, key, environ)
+    return Address(None, url, key)
+
+
+def _refuse_plain_server(url: str, key: str | None, environ: Mapping[str, str]) -> None:
+    """Refuse a server at another machine over a connection that others can read and change."""
+    if key is not None:
+        raise Refused(
+            f"{SERVER_VARIABLE} is {url}, and {KEY_VARIABLE} is set: a key is never sent without TLS",
+            "give the https:// address of the server; http:// is for loopback alone",
+        )
+    if not allows_plaintext(environ):
+        raise Refused(
+            f"{SERVER_VARIABLE} is {url}, which is not encrypted: whoever reads the connection sees code and secrets",
+            "give the https:// address of the server; or, in a network that you trust and without a key,"
+            f" set {PLAINTEXT_VARIABLE}=1",
+        )
+
+
+def _is_loopback(url: str) -> bool:
+    import ipaddress
+
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _find_own_socket(settings: Settings) -> Path:
@@ -234,7 +266,13 @@ def _make_http_client(address: Address) -> httpx.Client:
     make = _import_httpx()
     headers = {"Authorization": f"Bearer {address.key}"} if address.key else {}
     if address.socket is None:
-        return cast("httpx.Client", make.Client(base_url=address.url, headers=headers))
+        # Certificates are always verified, and no answer sends the key elsewhere. Without TLS there is no proxy either:
+        # it would get what is meant for this machine alone.
+        secure = address.url.startswith("https://")
+        remote = make.Client(
+            base_url=address.url, headers=headers, verify=True, follow_redirects=False, trust_env=secure
+        )
+        return cast("httpx.Client", remote)
     import ssl
 
     # A unix socket needs no TLS: an empty context saves the time to load certificates.

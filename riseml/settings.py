@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Literal
 
-from riseml.errors import UsageError
+from riseml.errors import Refused, UsageError
 from riseml.sizes import SIZE_HINT, BadSize, parse_size
 
 DEFAULT_ENGINE = "unix:///var/run/docker.sock"
@@ -24,6 +24,9 @@ DEFAULT_LOG_LIMIT = 512 * 2**20  # bytes
 DEFAULT_UPLOAD_LIMIT = 16 * 2**30  # bytes
 MOST_LOG = 2 * 2**30  # bytes; the largest RISEML_LOG_LIMIT, because hosts keep only a little more of a job's output
 MOST_TAIL = 10_000_000  # lines; the most that a reader may request as the tail of a log
+
+PLAINTEXT_VARIABLE = "RISEML_ALLOW_PLAINTEXT"
+"""Says aloud that code and secrets may travel without TLS."""
 
 ExecutorName = Literal["docker", "process"]
 """What runs jobs: containers of a Docker Engine, or processes of this machine."""
@@ -48,6 +51,9 @@ class Settings:
     output: Path  # RISEML_OUTPUT: the folder of all experiments' outputs
     data: Path  # RISEML_DATA: the folder that jobs read as /data
     engine: str = DEFAULT_ENGINE  # DOCKER_HOST: the URL of the local Docker Engine
+    # DOCKER_TLS_VERIFY and DOCKER_CERT_PATH: the folder with ca.pem, cert.pem and key.pem for an `engine` at tcp://;
+    # None: no TLS
+    engine_certificates: Path | None = None
     subnets: str = "10.213.0.0/16"  # CIDR; the networks of experiments are taken from this range; no variable
     build_network: str = "default"  # RISEML_BUILD_NETWORK: of `install` steps; `host` where the bridge reaches nothing
     lost_after: float = DEFAULT_LOST_AFTER  # RISEML_LOST_AFTER: seconds until a silent host counts as lost
@@ -107,6 +113,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
 
     Raises:
         UsageError: a variable has a value that cannot be used.
+        Refused: DOCKER_HOST names an engine without TLS, and nobody has allowed that.
     """
     home = Path(environ.get("RISEML_HOME") or "~/.riseml").expanduser().absolute()
     return Settings(
@@ -114,6 +121,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         output=_path(environ, "RISEML_OUTPUT", home / "output"),
         data=_path(environ, "RISEML_DATA", home / "data"),
         engine=_engine(environ),
+        engine_certificates=_find_engine_certificates(environ),
         build_network=environ.get("RISEML_BUILD_NETWORK") or "default",
         lost_after=_seconds(environ, "RISEML_LOST_AFTER", DEFAULT_LOST_AFTER),
         idle_after=_seconds(environ, "RISEML_IDLE_AFTER", DEFAULT_IDLE_AFTER),
@@ -146,11 +154,47 @@ def read_size(environ: Mapping[str, str], name: str, default: int) -> int:
 def _engine(environ: Mapping[str, str]) -> str:
     text = environ.get("DOCKER_HOST") or DEFAULT_ENGINE
     if re.fullmatch(r"unix:///\S+|(tcp|https?)://[^\s/]+:\d{1,5}/?", text, re.ASCII):
+        _refuse_plain_engine(text, environ)
         return text
-    hint = "write unix:///var/run/docker.sock or tcp://host:2375; the first is the default"
+    hint = "write unix:///var/run/docker.sock or tcp://host:2376; the first is the default"
     if text.startswith("ssh://"):
         hint = f"an engine behind ssh belongs in pool.yml: write `url: {text}` there, and unset DOCKER_HOST"
     raise UsageError(f"DOCKER_HOST is {text!r}, which is not a URL of an engine that riseml can use", hint)
+
+
+def _refuse_plain_engine(engine: str, environ: Mapping[str, str]) -> None:
+    """Refuse an engine over a connection that others can read and change, unless the user has allowed it.
+
+    A port of loopback is no exception: every user of the machine reaches it.
+    """
+    plain = engine.startswith("http://") or (engine.startswith("tcp://") and not _find_engine_certificates(environ))
+    if not plain or allows_plaintext(environ) or environ.get("RISEML_EXECUTOR") == "process":
+        return
+    raise Refused(
+        f"DOCKER_HOST is {engine!r}, which is not encrypted: whoever reads the connection sees code and secrets, and"
+        " whoever reaches the port is root on that machine",
+        "set DOCKER_TLS_VERIFY=1, and DOCKER_CERT_PATH to the folder with ca.pem, cert.pem and key.pem; or, in a"
+        f" network that you trust, {PLAINTEXT_VARIABLE}=1",
+    )
+
+
+def allows_plaintext(environ: Mapping[str, str]) -> bool:
+    """Return True when the user allows connections without TLS.
+
+    Raises:
+        UsageError: the variable has a value that cannot be used.
+    """
+    text = environ.get(PLAINTEXT_VARIABLE, "")
+    if text not in ("", "1"):
+        raise UsageError(f"{PLAINTEXT_VARIABLE} is {text!r}", "write 1, or unset it to use TLS alone")
+    return text == "1"
+
+
+def _find_engine_certificates(environ: Mapping[str, str]) -> Path | None:
+    """Return the folder of the certificates, as Docker's command line finds it: any text in the variable means yes."""
+    if not environ.get("DOCKER_TLS_VERIFY"):
+        return None
+    return _path(environ, "DOCKER_CERT_PATH", _path(environ, "DOCKER_CONFIG", Path("~/.docker").expanduser()))
 
 
 def _log_limit(environ: Mapping[str, str]) -> int:

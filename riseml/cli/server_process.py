@@ -101,6 +101,8 @@ def _make_environment(settings: Settings) -> dict[str, str]:
     """Return the server's variables. Paths are absolute, because the server runs in another folder."""
     folders = {"RISEML_HOME": settings.home, "RISEML_OUTPUT": settings.output, "RISEML_DATA": settings.data}
     variables = {name: str(path) for name, path in folders.items()}
+    if settings.engine_certificates is not None:
+        variables["DOCKER_CERT_PATH"] = str(settings.engine_certificates)
     return variables | ({"RISEML_EXECUTOR": settings.executor} if settings.executor else {})
 
 

@@ -146,7 +146,8 @@ class Engine:
         except APIError as error:
             if _TLS_WANTED in str(error.explanation):
                 raise Unreachable(
-                    f"the Docker Engine at {self.url} speaks TLS only", "give `tls` in pool.yml: ca, cert and key"
+                    f"the Docker Engine at {self.url} speaks TLS only",
+                    "give `tls` in pool.yml: ca, cert and key; or DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH",
                 ) from error
             raise translate_refusal(error) from error
         except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError, DockerException, OSError) as error:

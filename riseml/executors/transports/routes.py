@@ -135,7 +135,7 @@ class TcpTransport:
         client.mount(f"{scheme}://", _KeepaliveAdapter(self._keepalive))
         if self._tls is not None:
             client.verify = self._tls.ca
-            client.cert = (self._tls.cert, self._tls.key)
+            client.cert = (self._tls.cert, self._tls.key) if self._tls.cert else None
         return client
 
     def explain_failure(self, error: Exception) -> Diagnosis:

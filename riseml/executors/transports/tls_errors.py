@@ -21,7 +21,7 @@ _FOREIGN_NAME = (
 )
 _UNKNOWN_AUTHORITY = (
     "the engine's certificate is not signed by {tls.ca} ({reason})",
-    "is `tls.ca` the authority of this engine? If it is, another machine answers in its place",
+    "is that the authority of this engine? If it is, another machine answers in its place",
 )
 _ENGINE_CERTIFICATE = {
     9: ("the engine's certificate is not valid yet", "is the clock of this machine right?"),
@@ -33,7 +33,7 @@ _ENGINE_CERTIFICATE = {
 
 _NO_CERTIFICATE = (
     "the engine wants a certificate from riseml, and got none",
-    "see `tls.cert` and `tls.key` in pool.yml",
+    "give `tls.cert` and `tls.key` in pool.yml, or cert.pem and key.pem in DOCKER_CERT_PATH",
 )
 _BAD_FILE = ("{tls.ca}, {tls.cert} or {tls.key} is no usable PEM file: {error}", "look at them with `openssl x509`")
 _REFUSALS: tuple[tuple[str, tuple[str, str]], ...] = (
@@ -100,7 +100,8 @@ def _shake_hands(url: EngineUrl, tls: Tls) -> ssl.SSLError | None:
     with contextlib.suppress(ssl.SSLEOFError, TimeoutError, ConnectionError, socket.gaierror):
         try:
             context = ssl.create_default_context(cafile=tls.ca)
-            context.load_cert_chain(tls.cert, tls.key, password="")
+            if tls.cert:
+                context.load_cert_chain(tls.cert, tls.key, password="")
             with (
                 socket.create_connection((url.host, url.port or 0), _PROBE_TIMEOUT) as plain,
                 context.wrap_socket(plain, server_hostname=url.host) as secured,

@@ -21,7 +21,7 @@ from riseml.model import World
 from riseml.names import LOCAL_HOST, THIS_MACHINE
 from riseml.server.pool.pool_file import PoolFile
 from riseml.settings import DEFAULT_ENGINE, Settings
-from riseml.spec.pool.types import HostSpec
+from riseml.spec.pool.types import HostSpec, Tls
 
 DOCKER, PROCESS = "docker", "process"
 
@@ -79,7 +79,7 @@ def check_executor(settings: Settings) -> None:
     if settings.executor == PROCESS and sys.platform != "linux":
         raise UsageError(*_NEEDS_LINUX)
     if settings.executor == DOCKER and PoolFile(settings.pool_file).load() is None:
-        with suppress(EngineError), closing(Engine(settings.engine)) as engine:  # a refusal is an answer, too
+        with suppress(EngineError), closing(_make_engine(settings)) as engine:  # a refusal is an answer, too
             engine.version()
 
 
@@ -90,10 +90,22 @@ def _choose_processes(settings: Settings, server: str, note: str) -> LocalChoice
 
 
 def _choose_docker(settings: Settings, server: str) -> LocalChoice:
-    engine = Engine(settings.engine)
+    engine = _make_engine(settings)
     gpus = GpuReader().list_ids() if engine.is_local else ()  # an engine on another machine has other GPUs
     host = HostSpec(LOCAL_HOST, settings.engine, gpus=gpus)
     return LocalChoice(DockerExecutor(host, server, engine, settings.build_network), DOCKER)
+
+
+def _make_engine(settings: Settings) -> Engine:
+    """Return the engine of DOCKER_HOST; over TCP with TLS as DOCKER_TLS_VERIFY and DOCKER_CERT_PATH say."""
+    folder = settings.engine_certificates
+    if folder is None or not settings.engine.startswith("tcp://"):
+        return Engine(settings.engine)
+    pair = [str(folder / name) for name in ("cert.pem", "key.pem")]
+    if not any(Path(name).exists() for name in pair):
+        pair = ["", ""]  # as Docker's command line: the engine decides whether it wants a certificate
+    tls = Tls(str(folder / "ca.pem"), *pair)
+    return Engine.of_host(HostSpec(LOCAL_HOST, settings.engine, tls=tls), settings.home)
 
 
 def _find_used_executor(world: World) -> str | None:

@@ -16,11 +16,11 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """The PEM files of a mutual TLS connection, as absolute paths."""
+    """The PEM files of a TLS connection, as absolute paths."""
 
     ca: str  # the authority that signed the engine's certificate
-    cert: str  # the client's certificate
-    key: str  # the client's private key
+    cert: str  # the client's certificate; empty: it has none, which pool.yml does not allow
+    key: str  # the client's private key; empty like `cert`
 
 
 @dataclass(frozen=True, slots=True)

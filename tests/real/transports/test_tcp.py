@@ -19,6 +19,8 @@ from riseml.errors import Unreachable
 from riseml.executors.transports.engine_client import Engine
 from riseml.executors.transports.routes import TcpTransport
 from riseml.model import LogCursor
+from riseml.server.pool.choose_executor import check_executor
+from riseml.settings import Settings
 from riseml.spec.pool.types import Tls
 from riseml.spec.scalars.engine_url import parse_engine_url
 from tests.real.transports.authority import Authority, Pair
@@ -68,6 +70,22 @@ def test_an_engine_over_tls_answers(tls_engine: TlsEngine, tls: Tls, connect: Co
     engine = connect(url_of(tls_engine.port), tls=tls)
     assert engine.version() == Engine(tls_engine.url).version()
     assert not engine.is_local
+
+
+def test_docker_s_variables_lead_to_an_engine_over_tls(tls_engine: TlsEngine, tls: Tls, tmp_path: Path) -> None:
+    """DOCKER_HOST, DOCKER_TLS_VERIFY and DOCKER_CERT_PATH, as Docker's command line takes them."""
+    folder = tmp_path / "certificates"
+    folder.mkdir()
+    (folder / "ca.pem").symlink_to(tls.ca)
+    settings = Settings(tmp_path, tmp_path, tmp_path, url_of(tls_engine.port), folder, executor="docker")
+    with pytest.raises(Unreachable) as without:
+        check_executor(settings)
+    assert "the engine wants a certificate from riseml, and got none" in without.value.message
+    (folder / "cert.pem").symlink_to(tls.cert)
+    with pytest.raises(Unreachable, match=r"key\.pem"):
+        check_executor(settings)
+    (folder / "key.pem").symlink_to(tls.key)
+    check_executor(settings)
 
 
 def test_a_log_comes_through_tls(

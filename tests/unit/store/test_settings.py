@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import UsageError
+from riseml.errors import Refused, UsageError
 from riseml.settings import DEFAULT_LOG_LIMIT, read_settings
 from riseml.spec.scalars.quantities import parse_memory
 
@@ -66,13 +66,13 @@ def test_without_one_it_is_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("foo", "unix:///var/run/docker.sock or tcp://host:2375"),
+        ("foo", "unix:///var/run/docker.sock or tcp://host:2376"),
         ("/var/run/docker.sock", "write unix:///"),
         ("unix://docker.sock", "write unix:///"),
-        ("tcp://host", "tcp://host:2375"),
-        ("host:2375", "tcp://host:2375"),
+        ("tcp://host", "tcp://host:2376"),
+        ("host:2375", "tcp://host:2376"),
         ("ssh://paul@gpu1", "`url: ssh://paul@gpu1`"),
-        ("tcp://host:2375 ", "tcp://host:2375"),
+        ("tcp://host:2375 ", "tcp://host:2376"),
     ],
 )
 def test_an_engine_that_cannot_be_meant_is_refused(text: str, hint: str) -> None:
@@ -85,7 +85,39 @@ def test_an_engine_that_cannot_be_meant_is_refused(text: str, hint: str) -> None
     "text", ["unix:///run/user/1000/docker.sock", "tcp://host:2375", "tcp://[::1]:2376/", "http://127.0.0.1:2375"]
 )
 def test_engines(text: str) -> None:
-    assert read_settings({"DOCKER_HOST": text}).engine == text
+    allowing = {"DOCKER_HOST": text, "RISEML_ALLOW_PLAINTEXT": "1"}
+    assert read_settings(allowing).engine == text
+    as_processes = {"DOCKER_HOST": text, "RISEML_EXECUTOR": "process"}
+    assert read_settings(as_processes).engine == text, "no engine is used"
+    if not text.startswith("unix://"):
+        with pytest.raises(Refused, match="which is not encrypted") as raised:
+            read_settings({"DOCKER_HOST": text, "RISEML_ALLOW_PLAINTEXT": "", "DOCKER_CERT_PATH": "/certificates"})
+        assert "DOCKER_TLS_VERIFY=1" in str(raised.value.hint)
+        assert "RISEML_ALLOW_PLAINTEXT=1" in str(raised.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("environ", "folder"),
+    [
+        ({"DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": "/certificates"}, Path("/certificates")),
+        ({"DOCKER_TLS_VERIFY": "0"}, Path("~/.docker").expanduser()),  # any text, as Docker's command line
+        ({"DOCKER_TLS_VERIFY": "1", "DOCKER_CONFIG": "/config"}, Path("/config")),
+        ({"DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": "relative"}, Path.cwd() / "relative"),
+        ({"DOCKER_TLS_VERIFY": "", "DOCKER_CERT_PATH": "/certificates"}, None),
+    ],
+)
+def test_docker_s_variables_name_the_certificates(environ: dict[str, str], folder: Path | None) -> None:
+    settings = read_settings({"DOCKER_HOST": "tcp://host:2376", "RISEML_EXECUTOR": "process"} | environ)
+    assert settings.engine_certificates == folder
+    assert folder is None or read_settings({"DOCKER_HOST": "tcp://host:2376"} | environ).engine == "tcp://host:2376"
+
+
+def test_plaintext_is_allowed_by_one_word(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="RISEML_ALLOW_PLAINTEXT is 'yes'"):
+        read_settings({"DOCKER_HOST": "tcp://host:2375", "RISEML_ALLOW_PLAINTEXT": "yes"})
+
+
+def test_an_engine_by_default() -> None:
     assert read_settings({"DOCKER_HOST": ""}).engine == "unix:///var/run/docker.sock"
 
 
