@@ -42,6 +42,7 @@ class Home:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.engine = BenchEngine(context.engine)
         self.environ = make_environ(RISEML_HOME=str(self.folder), DOCKER_HOST=context.engine, **variables)
+        self.command = COMMAND
         self._server: dict[str, Any] | None = None
 
     def __enter__(self) -> Self:
@@ -67,7 +68,7 @@ class Home:
         """
         begun = time.perf_counter()
         ended = subprocess.run(
-            [COMMAND, *words], cwd=cwd or self.folder, env=self.environ, capture_output=True, timeout=_DEADLINE
+            [self.command, *words], cwd=cwd or self.folder, env=self.environ, capture_output=True, timeout=_DEADLINE
         )
         seconds = time.perf_counter() - begun
         if ended.returncode not in codes:
@@ -78,7 +79,7 @@ class Home:
     def spawn(self, *words: str, cwd: Path | None = None) -> subprocess.Popen[bytes]:
         """Start a command in the background; its output goes to a pipe."""
         return subprocess.Popen(
-            [COMMAND, *words],
+            [self.command, *words],
             cwd=cwd or self.folder,
             env=self.environ,
             stdout=subprocess.PIPE,
