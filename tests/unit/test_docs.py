@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     path
     for path in ROOT.rglob("*.md")
-    if not any(part.startswith(".") or part == "node_modules" for part in path.relative_to(ROOT).parts)
+    if not any(part.startswith(".") or part in ("build", "node_modules") for part in path.relative_to(ROOT).parts)
 )
 CODE_PAGES = [ROOT / name for name in ("CONTRIBUTING.md", "docs/architecture.md", "docs/decisions.md")]
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
