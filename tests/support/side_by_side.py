@@ -25,6 +25,8 @@ _TOGETHER = (
 
 _FILES_TOGETHER = (
     "tests/unit/",  # many short tests: a file costs less than each of them alone
+    "tests/exploits/test_archive_readers.py",  # mutants for the module
+    "tests/exploits/test_archives.py",  # a server for the module
     "tests/real/api/test_openapi.py",  # a server for the module
     "tests/real/e2e/test_toaster.py",  # a home for the module
     "tests/real/e2e/test_train.py",

@@ -97,6 +97,7 @@ REFUSED = {
     "a negative size": (craft_member(b"a", size=b"\xff" * 12) + END, NO_NUMBER),
     "a size with a sign": (craft_member(b"a", size=b"+0000000000\0") + END, NO_NUMBER),
     "a size with an end inside": (craft_member(b"a", size=b"0\x0000000001\0") + END, NO_NUMBER),
+    "an owner of blanks": (craft_member(b"a", uid=b" " * 8) + END, NO_NUMBER),
     "an owner of letters": (craft_member(b"a", uid=b"root") + END, NO_NUMBER),
     "star's trailer": (craft_member(b"a", rest=b"\0" * 8 + b"tar\0") + END, OTHER_FIELDS),
     "a prefix of GNU": (craft_member(b"a", prefix=b"b", **GNU) + END, OTHER_FIELDS),
