@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from riseml.model import Experiment
 from riseml.names import experiment_name
 from riseml.planning.launch import StorageRoots, output_folder
 from riseml.spec.pool.types import Volume
+from riseml.storage.owned_folders import open_owned_folder, replace_file
 
 RECORD = "riseml-configuration.yml"
 
@@ -44,7 +44,7 @@ def pack_output(experiment: Experiment, config: str) -> bytes:
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for path in (*reversed(folder.parents[:-1]), folder):
             entry = tarfile.TarInfo(str(path))
-            entry.type, entry.mode, entry.uid, entry.gid = tarfile.DIRTYPE, 0o755, owner.uid, owner.gid
+            entry.type, entry.mode, entry.uid, entry.gid = tarfile.DIRTYPE, 0o700, owner.uid, owner.gid
             tar.addfile(entry)
         entry = tarfile.TarInfo(str(folder / RECORD))
         entry.size, entry.mode, entry.uid, entry.gid = len(text), 0o644, owner.uid, owner.gid
@@ -53,15 +53,16 @@ def pack_output(experiment: Experiment, config: str) -> bytes:
 
 
 def prepare_output(root: Path, experiment: Experiment, config: str) -> Path:
-    """Create the output folder for its owner, with the configuration of the experiment in it.
+    """Create the output folder for its owner alone, with the configuration of the experiment in it.
 
     Raises:
-        EngineError: the folder cannot be created or written (permanent).
+        EngineError: the folder cannot be created or written, or another user has a hand in its path (permanent).
     """
     folder = output_path(root, experiment)
+    owner = experiment.owner
     try:
-        _make_folders(root, folder, experiment)
-        _replace_file(folder / RECORD, _describe_run(experiment, config), experiment)
+        with open_owned_folder(root, output_folder(experiment), owner) as opened:
+            replace_file(opened, RECORD, _describe_run(experiment, config), owner)
     except OSError as error:
         raise EngineError(
             f"OUTPUT_DIR {folder} cannot be written: {error.strerror or error}",
@@ -85,32 +86,6 @@ def prepare_data(root: Path) -> None:
             "make it, or choose another one in RISEML_DATA",
             permanent=True,
         ) from error
-
-
-def _make_folders(root: Path, folder: Path, experiment: Experiment) -> None:
-    root.mkdir(parents=True, exist_ok=True)
-    current = root
-    for part in folder.relative_to(root).parts:
-        current = current / part
-        if not current.exists():
-            current.mkdir(exist_ok=True)
-            _give_to_owner(current, experiment)
-
-
-def _give_to_owner(path: Path, experiment: Experiment) -> None:
-    owner = experiment.owner
-    if os.geteuid() == 0 and (owner.uid, owner.gid) != (path.stat().st_uid, path.stat().st_gid):
-        os.chown(path, owner.uid, owner.gid)
-
-
-def _replace_file(path: Path, text: str, experiment: Experiment) -> None:
-    """Write a file in place of an existing one; a link that a job may have put there is not followed."""
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.unlink(missing_ok=True)
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "w") as file:
-        file.write(text)
-    _give_to_owner(fresh, experiment)
-    os.replace(fresh, path)
 
 
 def _describe_run(experiment: Experiment, config: str) -> str:

@@ -18,6 +18,7 @@ from docker.errors import APIError, ImageNotFound, NotFound
 from riseml.executors.base import Output
 from riseml.executors.docker import labels
 from riseml.executors.docker.containers import describe_binds, describe_mounts
+from riseml.executors.docker.output_parts import check_output_parts, raise_for_link
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.model import Mount
 
@@ -30,9 +31,15 @@ def make_output(api: docker.APIClient, server: str, experiment: int, output: Out
 
     Raises:
         APIError: the engine cannot mount something that the jobs mount.
+        EngineError: a part of the folder is a link, or another user made it or could replace it (permanent).
     """
     with _helper(api, server, f"output-{experiment}", (output.root, *output.others)) as name:
-        send_archive(api, name, output.root.target, output.tar)
+        check_output_parts(api, name, output)
+        try:
+            send_archive(api, name, output.root.target, output.tar, noOverwriteDirNonDir="1")
+        except APIError as error:
+            raise_for_link(error, output)
+            raise
 
 
 def write_file(api: docker.APIClient, server: str, mount: Mount, name: str, content: bytes) -> None:
@@ -58,14 +65,23 @@ def read_file(api: docker.APIClient, server: str, mount: Mount, name: str) -> by
             return None if file is None else file.read()
 
 
-def send_archive(api: docker.APIClient, container: str, path: str, tar: bytes | Iterator[bytes]) -> None:
+def send_archive(
+    api: docker.APIClient, container: str, path: str, tar: bytes | Iterator[bytes], **options: str
+) -> None:
     """Unpack a tar below a path of a container. The SDK's own call has no deadline.
+
+    Args:
+        api: the engine.
+        container: its name.
+        path: an existing folder of the container.
+        tar: the archive.
+        options: further ones of the engine's API.
 
     Raises:
         APIError: the engine refused.
     """
     url = f"{api.base_url}/v{api.api_version}/containers/{container}/archive"
-    raise_for_refusal(api.put(url, params={"path": path}, data=tar, timeout=api.timeout))
+    raise_for_refusal(api.put(url, params={"path": path, **options}, data=tar, timeout=api.timeout))
 
 
 @contextmanager

@@ -1,0 +1,99 @@
+"""Who made the parts of an output folder on a host that the server does not see.
+
+The engine answers for a path of a container whether it runs or not: `HEAD` gives the mode, and the first header of the
+tar that `GET` sends gives the owner.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import stat
+import tarfile
+from typing import Any
+
+import docker
+import requests
+from docker.errors import APIError
+from docker.utils import decode_json_header
+
+from riseml.errors import EngineError
+from riseml.executors.base import Output
+from riseml.executors.transports.engine_client import raise_for_refusal
+
+_MISSING = 404
+_GO_STICKY = 1 << 20  # in a mode as Go writes it
+_HINT = "look at it on that host and remove it, or choose another folder: RISEML_OUTPUT, or `storage` in pool.yml"
+
+
+def check_output_parts(api: docker.APIClient, container: str, output: Output) -> None:
+    """Check the parts of an output folder that exist on the host. Most hosts answer with one call.
+
+    Only where every user may write in the root, somebody else can have made a part of it. Elsewhere the engine itself
+    refuses a link in place of a folder (`noOverwriteDirNonDir` of `PUT`).
+
+    Args:
+        api: the engine.
+        container: a container that mounts the output root.
+        output: the folder.
+
+    Raises:
+        EngineError: another user made a part, or could replace it; or a part is a link (permanent).
+    """
+    root = output.root
+    mode = _read_mode(api, container, root.target)
+    if not mode & stat.S_IWOTH:
+        return
+    if root.volume is None and not mode & _GO_STICKY:  # jobs mount a volume as a whole, by no path
+        raise _make_refusal(f"every user may replace what is in {root.source} (`chmod +t` forbids it)")
+    with tarfile.open(fileobj=io.BytesIO(output.tar)) as tar:
+        folders = [member for member in tar if member.isdir()]
+    for folder in folders:
+        found = _read_head(api, container, f"{root.target}/{folder.name}")
+        if found is None:
+            return
+        at = f"{root.source}/{folder.name}"
+        if not found.isdir():
+            raise _make_refusal(f"{at} is a link or a file, of uid {found.uid}")
+        if found.uid not in (0, folder.uid):
+            raise _make_refusal(f"{at} belongs to uid {found.uid}")
+
+
+def raise_for_link(error: APIError, output: Output) -> None:
+    """Raise the engine's refusal to unpack a folder over something else as a refusal of riseml.
+
+    Raises:
+        EngineError: it was this refusal (permanent).
+    """
+    found = re.search(r"cannot overwrite non-directory (.*) with directory", str(error.explanation))
+    if found is not None:
+        raise _make_refusal(f"below {output.root.source}, {found[1]} is a link or a file") from error
+
+
+def _read_mode(api: docker.APIClient, container: str, path: str) -> int:
+    answer = api.head(_url(api, container), params={"path": path}, timeout=api.timeout)
+    raise_for_refusal(answer)
+    found: dict[str, Any] = decode_json_header(answer.headers["X-Docker-Container-Path-Stat"])
+    return int(found["mode"])
+
+
+def _read_head(api: docker.APIClient, container: str, path: str) -> tarfile.TarInfo | None:
+    """Return the first header of what the engine sends for a path, a link not followed; None: there is nothing."""
+    answer: requests.Response
+    plain = {"Accept-Encoding": "identity"}
+    with api.get(
+        _url(api, container), params={"path": path}, headers=plain, timeout=api.timeout, stream=True
+    ) as answer:
+        if answer.status_code == _MISSING:
+            return None
+        raise_for_refusal(answer)
+        with tarfile.open(fileobj=answer.raw, mode="r|") as tar:
+            return tar.next()
+
+
+def _url(api: docker.APIClient, container: str) -> str:
+    return f"{api.base_url}/v{api.api_version}/containers/{container}/archive"
+
+
+def _make_refusal(problem: str) -> EngineError:
+    return EngineError(f"OUTPUT_DIR is not safe: {problem}", _HINT, permanent=True)

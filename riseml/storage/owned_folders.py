@@ -1,0 +1,110 @@
+"""Folders of one user below a root, made and entered by descriptor, so that nobody can lead riseml elsewhere.
+
+Every part of the path below the root is opened in the folder before it, and never through a link (`openat` with
+O_NOFOLLOW). What was checked is what is used, even when somebody renames things at the same time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from riseml.errors import EngineError
+from riseml.folders import find_intruder, name_user
+from riseml.model import Owner
+
+_ROOT = 0  # the uid whose folders are trusted
+_PRIVATE = 0o700
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PASSAGE = getattr(os, "O_PATH", os.O_RDONLY)  # Linux: to pass through a folder that one may not list
+_HINT = "look at it and remove it, or choose another root with RISEML_OUTPUT"
+
+
+@contextmanager
+def open_owned_folder(root: Path, below: PurePosixPath, owner: Owner) -> Iterator[int]:
+    """Give a descriptor of the folder `below` the root; create its parts that are missing, for their owner alone.
+
+    Parts that exist keep their mode. The root may be a link, or belong to anybody whom the owner trusts.
+
+    Raises:
+        EngineError: another user made a part of the path, or could replace one; or a part is a link (permanent).
+        OSError: a part cannot be made or entered.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    own = frozenset({_ROOT, os.geteuid(), owner.uid})
+    problem = find_intruder(root, own)
+    if problem is not None:
+        raise _make_refusal(problem)
+    with contextlib.ExitStack() as opened:
+        folder = os.open(root, _PASSAGE | os.O_DIRECTORY | os.O_CLOEXEC)
+        opened.callback(os.close, folder)
+        path = root
+        for part in below.parts:
+            _check_public(folder, path)
+            path = path / part
+            folder = _enter_folder(folder, path)
+            opened.callback(os.close, folder)
+            if os.geteuid() == _ROOT and _is_fresh(folder):
+                os.fchown(folder, owner.uid, owner.gid)
+            uid = os.fstat(folder).st_uid
+            if uid not in own:
+                raise _make_refusal(f"{path} belongs to {name_user(uid)}")
+        yield folder
+
+
+def replace_file(folder: int, name: str, text: str, owner: Owner) -> None:
+    """Write a file into an open folder, in place of an existing one. A link that a job may have put there is replaced.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    fresh = f".{name}.new"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(fresh, dir_fd=folder)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(fresh, flags, 0o644, dir_fd=folder), "w") as file:
+        file.write(text)
+        if os.geteuid() == _ROOT:
+            os.fchown(file.fileno(), owner.uid, owner.gid)
+    os.replace(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _enter_folder(parent: int, path: Path) -> int:
+    """Return a descriptor of the last part of a path, which is created when it is missing."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path.name, _PRIVATE, dir_fd=parent)
+    try:
+        return os.open(path.name, _FOLDER, dir_fd=parent)
+    except OSError as error:
+        if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+            raise
+    found = os.stat(path.name, dir_fd=parent, follow_symlinks=False)
+    what = "a link" if stat.S_ISLNK(found.st_mode) else "not a folder"
+    raise _make_refusal(f"{path} is {what}, made by {name_user(found.st_uid)}")
+
+
+def _is_fresh(folder: int) -> bool:
+    """Return True for a folder as this module has just made it, or left it when the server was killed then.
+
+    Somebody may put another folder in the place of the one that was made. Nothing but an empty private folder of root
+    is given away.
+    """
+    found = os.fstat(folder)
+    return found.st_uid == _ROOT and found.st_mode & 0o777 == _PRIVATE and not os.listdir(folder)
+
+
+def _check_public(folder: int, path: Path) -> None:
+    """Refuse a folder in which every user may replace what others made: a container mounts by path, later."""
+    mode = os.fstat(folder).st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        shown = f"mode {stat.S_IMODE(mode):04o}"
+        raise _make_refusal(f"every user may replace what is in {path} ({shown}; `chmod +t` forbids it)")
+
+
+def _make_refusal(problem: str) -> EngineError:
+    return EngineError(f"OUTPUT_DIR is not safe: {problem}", _HINT, permanent=True)
