@@ -52,7 +52,7 @@ def follow_log(
             if entry["type"] == "end":
                 end = entry
             elif not display.json and entry["type"] != "ping":
-                printer.print_lines(formatter.format_entry(entry))
+                printer.print_clean_lines(formatter.format_entry(entry))
         if end is not None and not display.json:
             _print_end(context, client, end, display)
     except KeyboardInterrupt:

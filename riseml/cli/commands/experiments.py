@@ -12,6 +12,7 @@ from riseml.cli.arguments import choose_experiment_id, find_last_experiment, par
 from riseml.cli.commands.options import IdArgument, JsonOption
 from riseml.cli.commands.system_test import TEST_PROJECT
 from riseml.cli.context import CommandContext, Exit
+from riseml.cli.output.text import clean_text
 from riseml.errors import RisemlError
 from riseml.settings import MOST_TAIL
 
@@ -209,7 +210,7 @@ def _choose_last_to_kill(command: CommandContext, client: Client, *, force: bool
     last = find_last_experiment(command, client)
     if last["state"] not in _ENDED and command.asks and not force:
         question = f"Kill experiment {last['id']} of {last['project']} ({last['state']})?"
-        if not typer.confirm(question, err=True):
+        if not command.ask(question):
             raise Exit(0)
     return last["id"]
 
@@ -224,5 +225,5 @@ def _kill_experiment(client: Client, identity: str) -> wire.Kill:
 
 def _describe_kill(kill: wire.Kill) -> str:
     if kill["killed"]:
-        return f"killed experiment {kill['id']}"
-    return f"experiment {kill['id']} has already ended: {kill['state']}"
+        return clean_text(f"killed experiment {kill['id']}")
+    return clean_text(f"experiment {kill['id']} has already ended: {kill['state']}")

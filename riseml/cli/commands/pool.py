@@ -10,7 +10,7 @@ import typer
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.tables import Column, build_table
-from riseml.cli.output.text import count_noun
+from riseml.cli.output.text import clean_text, count_noun
 from riseml.errors import UsageError
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def trust_host(
             shown = [key["fingerprint"] for key in found["keys"]]
             _confirm_fingerprints(command, host, shown)
             found = client.pin_host(host, shown)
-    command.printer.print_lines([f"Pinned in {found['known_hosts']}."])
+    command.printer.print_lines([clean_text(f"Pinned in {found['known_hosts']}.")])
 
 
 def _make_key_rows(found: wire.HostKeys) -> list[list[str]]:
@@ -137,7 +137,7 @@ def _confirm_fingerprints(command: CommandContext, host: str, fingerprints: list
             f"no user can compare the fingerprints of {host}: standard input is not a terminal",
             f"if you know that this one is right: `riseml pool trust {host} --fingerprint {fingerprints[0]}`",
         )
-    if not typer.confirm(f"Is this what {host} has? `ssh-keygen -l` shows it there.", err=True):
+    if not command.ask(f"Is this what {host} has? `ssh-keygen -l` shows it there."):
         raise Exit(0)
 
 

@@ -14,6 +14,7 @@ from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption,
 from riseml.cli.config_source import check_config_source, read_config_source
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.problem_lines import count_problems
+from riseml.cli.output.text import clean_text
 from riseml.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _print_configs(command: CommandContext, configs: Configs, prefix: str, *, si
     else:
         for at, (name, config) in enumerate(configs.items()):
             shown = ["none: " + _NO_CONFIG] if config is None else _indent_json(config)
-            command.printer.print_lines([*([""] if at else []), f"{prefix}{name}", *shown])
+            command.printer.print_lines([*([""] if at else []), clean_text(f"{prefix}{name}"), *shown])
 
 
 def _indent_json(config: object) -> list[str]:

@@ -14,7 +14,7 @@ from riseml.cli.arguments import parse_pairs
 from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption, SettingOption
 from riseml.cli.config_source import ConfigSource, check_config_source, read_config_source
 from riseml.cli.context import CommandContext, Exit
-from riseml.cli.output.text import count_noun
+from riseml.cli.output.text import clean_text, count_noun
 from riseml.consent import PassedVariable, refuse_processes
 from riseml.errors import Interrupted, UsageError
 
@@ -88,6 +88,7 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
 
 
 def _describe_start(name: str) -> str:
+    name = clean_text(name)
     return f"Experiment {name} runs in the background. Type `riseml logs {name}` for its log."
 
 

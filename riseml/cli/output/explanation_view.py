@@ -23,7 +23,7 @@ def list_explanation(found: wire.ExplanationView, style: Style) -> list[str]:
     queue = found["queue"]
     if queue is not None:
         behind = f", behind {_join_ids(queue['ahead'])}" if queue["ahead"] else ""
-        lines.append(f"Place in the queue: {queue['position']} of {queue['length']}{behind}")
+        lines.append(clean_text(f"Place in the queue: {queue['position']} of {queue['length']}{behind}"))
     if [one["text"] for one in found["blockers"]] not in ([], [found["summary"]]):
         lines += ["Why:", *(clean_text(f"  {one['text']}") for one in found["blockers"])]
     if found["hosts"]:
@@ -31,7 +31,7 @@ def list_explanation(found: wire.ExplanationView, style: Style) -> list[str]:
     if found["jobs"]:
         if found["network"] is not None:
             creator = f", created by {found['network_host']}" if found["network_host"] else ""
-            lines.append(f"Network: {found['network']}{creator}")
+            lines.append(clean_text(f"Network: {found['network']}{creator}"))
         lines += ["", *build_table(_PLACES, [_make_place_row(job) for job in found["jobs"]], style)]
     return lines
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table
-from riseml.cli.output.text import count_noun, format_fields
+from riseml.cli.output.text import clean_text, count_noun, format_fields
 from riseml.project.messages import format_size
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def list_pool(pool: wire.PoolView, style: Style) -> list[str]:
         [host["name"], _format_state(host), *_format_uses(host), host["swarm"] or "-", " ".join(host["jobs"]) or "-"]
         for host in pool["hosts"]
     ]
-    return [*_list_pool_heads(pool), "", *build_table(_POOL_HOSTS, rows, style)]
+    return [*map(clean_text, _list_pool_heads(pool)), "", *build_table(_POOL_HOSTS, rows, style)]
 
 
 def _list_pool_heads(pool: wire.PoolView) -> Iterator[str]:

@@ -40,10 +40,10 @@ class LogFormatter:
         prefix = self._prefixes.get(entry["id"]) or self._add_prefix(entry["id"])
         if entry["type"] == "lines":
             return self._format_batch(prefix, entry["text"])
-        time = format_moment(entry["time"])
+        time = clean_text(format_moment(entry["time"]))
         if entry["type"] == "line":
             return [f"{prefix}[{time}] {clean_text(entry['text'], colours=self.colour)}"]
-        state = entry["state"]
+        state = clean_text(entry["state"])
         first = f"{prefix}[{time}] --> {paint_state(state, state, colour=self.colour)}"
         return [first, *(f"{prefix}{_INDENT}{clean_text(line)}" for line in _describe_reason(entry))]
 
@@ -53,7 +53,8 @@ class LogFormatter:
         if text.replace("\n", "").isprintable():  # the usual case: no line needs cleaning
             return [f"{prefix}[{time[:19]}Z] {printed}" for time, _, printed in rows]
         return [
-            f"{prefix}[{format_moment(time)}] {clean_text(printed, colours=self.colour)}" for time, _, printed in rows
+            f"{prefix}[{clean_text(format_moment(time))}] {clean_text(printed, colours=self.colour)}"
+            for time, _, printed in rows
         ]
 
     def _add_prefix(self, identity: str) -> str:
@@ -110,4 +111,5 @@ def list_last_lines(experiment: wire.ExperimentView) -> list[str]:
     printed = experiment["last_lines"][-_LAST_LINES:]
     if not printed:
         return []
-    return [f"Last lines of {experiment['id']}.{experiment['cause']}:", *(f"  {clean_text(line)}" for line in printed)]
+    title = clean_text(f"Last lines of {experiment['id']}.{experiment['cause']}:")
+    return [title, *(f"  {clean_text(line)}" for line in printed)]

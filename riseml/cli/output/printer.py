@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from riseml.cli.output import problem_lines
 from riseml.cli.output.style import Style
-from riseml.cli.output.text import clean_text
+from riseml.cli.output.text import clean_lines, clean_text, escape_json
 from riseml.cli.output.widths import cut_to_width, measure_width
 from riseml.errors import RisemlError
 
@@ -43,6 +43,10 @@ class Printer:
 
     def print_lines(self, lines: Sequence[str]) -> None:
         """Print lines of the result."""
+        self.print_clean_lines(clean_lines(lines, colours=self.colour))
+
+    def print_clean_lines(self, lines: Sequence[str]) -> None:
+        """Print lines that are clean already, as those of `LogFormatter`: they are too many to look at twice."""
         if lines:
             self.out.write("\n".join(lines) + "\n")
         self.out.flush()
@@ -54,7 +58,7 @@ class Printer:
 
     def print_json(self, value: object) -> None:
         """Print one JSON document on one line, so that several of them are NDJSON."""
-        self.print_lines([json.dumps(value, ensure_ascii=False)])
+        self.print_clean_lines([escape_json(json.dumps(value, ensure_ascii=False))])
 
     def redraw(self, lines: Sequence[str]) -> None:
         """Print lines in the place of those of the last `redraw`; without a terminal, below them."""
@@ -63,7 +67,8 @@ class Printer:
             return
         size = shutil.get_terminal_size()
         # A line that wraps, or that scrolls away, cannot be drawn over.
-        kept = [_cut_line(line, size.columns) for line in lines][: size.lines - 1]
+        safe = clean_lines(lines, colours=self.colour)
+        kept = [_cut_line(line, size.columns) for line in safe][: size.lines - 1]
         up = f"\x1b[{self._drawn}A" if self._drawn else ""
         self.out.write(f"\r{up}\x1b[J" + "".join(line + "\n" for line in kept))
         self.out.flush()
@@ -92,7 +97,8 @@ class Printer:
 
     def _write_messages(self, lines: Iterable[str]) -> None:
         try:
-            self.err.write("".join(f"{line}\n" for line in lines))
+            safe = clean_lines(list(lines), colours=self.err_colour)
+            self.err.write("".join(f"{line}\n" for line in safe))
             self.err.flush()
         except OSError:
             self.err = io.StringIO()  # standard error is closed or full; the command itself must go on

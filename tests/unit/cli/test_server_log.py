@@ -97,7 +97,7 @@ def test_the_command_prints_the_log_without_a_server(riseml: Riseml, tmp_path: P
 
 
 def test_the_log_of_another_machine_is_refused(riseml: Riseml, tmp_path: Path) -> None:
-    found = riseml("server", "logs", environ={"RISEML_HOME": str(tmp_path), "RISEML_SERVER": "http://gpu1:7000"})
+    found = riseml("server", "logs", environ={"RISEML_HOME": str(tmp_path), "RISEML_SERVER": "https://gpu1:7000"})
     assert found.code == 2
     assert "is not your own server" in found.err
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 
@@ -14,7 +15,7 @@ from riseml.cli.output.log_lines import LogFormatter, describe_end, get_id_width
 from riseml.cli.output.problem_lines import describe_error, describe_problems
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table
-from riseml.cli.output.text import clean_text, format_age, format_seconds
+from riseml.cli.output.text import clean_lines, clean_text, escape_json, format_age, format_seconds
 from riseml.cli.output.widths import cut_to_width, measure_width, shorten_to_width
 from riseml.errors import UsageError
 from riseml.spec.yaml.problems import Problem, Severity
@@ -290,3 +291,22 @@ def test_a_batch_of_lines_looks_like_single_lines() -> None:
 
 def test_printable_characters_need_no_cleaning() -> None:
     assert all(clean_text(chr(code)) == chr(code) for code in range(0x110000) if chr(code).isprintable())
+
+
+@pytest.mark.parametrize("odd", ["\x1b[2J", "\x9b2J", "\x9d0;title\x9c", "\u202e", "\x07", "\n", "\ud800"])
+def test_the_last_door_cleans_what_a_view_has_overlooked(odd: str) -> None:
+    fine = ["plain \t日本", "\x1b[1;31mred\x1b[0m"]
+    assert clean_lines(fine, colours=True) is fine
+    for colours in (False, True):
+        (_, cleaned) = clean_lines(["plain", f"a{odd}b"], colours=colours)
+        assert cleaned.isprintable()
+    assert clean_lines(fine, colours=False) == ["plain \t日本", "red"]
+    assert clean_lines([f"\x1b[1mbold\x1b[0m{odd}"], colours=True)[0].startswith("\x1b[1mbold\x1b[0m")
+
+
+def test_json_is_the_same_without_characters_that_rewrite_a_terminal() -> None:
+    value = {"\x9b2J": ["\x1b]0;t\x07", "\x7f\u202e\u2028 é 日本\n", "\ud800"]}
+    text = escape_json(json.dumps(value, ensure_ascii=False))
+    assert text.isprintable()
+    assert "é 日本" in text
+    assert json.loads(text) == value
