@@ -6,8 +6,9 @@ In the order of an experiment's life: `Plan` (what will run), `Experiment` and `
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -31,11 +32,26 @@ class Image:
     install: tuple[str, ...] = ()  # shell lines
     files: tuple[str, ...] = ()  # project files that the steps may read, relative paths
     digest: str = ""  # SHA-256 (hex) of base, steps and the content of `files`; empty without steps
+    resolved: str = ""  # what `base` stands for: `python@sha256:...`, or the ID of an image; empty: not known
+    refresh: bool = False  # `train --pull`: when the base is pulled, its tag at the engine is moved to it
 
     @property
     def reference(self) -> str:
-        """The name of the image at the engine."""
-        return f"riseml/environment:{self.digest[:20]}" if self.install else self.base
+        """The name of the image at the engine. Once the base is resolved, the name stands for these bytes alone."""
+        if not self.install:
+            return self.resolved or self.base
+        recipe = hashlib.sha256(f"{self.digest} {self.resolved}".encode()).hexdigest() if self.resolved else self.digest
+        return f"riseml/environment:{recipe[:20]}"
+
+
+def copy_name(reference: str) -> str:
+    """Return the name of an image at an engine that got it from another engine.
+
+    An engine keeps no digest of a registry for an image that it did not pull, and no image without a name.
+    """
+    if "@" in reference or reference.startswith("sha256:"):
+        return f"riseml/image:{hashlib.sha256(reference.encode()).hexdigest()[:20]}"
+    return reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +152,7 @@ class Experiment:
     set_id: int | None = None  # key of its set in the store; None: not in a set
     concurrency: int = 1  # how many experiments of the set may run at once
     snapshot: str = ""  # digest of the project archive; empty: no files
+    resolved: str = ""  # `Image.resolved`: set once, before the first job gets a place, and never changed
     environment: Environment = field(default=(), repr=False)  # variables from the user; never shown
 
     wanted: Wanted = Wanted.RUN
@@ -153,6 +170,11 @@ class Experiment:
     ended_at: datetime | None = None
     closed: bool = False  # ended, and no host has anything of it
     version: int = 0  # revision that was read; a save names it
+
+    @property
+    def image(self) -> Image:
+        """The environment, with what its base was resolved to."""
+        return replace(self.plan.image, resolved=self.resolved) if self.resolved else self.plan.image
 
     @property
     def gang(self) -> tuple[Job, ...]:
@@ -213,6 +235,7 @@ class ImageSeen:
 
     present: bool = False
     building: bool = False  # the host builds or fetches it
+    resolved: str = ""  # what this tag stands for here, see `Image.resolved`; empty: it is no tag, or not known
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from riseml.control import networks
 from riseml.control.actions import Action, CancelImage, EnsureImage, RemoveJob, ShareImage, Signal, StartJob, StopJob
-from riseml.control.images import ImageLocations, find_starting_jobs
+from riseml.control.images import ImageLocations, find_starting_jobs, next_image
 from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
 from riseml.control.placement.candidates import find_record
@@ -60,12 +60,14 @@ def _converge_container(
 
 
 def _continue_build(experiment: Experiment, seen: Observation) -> Iterator[Action]:
-    reference = experiment.plan.image.reference
     build = experiment.build
     if build is None or build.host is None or build.state is not State.STARTING:
         return
     host = seen.hosts.get(build.host)
-    if host is not None and host.silent_since is None and reference in host.images:
+    if host is None or host.silent_since is not None:
+        return
+    reference = next_image(experiment, host)
+    if reference in host.images:
         yield EnsureImage(build.host, experiment.id, reference)
 
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from riseml.control.actions import Action, owner_of
 from riseml.control.converge import converge
-from riseml.control.images import ImageLocations, find_starting_jobs
+from riseml.control.images import ImageLocations, find_starting_jobs, resolve_image
 from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
 from riseml.control.placement.connect import repair_networks
@@ -82,7 +82,8 @@ def takes_place(old: Experiment, new: Experiment) -> bool:
 def _settle_experiment(experiment: Experiment, seen: Observation, images: ImageLocations) -> Experiment:
     if experiment.state in TERMINAL:
         return experiment
-    experiment = settle_jobs(choose_builder(_limit_future_times(experiment, seen.now), seen), seen, images)
+    built = resolve_image(choose_builder(_limit_future_times(experiment, seen.now), seen), seen)
+    experiment = settle_jobs(built, seen, images)
     return conclude_experiment(end_jobs(add_verdict(_set_started_at(experiment, seen.now), seen), seen), seen)
 
 
@@ -162,7 +163,7 @@ def _with_state(experiment: Experiment, state: State, reason: Reason, message: s
 
 def _needs_pass_at_once(before: World, after: World, seen: Observation) -> bool:
     """Return True when the next pass will know more than this one: an experiment gave its place up and may get another
-    one, or got a place on a host that was not yet asked for the environment.
+    one, or got a place or a resolved image and its host was not yet asked for the environment.
     """
     for old, new in zip(before.experiments, after.experiments, strict=True):
         if old is new:
@@ -170,12 +171,21 @@ def _needs_pass_at_once(before: World, after: World, seen: Observation) -> bool:
         if old.placed_at is not None and new.placed_at is None:
             return True
         if takes_place(old, new) and any(
-            new.plan.image.reference not in seen.hosts[job.host].images
+            new.image.reference not in seen.hosts[job.host].images
             for job in find_starting_jobs(new, seen)
             if job.host is not None
         ):
             return True
+        if new.resolved != old.resolved and _lacks_answer(new, seen):
+            return True
     return False
+
+
+def _lacks_answer(experiment: Experiment, seen: Observation) -> bool:
+    """Return True when the host that builds was not yet asked for the environment."""
+    build = experiment.build
+    host = None if build is None or build.host is None else seen.hosts.get(build.host)
+    return host is not None and experiment.image.reference not in host.images
 
 
 def _find_next_deadline(world: World, seen: Observation) -> datetime | None:

@@ -1,26 +1,62 @@
 """Which hosts have the environment of a gang, and what brings it to the others.
 
 No job of a gang starts before every host of the gang has the environment.
+
+The base image is named by a tag, and a tag may move at any time. So the tag is resolved once, on the host that builds,
+before the gang gets its place. The record keeps what it stood for, and every host and every attempt runs that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from riseml.control.actions import EnsureImage, ShareImage
 from riseml.control.observation import Observation
-from riseml.model import Experiment, HostSeen, Job, JobKey, World
+from riseml.model import Experiment, HostSeen, Image, Job, JobKey, World
 from riseml.names import HostName
 from riseml.states import TERMINAL, Part, State
 
 
 def awaited_images(world: World) -> frozenset[str]:
     """Return the references of the environments that some experiment waits for: the loop asks every host for them."""
-    return frozenset(
-        experiment.plan.image.reference
-        for experiment in world.experiments
-        if experiment.state not in TERMINAL and _needs_image(experiment)
-    )
+    waiting = [one for one in world.experiments if one.state not in TERMINAL and _needs_image(one)]
+    tags = (one.plan.image.base for one in waiting if _lacks_resolution(one))
+    return frozenset((*(one.image.reference for one in waiting), *tags))
+
+
+def resolve_image(experiment: Experiment, seen: Observation) -> Experiment:
+    """Return the experiment with what the tag of its base image stands for on the host that builds, once that is seen.
+
+    Processes have no images: nothing is resolved there.
+    """
+    build = experiment.build
+    if build is None or not _lacks_resolution(experiment):
+        return experiment
+    host = None if build.host is None else seen.hosts.get(build.host)
+    found = None if host is None or host.silent_since is not None else host.images.get(experiment.plan.image.base)
+    if found is None or not found.present or not found.resolved:
+        return experiment
+    return replace(experiment, resolved=found.resolved)
+
+
+def next_image(experiment: Experiment, host: HostSeen) -> str:
+    """Return the reference that the build needs next on a host: the base, to resolve its tag, or the environment."""
+    base = host.images.get(experiment.plan.image.base)
+    if _lacks_resolution(experiment) and host.isolated and (base is None or not base.present):
+        return experiment.plan.image.base
+    return experiment.image.reference
+
+
+def find_order(experiment: Experiment, reference: str) -> Image:
+    """Return what brings this reference to a host: the whole environment, or its base alone, as `next_image` asks."""
+    image = experiment.image
+    return image if reference == image.reference else Image(image.base)
+
+
+def _lacks_resolution(experiment: Experiment) -> bool:
+    build = experiment.build
+    return not experiment.resolved and build is not None and build.state not in TERMINAL
 
 
 def _needs_image(experiment: Experiment) -> bool:
@@ -60,12 +96,12 @@ class ImageLocations:
 
     def are_ready(self, experiment: Experiment, jobs: list[Job]) -> bool:
         """Return True when every host of these jobs has the experiment's environment."""
-        reference = experiment.plan.image.reference
+        reference = experiment.image.reference
         return all(_has_image(self._seen.hosts.get(job.host), reference) for job in jobs if job.host is not None)
 
     def transfers(self, experiment: Experiment, jobs: list[Job]) -> Iterator[EnsureImage | ShareImage]:
         """Yield the actions that bring the environment to the hosts of these jobs that answer and lack it."""
-        reference = experiment.plan.image.reference
+        reference = experiment.image.reference
         hosts = {job.host for job in jobs if job.host is not None}
         lacking = sorted(host for host in hosts if self._lacks(host, reference))
         makers: list[HostName] = []
@@ -95,7 +131,7 @@ class ImageLocations:
 
     def _choose_source(self, experiment: Experiment, host: HostName) -> HostName | None:
         """Return a host that answers and has the environment: one with the fewest failures; of equals, the builder."""
-        reference, builder = experiment.plan.image.reference, _builder_of(experiment)
+        reference, builder = experiment.image.reference, _builder_of(experiment)
 
         def rank(source: HostName) -> tuple[bool, int, bool, HostName]:
             problem = self._seen.problems.get(ShareImage(host, experiment.id, reference, source))

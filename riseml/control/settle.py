@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from riseml.control.actions import Action, EnsureImage, PrepareHost, StartJob
-from riseml.control.images import ImageLocations, find_starting_jobs
+from riseml.control.images import ImageLocations, find_starting_jobs, next_image
 from riseml.control.observation import Observation
 from riseml.model import ActionFailure, ContainerSeen, Experiment, HostSeen, Job
 from riseml.names import HostName
@@ -38,18 +38,29 @@ def with_jobs(experiment: Experiment, jobs: Sequence[Job]) -> Experiment:
 
 
 def choose_builder(experiment: Experiment, seen: Observation) -> Experiment:
-    """Return the experiment with the host that builds its environment: the first host that answers, drained hosts last.
+    """Return the experiment with the host that builds its environment: the first host that answers and has the image,
+    else the first that answers; drained hosts last.
 
     Another host replaces one that falls silent before the build begins, or that is lost.
     """
     build = experiment.build
     if build is None or build.state in TERMINAL or not _needs_builder(build, seen):
         return experiment
-    answering = sorted((not host.taking, name) for name, host in seen.hosts.items() if host.silent_since is None)
+    wanted = (experiment.plan.image.base, experiment.image.reference)
+    answering = sorted(
+        (not host.taking, not any(_has_image(host, one) for one in wanted), name)
+        for name, host in seen.hosts.items()
+        if host.silent_since is None
+    )
     if not answering:
         return experiment
-    chosen = replace(Job(build.name, build.part, build.resources), host=answering[0][1])
+    chosen = replace(Job(build.name, build.part, build.resources), host=answering[0][-1])
     return with_jobs(experiment, [chosen if job is build else job for job in experiment.jobs])
+
+
+def _has_image(host: HostSeen, reference: str) -> bool:
+    image = host.images.get(reference)
+    return image is not None and image.present
 
 
 def _needs_builder(build: Job, seen: Observation) -> bool:
@@ -84,7 +95,7 @@ def _settle_build(experiment: Experiment, job: Job, seen: Observation) -> Job:
         return _settle_build(experiment, replace(job, unseen_since=None), seen)
     if host.silent_since is not None:
         return job
-    reference = experiment.plan.image.reference
+    reference = next_image(experiment, host)
     image = host.images.get(reference)
     if image is None:
         return job

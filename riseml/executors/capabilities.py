@@ -34,11 +34,23 @@ class ImageMover(Protocol):
     def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
         """Store what another host exported; return when the environment is present."""
 
-    def publish_image(self, reference: str, registry: str) -> None:
-        """Push an environment to a registry that the other hosts reach."""
+    def publish_image(self, reference: str, registry: str) -> str:
+        """Push an environment to a registry that the other hosts reach; return its name there, with its digest."""
 
-    def fetch_image(self, reference: str, registry: str) -> None:
-        """Pull an environment that another host published."""
+    def fetch_image(self, reference: str, published: str) -> None:
+        """Pull an environment that another host published, by the name that `publish_image` returned."""
+
+
+@runtime_checkable
+class ImageResolver(Protocol):
+    """Asks registries what the tag of an image stands for at this moment."""
+
+    def resolve_in_registry(self, base: str) -> str:
+        """Return the image with the digest that its registry gives for the tag: `python@sha256:...`.
+
+        Raises:
+            EngineError: the registry does not answer, or does not have the image.
+        """
 
 
 class InventoryKind(Enum):

@@ -55,6 +55,7 @@ class MemoryExecutor:
         self.containers: dict[JobKey, ContainerSeen] = {}
         self.networks: dict[int, str] = {}  # subnets by experiment
         self.images: set[str] = set()  # references
+        self.tags: dict[str, str] = {}  # what a tag stands for here, and at the registry; without an entry, its first
         self.writes = 0  # calls that change the host
         self.launches: list[Launch] = []  # every start, in order
 
@@ -67,19 +68,20 @@ class MemoryExecutor:
             self.site,
             capacity=self.capacity,
             containers=dict(self.containers),
-            images={reference: ImageSeen(present=reference in self.images) for reference in references},
+            images=self._observe_images(references),
             networks=dict(self.networks),
         )
 
     def ensure_image(self, order: BuildOrder) -> None:
         self._begin_write()
         order.cancellation.check()
-        self.images.add(order.image.reference)
+        base = order.image.resolved or self._resolve_tag(order.image.base)
+        self.images |= {base, order.image.reference}
         self._end_write()
 
     def export_image(self, reference: str) -> Iterator[bytes]:
         self._demand_answer()
-        if reference not in self.images:
+        if not self._has_image(reference):
             raise EngineError(f"the image is not there: {reference}")
         yield reference.encode()
 
@@ -88,12 +90,13 @@ class MemoryExecutor:
         self.images.add(b"".join(stream).decode())
         self._end_write()
 
-    def publish_image(self, reference: str, registry: str) -> None:
+    def publish_image(self, reference: str, registry: str) -> str:
         self._demand_answer()
-        if reference not in self.images:
+        if not self._has_image(reference):
             raise EngineError(f"the image is not there: {reference}")
+        return f"{registry}/{reference}"
 
-    def fetch_image(self, reference: str, registry: str) -> None:
+    def fetch_image(self, reference: str, published: str) -> None:
         self._begin_write()
         self.images.add(reference)
         self._end_write()
@@ -107,7 +110,7 @@ class MemoryExecutor:
 
     def start(self, launch: Launch, code: Path | None) -> None:
         self._begin_write()
-        if launch.key not in self.containers and launch.image.reference not in self.images:
+        if launch.key not in self.containers and not self._has_image(launch.image.reference):
             raise EngineError(f"the image is not there: {launch.image.reference}")
         self.launches.append(launch)
         found = self.containers.setdefault(launch.key, ContainerSeen(launch.key, str(launch.key), started=False))
@@ -179,6 +182,24 @@ class MemoryExecutor:
         """Let the server store the rest of an ended job's log."""
         found = self.containers[key]
         self.containers[key] = replace(found, drained=found.started and not found.running)
+
+    def move_tag(self, tag: str, number: int) -> None:
+        """Let a tag stand for another image from now on; what it stood for remains."""
+        if tag in self.images:
+            self.images |= {self._resolve_tag(tag), f"{tag}@{number}"}
+        self.tags[tag] = f"{tag}@{number}"
+
+    def _observe_images(self, references: frozenset[str]) -> dict[str, ImageSeen]:
+        tags = [reference for reference in references if "@" not in reference]
+        found = {tag: ImageSeen(present=tag in self.images, resolved=self._resolve_tag(tag)) for tag in tags}
+        fixed = (references - found.keys()) | {self._resolve_tag(tag) for tag in tags}
+        return {**found, **{one: ImageSeen(present=self._has_image(one)) for one in fixed}}
+
+    def _resolve_tag(self, tag: str) -> str:
+        return self.tags.get(tag, f"{tag}@1")
+
+    def _has_image(self, reference: str) -> bool:
+        return reference in self.images or any(self._resolve_tag(tag) == reference for tag in self.images)
 
     def _demand_answer(self) -> None:
         if self.faults.silent:

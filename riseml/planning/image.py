@@ -41,11 +41,15 @@ def plan_image(base: str, install: tuple[str, ...], manifest: Manifest) -> Image
     return Image(base, install, files, digest)
 
 
-def make_dockerfile(image: Image) -> str:
+def make_dockerfile(image: Image, base: str) -> str:
     """Return the text of the Dockerfile: one RUN for each step, in exec form, so that no step can become Dockerfile
     syntax.
+
+    Args:
+        image: the environment.
+        base: the name by which the engine has the base image; a tag may have moved since it was resolved.
     """
-    lines = [f"FROM {image.base}", "WORKDIR /code"]
+    lines = [f"FROM {base}", "WORKDIR /code"]
     if image.files:
         lines.append(f"COPY {CONTEXT_FOLDER}/ /code/")
     lines += [f"RUN {json.dumps(['/bin/sh', '-ec', step])}" for step in image.install]

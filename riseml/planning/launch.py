@@ -94,7 +94,7 @@ def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launc
         server=target.server,
         title=f"{experiment.owner.user}.{name}.{job.name}",
         hostname=hostname(job.name),
-        image=experiment.plan.image,
+        image=experiment.image,
         command=job_command(bound),
         environment=job_variables(bound),
         resources=planned.resources,

@@ -101,7 +101,8 @@ def _describe_run(experiment: Experiment, config: str) -> str:
         "experiment": f"{experiment.owner.user}.{experiment_name(experiment.number, experiment.sub)}",
         "params": dict(experiment.plan.parameters),
         "revision": experiment.snapshot,
-        "image": experiment.plan.image.reference,
+        "image": experiment.image.reference,
+        "image_digest": experiment.resolved or None,
         "config": document,
     }
     return yaml.safe_dump(record, sort_keys=False, allow_unicode=True)

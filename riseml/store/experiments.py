@@ -53,6 +53,7 @@ class NewExperiments:
     notes: tuple[str, ...] = ()  # warnings about the riseml.yml
     key: str | None = None  # from the client: the same key is stored once per user
     concurrency: int | None = None  # experiments of the set that run at the same time; None: no set
+    resolved: str = ""  # what the base image stands for, where the registry was asked; empty: the loop resolves it
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +287,7 @@ def _first_columns(submitted: NewExperiments, plan: Plan, number: int, now: date
         "config": submitted.config,
         "plan": to_json(plan),
         "snapshot": submitted.snapshot,
+        "resolved": submitted.resolved,
         "environment": to_json(submitted.environment),
         "notes": list(submitted.notes),
         "key": submitted.key,

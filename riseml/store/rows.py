@@ -16,6 +16,7 @@ from riseml.store.codec import from_json, to_json
 def experiment_values(experiment: Experiment) -> dict[str, Any]:
     """Return the columns of an experiment that a decision may change."""
     return {
+        "resolved": experiment.resolved,
         "state": experiment.state.value,
         "reason": experiment.reason.value,
         "message": experiment.message,
@@ -48,6 +49,7 @@ def to_experiment(row: sa.RowMapping, jobs: Iterable[sa.RowMapping]) -> Experime
         plan=from_json(row["plan"], Plan),
         jobs=tuple(from_json(job["record"], Job) for job in jobs),
         snapshot=row["snapshot"],
+        resolved=row["resolved"],
         environment=from_json(row["environment"], Environment),
         wanted=Wanted(row["wanted"]),
         state=State(row["state"]),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import sqlalchemy as sa
 
-from riseml.model import Image
+from riseml.model import Image, copy_name
 from riseml.store.codec import from_json
 from riseml.store.database import Database
 from riseml.store.schema import experiments
@@ -35,7 +35,7 @@ class UsageReader:
     def load_last_uses(self) -> LastUses:
         """Return what is used now, and when everything else was last used."""
         columns = (experiments.c.id, experiments.c.plan, experiments.c.snapshot, experiments.c.closed)
-        moments = (experiments.c.created_at, experiments.c.ended_at)
+        moments = (experiments.c.resolved, experiments.c.created_at, experiments.c.ended_at)
         unfinished: set[int] = set()
         environments: dict[str, datetime | None] = {}
         snapshots: dict[str, datetime | None] = {}
@@ -44,7 +44,8 @@ class UsageReader:
                 at = (row["ended_at"] or row["created_at"]) if row["closed"] else None
                 if at is None:
                     unfinished.add(row["id"])
-                _note_use(environments, from_json(row["plan"]["image"], Image).reference, at)
+                image = replace(from_json(row["plan"]["image"], Image), resolved=row["resolved"])
+                _note_use(environments, copy_name(image.reference), at)
                 if row["snapshot"]:
                     _note_use(snapshots, row["snapshot"], at)
         return LastUses(frozenset(unfinished), environments, snapshots)

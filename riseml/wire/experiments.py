@@ -45,6 +45,9 @@ class ExperimentView(TypedDict):
     started_at: str | None  # RFC 3339: when its first job ran; None until all jobs run
     ended_at: str | None  # RFC 3339
     image: str  # the image of the riseml.yml, before `install`
+    # What that image stood for when it was resolved: `python@sha256:...`, or an image ID of the engine. None: not
+    # resolved yet, or the jobs run as processes. Every host and every attempt runs it.
+    image_digest: str | None
     framework: str  # `tensorflow`; empty without a framework
     parameters: dict[str, str]  # the values of this experiment; empty for a set
     output: str  # the folder that its jobs see as OUTPUT_DIR

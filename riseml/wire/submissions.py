@@ -22,6 +22,7 @@ class Submission(TypedDict):
     key: NotRequired[Annotated[str, MaxLen(64)]]  # chosen by the client: a second POST with it creates nothing
     snapshot: NotRequired[Annotated[str, MaxLen(64)]]  # digest of the project's files
     parameters: NotRequired[Pairs]  # `-p name=value`
+    pull: NotRequired[bool]  # ask the registry what the tag of the image stands for now
     settings: NotRequired[Pairs]  # `--set path=value`
     environment: NotRequired[Annotated[dict[Name, Value], MaxLen(1000)]]  # variables that `env` passes through
     executor: NotRequired[Literal["docker", "process"]]  # what the user chose; the server refuses to use another one

@@ -56,6 +56,7 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
     parameters: ParameterOption = None,
     settings: SettingOption = None,
     long: Annotated[bool, typer.Option("-l", "--long", help="Show every job at the end.")] = False,
+    pull: Annotated[bool, typer.Option("--pull", help="Ask the registry for the newest image of the tag.")] = False,
     executor: ExecutorOption = None,
     allow_env: AllowOption = None,
 ) -> None:
@@ -72,7 +73,7 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
         command = replace(command, environ={**command.environ, "RISEML_EXECUTOR": executor.value})
     source = read_config_source(command, file)
     pairs = parse_pairs(parameters or [], "-p"), parse_pairs(settings or [], "--set")
-    submission = _prepare_submission(command, source, *pairs)
+    submission = _prepare_submission(command, source, *pairs, pull=pull)
     if dry_run:
         _show_plan(command, source, submission, json=json)
         return
@@ -116,7 +117,7 @@ def _list_passed_variables(source: ConfigSource, submission: wire.Submission) ->
 
 
 def _prepare_submission(
-    command: CommandContext, source: ConfigSource, parameters: Pairs, settings: Pairs
+    command: CommandContext, source: ConfigSource, parameters: Pairs, settings: Pairs, *, pull: bool
 ) -> wire.Submission:
     """Return the submission without the project's files; print every problem of riseml.yml.
 
@@ -136,6 +137,7 @@ def _prepare_submission(
         "parameters": parameters,
         "settings": settings,
         "environment": _collect_passed_variables(spec, command.environ),
+        "pull": pull,
     }
     chosen = command.settings().executor
     return submission if chosen is None else {**submission, "executor": chosen}

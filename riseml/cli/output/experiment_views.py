@@ -113,6 +113,7 @@ def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[s
             ("Age", format_age(one["created_at"], now)),
             ("Ended", f"{format_age(one['ended_at'], now)} ago" if one["ended_at"] else None),
             ("Image", one["image"]),
+            ("Image Digest", one["image_digest"]),
             ("Framework", one["framework"]),
             ("Output", one["output"]),
             ("Parameters", format_parameters(one["parameters"])),

@@ -15,18 +15,19 @@ from riseml.planning.image import CONTEXT_FOLDER, make_dockerfile
 DOCKERFILE = "environment.dockerfile"  # its path in the context; no project file is outside CONTEXT_FOLDER
 
 
-def write_build_context(context: IO[bytes], image: Image, snapshot: Path | None) -> None:
+def write_build_context(context: IO[bytes], image: Image, snapshot: Path | None, base: str) -> None:
     """Write the context as a tar.
 
     Args:
         context: a binary file.
         image: the environment; `image.files` are the project files that it may read.
         snapshot: the project archive; None: the project has no files.
+        base: the name by which the engine has the base image.
 
     Raises:
         EngineError: the archive is broken, or cut off.
     """
-    text = make_dockerfile(image).encode()
+    text = make_dockerfile(image, base).encode()
     context.write(write_header(ArchiveEntry(DOCKERFILE, EntryKind.FILE, len(text))))
     context.write(text + pad_content(len(text)))
     if snapshot is not None and image.files:

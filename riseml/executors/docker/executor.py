@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import docker
-from docker.errors import APIError, NotFound
+from docker.errors import APIError, ImageNotFound, NotFound
 
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
 from riseml.executors.base import BuildOrder, Share
 from riseml.executors.capabilities import Finding, HostReport, InventoryItem, Outcome
-from riseml.executors.docker import helper_container, images, inventory, labels
+from riseml.executors.docker import helper_container, image_names, image_transfer, images, inventory, labels
 from riseml.executors.docker.containers import container_name, container_request
 from riseml.executors.docker.exit_events import ExitEvents
 from riseml.executors.docker.facts import FactsReader
@@ -61,7 +61,7 @@ _MISSING, _CONFLICT = 404, 409
 
 
 class DockerExecutor:
-    """One Docker Engine. Its capabilities: ImageMover, Inventory, HostCheck.
+    """One Docker Engine. Its capabilities: ImageMover, ImageResolver, Inventory, HostCheck.
 
     Args:
         host: the host in pool.yml.
@@ -105,7 +105,7 @@ class DockerExecutor:
         with self.engine.api() as api:
             merged = self._observe_containers(api, changed)
             subnets = list_network_subnets(api, self._server, self.name, self._stuck.written_off())
-            present = {reference: images.is_present(api, reference) for reference in references}
+            present = image_names.observe_images(api, references)
             facts = self._facts.read_fresh(api)
         self._seen = {one.seen.id: one.seen for one in merged}
         return HostSeen(
@@ -164,19 +164,23 @@ class DockerExecutor:
 
     def export_image(self, reference: str) -> Iterator[bytes]:
         with self.engine.stream() as api:
-            yield from images.export_environment(api, reference)
+            yield from image_transfer.export_environment(api, reference)
 
     def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
         with self.engine.stream() as api:
-            images.load_environment(api, reference, stream)
+            image_transfer.load_environment(api, reference, stream)
 
-    def publish_image(self, reference: str, registry: str) -> None:
+    def publish_image(self, reference: str, registry: str) -> str:
         with self.engine.api(patient=True) as api:
-            images.publish_environment(api, reference, registry)
+            return image_transfer.publish_environment(api, reference, registry)
 
-    def fetch_image(self, reference: str, registry: str) -> None:
+    def fetch_image(self, reference: str, published: str) -> None:
         with self.engine.api(patient=True) as api:
-            images.fetch_environment(api, reference, registry)
+            image_transfer.fetch_environment(api, reference, published)
+
+    def resolve_in_registry(self, base: str) -> str:
+        with self.engine.api(patient=True) as api:
+            return image_names.resolve_in_registry(api, base)
 
     def prepare(self, share: Share) -> None:
         with self.engine.api() as api:
@@ -193,7 +197,7 @@ class DockerExecutor:
             try:
                 most_mem = self._facts.read_fresh(api).most_mem
                 request = container_request(launch, most_mem, self._find_renamed_network(api, launch))
-                api.create_container_from_config(request, name)
+                _create_container(api, request, name)
             except APIError as error:
                 if error.status_code != _CONFLICT:
                     raise
@@ -274,6 +278,17 @@ class DockerExecutor:
             for event in news:
                 self._exit_events.note_event(event)
                 yield
+
+
+def _create_container(api: docker.APIClient, request: dict[str, Any], name: str) -> None:
+    """Create a container; an image that came from another engine has another name here."""
+    try:
+        api.create_container_from_config(request, name)
+    except ImageNotFound:
+        image = image_names.find_local_name(api, request["Image"])
+        if image is None:
+            raise
+        api.create_container_from_config({**request, "Image": image}, name)
 
 
 @contextmanager

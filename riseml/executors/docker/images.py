@@ -1,4 +1,6 @@
-"""Environments on one engine: find, pull, build, export, import, push.
+"""Environments on one engine: find, pull, build.
+
+A base image is pulled and run by its digest, see `riseml.executors.docker.image_names`.
 
 The engine reports the failure of a pull or of a build inside a successful answer. The SDK's own `pull` hides it when an
 older image is present. So both answers are read line by line.
@@ -13,28 +15,23 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 import docker
-from docker.errors import APIError, ImageNotFound
+from docker.errors import APIError
 from docker.types import CancellableStream
 
 from riseml.errors import EngineError
-from riseml.executors.base import BuildOrder, NotThere
+from riseml.executors.base import BuildOrder
 from riseml.executors.docker import labels
 from riseml.executors.docker.build_context import DOCKERFILE, write_build_context
+from riseml.executors.docker.image_names import find_local_name, inspect_image, is_fixed, split_reference
 from riseml.executors.transports.engine_client import raise_for_refusal
-from riseml.model import Image, ImageSeen
+from riseml.model import Image
 from riseml.planning.image import first_install_step
 from riseml.terminal_text import plain_line
 
 _PULL_HINT = "check the spelling of the image and its tag; `docker pull` on the host shows more"
 _STEP = re.compile(r"^Step (\d+)/\d+ : ")
+_OWN = ("riseml/environment:", "riseml/image:")
 _NOISE = re.compile(r"^( ---> |Removing intermediate container |Successfully (built|tagged) )")
-_BLOCK = 2**20  # bytes
-_PATIENCE = 60.0  # seconds between two pieces of an image
-
-
-def is_present(api: docker.APIClient, reference: str) -> ImageSeen:
-    """Return whether the engine has the image."""
-    return ImageSeen(present=_inspect_image(api, reference) is not None)
 
 
 def ensure_environment(api: docker.APIClient, order: BuildOrder, build_network: str) -> None:
@@ -44,96 +41,38 @@ def ensure_environment(api: docker.APIClient, order: BuildOrder, build_network: 
         EngineError: the image does not exist, a step failed, or the order was cancelled.
     """
     image = order.image
-    if _inspect_image(api, image.base) is None:
-        _pull(api, order)
-    if image.install and _inspect_image(api, image.reference) is None:
-        _build(api, order, build_network)
+    wanted = image.resolved or image.base
+    base = find_local_name(api, wanted)
+    if base is None:
+        base = _fetch_base(api, order, wanted)
+    if image.install and inspect_image(api, image.reference) is None:
+        _build(api, order, base, build_network)
 
 
-def export_environment(api: docker.APIClient, reference: str) -> Iterator[bytes]:
-    """Yield the image with all its layers, as `docker save` writes it.
-
-    Raises:
-        NotThere: the image does not exist; not permanent, because the server can build it again.
-    """
-    url = f"{api.base_url}/v{api.api_version}/images/get"
-    with api.get(url, params={"names": reference}, stream=True, timeout=(api.timeout, _PATIENCE)) as answer:
-        if answer.status_code == 404:
-            raise NotThere(f"the image {reference} is not there any more")
-        raise_for_refusal(answer)
-        yield from answer.iter_content(_BLOCK)
-
-
-def load_environment(api: docker.APIClient, reference: str, stream: Iterator[bytes]) -> None:
-    """Load what `export_environment` gave.
-
-    Raises:
-        EngineError: the stream ended early or the engine could not read it.
-    """
-    url = f"{api.base_url}/v{api.api_version}/images/load"
-    headers = {"Content-Type": "application/x-tar"}
-    with api.post(url, data=stream, headers=headers, stream=True, timeout=(api.timeout, None)) as answer:
-        raise_for_refusal(answer)
-        for line in answer.iter_lines():
-            if line and "error" in json.loads(line):
-                raise EngineError(f"the image {reference} could not be loaded: {json.loads(line)['error']}")
-    if _inspect_image(api, reference) is None:
-        raise EngineError(f"the image {reference} was sent, but the engine does not have it")
+def _fetch_base(api: docker.APIClient, order: BuildOrder, wanted: str) -> str:
+    """Pull the base image, and return its name. What was resolved is pulled by its digest, never again by its tag."""
+    image = order.image
+    if wanted.startswith("sha256:"):
+        raise EngineError(
+            f"the image {image.base} was {wanted} when the experiment was accepted, and that image is gone",
+            "it is in no registry; `riseml train` runs what the tag stands for now",
+            permanent=True,
+        )
+    _pull(api, order, wanted)
+    if is_fixed(wanted) and not is_fixed(image.base) and (image.refresh or inspect_image(api, image.base) is None):
+        repository, tag = split_reference(image.base)
+        api.tag(wanted, repository, tag, force=True)
+    return wanted
 
 
-def publish_environment(api: docker.APIClient, reference: str, registry: str) -> None:
-    """Push the image to a registry, as `<registry>/<last part of its name>`.
-
-    Raises:
-        EngineError: the registry does not answer, or refuses; `docker login` on the server's machine authenticates.
-    """
-    repository, tag = _registry_name(reference, registry)
-    api.tag(reference, repository, tag, force=True)
-    _read_transfer(api.push(repository, tag, stream=True, decode=True), f"{repository}:{tag} cannot be pushed")
-
-
-def fetch_environment(api: docker.APIClient, reference: str, registry: str) -> None:
-    """Pull what `publish_environment` pushed, and give it its own name again.
-
-    Raises:
-        EngineError: the registry does not answer, or does not have it.
-    """
-    repository, tag = _registry_name(reference, registry)
-    _read_transfer(api.pull(repository, tag, stream=True, decode=True), f"{repository}:{tag} cannot be fetched")
-    own, own_tag = _split_reference(reference)
-    api.tag(f"{repository}:{tag}", own, own_tag, force=True)
-
-
-def _registry_name(reference: str, registry: str) -> tuple[str, str]:
-    repository, tag = _split_reference(reference)
-    return f"{registry.rstrip('/')}/{repository.rpartition('/')[2]}", tag
-
-
-def _split_reference(reference: str) -> tuple[str, str]:
-    """Return the repository and the tag of `riseml/environment:ab12`."""
-    bare = reference.partition("@")[0]
-    return (bare.rpartition(":")[0], bare.rpartition(":")[2]) if _has_tag(bare) else (bare, "latest")
-
-
-def _read_transfer(lines: Iterator[dict[str, Any]], trouble: str) -> None:
-    for line in lines:
-        if "error" in line:
-            raise EngineError(f"{trouble}: {line['error']}")
-
-
-def _inspect_image(api: docker.APIClient, reference: str) -> dict[str, Any] | None:
-    try:
-        found: dict[str, Any] = api.inspect_image(reference)
-    except ImageNotFound:
-        return None
-    return found
-
-
-def _pull(api: docker.APIClient, order: BuildOrder) -> None:
-    base = order.image.base
+def _pull(api: docker.APIClient, order: BuildOrder, base: str) -> None:
+    if base.startswith(_OWN):
+        raise EngineError(
+            f"the image {base} is not on the host", "names that begin with riseml/ are never fetched", permanent=True
+        )
     order.emit(f"Fetching image {base}")
     try:
-        whole = base if "@" in base or _has_tag(base) else f"{base}:latest"
+        whole = base if is_fixed(base) else ":".join(split_reference(base))
         for line in _stream_answer(api, order, "/images/create", {"fromImage": whole}):
             if "error" in line:
                 raise EngineError(_pull_message(base, str(line["error"])), _PULL_HINT, permanent=True)
@@ -141,22 +80,18 @@ def _pull(api: docker.APIClient, order: BuildOrder) -> None:
                 order.emit(f"{line.get('id', '')}: {line['status']}")
     except APIError as error:
         raise EngineError(_pull_message(base, str(error.explanation)), _PULL_HINT, permanent=True) from error
-    if _inspect_image(api, base) is None:
+    if find_local_name(api, base) is None:
         raise EngineError(f"the image {base} was fetched, but the engine does not have it", permanent=True)
-
-
-def _has_tag(reference: str) -> bool:
-    return ":" in reference.rpartition("/")[2]
 
 
 def _pull_message(base: str, text: str) -> str:
     return f"the image {base} is not on the host and cannot be fetched: {text}"
 
 
-def _build(api: docker.APIClient, order: BuildOrder, build_network: str) -> None:
+def _build(api: docker.APIClient, order: BuildOrder, base: str, build_network: str) -> None:
     image = order.image
     with tempfile.TemporaryFile() as context:
-        write_build_context(context, image, order.snapshot)
+        write_build_context(context, image, order.snapshot, base)
         context.seek(0)
         params = {
             "dockerfile": DOCKERFILE,
@@ -168,7 +103,7 @@ def _build(api: docker.APIClient, order: BuildOrder, build_network: str) -> None
         if build_network != "default":
             params["networkmode"] = build_network
         _read_build(_stream_answer(api, order, "/build", params, context), order)
-    if _inspect_image(api, image.reference) is None:
+    if inspect_image(api, image.reference) is None:
         raise EngineError("the engine did not finish the build; the server starts it again")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,6 +25,7 @@ def list_items(api: docker.APIClient, host: HostName) -> list[InventoryItem]:
         *(_describe_container(row) for row in api.containers(all=True, filters=ours)),
         *(_describe_network(row) for row in networks),
         *(_describe_image(row) for row in api.images(filters={"label": labels.ENVIRONMENT})),
+        *(_describe_copy(row) for row in api.images(filters={"reference": "riseml/image"})),
     ]
 
 
@@ -74,6 +76,12 @@ def _describe_image(row: dict[str, Any]) -> InventoryItem:
     name = (row.get("RepoTags") or [row["Id"]])[0]
     made_at = datetime.fromtimestamp(row["Created"], UTC)
     return InventoryItem(InventoryKind.ENVIRONMENT, name, name, reference=name, size=int(row["Size"]), made_at=made_at)
+
+
+def _describe_copy(row: dict[str, Any]) -> InventoryItem:
+    """Return an image under the name that a copy has; it may have others, which riseml did not give it."""
+    name = next(name for name in row["RepoTags"] if name.startswith("riseml/image:"))
+    return replace(_describe_image(row), identity=name, name=name, reference=name)
 
 
 def _labels(row: dict[str, Any]) -> dict[str, str]:

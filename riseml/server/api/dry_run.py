@@ -11,7 +11,7 @@ from riseml import wire
 from riseml.control.explain import explain_experiment
 from riseml.control.observation import Observation
 from riseml.control.placement.place import place_gangs
-from riseml.model import Experiment, HostSeen, Job, PlannedJob, World
+from riseml.model import Experiment, HostSeen, Image, Job, PlannedJob, World
 from riseml.names import CanonicalId, HostName, experiment_name
 from riseml.planning.grid import makes_set
 from riseml.planning.launch import (
@@ -41,8 +41,7 @@ log = logging.getLogger(__name__)
 
 def show_plan(submission: wire.Submission, planned: Planned, services: Services, moment: datetime) -> wire.PlanView:
     """Return what would run, and where, if the user submitted it at this moment."""
-    image = planned.plans[0].image
-    hosts = observe_environment(services.hosts, image.reference)
+    image, hosts = _find_image(planned, services)
     known = not image.install or "snapshot" in submission  # without the project's files there is no digest
     cached = all(host.images[image.reference].present for host in hosts.values()) if known and hosts else None
     world, seen = _add_to_world(_make_experiments(planned, services, moment), services, hosts, moment)
@@ -51,13 +50,29 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
     return {
         "project": planned.spec.project,
         "framework": planned.plans[0].framework,
-        "image": image.reference if known else image.base,
+        "image": image.reference if known and image.install else image.base,
         "base": image.base,
         "install": list(image.install),
         "cached": cached,
         "experiments": [_show_experiment(guest, _explain_wait(guest, world, seen), services) for guest in guests],
         "notes": list(planned.spec.notes),
     }
+
+
+def _find_image(planned: Planned, services: Services) -> tuple[Image, dict[HostName, HostSeen]]:
+    """Return the image with what its tag stands for now, and every host with whether it has it.
+
+    Of several hosts the first one that has the tag counts, as in `control.settle.choose_builder`.
+    """
+    image = replace(planned.plans[0].image, resolved=planned.resolved)
+    asked = {image.reference} if image.resolved else {image.reference, image.base}
+    hosts = observe_environment(services.hosts, frozenset(asked))
+    if not image.resolved:
+        tags = [host.images[image.base] for _, host in sorted(hosts.items())]
+        image = replace(image, resolved=next((tag.resolved for tag in tags if tag.present), ""))
+    if any(image.reference not in host.images for host in hosts.values()):
+        hosts = observe_environment(services.hosts, frozenset({image.reference}))
+    return image, hosts
 
 
 def show_tf_configs(experiment: Experiment, wanted: CanonicalId) -> wire.TfConfigs:

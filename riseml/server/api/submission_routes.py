@@ -12,6 +12,7 @@ from riseml.faultpoints import Point, reach
 from riseml.server.api.dry_run import show_plan
 from riseml.server.api.failures import FAILURES
 from riseml.server.api.named_experiments import show_details
+from riseml.server.api.pull import pull_image
 from riseml.server.api.request_log import describe_accepted
 from riseml.server.api.submit import Planned, check_executor, check_room, make_new_experiments, plan_submission
 from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
@@ -43,11 +44,15 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
     @router.post("/plans")
     def plan(submission: Submission) -> wire.PlanView:
         planned = plan_submission(submission, services.snapshots)
+        if submission.get("pull"):
+            planned = pull_image(planned, services)
         return show_plan(submission, planned, services, now())
 
     @router.post("/experiments", status_code=201, responses=_KNOWN)
     def submit(submission: Submission, response: Response) -> wire.ExperimentView:
         planned = _plan_and_check_room(submission, services)
+        if submission.get("pull"):
+            planned = pull_image(planned, services)
         reach(Point.REQUEST_READ)
         details, fresh = services.experiments.add_experiments(
             make_new_experiments(submission, planned, services.info.owner), now()

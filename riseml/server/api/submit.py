@@ -28,6 +28,7 @@ class Planned:
 
     spec: Spec
     plans: tuple[Plan, ...]  # one for each point of the grid
+    resolved: str = ""  # `model.Image.resolved`, where the registry was asked; empty: the loop resolves the tag
 
 
 def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Planned:
@@ -125,6 +126,7 @@ def make_new_experiments(submission: wire.Submission, planned: Planned, owner: O
         notes=planned.spec.notes,
         key=submission.get("key"),
         concurrency=train.concurrency if makes_set(train) else None,
+        resolved=planned.resolved,
     )
 
 

@@ -69,6 +69,7 @@ def show_experiment(
         "started_at": show_time(experiment.started_at),
         "ended_at": show_time(experiment.ended_at),
         "image": plan.image.base,
+        "image_digest": experiment.resolved or None,
         "framework": plan.framework,
         "parameters": dict(plan.parameters),
         "output": show_output(output, experiment),

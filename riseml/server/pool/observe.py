@@ -32,15 +32,15 @@ def make_observation(
     )
 
 
-def observe_environment(hosts: HostSet, reference: str) -> dict[HostName, HostSeen]:
-    """Return every host that answers, with whether it has the environment. Hosts known to be silent are not asked."""
+def observe_environment(hosts: HostSet, references: frozenset[str]) -> dict[HostName, HostSeen]:
+    """Return every host that answers, with whether it has these images. Hosts known to be silent are not asked."""
     last = hosts.last_seen()
     found: dict[HostName, HostSeen] = {}
     for name, executor in hosts.pool.executors.items():
         if name in last and last[name].silent_since is not None:
             continue
         try:
-            found[name] = executor.observe(frozenset({reference}))
+            found[name] = executor.observe(references)
         except RisemlError as error:
-            log.debug("host %s did not say whether it has %s: %s", name, reference, error.message)
+            log.debug("host %s did not say whether it has %s: %s", name, ", ".join(references), error.message)
     return found

@@ -19,6 +19,7 @@ from riseml.control.actions import (
     StartJob,
     StopJob,
 )
+from riseml.control.images import find_order
 from riseml.errors import EngineError, StoreError, Unreachable
 from riseml.executors.base import BuildOrder, Cancellation, Executor, Output, Share
 from riseml.executors.capabilities import ImageMover
@@ -131,8 +132,7 @@ class Actor:
         if registry is None:
             target.import_image(reference, source.export_image(reference))
         else:
-            source.publish_image(reference, registry)
-            target.fetch_image(reference, registry)
+            target.fetch_image(reference, source.publish_image(reference, registry))
 
     def _ensure_image(self, action: EnsureImage, executor: Executor, experiment: Experiment) -> None:
         key = JobKey(experiment.id, BUILD, 1)
@@ -145,7 +145,8 @@ class Actor:
 
         cancellation = self.orders.setdefault(action, Cancellation())
         try:
-            executor.ensure_image(BuildOrder(experiment.plan.image, self._find_archive(experiment), emit, cancellation))
+            image = find_order(experiment, action.reference)
+            executor.ensure_image(BuildOrder(image, self._find_archive(experiment), emit, cancellation))
         finally:
             self.orders.pop(action, None)
             with _log_errors_translated():

@@ -174,6 +174,7 @@ def test_an_image_is_cached_or_not(docker_rig: Rig, tmp_path: Path) -> None:
     found = plan(docker_rig, built)
     assert (found["cached"], found["image"].startswith("riseml/environment:")) == (False, True)
     write(folder, built)
+    (folder / "more.txt").write_text("so that the server lacks this project's files")
     out = riseml(docker_rig, folder, "train", "--dry-run").out
     assert "with 2 install steps (riseml knows whether it is cached once the project was synced)\n" in out
     submission = docker_rig.submission(built)

@@ -65,6 +65,7 @@ def make_experiment(identity: str = "4", **changes: Any) -> wire.ExperimentView:
         "started_at": NOW,
         "ended_at": None,
         "image": "tensorflow/tensorflow:2.21.0",
+        "image_digest": None,
         "framework": "tensorflow",
         "parameters": {},
         "output": f"/output/paul/ai-toaster/{identity}",

@@ -1,9 +1,9 @@
 """Random histories, on which the laws are checked.
 
 A history has submits, kills, exits, hosts that fall silent, leave and come back, crashes between save and action,
-actions that end late, lost replies, failed starts, deleted images, logs that are read late, jumps of the clock,
-notifications that are lost or come twice, and kills in the middle of a pass. At the end every fault is removed; then
-everything converges, and every experiment gets its turn.
+actions that end late, lost replies, failed starts, deleted images, tags that move, logs that are read late, jumps of
+the clock, notifications that are lost or come twice, and kills in the middle of a pass. At the end every fault is
+removed; then everything converges, and every experiment gets its turn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from riseml.control.actions import Action
 from riseml.control.decide import Decision, decide
 from riseml.executors.memory import MemoryExecutor
-from riseml.model import Capacity, HostSeen
+from riseml.model import Capacity, HostSeen, Image
 from riseml.names import HostName
 from riseml.spec.config.types import Resources, Retry, RetryScope
 from riseml.states import TERMINAL, Network
@@ -98,6 +98,8 @@ class History(RuleBasedStateMachine):
             needs = SHAPES[shape]
             retry = Retry(max=retries, scope=RetryScope.ROLE if role else RetryScope.EXPERIMENT)
             plan = make_plan(*needs, resources=needs, retry=retry, stop_grace=3, priority=identity == 4)
+            if identity % 2 == 0:
+                plan = replace(plan, image=Image("base", ("pip install a",), (), "ab" * 32))
             experiment = make_experiment(identity, plan)
             owner = type(experiment.owner)(user, 1000, 1000)
             self.simulation.submit(make_experiment(identity, plan, owner=owner))
@@ -271,6 +273,11 @@ class History(RuleBasedStateMachine):
     def something_else_deletes_the_image(self, names: tuple[str, ...]) -> None:
         for name in names:
             self.simulation.hosts[HostName(name)].images.clear()
+        self._turn()
+
+    @rule(name=st.sampled_from(NAMES), number=st.integers(1, 3))
+    def something_else_moves_the_tag(self, name: str, number: int) -> None:
+        self.simulation.hosts[HostName(name)].move_tag("base", number)
         self._turn()
 
     @rule(seconds=st.sampled_from([-3600.0, -5.0]))

@@ -17,6 +17,7 @@ Laws:
 13. A roll-up of nothing is an error, never a success.
 14. A new attempt starts only when the old one was seen dead, or its host was lost.
 15. A pass without news writes nothing.
+16. The tag of an image is resolved once: all hosts and all attempts run the same image.
 
 Invariants:
  I1. No accepted experiment is lost or stuck.
@@ -68,6 +69,7 @@ class Laws(Witness):
         assert old.state not in TERMINAL or new.state is old.state, "2: terminal stays terminal"
         assert not old.closed, "closed is closed"
         assert new.jobs, "13: a roll-up of nothing"
+        assert old.resolved in ("", new.resolved), "16: resolved once"
         self._keeps_the_first_cause(old, new)
         self._finds_the_first_cause(old, new)
         gang = gang_of(new)
@@ -130,9 +132,18 @@ class Laws(Witness):
                 "I5: more runs than the host holds"
             )
             self._no_gpu_twice(running)
+        self._runs_one_image()
         for identity, attempt in self.killed.items():
             jobs = self.simulation.stored[identity].jobs
             assert max(job.attempt for job in jobs) == attempt, "I10: stop wins"
+
+    def _runs_one_image(self) -> None:
+        images: dict[int, str] = {}
+        for host in self.simulation.hosts.values():
+            for launch in host.launches:
+                assert launch.image.resolved, "16: no job runs what a tag stands for at its start"
+                image = images.setdefault(launch.key.experiment, launch.image.reference)
+                assert image == launch.image.reference, "16: one image for each experiment"
 
     def check_lost(self, name: HostName) -> None:
         """Check that every job of a host ended that was missing for much longer than the deadline."""
@@ -258,7 +269,7 @@ class Laws(Witness):
         for job in gang:
             if job.host is None or job.state is not State.STARTING:
                 continue
-            image = seen.hosts[job.host].images.get(experiment.plan.image.reference)
+            image = seen.hosts[job.host].images.get(experiment.image.reference)
             assert image is not None, "the environment first, everywhere"
             assert image.present, "the environment first, everywhere"
             assert key.experiment in seen.hosts[job.host].networks, "the network first, everywhere"

@@ -181,6 +181,10 @@ def share_from_anywhere(original: Callable[..., Any]) -> Callable[..., Any]:
     return mutant
 
 
+def run_what_the_tag_stands_for(original: Callable[..., Experiment]) -> Callable[..., Experiment]:
+    return lambda experiment, seen: experiment
+
+
 def blame_the_first_in_the_list(original: Callable[..., Any]) -> Callable[..., Any]:
     def mutant(experiment: Experiment, seen: Any) -> Any:
         causes = sorted(verdict._find_causes(experiment, seen), key=lambda cause: cause[1])
@@ -246,6 +250,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "a host that left the pool is forgotten": ((settle, "_settle_unseen", forget_hosts_that_left),),
     "the first cause is forgotten": ((decide, "add_verdict", forget_the_first_cause),),
     "environments come from where they are not": ((images.ImageLocations, "_choose_source", share_from_anywhere),),
+    "tags are not resolved": ((decide, "resolve_image", run_what_the_tag_stands_for),),
     "what ended first is not the cause": ((verdict, "_find_first_cause", blame_the_first_in_the_list),),
     "every pass restarts the grace": ((decide, "_limit_future_job_times", restart_graces),),
 }

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from riseml.control.actions import Action, StartJob
 from riseml.control.observation import Observation
-from riseml.model import Capacity
+from riseml.model import Capacity, Image
 from riseml.names import HostName
+from riseml.spec.config.types import Resources, Retry
 from riseml.states import Reason, State
-from tests.unit.control.simulation import Witness, job_of, make_experiment, make_plan, make_simulation
+from tests.unit.control.pools import site
+from tests.unit.control.simulation import Witness, job_of, make_experiment, make_plan, make_pool, make_simulation
 
 GANG = ("master", "worker.1", "worker.2", "ps.1")
 
@@ -18,6 +22,54 @@ def test_a_cached_environment_skips_building() -> None:
     simulation.submit(make_experiment(1, make_plan(*GANG)))
     simulation.settle()
     assert simulation.history[1] == [State.CREATED, State.STARTING, State.RUNNING]
+    assert job_of(simulation, 1, "build").reason is Reason.CACHED
+
+
+def test_a_tag_that_moves_between_two_attempts_changes_nothing() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    host = simulation.hosts[HostName("h1")]
+    simulation.submit(make_experiment(1, make_plan("train", retry=Retry(max=1))))
+    simulation.settle()
+    host.move_tag("base", 2)
+    simulation.exit(1, "train", 1)
+    simulation.settle()
+    assert [(launch.key.attempt, launch.image.reference) for launch in host.launches] == [(1, "base@1"), (2, "base@1")]
+    simulation.submit(make_experiment(2, make_plan("train")))
+    simulation.settle()
+    assert host.launches[-1].image.reference == "base@2", "another experiment resolves the tag again"
+
+
+def test_hosts_whose_tags_differ_run_what_the_builder_has() -> None:
+    simulation = make_pool(h1=site(1), h2=site(1))
+    for number, host in enumerate(simulation.hosts.values(), 1):
+        host.images.add("base")
+        host.move_tag("base", number)
+    needs = {"master": Resources(cpus=1, mem=64), "worker.1": Resources(cpus=1, mem=64)}
+    simulation.submit(make_experiment(1, make_plan(*needs, resources=needs)))
+    simulation.settle()
+    launches = [launch for host in simulation.hosts.values() for launch in host.launches]
+    assert {launch.image.reference for launch in launches} == {"base@1"}
+
+
+def test_a_moved_tag_makes_another_environment() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    host = simulation.hosts[HostName("h1")]
+    plan = replace(make_plan("train"), image=Image("base", ("pip install a",), (), "ab" * 32))
+    for identity in (1, 2, 3):
+        simulation.submit(make_experiment(identity, plan))
+        simulation.settle()
+        if identity == 2:
+            host.move_tag("base", 2)
+    one, two, three = (launch.image.reference for launch in host.launches)
+    assert one == two != three
+
+
+def test_the_host_that_has_the_image_builds() -> None:
+    simulation = make_simulation(Capacity(8, 8192), Capacity(8, 8192))
+    simulation.hosts[HostName("h2")].images.add("base")
+    simulation.submit(make_experiment(1, make_plan(*GANG)))
+    simulation.turn()
+    assert job_of(simulation, 1, "build").host == "h2"
     assert job_of(simulation, 1, "build").reason is Reason.CACHED
 
 

@@ -28,7 +28,7 @@ def test_nothing_starts_before_every_host_has_the_environment_and_the_network(sp
     decision = spread.turn()
     experiment = spread.stored[1]
     assert (experiment.state, experiment.network_host) == (State.STARTING, "h1")
-    assert decision.actions == (PrepareHost(H1, 1, experiment.subnet), ShareImage(H2, 1, "base", H1))
+    assert decision.actions == (PrepareHost(H1, 1, experiment.subnet), ShareImage(H2, 1, "base@1", H1))
     decision = spread.turn()
     assert decision.actions == (PrepareHost(H2, 1, experiment.subnet),)
     decision = spread.turn()
@@ -60,14 +60,14 @@ def test_an_environment_that_no_host_has_any_more_is_built_again_and_shared() ->
         host.images.clear()
     simulation.settle(6)
     assert simulation.state(1) is State.RUNNING
-    assert all(host.images == {"base"} for host in simulation.hosts.values())
+    assert all("base@1" in host.images for host in simulation.hosts.values())
 
 
 def test_a_host_that_cannot_take_the_environment_ends_the_gang(spread: Simulation) -> None:
     spread.turn()
     spread.turn()
     spread.hosts[H2].images.clear()
-    share = ShareImage(H2, 1, "base", H1)
+    share = ShareImage(H2, 1, "base@1", H1)
     spread.slow = 9
     spread.turn()
     spread.busy.clear()

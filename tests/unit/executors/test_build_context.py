@@ -28,7 +28,7 @@ def test_files_of_every_name_are_below_the_context_folder(tmp_path: Path) -> Non
     write_snapshot(tmp_path / "s.tar")
     image = Image("base:1", ("pip install -r needs.txt",), (*NAMES, "größerer-link"), "ab12")
     context = io.BytesIO()
-    write_build_context(context, image, tmp_path / "s.tar")
+    write_build_context(context, image, tmp_path / "s.tar", "base:1")
     context.seek(0)
     with tarfile.open(fileobj=context) as tar:
         make_dockerfile, *files, link = tar.getmembers()
@@ -41,7 +41,7 @@ def test_files_of_every_name_are_below_the_context_folder(tmp_path: Path) -> Non
 
 def test_a_context_without_a_project_has_the_dockerfile_only() -> None:
     context = io.BytesIO()
-    write_build_context(context, Image("base:1", ("true",), (), "ab12"), None)
+    write_build_context(context, Image("base:1", ("true",), (), "ab12"), None, "base:1")
     context.seek(0)
     with tarfile.open(fileobj=context) as tar:
         assert tar.getnames() == [DOCKERFILE]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from riseml.model import Image, copy_name
 from riseml.planning.image import Manifest, first_install_step, make_dockerfile, plan_image
 
 PROJECT = Manifest(
@@ -59,7 +60,7 @@ def test_without_steps_the_base_is_the_environment() -> None:
 
 
 def test_a_step_cannot_become_dockerfile_syntax() -> None:
-    text = make_dockerfile(plan_image("base", ('echo "a"\nUSER root', "echo \\"), PROJECT))
+    text = make_dockerfile(plan_image("base", ('echo "a"\nUSER root', "echo \\"), PROJECT), "base")
     assert [line.split(" ")[0] for line in text.splitlines()] == ["FROM", "WORKDIR", "RUN", "RUN"]
 
 
@@ -82,11 +83,28 @@ def test_the_reference_names_the_environment() -> None:
     assert len(image.digest) == 64
 
 
+def test_what_the_base_stands_for_names_the_image_and_the_environment() -> None:
+    digests = [f"base@sha256:{letter * 64}" for letter in "ab"]
+    assert Image("base:1", resolved=digests[0]).reference == digests[0]
+    built = plan_image("base:1", ("pip install a",), PROJECT)
+    names = {replace(built, resolved=one).reference for one in ("", *digests)}
+    assert len(names) == 3, "a tag that moved makes another environment"
+    assert all(name.startswith("riseml/environment:") for name in names)
+
+
+def test_a_copy_of_an_image_has_a_name_of_its_own() -> None:
+    fixed = ("python@sha256:" + "a" * 64, "python@sha256:" + "b" * 64, "sha256:" + "a" * 64)
+    copies = {copy_name(reference) for reference in fixed}
+    assert len(copies) == 3
+    assert all(name.startswith("riseml/image:") and len(name) == len("riseml/image:") + 20 for name in copies)
+    assert copy_name("riseml/environment:ab12") == "riseml/environment:ab12"
+
+
 def test_the_dockerfile_copies_only_when_a_step_reads() -> None:
     plain = plan_image("base:1", ("pip install a",), PROJECT)
     reads = plan_image("base:1", ("pip install a", "pip install -r requirements.txt"), PROJECT)
     step = 'RUN ["/bin/sh", "-ec", "pip install a"]\n'
-    assert make_dockerfile(plain) == f"FROM base:1\nWORKDIR /code\n{step}"
-    assert make_dockerfile(reads).startswith(f"FROM base:1\nWORKDIR /code\nCOPY project/ /code/\n{step}")
+    assert make_dockerfile(plain, "base:1") == f"FROM base:1\nWORKDIR /code\n{step}"
+    assert make_dockerfile(reads, "base:1").startswith(f"FROM base:1\nWORKDIR /code\nCOPY project/ /code/\n{step}")
     for image in (plain, reads):
-        assert make_dockerfile(image).splitlines()[first_install_step(image) - 1] == step.rstrip()
+        assert make_dockerfile(image, "base:1").splitlines()[first_install_step(image) - 1] == step.rstrip()

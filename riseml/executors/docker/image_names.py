@@ -1,0 +1,107 @@
+"""The names of one image at an engine.
+
+A tag may move at any time. What it stands for has a name that never moves: the digest of the registry
+(`python@sha256:...`), or for an image of no registry its ID. An engine knows an image by the digest only if it pulled
+it; what it got from another engine has the name of `riseml.model.copy_name`.
+
+In Docker's own image store an ID is the digest of the image's configuration; in that of containerd it is the digest of
+its manifest, as in a registry. So the digest alone may be an ID, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import docker
+from docker.errors import APIError, ImageNotFound
+
+from riseml.errors import EngineError
+from riseml.model import ImageSeen, copy_name
+
+_ALIASES = ("docker.io/", "index.docker.io/")  # of the registry that names without a registry mean
+_LIBRARY = "library/"
+
+
+def observe_images(api: docker.APIClient, references: Iterable[str]) -> dict[str, ImageSeen]:
+    """Return whether the engine has these images, and what each tag stands for, which is among them, too."""
+    found: dict[str, ImageSeen] = {}
+    for reference in references:
+        if is_fixed(reference):
+            found[reference] = ImageSeen(present=find_local_name(api, reference) is not None)
+            continue
+        inspected = inspect_image(api, reference)
+        resolved = "" if inspected is None else resolve_tag(reference, inspected)
+        found[reference] = ImageSeen(present=inspected is not None, resolved=resolved)
+        if resolved:
+            found[resolved] = ImageSeen(present=True)
+    return found
+
+
+def is_fixed(reference: str) -> bool:
+    """Return True for a digest or an ID, which always stand for the same image."""
+    return "@" in reference or reference.startswith("sha256:")
+
+
+def resolve_tag(reference: str, inspected: Mapping[str, Any]) -> str:
+    """Return what a tag stands for, from the inspection of its image: the digest of its registry, else the ID."""
+    repository = _shorten_repository(split_reference(reference)[0])
+    digests = [str(one) for one in inspected.get("RepoDigests") or ()]
+    return min((one for one in digests if one.partition("@")[0] == repository), default=str(inspected["Id"]))
+
+
+def resolve_in_registry(api: docker.APIClient, base: str) -> str:
+    """Return what a tag stands for at this moment, as its registry says.
+
+    Raises:
+        EngineError: the registry does not answer, or does not have the image.
+    """
+    if is_fixed(base):
+        return base
+    repository, tag = split_reference(base)
+    try:
+        found = api.inspect_distribution(f"{repository}:{tag}")
+    except APIError as error:
+        raise EngineError(
+            f"the registry cannot be asked for {base}: {error.explanation or error}",
+            "without --pull, riseml runs what the hosts have under this tag",
+            permanent=True,
+        ) from error
+    return f"{_shorten_repository(repository)}@{found['Descriptor']['digest']}"
+
+
+def find_local_name(api: docker.APIClient, reference: str) -> str | None:
+    """Return a name by which the engine has this image; None: it does not have it."""
+    return next((name for name in _list_names(reference) if inspect_image(api, name) is not None), None)
+
+
+def inspect_image(api: docker.APIClient, name: str) -> dict[str, Any] | None:
+    """Return what the engine knows of the image with this very name; None: it does not have it."""
+    try:
+        found: dict[str, Any] = api.inspect_image(name)
+    except ImageNotFound:
+        return None
+    return found
+
+
+def split_reference(reference: str) -> tuple[str, str]:
+    """Return the repository and the tag of `riseml/environment:ab12`; without a tag, it is `latest`."""
+    bare = reference.partition("@")[0]
+    repository, _, tag = bare.rpartition(":")
+    return (repository, tag) if repository and "/" not in tag else (bare, "latest")
+
+
+def _list_names(reference: str) -> Iterator[str]:
+    yield reference
+    if is_fixed(reference):
+        yield copy_name(reference)
+    if "@" in reference:
+        yield reference.partition("@")[2]
+
+
+def _shorten_repository(repository: str) -> str:
+    """Return the repository as the engine shows it: `python` for `docker.io/library/python`."""
+    for alias in _ALIASES:
+        if repository.startswith(alias):
+            return repository.removeprefix(alias).removeprefix(_LIBRARY)
+    return repository.removeprefix(_LIBRARY)

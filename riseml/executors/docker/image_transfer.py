@@ -1,0 +1,111 @@
+"""Environments from one engine to another: as a stream, or by way of a registry.
+
+The engine reports the failure of a push or a pull inside a successful answer, so the answers are read line by line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import docker
+
+from riseml.errors import EngineError
+from riseml.executors.base import NotThere
+from riseml.executors.docker.image_names import find_local_name, split_reference
+from riseml.executors.transports.engine_client import raise_for_refusal
+from riseml.model import copy_name
+
+_BLOCK = 2**20  # bytes
+_PATIENCE = 60.0  # seconds between two pieces of an image
+
+
+def export_environment(api: docker.APIClient, reference: str) -> Iterator[bytes]:
+    """Yield the image with all its layers, as `docker save` writes it.
+
+    Raises:
+        NotThere: the image does not exist; not permanent, because the server can build it again.
+    """
+    name = _make_copy_name(api, reference)
+    url = f"{api.base_url}/v{api.api_version}/images/get"
+    with api.get(url, params={"names": name}, stream=True, timeout=(api.timeout, _PATIENCE)) as answer:
+        if answer.status_code == 404:
+            raise NotThere(_gone(reference))
+        raise_for_refusal(answer)
+        yield from answer.iter_content(_BLOCK)
+
+
+def load_environment(api: docker.APIClient, reference: str, stream: Iterator[bytes]) -> None:
+    """Load what `export_environment` gave.
+
+    Raises:
+        EngineError: the stream ended early or the engine could not read it.
+    """
+    url = f"{api.base_url}/v{api.api_version}/images/load"
+    headers = {"Content-Type": "application/x-tar"}
+    with api.post(url, data=stream, headers=headers, stream=True, timeout=(api.timeout, None)) as answer:
+        raise_for_refusal(answer)
+        for line in answer.iter_lines():
+            if line and "error" in json.loads(line):
+                raise EngineError(f"the image {reference} could not be loaded: {json.loads(line)['error']}")
+    if find_local_name(api, reference) is None:
+        raise EngineError(f"the image {reference} was sent, but the engine does not have it")
+
+
+def publish_environment(api: docker.APIClient, reference: str, registry: str) -> str:
+    """Push the image to a registry, and return its name there, with its digest: whoever moves the tag in the registry
+    afterwards changes nothing.
+
+    Raises:
+        EngineError: the registry does not answer, or refuses; `docker login` on the server's machine authenticates.
+    """
+    name = _make_copy_name(api, reference)
+    own, tag = split_reference(name)
+    repository = f"{registry.rstrip('/')}/{own.rpartition('/')[2]}"
+    api.tag(name, repository, tag, force=True)
+    trouble = f"{repository}:{tag} cannot be pushed"
+    digest = _read_transfer(api.push(repository, tag, stream=True, decode=True), trouble)
+    if not digest:
+        raise EngineError(f"{trouble}: the registry gave no digest")
+    return f"{repository}@{digest}"
+
+
+def fetch_environment(api: docker.APIClient, reference: str, published: str) -> None:
+    """Pull what `publish_environment` pushed, and give it its own name again.
+
+    Raises:
+        EngineError: the registry does not answer, or does not have it.
+    """
+    repository, _, digest = published.partition("@")
+    _read_transfer(api.pull(repository, digest, stream=True, decode=True), f"{published} cannot be fetched")
+    own, tag = split_reference(copy_name(reference))
+    api.tag(published, own, tag, force=True)
+
+
+def _make_copy_name(api: docker.APIClient, reference: str) -> str:
+    """Give the image the name that it has at every engine that gets it from another one, and return that name.
+
+    Raises:
+        NotThere: the image does not exist.
+    """
+    found, name = find_local_name(api, reference), copy_name(reference)
+    if found is None:
+        raise NotThere(_gone(reference))
+    if found != name:
+        api.tag(found, *split_reference(name), force=True)
+    return name
+
+
+def _gone(reference: str) -> str:
+    return f"the image {reference} is not there any more"
+
+
+def _read_transfer(lines: Iterator[dict[str, Any]], trouble: str) -> str:
+    """Read the answer of a push or pull, and return the digest of what was pushed; empty after a pull."""
+    digest = ""
+    for line in lines:
+        if "error" in line:
+            raise EngineError(f"{trouble}: {line['error']}")
+        digest = str((line.get("aux") or {}).get("Digest") or digest)
+    return digest
