@@ -80,6 +80,7 @@ class Reason(enum.Enum):
     NO_LONGER_NEEDED = "NO_LONGER_NEEDED"
     CASCADE = "CASCADE"
     RETRY = "RETRY"
+    NONE_FINISHED = "NONE_FINISHED"
     INTERNAL = "INTERNAL"
 
 
@@ -108,5 +109,6 @@ SENTENCES: dict[Reason, str] = {
     Reason.NO_LONGER_NEEDED: "Stopped: the experiment has its verdict",
     Reason.CASCADE: "Stopped: another job ended the experiment",
     Reason.RETRY: "Another attempt follows",
+    Reason.NONE_FINISHED: "No experiment of the set finished",
     Reason.INTERNAL: "riseml itself failed; see the server's log",
 }

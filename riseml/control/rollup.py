@@ -12,9 +12,10 @@ _ACTIVE = (State.RUNNING, State.STARTING, State.BUILDING, State.PENDING, State.C
 
 
 def roll_up_set(experiments: Sequence[Experiment]) -> tuple[State, Reason]:
-    """Return the state of a set: that of its most advanced member while one is active; FINISHED when all have ended.
+    """Return the state of a set: that of its most advanced member while one is active, then what became of the members.
 
-    A failed or killed member does not fail its set (RiseML 1.2.3); a set whose members were all killed is KILLED.
+    A set of which one member finished is FINISHED, whatever became of the others (RiseML 1.2.3). When all members were
+    killed it is KILLED, and otherwise FAILED.
 
     Raises:
         ValueError: the set has no members.
@@ -23,11 +24,23 @@ def roll_up_set(experiments: Sequence[Experiment]) -> tuple[State, Reason]:
         raise ValueError("a set has at least one experiment")
     states = {experiment.state for experiment in experiments}
     if states <= TERMINAL:
-        if states == {State.KILLED}:
-            return State.KILLED, Reason.KILLED_BY_USER
-        return State.FINISHED, Reason.COMPLETED
+        if State.FINISHED in states:
+            return State.FINISHED, Reason.COMPLETED
+        if State.FAILED in states:
+            return State.FAILED, Reason.NONE_FINISHED
+        return State.KILLED, Reason.KILLED_BY_USER
     state = next(state for state in _ACTIVE if state in states)
     return state, next(experiment.reason for experiment in experiments if experiment.state is state)
+
+
+def describe_set_end(experiments: Sequence[Experiment]) -> str:
+    """Return what became of the members of a set: `6 of 8 finished, 2 failed`; empty while one is active."""
+    states = [experiment.state for experiment in experiments]
+    if not set(states) <= TERMINAL:
+        return ""
+    others = [(states.count(state), state.value.lower()) for state in (State.FAILED, State.KILLED)]
+    parts = [f"{states.count(State.FINISHED)} of {len(states)} finished"]
+    return ", ".join(parts + [f"{count} {state}" for count, state in others if count])
 
 
 def find_failed_job(experiment: Experiment) -> JobName | None:

@@ -96,7 +96,7 @@ def describe_end(end: wire.EndEntry, experiment: wire.ExperimentView) -> list[st
     if experiment["started_at"] and experiment["ended_at"]:
         length = parse_moment(experiment["ended_at"]) - parse_moment(experiment["started_at"])
         text += f" after {format_seconds(length.total_seconds())}"
-    if end["state"] != "FINISHED":
+    if end["state"] != "FINISHED" or experiment["type"] == "set":
         job = f"{end['id']}.{end['cause']}" if end["cause"] else ""
         code = f"exit code {end['exit_code']}" if end["exit_code"] is not None else ""
         why = end["message"].splitlines()[0] if end["message"] else ""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from riseml import wire
-from riseml.control.rollup import find_failed_job, roll_up_set
+from riseml.control.rollup import describe_set_end, find_failed_job, roll_up_set
 from riseml.model import Experiment
 from riseml.names import CanonicalId, JobName, experiment_name
 from riseml.server.api.views import exit_code_of
@@ -82,7 +82,7 @@ def end_entry(wanted: CanonicalId, experiments: tuple[Experiment, ...], cursor: 
         "state": state.value,
         "exit_code": None if is_set else exit_code_of(first),
         "reason": reason.value,
-        "message": SENTENCES[reason] if is_set or not first.message else first.message,
+        "message": describe_set_end(experiments) if is_set else first.message or SENTENCES[reason],
         "cause": None if is_set else find_failed_job(first),
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from riseml import wire
-from riseml.control.rollup import find_failed_job, roll_up_set
+from riseml.control.rollup import describe_set_end, find_failed_job, roll_up_set
 from riseml.control.settle import signal_name
 from riseml.model import Experiment, Job, Sample
 from riseml.names import CanonicalId, experiment_name
@@ -95,7 +95,7 @@ def show_set(details: tuple[ExperimentDetail, ...], output: StorageRoots) -> wir
         "type": "set",
         "state": state.value,
         "reason": reason.value,
-        "message": SENTENCES[reason],
+        "message": describe_set_end(experiments) or SENTENCES[reason],
         "cause": None,
         "started_at": show_time(min(started, default=None)),
         "ended_at": show_time(max(ended)) if len(ended) == len(experiments) else None,

@@ -222,6 +222,13 @@ def test_the_last_line_says_how_the_experiment_ended(entry: wire.EndEntry, first
     assert describe_end(entry, experiment) == [first, "Output: /output/paul/ai-toaster/4"]
 
 
+@pytest.mark.parametrize("state", ["FINISHED", "FAILED"])
+def test_a_set_says_what_became_of_its_members(state: str) -> None:
+    experiment = make_experiment(type="set", ended_at="2026-08-31T07:25:46Z")
+    entry = end(state, exit_code=None, message="1 of 2 finished, 1 failed")
+    assert describe_end(entry, experiment)[0] == f"Experiment 4 {state} after 2 minutes: 1 of 2 finished, 1 failed"
+
+
 def test_the_last_lines_come_before_the_output() -> None:
     experiment = make_experiment(cause="master", last_lines=["a", "50%\r100%"])
     assert describe_end(end("FAILED", exit_code=3, cause="master"), experiment)[1:] == [
