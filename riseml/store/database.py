@@ -7,6 +7,9 @@ behind an id misses no event.
   transaction that writes. A deferred transaction that has read fails at once when another one has written meanwhile,
   whatever the busy timeout is.
 - PostgreSQL: every write locks the holder row of `claim` first.
+
+SQLite overwrites what is deleted with zeros (`secure_delete`), because variables of jobs may be secrets. Their bytes
+are in its write-ahead log, too, until `empty_write_ahead_log`. PostgreSQL keeps old rows until VACUUM.
 """
 
 from __future__ import annotations
@@ -26,13 +29,14 @@ from riseml.faultpoints import Point, reach
 from riseml.store.claim import DatabaseClaim, insert_holder_row, lock_holder_row
 from riseml.store.database_errors import translate_database_error
 
-NEWEST_MIGRATION = "0004"
+NEWEST_MIGRATION = "0005"
 """A test compares it with the versions folder."""
 
 LOCK_TIMEOUT = 5.0
 """Seconds that a transaction waits while another process has locked the database; a client waits longer."""
 
 _CONNECT_TIMEOUT = 5  # seconds
+_SHORT_WAIT = 100  # milliseconds; the loop does not wait longer for readers
 _MOST_CONNECTIONS = 25  # at the same time; PostgreSQL allows 100 to all of its clients
 _KEPT_CONNECTIONS = 5
 
@@ -58,6 +62,7 @@ class Database:
     def __init__(self, url: str, holder: str | None = None, lock_timeout: float = LOCK_TIMEOUT) -> None:
         self.url = sa.make_url(url)
         _make_private(self.url)
+        self._lock_timeout = lock_timeout
         self.engine = _make_engine(self.url, lock_timeout)
         self._is_sqlite = self.engine.dialect.name == "sqlite"
         self._claim = (
@@ -100,6 +105,25 @@ class Database:
                 lock_holder_row(connection, self._claim)
             yield connection
 
+    def empty_write_ahead_log(self) -> bool:
+        """Move everything from SQLite's write-ahead log into its file, and cut the log to nothing.
+
+        Returns:
+            False when somebody reads at this moment; PostgreSQL has nothing to move.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        if not self._is_sqlite:
+            return True
+        with self._translated(), self.engine.connect() as connection:
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={_SHORT_WAIT}")
+            try:
+                busy, _, _ = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+            finally:
+                connection.exec_driver_sql(f"PRAGMA busy_timeout={self._lock_timeout * 1000:.0f}")
+            return not busy
+
     def confirm_sole_server(self) -> None:
         """Check that no other server uses the database: two servers must not act on the same hosts.
 
@@ -138,7 +162,9 @@ class Database:
         self.confirm_sole_server()
         with self._translated():
             self._check_integrity()
-            self._migrate()
+            if self._migrate():
+                self._rewrite_file()
+            self.empty_write_ahead_log()  # a server that was killed may have left erased values in it
             if not self._is_sqlite:
                 with self.engine.begin() as connection:
                     insert_holder_row(connection)
@@ -153,10 +179,14 @@ class Database:
         if verdict != "ok":
             raise StoreError(f"the store {self} is damaged: {verdict}", "restore it from a backup, or move it away")
 
-    def _migrate(self) -> None:
-        """Bring the tables up to date; Alembic is slow to import, so that an up-to-date database does without it."""
-        if self._find_revision() == NEWEST_MIGRATION:
-            return
+    def _migrate(self) -> bool:
+        """Bring the tables up to date, and return whether there were older ones.
+
+        Alembic is slow to import, so that an up-to-date database does without it.
+        """
+        revision = self._find_revision()
+        if revision == NEWEST_MIGRATION:
+            return False
         from alembic import command
         from alembic.config import Config
         from alembic.util import CommandError
@@ -173,6 +203,13 @@ class Database:
                 f"the store {self} was written by a newer riseml: {error}",
                 "upgrade riseml, or use another RISEML_HOME",
             ) from error
+        return revision is not None
+
+    def _rewrite_file(self) -> None:
+        """Write SQLite's file anew without what earlier versions deleted and did not overwrite."""
+        if self._is_sqlite:
+            with self.engine.connect() as connection:
+                connection.exec_driver_sql("VACUUM")
 
     def _find_revision(self) -> str | None:
         with self.engine.connect() as connection:
@@ -248,5 +285,5 @@ def _session_settings(lock_timeout: float, what: str = "store") -> dict[str, Any
 def _set_pragmas(connection: Any, lock_timeout: float) -> None:
     connection.isolation_level = None  # `Database` begins transactions, not the driver
     busy = f"busy_timeout={lock_timeout * 1000:.0f}"  # first: the other pragmas may have to wait
-    for pragma in (busy, "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    for pragma in (busy, "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
         connection.execute(f"PRAGMA {pragma}")

@@ -70,6 +70,7 @@ class ExperimentStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._owes_erasing = False  # values were erased, and bytes of them may be left in a file
         self._known: Mapping[int, Experiment] = {}  # as `load_world` found them, by id; replaced, never changed
 
     def load_server_id(self) -> str:
@@ -146,7 +147,18 @@ class ExperimentStore:
             rows = list(_state_changes(before, after, now))
             if rows:
                 connection.execute(events.insert(), rows)
-            return True
+        self._owes_erasing |= after.closed and bool(before.environment)
+        return True
+
+    def finish_erasing(self) -> bool:
+        """Remove the bytes of erased values from the database's files; return False when it has to be called again.
+
+        Raises:
+            StoreError: the store cannot be written now; call it again.
+        """
+        if self._owes_erasing:
+            self._owes_erasing = not self._database.empty_write_ahead_log()
+        return not self._owes_erasing
 
     def request_kill(self, ids: Sequence[int]) -> None:
         """Write that the user wants these experiments killed; those that have ended stay as they are."""

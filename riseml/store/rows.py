@@ -14,8 +14,12 @@ from riseml.store.codec import from_json, to_json
 
 
 def experiment_values(experiment: Experiment) -> dict[str, Any]:
-    """Return the columns of an experiment that a decision may change."""
-    return {
+    """Return the columns of an experiment that a decision may change.
+
+    A closed experiment starts no job any more: the values of its variables, which may be secrets, are erased.
+    """
+    erased: dict[str, Any] = {"environment": []} if experiment.closed else {}
+    return erased | {
         "resolved": experiment.resolved,
         "state": experiment.state.value,
         "reason": experiment.reason.value,

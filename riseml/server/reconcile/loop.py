@@ -86,11 +86,12 @@ class Loop(threading.Thread):
         owners = {owner_of(action) for action in decision.actions}
         services.tracker.forget_experiments_except(frozenset(open_experiments) | owners)
         services.logs.close_all_but(frozenset(open_experiments))
+        is_erased = services.experiments.finish_erasing()
         if refused:
             return 0.0
         if world.experiments:
             services.passes.active_at = seen.now
-        return self._choose_pause(decision, seen, active=bool(world.experiments))
+        return self._choose_pause(decision, seen, active=bool(world.experiments) or not is_erased)
 
     def _observe(self, world: World) -> Observation:
         """Ask every host, follow the logs of its containers, and publish the observation."""

@@ -53,13 +53,14 @@ def test_a_secret_is_where_the_environment_is_kept_and_nowhere_else(rig: Rig, tm
     rig.wait("it runs", lambda: "1.train same" in rig.lines("1.train", follow=False))
     for where, text in (*commands(rig, tmp_path, config), *answers(rig, config), *on_the_host(rig)):
         assert CANARY not in text, where
+    assert {name for name, text in stores(rig).items() if CANARY in text} == {"experiments.environment"}
     reference = _image(rig)
     rig.post("/v1/experiments/1/kill")
     for name in ("1", "2"):
         rig.wait_closed(name)
         assert CANARY not in json.dumps([rig.experiment(name), rig.logs(name)])
     found = stores(rig)
-    assert {name for name, text in found.items() if CANARY in text} == {"experiments.environment"}
+    assert {name for name, text in found.items() if CANARY in text} == set(), "it is erased when the experiment closes"
     assert any(name.endswith("riseml-configuration.yml") for name in found), "else it was not looked at"
     for path in rig.home.glob("riseml.db*"):
         assert path.stat().st_mode & 0o077 == 0, path
