@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from riseml.errors import Refused, UsageError
-from riseml.settings import DEFAULT_LOG_LIMIT, read_settings
+from riseml.settings import DEFAULT_LOG_LIMIT, DEFAULT_UPLOAD_LIMIT, read_settings
 from riseml.spec.scalars.quantities import parse_memory
 
 GIVEN = "postgresql+psycopg://paul:secret@db/riseml?sslmode=require"
@@ -56,6 +56,13 @@ def test_a_size_that_a_variable_cannot_have_is_refused(text: str, problem: str, 
     with pytest.raises(UsageError, match=problem) as raised:
         read_settings({"RISEML_LOG_LIMIT": text})
     assert hint in str(raised.value.hint)
+
+
+def test_the_largest_upload_is_a_setting() -> None:
+    assert read_settings({}).upload_limit == DEFAULT_UPLOAD_LIMIT
+    assert read_settings({"RISEML_UPLOAD_LIMIT": "64GiB"}).upload_limit == 2**36
+    with pytest.raises(UsageError, match="RISEML_UPLOAD_LIMIT is '0M'"):
+        read_settings({"RISEML_UPLOAD_LIMIT": "0M"})
 
 
 def test_without_one_it_is_a_file(tmp_path: Path) -> None:
