@@ -22,7 +22,7 @@ DEFAULT_LOST_AFTER = 300.0  # seconds
 DEFAULT_IDLE_AFTER = 1800.0  # seconds
 DEFAULT_LOG_LIMIT = 512 * 2**20  # bytes
 DEFAULT_UPLOAD_LIMIT = 16 * 2**30  # bytes
-MOST_LOG = 2 * 2**30  # bytes; the largest RISEML_LOG_LIMIT, because hosts keep only a little more of a job's output
+MOST_LOG = 2 * 2**30  # bytes; the largest RISEML_LOG_LIMIT, because hosts keep only about twice as much of a job's output
 MOST_TAIL = 10_000_000  # lines; the most that a reader may request as the tail of a log
 
 PLAINTEXT_VARIABLE = "RISEML_ALLOW_PLAINTEXT"
@@ -63,7 +63,7 @@ class Settings:
     # RISEML_STORE: SQLAlchemy's URL of a PostgreSQL, perhaps with a password; None: the store is a file in `home`
     store: str | None = field(default=None, repr=False)
     log_format: LogFormat = LogFormat.TEXT  # RISEML_LOG_FORMAT: of server.log
-    log_limit: int = DEFAULT_LOG_LIMIT  # RISEML_LOG_LIMIT: bytes of one job's output that are kept
+    log_limit: int = DEFAULT_LOG_LIMIT  # RISEML_LOG_LIMIT: bytes that one job may take in its log
     upload_limit: int = DEFAULT_UPLOAD_LIMIT  # RISEML_UPLOAD_LIMIT: bytes of one project's archive that are taken
 
     @property

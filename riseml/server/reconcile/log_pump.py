@@ -1,8 +1,8 @@
 """The log pump: one follower thread for each container writes its log into the store, continuously.
 
 A follower reads on from the cursor of the log file, whatever interrupted it before. Only a stream that began after the
-container had ended, and that came to its proper end, proves that the log is complete. When a job has printed more than
-the limit, its follower stops reading and waits for the job's end.
+container had ended, and that came to its proper end, proves that the log is complete. When the log of a job has reached
+its limit, its follower stops reading and waits for the job's end.
 """
 
 from __future__ import annotations

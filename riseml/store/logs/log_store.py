@@ -30,7 +30,7 @@ class LogStore:
 
     Args:
         folder: is created when it is missing.
-        limit: bytes of one job's output that are kept.
+        limit: bytes that one job may take in its log.
     """
 
     def __init__(self, folder: Path, limit: int = DEFAULT_LOG_LIMIT) -> None:
@@ -41,7 +41,7 @@ class LogStore:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def append_frames(self, key: JobKey, frames: Iterable[Frame]) -> None:
-        """Write frames behind what is there, as one piece; nothing of a job that has printed more than the limit.
+        """Write frames behind what is there, as one piece; nothing of a job whose log has reached the limit.
 
         Raises:
             OSError: they cannot be written; the caller brings the same frames again.
@@ -71,7 +71,7 @@ class LogStore:
         return load_ends(self._path(experiment)) if file is None else file.ends
 
     def is_job_full(self, key: JobKey) -> bool:
-        """True when the job has printed more than the limit, so that nothing more of it is kept."""
+        """True when the log of the job has reached the limit, so that nothing more of it is kept."""
         return self._quota.is_exceeded(key)
 
     def find_cursor(self, key: JobKey) -> LogCursor:

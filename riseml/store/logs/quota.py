@@ -1,5 +1,8 @@
 """The limit of output per job: one job that prints without end must not fill the server's disk.
 
+What counts is what the log takes on the disk: the text, and the time and the name of the job before each line. A job
+that prints nothing but empty lines reaches its limit, too.
+
 A small file beside each log (`4.counts` beside `4.log`) holds the bytes of each job. When the server is killed, the
 file is behind by less than 1 MiB per job.
 """
@@ -15,13 +18,14 @@ from pathlib import Path
 
 from riseml.model import Frame, JobKey
 from riseml.names import JobName
+from riseml.store.logs.records import measure_frames
 
 _SAVE_INTERVAL = 1 << 20  # bytes of a job between two saves of its count
 _ENGINE_STREAM = 3  # messages that the job did not print
 
 
 class LogQuota:
-    """Counts the bytes that jobs print. Safe from many threads; one thread a job.
+    """Counts the bytes that the logs of jobs take on the disk. Safe from many threads; one thread a job.
 
     Args:
         folder: holds the files with the counts.
@@ -42,7 +46,7 @@ class LogQuota:
         """
         with self._lock:
             before = self._load_counts(key.experiment).get(key.job, 0)
-        after = before + sum(len(frame.data) for frame in frames)
+        after = before + measure_frames(key, frames)
         yield frames if after <= self._limit else self._cut_frames(key, frames, before)
         with self._lock:
             counts = self._load_counts(key.experiment)
@@ -51,7 +55,7 @@ class LogQuota:
                 self._save_counts(key.experiment, counts)
 
     def is_exceeded(self, key: JobKey) -> bool:
-        """True when the job has printed more than the limit; nothing more of it is stored."""
+        """True when the log of the job has reached the limit; nothing more of it is stored."""
         with self._lock:
             counts = self._counts.get(key.experiment)  # not `_load_counts`: the experiment may be closed
             counts = _read_counts(self._path(key.experiment)) if counts is None else counts
@@ -69,14 +73,14 @@ class LogQuota:
         for frame in frames:
             if size > self._limit:
                 break
-            size += len(frame.data)
+            size += measure_frames(key, [frame])
             kept.append(frame)
         if not kept:
             return kept
         last = kept[-1]
         if not last.data.endswith(b"\n"):
             kept[-1] = Frame(last.at, last.stream, last.data + b"\n")
-        mark = f"[riseml: {key.job} has printed more than {self._limit:,} bytes; what follows is not kept]\n"
+        mark = f"[riseml: the log of {key.job} has reached its limit of {self._limit:,} bytes; the rest is not kept]\n"
         return [*kept, Frame(last.at, _ENGINE_STREAM, mark.encode())]
 
     def _load_counts(self, experiment: int) -> dict[JobName, int]:

@@ -82,6 +82,15 @@ def encode_frames(key: JobKey, frames: list[Frame], before: OpenLines) -> tuple[
     return b"".join(pieces), lines
 
 
+def measure_frames(key: JobKey, frames: list[Frame]) -> int:
+    """Return the bytes that frames take as records: never too few, and at most one too many for each frame.
+
+    A line that is longer than a log keeps counts with all of its bytes.
+    """
+    framing = len(f"1 {key.job} {key.attempt}  \n")
+    return sum([len(at) + len(data) for at, _, data in frames]) + framing * len(frames)
+
+
 def _cut_piece(state: LineState, data: bytes) -> tuple[RecordKind, bytes]:
     """Return the kind of record that the next piece of a line becomes, and the text that is kept."""
     ends_line = data.endswith(b"\n")

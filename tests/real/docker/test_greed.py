@@ -64,7 +64,7 @@ def test_a_fork_bomb_and_endless_output_hurt_no_other_job(greedy_rig: Rig) -> No
     rig.submit(single(COUNTER))
     refused = rig.wait("the bomb is refused", lambda: rig.lines("1.worker.1", follow=False))
     assert PIDS - 10 <= int(refused[0].rpartition(" ")[2]) < PIDS
-    mark = "1.worker.2 [riseml: worker.2 has printed more than 1,048,576 bytes; what follows is not kept]"
+    mark = "1.worker.2 [riseml: the log of worker.2 has reached its limit of 1,048,576 bytes; the rest is not kept]"
     rig.wait("the flood is cut", lambda: mark in rig.lines("1.worker.2", follow=False)[-1:])
     assert rig.get("/v1/system")["hosts"], "it answers, and so does the engine"
     assert rig.wait_closed("2")["state"] == "FINISHED"

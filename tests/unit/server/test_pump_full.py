@@ -1,4 +1,4 @@
-"""Followers of logs: they stop reading a job that has printed more than the limit."""
+"""Followers of logs: they stop reading a job whose log has reached the limit."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tests.support.waiting import wait_for
 
 KEY = JobKey(1, JobName("train"), 1)
 LIMIT = 1000  # bytes
+LINE = len("1 train 1 2026-08-31T07:23:46.000000001Z on and on\n") + 1  # bytes that count for each line
 
 
 class EndlessExecutor(MemoryExecutor):
@@ -48,4 +49,4 @@ def test_a_follower_stops_reading_a_job_that_has_printed_too_much(tmp_path: Path
     ended = replace(running, exit_code=0, finished_at=now())
     wait_for("the log is drained", lambda: pump.follow_container(executor, ended), 30)
     assert executor.reads == 1
-    assert len(list(read_all_lines(logs, 1))) == LIMIT // 10 + 2, "the lines up to the limit, one more, and the mark"
+    assert len(list(read_all_lines(logs, 1))) == LIMIT // LINE + 2, "the lines up to the limit, one more, and the mark"
