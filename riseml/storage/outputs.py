@@ -91,9 +91,16 @@ def prepare_data(root: Path) -> None:
 def _describe_run(experiment: Experiment, config: str) -> str:
     """Return RiseML's record: the configuration, the parameters of this experiment, the revision of the code.
 
-    It has the names of variables only: their values may be secrets.
+    It has the names of variables only: their values may be secrets. YAML 1.1 refuses a few texts that riseml accepts (a
+    date that is in no calendar), and Python cannot print every number that YAML reads; then every value stays a text.
     """
-    document = _parse_config(config)
+    try:
+        return _dump_record(experiment, yaml.safe_load(config))
+    except (yaml.YAMLError, ValueError, ArithmeticError):
+        return _dump_record(experiment, yaml.load(config, Loader=yaml.BaseLoader))
+
+
+def _dump_record(experiment: Experiment, document: Any) -> str:
     train = document.get("train")
     if isinstance(train, dict) and "env" in train:
         train["env"] = _variable_names(train["env"])
@@ -106,17 +113,6 @@ def _describe_run(experiment: Experiment, config: str) -> str:
         "config": document,
     }
     return yaml.safe_dump(record, sort_keys=False, allow_unicode=True)
-
-
-def _parse_config(config: str) -> Any:
-    """Return the file as a value.
-
-    YAML 1.1 refuses a few texts that riseml accepts (a date that is in no calendar); then every value stays a text.
-    """
-    try:
-        return yaml.safe_load(config)
-    except (yaml.YAMLError, ValueError):
-        return yaml.load(config, Loader=yaml.BaseLoader)
 
 
 def _variable_names(variables: object) -> list[str]:

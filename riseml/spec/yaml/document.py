@@ -27,6 +27,8 @@ MAX_DEPTH = 20  # levels of nesting
 MAX_NODES = 10_000  # values in a file, each alias counted in full
 _LINE_END = re.compile(r"(?<!\\)((?:\\\\)*\\)[ \t]*\n")  # an odd number of backslashes
 _FIRST = "`riseml init` writes a starter riseml.yml"
+_LONGEST_NUMBER = 256  # characters; Python makes no float of 174 sexagesimal parts, and prints no int of 4,301 digits
+_NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 
 
@@ -192,6 +194,7 @@ class _Composer:
     def _compose_content(self, event: Any, path: KeyPath, depth: int) -> Node:
         if isinstance(event, yaml.ScalarEvent):
             style = event.style or ""
+            self._check_number(event, path)
             return ScalarNode(
                 self._position_of(event),
                 event.value,
@@ -261,6 +264,15 @@ class _Composer:
             shown = quote_text(tag.replace("tag:yaml.org,2002:", "!!"))
             hint = "remove the tag; a text that begins with ! needs quotes"
             raise self._refuse_event(event, path, f"YAML tags are not supported: {shown}", hint)
+
+    def _check_number(self, event: Any, path: KeyPath) -> None:
+        """Note a number that no YAML reader in Python can turn into a value, or print again."""
+        size = len(event.value)
+        if event.style or size <= _LONGEST_NUMBER:
+            return
+        if self.loader.resolve(yaml.ScalarNode, event.value, (True, False)) in _NUMBERS:
+            problem = f"YAML reads these {size:,} characters as a number; a number may have {_LONGEST_NUMBER}"
+            self.problems.append(make_problem(self._position_of(event), path, problem, "put a text in quotes"))
 
     def _refuse_event(self, event: Any, path: KeyPath, problem: str, hint: str = "") -> _UnreadableDocument:
         return _UnreadableDocument(make_problem(self._position_of(event), path, problem, hint))
