@@ -22,7 +22,7 @@ DEFAULT_LOST_AFTER = 300.0  # seconds
 DEFAULT_IDLE_AFTER = 1800.0  # seconds
 DEFAULT_LOG_LIMIT = 512 * 2**20  # bytes
 DEFAULT_UPLOAD_LIMIT = 16 * 2**30  # bytes
-MOST_LOG = 2 * 2**30  # bytes; the largest RISEML_LOG_LIMIT, because hosts keep only about twice as much of a job's output
+MOST_LOG = 2 * 2**30  # bytes; the largest RISEML_LOG_LIMIT: hosts keep only about twice as much of a job's output
 MOST_TAIL = 10_000_000  # lines; the most that a reader may request as the tail of a log
 
 PLAINTEXT_VARIABLE = "RISEML_ALLOW_PLAINTEXT"
