@@ -141,8 +141,19 @@ class HostCheck(Protocol):
         """
 
     def write_file(self, mount: Mount, name: str, content: bytes) -> None:
-        """Write a small file into a folder or volume of the host.
+        """Write a small file, for its owner alone, into a folder or volume of the host.
 
         Raises:
             EngineError: the host cannot mount it, or not write there.
+        """
+
+    def check_privacy(self, mount: Mount, name: str) -> Finding | None:
+        """Return a finding when other users of the host reach what jobs leave in a folder or volume; else None.
+
+        Args:
+            mount: the root of outputs.
+            name: a small file that `write_file` has written there.
+
+        Raises:
+            EngineError: the host cannot mount it.
         """

@@ -259,6 +259,10 @@ class DockerExecutor:
         with self.engine.api(patient=True) as api:
             helper_container.write_file(api, self._server, mount, name, content)
 
+    def check_privacy(self, mount: Mount, name: str) -> Finding | None:
+        with self.engine.api(patient=True) as api:
+            return helper_container.check_privacy(api, self._server, mount, name)
+
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
         with self.engine.stream() as api:
             yield from read_log_frames(api, container_name(self._server, key), cursor, follow=follow)

@@ -16,9 +16,10 @@ import docker
 from docker.errors import APIError, ImageNotFound, NotFound
 
 from riseml.executors.base import Output
+from riseml.executors.capabilities import Finding
 from riseml.executors.docker import labels
 from riseml.executors.docker.containers import describe_binds, describe_mounts
-from riseml.executors.docker.output_parts import check_output_parts, raise_for_link
+from riseml.executors.docker.output_parts import check_output_parts, inspect_privacy, raise_for_link
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.model import Mount
 
@@ -47,7 +48,7 @@ def write_file(api: docker.APIClient, server: str, mount: Mount, name: str, cont
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         entry = tarfile.TarInfo(name)
-        entry.size = len(content)
+        entry.size, entry.mode = len(content), 0o600
         tar.addfile(entry, io.BytesIO(content))
     with _helper(api, server, f"write-{name}", (mount,)) as helper:
         send_archive(api, helper, mount.target, buffer.getvalue())
@@ -63,6 +64,12 @@ def read_file(api: docker.APIClient, server: str, mount: Mount, name: str) -> by
         with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as tar:
             file = tar.extractfile(tar.getmembers()[0])
             return None if file is None else file.read()
+
+
+def check_privacy(api: docker.APIClient, server: str, mount: Mount, name: str) -> Finding | None:
+    """Return a finding when other users of the host reach outputs; `write_file` has written the file `name`."""
+    with _helper(api, server, f"privacy-{name}", (mount,)) as helper:
+        return inspect_privacy(api, helper, mount, name)
 
 
 def send_archive(

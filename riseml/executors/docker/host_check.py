@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import datetime
 from typing import Any
@@ -14,6 +15,7 @@ from riseml.executors.docker.facts import parse_facts
 from riseml.spec.pool.types import HostSpec
 
 _OLDEST = (1, 41)  # version of the Docker Engine API; Docker 20.10
+_CLOSED_DATA_ROOT = (20, 10, 9)  # the first Docker whose containers' files no other user of the machine reaches
 _SKEW = 5.0  # seconds between two clocks that make logs hard to read together
 
 
@@ -24,6 +26,7 @@ def inspect_host(api: docker.APIClient, host: HostSpec) -> HostReport:
     found = [
         Finding("connection", Outcome.OK, f"Docker {version['Version']} at {host.url}"),
         check_version(version),
+        check_data_root(version),
         check_clock(info["SystemTime"], now),
         _count_environments(environments),
         check_gpus(info, host),
@@ -36,6 +39,17 @@ def check_version(version: dict[str, Any]) -> Finding | None:
     if tuple(int(part) for part in version["ApiVersion"].split(".")) >= _OLDEST:
         return None
     return Finding("version", Outcome.FAILED, f"Docker {version['Version']} is too old: 20.10 is the oldest")
+
+
+def check_data_root(version: dict[str, Any]) -> Finding | None:
+    """Return a finding when users of the host reach the files of containers (CVE-2021-41091), setuid files too."""
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", version["Version"])
+    if found is None or tuple(map(int, found.groups())) >= _CLOSED_DATA_ROOT:
+        return None
+    message = (
+        f"other users of the host reach the files of containers of Docker {version['Version']}: take 20.10.9 or newer"
+    )
+    return Finding("isolation", Outcome.NOTE, message)
 
 
 def check_clock(system_time: str, now: float) -> Finding:

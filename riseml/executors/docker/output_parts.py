@@ -1,4 +1,4 @@
-"""Who made the parts of an output folder on a host that the server does not see.
+"""Who made the parts of an output folder on a host that the server does not see, and who may reach what is in them.
 
 The engine answers for a path of a container whether it runs or not: `HEAD` gives the mode, and the first header of the
 tar that `GET` sends gives the owner.
@@ -19,7 +19,9 @@ from docker.utils import decode_json_header
 
 from riseml.errors import EngineError
 from riseml.executors.base import Output
+from riseml.executors.capabilities import Finding, Outcome
 from riseml.executors.transports.engine_client import raise_for_refusal
+from riseml.model import Mount
 
 _MISSING = 404
 _GO_STICKY = 1 << 20  # in a mode as Go writes it
@@ -42,10 +44,10 @@ def check_output_parts(api: docker.APIClient, container: str, output: Output) ->
     """
     root = output.root
     mode = _read_mode(api, container, root.target)
+    if is_replaceable(root, mode):
+        raise _make_refusal(f"every user may replace what is in {root.source} (`chmod +t` forbids it)")
     if not mode & stat.S_IWOTH:
         return
-    if root.volume is None and not mode & _GO_STICKY:  # jobs mount a volume as a whole, by no path
-        raise _make_refusal(f"every user may replace what is in {root.source} (`chmod +t` forbids it)")
     with tarfile.open(fileobj=io.BytesIO(output.tar)) as tar:
         folders = [member for member in tar if member.isdir()]
     for folder in folders:
@@ -57,6 +59,37 @@ def check_output_parts(api: docker.APIClient, container: str, output: Output) ->
             raise _make_refusal(f"{at} is a link or a file, of uid {found.uid}")
         if found.uid not in (0, folder.uid):
             raise _make_refusal(f"{at} belongs to uid {found.uid}")
+
+
+def inspect_privacy(api: docker.APIClient, container: str, root: Mount, name: str) -> Finding | None:
+    """Return what `riseml pool check` says when outputs are not for their owners alone.
+
+    Args:
+        api: the engine.
+        container: a container that mounts the root of outputs.
+        root: the root.
+        name: a file in it that was written with mode 0600.
+    """
+    if is_replaceable(root, _read_mode(api, container, root.target)):
+        message = f"every user may replace what is in {root.source}: no experiment starts there before `chmod +t`"
+        return Finding("output", Outcome.FAILED, message)
+    if keeps_modes(_read_mode(api, container, f"{root.target}/{name}")):
+        return None
+    message = f"{root.source} does not keep modes: what jobs leave there, setuid files too, is open to other users"
+    return Finding("output", Outcome.NOTE, message)
+
+
+def is_replaceable(root: Mount, mode: int) -> bool:
+    """Return True for an output root, of this mode as Go writes it, in which every user may replace folders of others.
+
+    Jobs mount a volume as a whole; where a path in it leads outside is no matter.
+    """
+    return root.volume is None and bool(mode & stat.S_IWOTH) and not mode & _GO_STICKY
+
+
+def keeps_modes(mode: int) -> bool:
+    """Return True when this is the mode of a file that was written with mode 0600."""
+    return not mode & 0o077
 
 
 def raise_for_link(error: APIError, output: Output) -> None:

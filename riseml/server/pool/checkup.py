@@ -75,6 +75,9 @@ def _check_storage(hosts: HostSet, reached: list[tuple[HostName, HostCheck]]) ->
             yield name, _check_data(host, mount)
     for name, host in reached[:1]:
         yield name, _write_token(host, root, token)
+        private = _check_privacy(host, root)
+        if private is not None:
+            yield name, private
     for name, host in _readers(hosts, reached):
         yield name, _read_token(host, root, token, reached[0][0])
 
@@ -97,6 +100,13 @@ def _write_token(host: HostCheck, root: Mount, token: bytes) -> Finding:
     except RisemlError as error:
         return Finding("output", Outcome.FAILED, _with_hint(error))
     return Finding("output", Outcome.OK, f"{root.source} can be written")
+
+
+def _check_privacy(host: HostCheck, root: Mount) -> Finding | None:
+    try:
+        return host.check_privacy(root, _TOKEN)
+    except RisemlError:  # the same that kept the token from being written
+        return None
 
 
 def _read_token(host: HostCheck, root: Mount, token: bytes, writer: HostName) -> Finding:

@@ -7,12 +7,14 @@ import pytest
 from riseml.executors.base import Executor
 from riseml.executors.capabilities import HostCheck, ImageMover, Inventory, Outcome
 from riseml.executors.docker.executor import DockerExecutor
-from riseml.executors.docker.host_check import check_clock, check_gpus, check_version
+from riseml.executors.docker.host_check import check_clock, check_data_root, check_gpus, check_version
+from riseml.executors.docker.output_parts import is_replaceable, keeps_modes
 from riseml.executors.memory import MemoryExecutor
 from riseml.executors.process.executor import ProcessExecutor
+from riseml.model import Mount
 from riseml.names import HostName
 from riseml.server.pool.checkup import compare_swarms
-from riseml.spec.pool.types import HostSpec
+from riseml.spec.pool.types import HostSpec, Volume
 
 PLAIN = HostSpec(HostName("h1"), "unix:///run/docker.sock")
 WITH_GPUS = HostSpec(HostName("h1"), "unix:///run/docker.sock", gpus=("0",))
@@ -22,6 +24,32 @@ WITH_GPUS = HostSpec(HostName("h1"), "unix:///run/docker.sock", gpus=("0",))
 def test_an_engine_before_20_10_is_too_old(version: str, *, is_old: bool) -> None:
     found = check_version({"Version": "20.10.24", "ApiVersion": version})
     assert (found is not None and found.outcome is Outcome.FAILED) == is_old
+
+
+@pytest.mark.parametrize(
+    ("version", "is_open"),
+    [("20.10.5+dfsg1", True), ("20.10.8", True), ("20.10.9", False), ("20.10.24+dfsg1", False), ("dev", False)],
+)
+def test_an_engine_whose_containers_other_users_reach_is_noted(version: str, *, is_open: bool) -> None:
+    found = check_data_root({"Version": version})
+    assert (found is not None and "20.10.9 or newer" in found.message) == is_open
+
+
+GO_STICKY, GO_FOLDER = 1 << 20, 1 << 31
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_open"), [(0o755, False), (0o775, False), (0o777, True), (0o777 | GO_STICKY, False), (0o703, True)]
+)
+def test_a_root_where_every_user_may_replace_folders_is_found(mode: int, *, is_open: bool) -> None:
+    volume = Volume("outputs", "local", ())
+    assert is_replaceable(Mount("/mnt/output", "/output"), mode | GO_FOLDER) == is_open
+    assert not is_replaceable(Mount("outputs", "/output", volume=volume), mode | GO_FOLDER)
+
+
+def test_a_file_system_that_keeps_no_modes_is_found() -> None:
+    assert keeps_modes(0o600)
+    assert not keeps_modes(0o755), "vfat"
 
 
 @pytest.mark.parametrize(("offset", "outcome"), [(-4, Outcome.OK), (4, Outcome.OK), (6, Outcome.NOTE)])
