@@ -4,12 +4,15 @@ leads out of the project, by its own text or through other links.
 
 from __future__ import annotations
 
+import os
+
 from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.errors import TooLarge, UsageError
 
 MAX_FILES = 200_000
-LONGEST_NAMES = 64 * 2**20
-"""Characters of all paths and targets of a project together."""
+MAX_FOLDERS = 200_000
+LONGEST_NAMES = 32 * 2**20
+"""Bytes of all paths of files and folders, and of all targets, of a project together."""
 
 _MOST_WORK = 4_000_000  # parts of paths that are followed to check all links of a project; long paths count more
 _FREE_LENGTH = 1024  # characters of a path that count as one part
@@ -34,11 +37,9 @@ class ProjectTree:
             TooLarge: there are too many entries.
         """
         self._count += 1
-        self._length += len(entry.path) + len(entry.target)
         if self._count > MAX_FILES:
             raise TooLarge(f"the project has more than {MAX_FILES:,} files", _FEWER)
-        if self._length > LONGEST_NAMES:
-            raise TooLarge(f"the paths of the project have more than {LONGEST_NAMES:,} characters together", _FEWER)
+        self._add_length(entry.path, entry.target)
         known = self._kinds.get(entry.path)
         if known is not None and not (known is entry.kind is EntryKind.FOLDER):
             raise UsageError(f"{entry.path!r} is there twice", "a project has each path once")
@@ -61,6 +62,11 @@ class ProjectTree:
         for path in self._links:
             left -= self._follow(path, left)
 
+    def _add_length(self, *names: str) -> None:
+        self._length += sum(len(os.fsencode(name)) for name in names)
+        if self._length > LONGEST_NAMES:
+            raise TooLarge(f"the paths of the project have more than {LONGEST_NAMES:,} bytes together", _FEWER)
+
     def _add_folders(self, path: str) -> None:
         """Note the folders above a path."""
         at = path.rfind("/")
@@ -73,6 +79,9 @@ class ProjectTree:
                 what = "link" if known is EntryKind.LINK else "file"
                 raise UsageError(f"{path!r} is below a {what}", "a project has each file in a folder of its own")
             self._filled.add(folder)
+            self._add_length(folder)
+            if len(self._filled) > MAX_FOLDERS:
+                raise TooLarge(f"the project has more than {MAX_FOLDERS:,} folders", _FEWER)
             at = folder.rfind("/")
 
     def _follow(self, path: str, most: int) -> int:

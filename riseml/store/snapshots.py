@@ -96,7 +96,7 @@ class SnapshotStore:
         """
         if not self.has_snapshot(digest):
             raise NotFound(f"the project's files {digest[:12]} are not on the server", "run `riseml train` again")
-        found = json.loads(self._listing_path(digest).read_text())
+        found = json.loads(self._listing_path(digest).read_text("utf-8", "surrogateescape"))
         places = {path: (at, size) for path, (at, size) in found["texts"].items()}
         return Manifest(found["files"], ArchivedTexts(self.archive_path(digest), places))
 
@@ -211,6 +211,6 @@ def _refuse_full_disk(folder: Path) -> Iterator[None]:
 
 
 def _write_listing(path: Path, contents: ArchiveContents) -> None:
-    with path.open("w") as file:
-        json.dump({"files": contents.files, "texts": contents.texts}, file)
+    with path.open("w", encoding="utf-8", errors="surrogateescape") as file:
+        json.dump({"files": contents.files, "texts": contents.texts}, file, ensure_ascii=False)
         flush_to_disk(file)

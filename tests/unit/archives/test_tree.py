@@ -120,5 +120,20 @@ def test_links_that_lead_to_each_other_take_a_bounded_time() -> None:
 
 def test_names_have_a_bound_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("riseml.archives.tree.LONGEST_NAMES", 10)
-    with pytest.raises(TooLarge, match="more than 10 characters together"):
+    with pytest.raises(TooLarge, match="more than 10 bytes together"):
         make_tree("a", "b -> cdefg", "hijk")
+    with pytest.raises(TooLarge, match="more than 10 bytes together"):
+        make_tree("ä/ä/ä")
+
+
+def test_folders_that_are_only_there_for_a_deep_file_count() -> None:
+    """An archive of 100 MB could name millions of them, whose paths have gigabytes."""
+    with pytest.raises(TooLarge, match="bytes together"):
+        make_tree(*(f"{number}/" + "a/" * 2000 + "b" for number in range(100)))
+
+
+def test_folders_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("riseml.archives.tree.MAX_FOLDERS", 3)
+    make_tree("a/b/c/d", "a/b/e")
+    with pytest.raises(TooLarge, match="more than 3 folders"):
+        make_tree("a/b/c/d", "a/e/f")
