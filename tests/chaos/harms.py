@@ -316,7 +316,10 @@ def fill_store(site: Site) -> Tally:
     Every acknowledged experiment is in the store afterwards and finishes; every refused one got the reason and is not
     in the store.
     """
-    with _mount_small_disk(site, 24) as disk, Site(disk, site.engine).rig(RISEML_OUTPUT=str(site.home())) as rig:
+    with (
+        _mount_small_disk(site, 24) as disk,
+        Site(disk, site.engine).rig(RISEML_OUTPUT=str(site.home()), RISEML_DATA=str(site.folder)) as rig,
+    ):
         rig.start()
         scene, small = make_good_scene(60), Scene(write_solo(count_lines(3)), lines={"train": 3})
         acknowledged = {rig.submit(scene.config)["id"]: scene}
