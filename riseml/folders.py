@@ -6,7 +6,6 @@ import os
 import pwd
 import stat
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.errors import Refused
@@ -78,14 +77,14 @@ def find_intruder(path: Path, own: Collection[int]) -> str | None:
     Raises:
         OSError: a part cannot be looked at.
     """
-    for step in _walk(path):
-        if not step.folder.st_mode & stat.S_IWOTH:
+    for at, folder, found in _walk(path):
+        if not folder.st_mode & stat.S_IWOTH:
             continue
-        if not step.folder.st_mode & stat.S_ISVTX:
-            mode = f"mode {stat.S_IMODE(step.folder.st_mode):04o}"
-            return f"every user may replace what is in {step.path.parent} ({mode}; `chmod +t` forbids it)"
-        if step.found is not None and step.found.st_uid not in own:
-            return f"{step.path} belongs to {name_user(step.found.st_uid)}"
+        if not folder.st_mode & stat.S_ISVTX:
+            mode = f"mode {stat.S_IMODE(folder.st_mode):04o}"
+            return f"every user may replace what is in {os.path.dirname(at)} ({mode}; `chmod +t` forbids it)"
+        if found is not None and found.st_uid not in own:
+            return f"{at} belongs to {name_user(found.st_uid)}"
     return None
 
 
@@ -97,17 +96,12 @@ def name_user(uid: int) -> str:
         return f"uid {uid}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One part of a path, as the kernel walks it."""
+def _walk(path: Path) -> Iterator[tuple[str, os.stat_result, os.stat_result | None]]:
+    """Yield each part on the way that the kernel goes: its path, the folder that it is in, and the part itself.
 
-    path: Path
-    folder: os.stat_result  # the folder that the part is in
-    found: os.stat_result | None  # the part itself, a link not followed; None: it does not exist
-
-
-def _walk(path: Path) -> Iterator[_Step]:
-    """Yield every folder and link that leads to the path, the targets of links too, up to the first missing part."""
+    A link is a part of its own, and so is each part of its target. The part itself is None when it does not exist; that
+    is the last one. Plain tuples: a record's class would cost each command more than all the checks.
+    """
     at, links = "/", 0
     rest = [*reversed(path.parts[1:])]
     while rest:
@@ -119,9 +113,9 @@ def _walk(path: Path) -> Iterator[_Step]:
         try:
             found = os.lstat(at)
         except FileNotFoundError:
-            yield _Step(Path(at), folder, None)
+            yield at, folder, None
             return
-        yield _Step(Path(at), folder, found)
+        yield at, folder, found
         if stat.S_ISLNK(found.st_mode) and links < _MOST_LINKS:  # of more links the kernel makes an error later
             links += 1
             target = Path(os.readlink(at))

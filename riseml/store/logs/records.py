@@ -88,7 +88,7 @@ def measure_frames(key: JobKey, frames: list[Frame]) -> int:
     A line that is longer than a log keeps counts with all of its bytes.
     """
     framing = len(f"1 {key.job} {key.attempt}  \n")
-    return sum([len(at) + len(data) for at, _, data in frames]) + framing * len(frames)
+    return sum([len(frame.at) + len(frame.data) for frame in frames]) + framing * len(frames)
 
 
 def _cut_piece(state: LineState, data: bytes) -> tuple[RecordKind, bytes]:
