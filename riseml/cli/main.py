@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
+from types import TracebackType
 from typing import Annotated, Any
 
 import typer
@@ -85,6 +86,15 @@ def run() -> None:
         sys.exit(execute(sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)
+    except Exception:  # with --debug alone
+        sys.excepthook = _print_traceback  # typer has set one that prints foreign text as it is
+        raise
+
+
+def _print_traceback(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
+    from traceback import format_exception
+
+    make_printer(os.environ).say(*"".join(format_exception(kind, error, at)).split("\n")[:-1])
 
 
 def execute(arguments: Sequence[str], context: CommandContext | None = None) -> int:
