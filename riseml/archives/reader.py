@@ -226,11 +226,13 @@ def _parse_records(data: bytes) -> dict[bytes, bytes]:
         digits = data[: data.find(b" ")]
         length = int(digits) if re.fullmatch(rb"[1-9]\d{0,5}", digits) else 0
         key, equals, value = data[len(digits) + 1 : max(length - 1, 0)].partition(b"=")
-        if not equals or data[length - 1 : length] != b"\n" or key in records or not value or b"\0" in value:
+        if not equals or data[length - 1 : length] != b"\n" or key in records:
             raise _refuse("a pax header is malformed")
         if key not in _PAX_KEYS or (key == b"hdrcharset" and value != b"BINARY"):
             shown = key[:60].decode("ascii", "backslashreplace")
             raise _refuse(f"it has the pax key {shown!r}, and only path, linkpath, size and mtime are plain")
+        if not value or b"\0" in value:
+            raise _refuse("a pax header has an empty value, or one with a zero")
         records[key] = value
         data = data[length:]
     if not records:
