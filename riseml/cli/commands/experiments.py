@@ -208,7 +208,13 @@ def _fetch_samples(command: CommandContext, client: Client, identity: str, *, gp
 def _choose_last_to_kill(command: CommandContext, client: Client, *, force: bool) -> str:
     """Return the ID of the project's last experiment; ask first when a user can answer."""
     last = find_last_experiment(command, client)
-    if last["state"] not in _ENDED and command.asks and not force:
+    if last["state"] in _ENDED:
+        others = client.list_experiments(ended=False, project=last["project"])
+        running = [one["id"] for one in others if one["state"] not in _ENDED]
+        if running:
+            which = f"still running in {last['project']}: {', '.join(running)}"
+            command.printer.print_notes([f"{which}; `riseml kill {' '.join(running)}` ends what is named"])
+    elif command.asks and not force:
         question = f"Kill experiment {last['id']} of {last['project']} ({last['state']})?"
         if not command.ask(question):
             raise Exit(0)

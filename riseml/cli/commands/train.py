@@ -85,11 +85,14 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
         if not detach:
             _follow_to_end(command, client, experiment, json=json, long=long)
     if not json:
-        command.printer.print_lines([_describe_start(experiment["id"])])
+        command.printer.print_lines([_describe_start(experiment)])
 
 
-def _describe_start(name: str) -> str:
-    name = clean_text(name)
+def _describe_start(experiment: wire.ExperimentView) -> str:
+    name, members = clean_text(experiment["id"]), experiment["experiments"]
+    if members:
+        count = count_noun(len(members), "experiment")
+        return f"Set {name} of {count} runs in the background. Type `riseml logs {name}` for its log."
     return f"Experiment {name} runs in the background. Type `riseml logs {name}` for its log."
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -60,6 +60,7 @@ _GPUS = (
     Column("GPU-MEM Used/Total", right=True),
 )
 _HOST = Column("HOST", shrinks=True)
+_ENDED = frozenset({"FAILED", "KILLED", "FINISHED"})
 
 
 def list_experiments(
@@ -70,23 +71,47 @@ def list_experiments(
     for one in _yield_with_members(experiments) if long else experiments:
         row = [one["id"], one["project"], one["state"], format_age(one["created_at"], now), one["type"].capitalize()]
         if long:
-            running = sum(job["state"] == "RUNNING" for job in one["jobs"])
-            row += [f"{running}/{len(one['jobs'])}", one["reason"], format_parameters(one["parameters"])]
+            row += [_count_jobs(one), one["reason"], format_parameters(one["parameters"])]
         rows.append(row)
     return build_table(_LIST_LONG if long else _LIST, rows, style)
 
 
 def _yield_with_members(experiments: Sequence[wire.ExperimentView]) -> Iterator[wire.ExperimentView]:
+    """Yield each experiment, and behind a set its members; what all members have alike is shown for the set."""
     for one in experiments:
-        yield one
-        yield from one["experiments"]
+        common = _find_common_parameters(one["experiments"])
+        yield one if not common else {**one, "parameters": common}
+        for member in one["experiments"]:
+            yield {**member, "parameters": _drop_parameters(member, common)}
+
+
+def _count_jobs(one: wire.ExperimentView) -> str:
+    """Return how many jobs run, the build apart: `4/4 run`; of a set, how many experiments have ended: `3/8 ended`."""
+    if one["type"] == "set":
+        ended = sum(member["state"] in _ENDED for member in one["experiments"])
+        return f"{ended}/{len(one['experiments'])} ended"
+    jobs = [job for job in one["jobs"] if not job["id"].endswith(".build")]
+    return f"{sum(job['state'] == 'RUNNING' for job in jobs)}/{len(jobs)} run"
+
+
+def _find_common_parameters(members: Sequence[wire.ExperimentView]) -> dict[str, str]:
+    """Return the parameters that have one value in all members of a set."""
+    first = members[0]["parameters"] if members else {}
+    return {
+        name: value for name, value in first.items() if all(one["parameters"].get(name) == value for one in members)
+    }
+
+
+def _drop_parameters(member: wire.ExperimentView, common: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in member["parameters"].items() if name not in common}
 
 
 def list_experiment(one: wire.ExperimentView, now: datetime, style: Style, *, long: bool = False) -> list[str]:
     """Return the fields of one experiment or set, and a table of its jobs or members."""
-    heads = _list_heads(one, now, style)
+    common = _find_common_parameters(one["experiments"])
+    heads = _list_heads({**one, "parameters": common} if common else one, now, style)
     if one["type"] == "set":
-        rows = [_make_member_row(member, now) for member in one["experiments"]]
+        rows = [_make_member_row(member, _drop_parameters(member, common), now) for member in one["experiments"]]
         return [*heads, "", *build_table(_MEMBERS, rows, style)]
     if not one["jobs"]:
         return [*heads, "", "No jobs yet."]
@@ -100,7 +125,7 @@ def list_experiment(one: wire.ExperimentView, now: datetime, style: Style, *, lo
 
 
 def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[str]:
-    ended = one["state"] in ("FAILED", "KILLED", "FINISHED")
+    ended = one["state"] in _ENDED
     heads = format_fields(
         [
             ("ID", one["id"]),
@@ -130,8 +155,8 @@ def _describe_reason(one: wire.ExperimentView) -> str:
     return f"{one['reason']} ({message})" if says_more else one["reason"]
 
 
-def _make_member_row(one: wire.ExperimentView, now: datetime) -> list[str]:
-    return [one["id"], one["state"], format_age(one["created_at"], now), format_parameters(one["parameters"])]
+def _make_member_row(one: wire.ExperimentView, parameters: Mapping[str, str], now: datetime) -> list[str]:
+    return [one["id"], one["state"], format_age(one["created_at"], now), format_parameters(parameters)]
 
 
 def _make_job_row(job: wire.JobView, now: datetime) -> list[str]:

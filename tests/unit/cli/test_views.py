@@ -78,8 +78,34 @@ def test_status_of_a_set(riseml: Riseml, fake_server: FakeServer) -> None:
     lines = riseml("status", "144").out.splitlines()
     assert lines[-3].split() == ["EXP", "ID", "STATE", "AGE", "PARAMS"]
     assert lines[-1].startswith("144.2   RUNNING")
-    assert lines[-1].endswith("lr=1e-2, n=2")
-    assert "144.2" in riseml("status", "-l").out
+    assert lines[-1].endswith("  lr=1e-2"), "what differs"
+    assert "Parameters: n=2" in lines, "what all members have alike"
+
+
+def test_the_long_list_counts_jobs_without_the_build_and_experiments_of_a_set(
+    riseml: Riseml, fake_server: FakeServer
+) -> None:
+    jobs = [make_job("4.build", state="FINISHED"), make_job("4.master")]
+    members = [
+        make_experiment("144.1", parameters={"decay": "0.5", "lr": "0.1"}, state="FAILED"),
+        make_experiment("144.2", parameters={"decay": "0.5", "lr": "0.2"}, jobs=[make_job("144.2.train")]),
+    ]
+    fake_server.experiments = {
+        "4": make_experiment("4", jobs=jobs),
+        "144": make_experiment("144", type="set", jobs=[], parameters={}, experiments=members),
+    }
+    rows = {row.split()[0]: row for row in riseml("status", "-l").out.splitlines()}
+    assert "1/1 run" in rows["4"]
+    assert "1/2 ended" in rows["144"]
+    assert rows["144"].endswith("decay=0.5")
+    assert rows["144.2"].endswith("  lr=0.2")
+
+
+def test_kill_without_an_id_names_what_goes_on(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.experiments = {"11": make_experiment("11"), "12": make_experiment("12", state="KILLED")}
+    result = riseml("kill")
+    assert result.out == "experiment 12 has already ended: KILLED\n"
+    assert "still running in ai-toaster: 11; `riseml kill 11` ends what is named" in result.err
 
 
 def test_status_watch_ends_with_the_experiment(riseml: Riseml, fake_server: FakeServer) -> None:
