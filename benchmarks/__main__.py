@@ -23,7 +23,10 @@ from benchmarks import machine, peers, readme
 from benchmarks.common import Bar, BenchContext, Report, format_bars, format_report, print_progress
 from benchmarks.engine import BASE, BenchEngine
 
-BENCHES = ("start", "end", "whole_run", "cli", "logs", "sync", "training", "scale", "placement", "process")
+BENCHES = (
+    *("start", "end", "whole_run", "cli", "logs", "sync"),
+    *("training", "scale", "placement", "process", "encryption"),
+)
 _DEFAULT = Path("build/benchmarks.json")
 
 

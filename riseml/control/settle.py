@@ -39,7 +39,7 @@ def with_jobs(experiment: Experiment, jobs: Sequence[Job]) -> Experiment:
 
 def choose_builder(experiment: Experiment, seen: Observation) -> Experiment:
     """Return the experiment with the host that builds its environment: the first host that answers and has the image,
-    else the first that answers; drained hosts last.
+    else the first that answers. Of either, drained hosts come last: an image may exist on a drained host alone.
 
     Another host replaces one that falls silent before the build begins, or that is lost.
     """
@@ -48,7 +48,7 @@ def choose_builder(experiment: Experiment, seen: Observation) -> Experiment:
         return experiment
     wanted = (experiment.plan.image.base, experiment.image.reference)
     answering = sorted(
-        (not host.taking, not any(_has_image(host, one) for one in wanted), name)
+        (not any(_has_image(host, one) for one in wanted), not host.taking, name)
         for name, host in seen.hosts.items()
         if host.silent_since is None
     )

@@ -102,6 +102,7 @@ class Share:
     subnet: str | None = None  # of the experiment's network, `10.213.0.0/26`; None: the host chooses
     network: Network = Network.BRIDGE
     creates_network: bool = True  # False: another host creates the network
+    encrypted: bool = True  # what jobs send from host to host on an overlay
     output: Output | None = None  # None: the server made the folder itself
 
 

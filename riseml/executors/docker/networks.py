@@ -139,6 +139,7 @@ def _create_network(api: docker.APIClient, server: str, host: HostName, share: S
     api.create_network(
         f"{name}-{number}" if number else name,
         driver="overlay" if across else "bridge",
+        options={"encrypted": ""} if across and share.encrypted else None,
         attachable=True if across else None,
         ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=share.subnet)] if share.subnet else []),
         check_duplicate=True,

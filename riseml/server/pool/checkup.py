@@ -39,6 +39,7 @@ def check_pool(hosts: HostSet) -> list[wire.PoolFinding]:
     reached = [(one.name, one.host) for one in checked if one.host is not None]
     if hosts.network is Network.OVERLAY:
         found += compare_swarms({one.name: one.swarm for one in checked if one.host is not None})
+        found += [(name, describe_encryption(encrypted=hosts.encrypted)) for name, _ in reached]
     found += _check_storage(hosts, reached)
     return [
         {"host": name, "topic": one.topic, "outcome": one.outcome.value, "message": one.message} for name, one in found
@@ -54,6 +55,18 @@ def compare_swarms(swarms: dict[HostName, str]) -> Iterator[tuple[HostName, Find
         if not swarm:
             message = "in no swarm, so that no gang spans it and other hosts; `riseml pool join` makes one"
         yield name, Finding("swarm", Outcome.OK if swarm and swarm == most else Outcome.FAILED, message)
+
+
+def describe_encryption(*, encrypted: bool) -> Finding:
+    """Return the finding about what travels between the hosts. An engine does not say whether its kernel encrypts."""
+    if not encrypted:
+        message = "`encrypted: false` in pool.yml: what jobs send to other hosts can be read and changed on the way"
+        return Finding("encryption", Outcome.NOTE, message)
+    message = (
+        "networks across hosts are encrypted; that needs ESP (IP protocol 50) and UDP 4789 between the hosts, and the "
+        "kernel modules esp4 and xfrm_user; without them jobs on other hosts cannot be reached from here"
+    )
+    return Finding("encryption", Outcome.NOTE, message)
 
 
 def _check_host(name: HostName, executor: Executor) -> _Checked:

@@ -21,7 +21,15 @@ from riseml.model import HostSeen, Mount, World
 from riseml.names import HostName
 from riseml.planning.launch import StorageRoots
 from riseml.server.pool.choose_executor import DOCKER, PROCESS, choose_executor, find_missing_engine
-from riseml.server.pool.mode import HostMode, LocalMode, PoolMode, choose_network, find_registry, shares_output
+from riseml.server.pool.mode import (
+    HostMode,
+    LocalMode,
+    PoolMode,
+    choose_network,
+    encrypts_networks,
+    find_registry,
+    shares_output,
+)
 from riseml.server.pool.pool_file import PoolFile
 from riseml.server.pool.storage_mounts import find_mounts, find_roots
 from riseml.settings import Settings
@@ -136,6 +144,11 @@ class HostSet:
     def network(self) -> Network:
         """The network of gangs on several hosts."""
         return choose_network(self.mode)
+
+    @property
+    def encrypted(self) -> bool:
+        """True when networks across hosts are encrypted."""
+        return encrypts_networks(self.mode)
 
     @property
     def shared_output(self) -> bool:

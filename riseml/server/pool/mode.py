@@ -37,6 +37,15 @@ def choose_network(mode: HostMode) -> Network:
             return Network.BRIDGE if alone else spec.network
 
 
+def encrypts_networks(mode: HostMode) -> bool:
+    """Return True when networks across hosts are encrypted."""
+    match mode:
+        case LocalMode():
+            return True
+        case PoolMode(spec):
+            return spec.encrypted
+
+
 def shares_output(mode: HostMode) -> bool:
     """Return True when every host sees the same output folders."""
     match mode:

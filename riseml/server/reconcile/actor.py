@@ -122,7 +122,7 @@ class Actor:
             root, others = self.hosts.find_mounts()
             output = Output(root, pack_output(experiment, config), others)
         creates_network = experiment.network_host in (None, host)
-        return Share(experiment.id, subnet, experiment.network, creates_network, output)
+        return Share(experiment.id, subnet, experiment.network, creates_network, self.hosts.encrypted, output)
 
     def _share_image(self, target: Executor, source: Executor, reference: str) -> None:
         """Move an environment through the pool's registry, or without one from host to host."""

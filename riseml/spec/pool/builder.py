@@ -31,6 +31,7 @@ def build_pool(file: SourceFile, folder: Path) -> PoolSpec:
         output=_read_storage(file, "output"),
         data=_read_storage(file, "data"),
         network=PoolSpec(()).network if network is None else Network(network),
+        encrypted=_read_encrypted(file),
         registry=_read_registry(file),
     )
     _check_addresses(file, pool, urls)
@@ -154,6 +155,15 @@ def _read_storage(file: SourceFile, key: str) -> str | Volume | None:
         return None if value is None else str(value)
     driver = file.value_at((*path, "driver")) or Volume("").driver
     return Volume(str(file.value_at((*path, "volume"))), driver, _read_pairs(file, (*path, "options")))
+
+
+def _read_encrypted(file: SourceFile) -> bool:
+    """Return whether networks across hosts are encrypted. riseml encrypts nothing on the hosts' own network."""
+    value = file.value_at(("encrypted",))
+    if value and file.value_at(("network",)) == Network.HOST.value:
+        problem = "riseml does not encrypt the network of the hosts"
+        file.refuse_key(("encrypted",), problem, "remove it, or use `network: overlay`")
+    return PoolSpec(()).encrypted if value is None else bool(value)
 
 
 def _read_registry(file: SourceFile) -> str | None:

@@ -57,4 +57,5 @@ class PoolSpec:
     output: str | Volume | None = None  # a path that all hosts mount, or a volume; None: a folder of each host
     data: str | Volume | None = None  # likewise
     network: Network = Network.OVERLAY
+    encrypted: bool = True  # what jobs send from host to host on an overlay
     registry: str | None = None  # where environments are stored: `host[:port]/path`

@@ -15,6 +15,7 @@ from docker.errors import APIError
 from riseml.executors.docker.labels import EXPERIMENT, JOB
 from tests.real.pool.engines import EngineHost, engine_hosts
 from tests.support.hosts import Engine
+from tests.support.kernel import explain_missing_encryption
 from tests.support.rig import BASE, Rig
 from tests.support.waiting import DEADLINE, wait_for
 
@@ -83,7 +84,8 @@ class PoolRig(Rig):
             if not names or host.name in names
         ]
         storage = {"output": str(self.shared_folder / "output"), "data": str(self.shared_folder / "data")}
-        values = {"hosts": rows, "storage": storage, **keys}
+        encrypted = False if explain_missing_encryption() is not None else None  # as a kernel without ESP needs it
+        values = {"hosts": rows, "storage": storage, "encrypted": encrypted, **keys}
         text = json.dumps({key: value for key, value in values.items() if value is not None})
         fresh = self.home / "pool.new"
         fresh.write_text(text)

@@ -43,6 +43,7 @@ storage:
   output: /mnt/out
   data: {volume: data, driver: nfs, options: {o: "addr=192.0.2.10,ro", hard: yes}}
 network: host
+encrypted: no
 registry: registry.example.org:5000/riseml
 """
 
@@ -84,6 +85,7 @@ def test_every_key_is_read(path: Path) -> None:
         output="/mnt/out",
         data=types.Volume("data", "nfs", (("o", "addr=192.0.2.10,ro"), ("hard", "yes"))),
         network=Network.HOST,
+        encrypted=False,
         registry="registry.example.org:5000/riseml",
     )
 
