@@ -1,6 +1,6 @@
-"""What the user of a home has agreed to: one file of the home, which its user alone may read or write.
+"""What the user of a home has agreed to, in one file of the home that only this user may read or write.
 
-The command line asks and records. The server reads, and refuses what has no answer.
+The command line asks the user and writes the answers. The server reads them, and refuses jobs without an answer.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read_consent(home: Path) -> Consent:
         return Consent()
     try:
         found = os.fstat(file)
-        if found.st_uid != os.getuid() or not stat.S_ISREG(found.st_mode) or stat.S_IMODE(found.st_mode) & 0o022:
+        if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode) or stat.S_IMODE(found.st_mode) & 0o022:
             return Consent()
         with open(file, encoding="utf-8", errors="replace", closefd=False) as opened:
             return _parse(opened.read())
@@ -79,8 +79,8 @@ def record_variables(home: Path, variables: Iterable[PassedVariable]) -> None:
     _write(home, replace(before, variables=before.variables | frozenset(variables)))
 
 
-def refuse_processes(missing_engine: str) -> Refused:
-    """Return the error for a run that would be the user's own processes although nobody chose that.
+def make_process_refusal(missing_engine: str) -> Refused:
+    """Return the error for jobs that would run as processes although the user has not chosen that.
 
     Args:
         missing_engine: why no engine answers; empty when the server uses processes for another reason.

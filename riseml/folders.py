@@ -1,7 +1,8 @@
-"""Folders that one user alone controls: private ones, and the check of who else could change where a path leads."""
+"""Folders that one user alone controls: how to make, open and check them."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import stat
@@ -12,6 +13,7 @@ from riseml.errors import Refused
 
 _ROOT = 0  # the user who may change everything anyway
 _MOST_LINKS = 40  # of one path, as the kernel
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HOME_HINT = "name a folder of your own in RISEML_HOME"
 
 
@@ -36,13 +38,33 @@ def is_private(folder: Path) -> bool:
         OSError: the folder does not exist.
     """
     found = folder.lstat()
-    return found.st_uid == os.getuid() and stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
+    return found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
+
+
+def open_folder(parent: int, name: str, mode: int) -> int:
+    """Return a descriptor of a folder in an open folder, and create it if it is missing. A link is never followed.
+
+    The caller closes the descriptor.
+
+    Args:
+        parent: the descriptor of the open folder.
+        name: one part of a path.
+        mode: of a folder that is created; less the umask.
+
+    Raises:
+        OSError: with ENOTDIR or ELOOP, the name is a link or a file; otherwise the folder cannot be made or opened.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        return os.open(name, _FOLDER, dir_fd=parent)
+    with contextlib.suppress(FileExistsError):  # another process was faster
+        os.mkdir(name, mode, dir_fd=parent)
+    return os.open(name, _FOLDER, dir_fd=parent)
 
 
 def check_home(home: Path) -> None:
     """Check that this user alone controls RISEML_HOME; a home that does not exist yet may be created.
 
-    Who controls the home answers as the server, and gets code and secrets. It takes some 0.1 ms.
+    A user who controls the home can answer as the server, and gets code and secrets. The check takes about 0.1 ms.
 
     Raises:
         Refused: the home belongs to another user, others may write in it, or others can replace it.
@@ -68,11 +90,15 @@ def check_home(home: Path) -> None:
 
 
 def find_intruder(path: Path, own: Collection[int]) -> str | None:
-    """Return how a user who is not one of `own` (uids) could have chosen what a path leads to; None: nobody could.
+    """Return how another user could have chosen what a path leads to; None: no other user could.
 
-    A folder in which every user may write does not tell who made what is in it. So what is in such a folder must belong
-    to one of `own`, and the folder must keep others from replacing it (the sticky bit of /tmp). Every other folder and
-    link on the way is trusted: the user or an administrator has put it there. Parts that are missing are fine.
+    Where every user may write in a folder, any user may have made what is in it. So what is in such a folder must
+    belong to a user of `own`, and the folder must keep others from replacing it (the sticky bit of /tmp). Every other
+    folder and link on the way is trusted: the user or an administrator has put it there. Missing parts are fine.
+
+    Args:
+        path: absolute.
+        own: the uids of the users who may choose it.
 
     Raises:
         OSError: a part cannot be looked at.
@@ -80,12 +106,21 @@ def find_intruder(path: Path, own: Collection[int]) -> str | None:
     for at, folder, found in _walk(path):
         if not folder.st_mode & stat.S_IWOTH:
             continue
-        if not folder.st_mode & stat.S_ISVTX:
-            mode = f"mode {stat.S_IMODE(folder.st_mode):04o}"
-            return f"every user may replace what is in {os.path.dirname(at)} ({mode}; `chmod +t` forbids it)"
+        if is_replaceable(folder.st_mode):
+            return describe_replaceable(os.path.dirname(at), folder.st_mode)
         if found is not None and found.st_uid not in own:
             return f"{at} belongs to {name_user(found.st_uid)}"
     return None
+
+
+def is_replaceable(mode: int) -> bool:
+    """Return True for the mode of a folder in which every user may replace what other users made."""
+    return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
+
+
+def describe_replaceable(folder: str, mode: int) -> str:
+    """Return the sentence about such a folder, with what mends it."""
+    return f"every user may replace what is in {folder} (mode {stat.S_IMODE(mode):04o}; `chmod +t` forbids it)"
 
 
 def name_user(uid: int) -> str:

@@ -3,8 +3,8 @@
 Modules: `entries` (what an archive holds), `writer` (fields to bytes), `reader` (bytes to fields, or a refusal), `tree`
 (the rules for all entries together: each path once, no link leads out), `digest` (the name of a project's content).
 
-Readers of tar disagree about what few archives hold: extended headers, sparse files, names in two places. So nothing of
-an archive is ever passed on: whoever takes one reads plain fields, checks them, and writes a new archive of them.
+Readers of tar disagree about rare features: extended headers, sparse files, names in two places. So riseml never passes
+bytes of a header on: the client, the server and each executor read plain fields, check them, and write new headers.
 
 Not here: files of a project folder (`riseml.project`), where archives are kept (`riseml.store`), and who gets them
 (`riseml.executors`).

@@ -1,4 +1,4 @@
-"""Bytes to fields: a reader of tar that refuses whatever two readers of tar could understand differently.
+"""Bytes to fields: a reader of tar that refuses what two readers of tar could understand differently.
 
 It takes what plain archives consist of, as tarfile, GNU tar and bsdtar write them: files, folders, symbolic links, and
 names that are too long for a header, in GNU's form (`L`, `K`) or as `path` and `linkpath` of a pax header. Everything
@@ -35,7 +35,7 @@ _IGNORED_NUMBER = re.compile(rb"\0{8}| *[0-7]+[ \0]+|\x80.{7}", re.DOTALL)
 _SECONDS = re.compile(rb"(-?)(\d{1,18})(?:\.\d*)?")
 _LARGEST_OCTAL = 8**11 - 1
 _PIECE = 1 << 18  # bytes of one piece of a content
-_HINT = "riseml and plain `tar` write archives that it takes"
+_HINT = "send an archive that riseml or plain `tar` has written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class _Header:
 
 
 class _Extension:
-    """What the members before an entry say about it."""
+    """The extended headers before an entry: they replace fields of its header."""
 
     def __init__(self) -> None:
         self.records: dict[bytes, bytes] = {}  # of a pax header
@@ -61,9 +61,9 @@ class _Extension:
     def fields_of(self, header: _Header) -> tuple[bytes, bytes, int, int]:
         """Return name, target, size and time of change of the entry that follows."""
         if (self.records and not header.is_posix) or (self.longs and header.is_posix):
-            raise _refuse("an extended header belongs to another format than its member")
+            raise _make_refusal("an extended header belongs to another format than its member")
         if LONG_TARGET in self.longs and header.kind != TYPES[EntryKind.LINK]:
-            raise _refuse("a member that is no link has the target of one")
+            raise _make_refusal("a member that is no link has the target of one")
         name = self.longs.get(LONG_NAME) or self.records.get(b"path") or header.name
         target = self.longs.get(LONG_TARGET) or self.records.get(b"linkpath") or header.target
         return name, target, self._find_size(header), self._find_mtime(header)
@@ -74,7 +74,7 @@ class _Extension:
         if text is None:
             return header.size
         if not re.fullmatch(rb"[1-9]\d{0,18}", text) or int(text) <= _LARGEST_OCTAL or header.size != 0:
-            raise _refuse("a pax header gives a member another size")
+            raise _make_refusal("a pax header gives a member another size")
         return int(text)
 
     def _find_mtime(self, header: _Header) -> int:
@@ -83,7 +83,7 @@ class _Extension:
             return header.mtime
         found = _SECONDS.fullmatch(text)
         if found is None:
-            raise _refuse("a pax header has a time of change that is no number")
+            raise _make_refusal("a pax header has a time of change that is no number")
         return 0 if found[1] else min(int(found[2]), LATEST_MTIME)
 
 
@@ -103,7 +103,7 @@ def read_entries(file: BinaryIO) -> Iterator[tuple[ArchiveEntry, int]]:
         at += BLOCK
         if block == bytes(BLOCK):
             if extension.records or extension.longs:
-                raise _refuse("an extended header has no member")
+                raise _make_refusal("an extended header has no member")
             _check_end(file)
             return
         header = _parse_header(block)
@@ -127,12 +127,12 @@ def read_content(file: BinaryIO, at: int, size: int) -> Iterator[bytes]:
     while size > 0:
         piece = file.read(min(size, _PIECE))
         if not piece:
-            raise _refuse("it is cut off")
+            raise _make_refusal("it is cut off")
         size -= len(piece)
         yield piece
 
 
-def _refuse(why: str) -> UsageError:
+def _make_refusal(why: str) -> UsageError:
     return UsageError(f"the project's archive is not a tar archive that riseml takes: {why}", _HINT)
 
 
@@ -146,27 +146,27 @@ def _check_end(file: BinaryIO) -> None:
     while piece := file.read(_PIECE):
         length += len(piece)
         if piece.count(0) != len(piece):
-            raise _refuse("something follows its end")
+            raise _make_refusal("something follows its end")
     if length < len(END) or length % BLOCK:
-        raise _refuse("it is cut off")
+        raise _make_refusal("it is cut off")
 
 
 def _parse_header(block: bytes) -> _Header:
     if len(block) < BLOCK:
-        raise _refuse("it is cut off")
+        raise _make_refusal("it is cut off")
     name, mode, ids, size, mtime, checksum, kind, target, magic, _, devices, prefix, rest = _HEADER.unpack(block)
     if _read_number(checksum) != _sum(block) - sum(checksum) + 8 * ord(" "):
-        raise _refuse("a header has a wrong checksum")
+        raise _make_refusal("a header has a wrong checksum")
     if magic not in (MAGIC, _POSIX_MAGIC):
-        raise _refuse("a header is neither of POSIX nor of GNU")
+        raise _make_refusal("a header is neither of POSIX nor of GNU")
     if kind not in _KINDS and kind not in _EXTENSIONS:
         shown = os.fsdecode(name.rstrip(b"\0"))
         raise UsageError(f"{shown!r} is neither a file, a folder nor a link", "name it in .risemlignore")
     if rest.strip(b"\0") or (magic == MAGIC and prefix.strip(b"\0")):
-        raise _refuse("a header has fields of another format")
+        raise _make_refusal("a header has fields of another format")
     for number in (ids[:8], ids[8:], devices[:8], devices[8:]):
         if not _IGNORED_NUMBER.fullmatch(number):
-            raise _refuse("a header has a field that is no number")
+            raise _make_refusal("a header has a field that is no number")
     start = _read_text(prefix)
     return _Header(
         name=start + b"/" + _read_text(name) if start else _read_text(name),
@@ -190,13 +190,13 @@ def _read_number(field: bytes) -> int:
         return int(found[1], 8)
     if len(field) == 12 and field[:4] == b"\x80\0\0\0":
         return int.from_bytes(field[4:], "big")
-    raise _refuse("a header has a field that is no number")
+    raise _make_refusal("a header has a field that is no number")
 
 
 def _read_text(field: bytes) -> bytes:
     text, _, rest = field.partition(b"\0")
     if rest.strip(b"\0"):
-        raise _refuse("a header has a text with something behind its end")
+        raise _make_refusal("a header has a text with something behind its end")
     return text
 
 
@@ -204,18 +204,18 @@ def _read_extension(file: BinaryIO, header: _Header, extension: _Extension) -> N
     """Read a pax header or a long name into `extension`."""
     is_pax = header.kind == _PAX
     if header.size > (_LONGEST_PAX if is_pax else LONGEST_PATH + 2) or extension.records:
-        raise _refuse("an extended header is too long, or there are two")
+        raise _make_refusal("an extended header is too long, or there are two")
     data = file.read(header.size)
     if len(data) < header.size:
-        raise _refuse("it is cut off")
+        raise _make_refusal("it is cut off")
     if is_pax:
         if extension.longs or not header.is_posix:
-            raise _refuse("it mixes extended headers of POSIX and GNU")
+            raise _make_refusal("it mixes extended headers of POSIX and GNU")
         extension.records = _parse_records(data)
         return
     text = data.removesuffix(b"\0")
     if header.is_posix or header.kind in extension.longs or not text or b"\0" in text or text == data:
-        raise _refuse("a long name is malformed")
+        raise _make_refusal("a long name is malformed")
     extension.longs[header.kind] = text
 
 
@@ -227,16 +227,16 @@ def _parse_records(data: bytes) -> dict[bytes, bytes]:
         length = int(digits) if re.fullmatch(rb"[1-9]\d{0,5}", digits) else 0
         key, equals, value = data[len(digits) + 1 : max(length - 1, 0)].partition(b"=")
         if not equals or data[length - 1 : length] != b"\n" or key in records:
-            raise _refuse("a pax header is malformed")
+            raise _make_refusal("a pax header is malformed")
         if key not in _PAX_KEYS or (key == b"hdrcharset" and value != b"BINARY"):
             shown = key[:60].decode("ascii", "backslashreplace")
-            raise _refuse(f"it has the pax key {shown!r}, and only path, linkpath, size and mtime are plain")
+            raise _make_refusal(f"it has the pax key {shown!r}, and only path, linkpath, size and mtime are plain")
         if not value or b"\0" in value:
-            raise _refuse("a pax header has an empty value, or one with a zero")
+            raise _make_refusal("a pax header has an empty value, or one with a zero")
         records[key] = value
         data = data[length:]
     if not records:
-        raise _refuse("a pax header is empty")
+        raise _make_refusal("a pax header is empty")
     return records
 
 
@@ -246,7 +246,7 @@ def _make_entry(header: _Header, extension: _Extension) -> ArchiveEntry:
     if kind is EntryKind.FOLDER:
         name = name.removesuffix(b"/")
     if (size and kind is not EntryKind.FILE) or (target and kind is not EntryKind.LINK):
-        raise _refuse("a member has a content or a target that its type does not have")
+        raise _make_refusal("a member has a content or a target that its type does not have")
     path = os.fsdecode(_check_path(name))
     if kind is EntryKind.LINK:
         return ArchiveEntry(path, kind, mtime=mtime, target=os.fsdecode(_check_target(target, path)))

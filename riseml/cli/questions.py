@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from riseml.consent import (
     PassedVariable,
     describe_processes,
+    make_process_refusal,
     read_consent,
     record_processes,
     record_variables,
-    refuse_processes,
 )
 from riseml.errors import Refused
 from riseml.folders import check_home
@@ -38,7 +38,7 @@ def confirm_processes(command: CommandContext, client: Client) -> None:
         return
     if read_consent(settings.home).processes:
         return
-    refusal = refuse_processes(missing)
+    refusal = make_process_refusal(missing)
     if not command.asks:
         raise refusal
     why = describe_processes(missing)

@@ -1,7 +1,7 @@
-"""Folders of one user below a root, made and entered by descriptor, so that nobody can lead riseml elsewhere.
+"""Folders of one user below a root, made and opened by descriptor, so that no other user can redirect riseml.
 
-Every part of the path below the root is opened in the folder before it, and never through a link (`openat` with
-O_NOFOLLOW). What was checked is what is used, even when somebody renames things at the same time.
+Every part of the path below the root is opened in the folder above it, and never through a link (`openat` with
+O_NOFOLLOW). So riseml uses the folder that it has checked, even when another process renames it at the same time.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from riseml.errors import EngineError
-from riseml.folders import find_intruder, name_user
+from riseml.folders import describe_replaceable, find_intruder, is_replaceable, name_user, open_folder
 from riseml.model import Owner
 
 _ROOT = 0  # the uid whose folders are trusted
 _PRIVATE = 0o700
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PASSAGE = getattr(os, "O_PATH", os.O_RDONLY)  # Linux: to pass through a folder that one may not list
 _HINT = "look at it and remove it, or choose another root with RISEML_OUTPUT"
 
 
 @contextmanager
 def open_owned_folder(root: Path, below: PurePosixPath, owner: Owner) -> Iterator[int]:
-    """Give a descriptor of the folder `below` the root; create its parts that are missing, for their owner alone.
+    """Yield a descriptor of the folder `below` the root; create its parts that are missing, for their owner alone.
 
-    Parts that exist keep their mode. The root may be a link, or belong to anybody whom the owner trusts.
+    Parts that exist keep their mode. The root may be a link, and may belong to any user.
 
     Raises:
         EngineError: another user made a part of the path, or could replace one; or a part is a link (permanent).
@@ -45,9 +44,9 @@ def open_owned_folder(root: Path, below: PurePosixPath, owner: Owner) -> Iterato
         opened.callback(os.close, folder)
         path = root
         for part in below.parts:
-            _check_public(folder, path)
+            _check_replaceable(folder, path)
             path = path / part
-            folder = _enter_folder(folder, path)
+            folder = _open_part(folder, path)
             opened.callback(os.close, folder)
             if os.geteuid() == _ROOT and _is_fresh(folder):
                 os.fchown(folder, owner.uid, owner.gid)
@@ -74,12 +73,10 @@ def replace_file(folder: int, name: str, text: str, owner: Owner) -> None:
     os.replace(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-def _enter_folder(parent: int, path: Path) -> int:
-    """Return a descriptor of the last part of a path, which is created when it is missing."""
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(path.name, _PRIVATE, dir_fd=parent)
+def _open_part(parent: int, path: Path) -> int:
+    """Return a descriptor of the last part of a path, which is created if it is missing."""
     try:
-        return os.open(path.name, _FOLDER, dir_fd=parent)
+        return open_folder(parent, path.name, _PRIVATE)
     except OSError as error:
         if error.errno not in (errno.ENOTDIR, errno.ELOOP):
             raise
@@ -89,21 +86,20 @@ def _enter_folder(parent: int, path: Path) -> int:
 
 
 def _is_fresh(folder: int) -> bool:
-    """Return True for a folder as this module has just made it, or left it when the server was killed then.
+    """Return True for a folder as this module has just made it, or left it when the server was killed at that moment.
 
-    Somebody may put another folder in the place of the one that was made. Nothing but an empty private folder of root
-    is given away.
+    Another process may replace the folder that was made. So root gives away nothing but an empty private folder of its
+    own.
     """
     found = os.fstat(folder)
     return found.st_uid == _ROOT and found.st_mode & 0o777 == _PRIVATE and not os.listdir(folder)
 
 
-def _check_public(folder: int, path: Path) -> None:
-    """Refuse a folder in which every user may replace what others made: a container mounts by path, later."""
+def _check_replaceable(folder: int, path: Path) -> None:
+    """Refuse a folder in which every user may replace what others made: a container mounts it by its path, later."""
     mode = os.fstat(folder).st_mode
-    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        shown = f"mode {stat.S_IMODE(mode):04o}"
-        raise _make_refusal(f"every user may replace what is in {path} ({shown}; `chmod +t` forbids it)")
+    if is_replaceable(mode):
+        raise _make_refusal(describe_replaceable(str(path), mode))
 
 
 def _make_refusal(problem: str) -> EngineError:

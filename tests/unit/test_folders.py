@@ -10,7 +10,7 @@ import pytest
 
 from riseml.errors import Refused
 from riseml.exchange import read_address
-from riseml.folders import check_home, find_intruder
+from riseml.folders import check_home, find_intruder, open_folder
 from riseml.settings import read_settings
 
 OWN = frozenset({0, os.geteuid()})
@@ -97,3 +97,18 @@ def test_the_way_through_a_link_is_walked_too(tmp_path: Path) -> None:
     assert {find_intruder(way, OWN) for way in ways} == {None}
     os.chown(public / "first", NEIGHBOUR, -1)
     assert {find_intruder(way, OWN) for way in ways} == {f"{public / 'first'} belongs to uid {NEIGHBOUR}"}
+
+
+def test_a_folder_is_opened_by_descriptor_and_created_if_it_is_missing(tmp_path: Path) -> None:
+    above = os.open(tmp_path, os.O_RDONLY)
+    try:
+        for _ in ("missing", "there"):
+            os.close(open_folder(above, "new", 0o700))
+        assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+        (tmp_path / "link").symlink_to("new")
+        (tmp_path / "file").touch()
+        for name in ("link", "file"):
+            with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
+                open_folder(above, name, 0o700)
+    finally:
+        os.close(above)

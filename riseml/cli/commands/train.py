@@ -15,7 +15,7 @@ from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption,
 from riseml.cli.config_source import ConfigSource, check_config_source, read_config_source
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import clean_text, count_noun
-from riseml.consent import PassedVariable, refuse_processes
+from riseml.consent import PassedVariable, make_process_refusal
 from riseml.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def _show_plan(command: CommandContext, source: ConfigSource, submission: wire.S
     if wanted not in (None, used):
         command.printer.warn(f"the riseml server uses the {used} executor now, and this is its plan")
     if server["missing_engine"] and wanted is None:
-        command.printer.warn(refuse_processes(server["missing_engine"]).message)
+        command.printer.warn(make_process_refusal(server["missing_engine"]).message)
     if json:
         command.printer.print_json(plan)
     else:

@@ -21,6 +21,7 @@ from riseml.errors import EngineError
 from riseml.executors.base import Output
 from riseml.executors.capabilities import Finding, Outcome
 from riseml.executors.transports.engine_client import raise_for_refusal
+from riseml.folders import describe_replaceable, is_replaceable
 from riseml.model import Mount
 
 _MISSING = 404
@@ -31,8 +32,8 @@ _HINT = "look at it on that host and remove it, or choose another folder: RISEML
 def check_output_parts(api: docker.APIClient, container: str, output: Output) -> None:
     """Check the parts of an output folder that exist on the host. Most hosts answer with one call.
 
-    Only where every user may write in the root, somebody else can have made a part of it. Elsewhere the engine itself
-    refuses a link in place of a folder (`noOverwriteDirNonDir` of `PUT`).
+    Where every user may write in the root, another user may have made a part of it. Elsewhere the engine itself refuses
+    a link in place of a folder (`noOverwriteDirNonDir` of `PUT`).
 
     Args:
         api: the engine.
@@ -44,8 +45,8 @@ def check_output_parts(api: docker.APIClient, container: str, output: Output) ->
     """
     root = output.root
     mode = _read_mode(api, container, root.target)
-    if is_replaceable(root, mode):
-        raise _make_refusal(f"every user may replace what is in {root.source} (`chmod +t` forbids it)")
+    if lets_others_replace(root, mode):
+        raise _make_refusal(describe_replaceable(root.source, mode))
     if not mode & stat.S_IWOTH:
         return
     with tarfile.open(fileobj=io.BytesIO(output.tar)) as tar:
@@ -70,8 +71,9 @@ def inspect_privacy(api: docker.APIClient, container: str, root: Mount, name: st
         root: the root.
         name: a file in it that was written with mode 0600.
     """
-    if is_replaceable(root, _read_mode(api, container, root.target)):
-        message = f"every user may replace what is in {root.source}: no experiment starts there before `chmod +t`"
+    mode = _read_mode(api, container, root.target)
+    if lets_others_replace(root, mode):
+        message = f"{describe_replaceable(root.source, mode)}; no experiment starts there until then"
         return Finding("output", Outcome.FAILED, message)
     if keeps_modes(_read_mode(api, container, f"{root.target}/{name}")):
         return None
@@ -79,12 +81,12 @@ def inspect_privacy(api: docker.APIClient, container: str, root: Mount, name: st
     return Finding("output", Outcome.NOTE, message)
 
 
-def is_replaceable(root: Mount, mode: int) -> bool:
-    """Return True for an output root, of this mode as Go writes it, in which every user may replace folders of others.
+def lets_others_replace(root: Mount, mode: int) -> bool:
+    """Return True for an output root of this mode in which every user may replace folders of others.
 
-    Jobs mount a volume as a whole; where a path in it leads outside is no matter.
+    Jobs mount a volume as a whole, so it does not matter who may write at its root.
     """
-    return root.volume is None and bool(mode & stat.S_IWOTH) and not mode & _GO_STICKY
+    return root.volume is None and is_replaceable(mode)
 
 
 def keeps_modes(mode: int) -> bool:
@@ -103,11 +105,16 @@ def raise_for_link(error: APIError, output: Output) -> None:
         raise _make_refusal(f"below {output.root.source}, {found[1]} is a link or a file") from error
 
 
+def to_unix_mode(mode: int) -> int:
+    """Return the mode that the engine gives, which Go writes with a sticky bit of its own, as Unix writes it."""
+    return mode & 0o777 | (stat.S_ISVTX if mode & _GO_STICKY else 0)
+
+
 def _read_mode(api: docker.APIClient, container: str, path: str) -> int:
     answer = api.head(_url(api, container), params={"path": path}, timeout=api.timeout)
     raise_for_refusal(answer)
     found: dict[str, Any] = decode_json_header(answer.headers["X-Docker-Container-Path-Stat"])
-    return int(found["mode"])
+    return to_unix_mode(int(found["mode"]))
 
 
 def _read_head(api: docker.APIClient, container: str, path: str) -> tarfile.TarInfo | None:

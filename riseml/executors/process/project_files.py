@@ -18,12 +18,12 @@ from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.archives.reader import read_content, read_entries
 from riseml.archives.tree import ProjectTree
 from riseml.errors import EngineError, UsageError
+from riseml.folders import open_folder
 
 _PROBLEM = "the project's files cannot be unpacked"
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOREIGN = frozenset({errno.EEXIST, errno.ENOTDIR, errno.ELOOP})
-"""Errors of finding something else at a path than this module put there."""
+"""Errors of a path at which there is something that this module did not put there."""
 
 
 def unpack_project(archive: Path, target: Path, wanted: Collection[str] | None = None) -> None:
@@ -72,7 +72,7 @@ class _OpenFolder:
         at = os.dup(self._root)
         for part in path.split("/") if path else ():
             try:
-                inner = _enter_folder(at, part)
+                inner = open_folder(at, part, 0o755)
             finally:
                 os.close(at)
             at = inner
@@ -82,14 +82,6 @@ class _OpenFolder:
         if self._last != self._root:
             os.close(self._last)
         self._last, self._path = self._root, ""
-
-
-def _enter_folder(above: int, name: str) -> int:
-    try:
-        return os.open(name, _FOLDER, dir_fd=above)
-    except FileNotFoundError:
-        os.mkdir(name, 0o755, dir_fd=above)
-        return os.open(name, _FOLDER, dir_fd=above)
 
 
 def _unpack_entries(file: BinaryIO, folders: _OpenFolder, wanted: Collection[str] | None) -> None:

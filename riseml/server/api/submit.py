@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from riseml import wire
-from riseml.consent import refuse_processes
+from riseml.consent import make_process_refusal
 from riseml.control.placement.refusal import describe_misfit
 from riseml.errors import Refused, Unreachable, UsageError
 from riseml.model import Environment, Owner, Plan
@@ -98,7 +98,7 @@ def check_executor(submission: wire.Submission, services: Services) -> None:
     hosts, wanted = services.hosts, submission.get("executor")
     missing = hosts.find_missing_engine()
     if missing and wanted is None:
-        raise refuse_processes(missing)
+        raise make_process_refusal(missing)
     used = hosts.executor_name
     if wanted not in (None, used):
         raise Refused(
@@ -106,7 +106,7 @@ def check_executor(submission: wire.Submission, services: Services) -> None:
             f"`riseml train --executor {wanted}` on the server's machine changes that while nothing runs",
         )
     if wanted is None and used == PROCESS and not hosts.has_chosen_processes():
-        raise refuse_processes("")
+        raise make_process_refusal("")
 
 
 def make_new_experiments(submission: wire.Submission, planned: Planned, owner: Owner) -> NewExperiments:

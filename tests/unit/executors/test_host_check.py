@@ -8,7 +8,7 @@ from riseml.executors.base import Executor
 from riseml.executors.capabilities import HostCheck, ImageMover, Inventory, Outcome
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.host_check import check_clock, check_data_root, check_gpus, check_version
-from riseml.executors.docker.output_parts import is_replaceable, keeps_modes
+from riseml.executors.docker.output_parts import keeps_modes, lets_others_replace, to_unix_mode
 from riseml.executors.memory import MemoryExecutor
 from riseml.executors.process.executor import ProcessExecutor
 from riseml.model import Mount
@@ -43,8 +43,9 @@ GO_STICKY, GO_FOLDER = 1 << 20, 1 << 31
 )
 def test_a_root_where_every_user_may_replace_folders_is_found(mode: int, *, is_open: bool) -> None:
     volume = Volume("outputs", "local", ())
-    assert is_replaceable(Mount("/mnt/output", "/output"), mode | GO_FOLDER) == is_open
-    assert not is_replaceable(Mount("outputs", "/output", volume=volume), mode | GO_FOLDER)
+    found = to_unix_mode(mode | GO_FOLDER)
+    assert lets_others_replace(Mount("/mnt/output", "/output"), found) == is_open
+    assert not lets_others_replace(Mount("outputs", "/output", volume=volume), found)
 
 
 def test_a_file_system_that_keeps_no_modes_is_found() -> None:
