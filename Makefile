@@ -1,4 +1,4 @@
-.PHONY: demo unit test test-engines exploits check coverage soak bench chaos pictures clean
+.PHONY: demo unit test test-engines exploits check coverage soak bench chaos audit pictures clean
 
 demo: ## the main job on this machine
 	@scripts/demo
@@ -23,6 +23,9 @@ bench: ## how fast it is here, beside what else there is: under 15 minutes
 
 chaos: ## some hundred crashes and faults of every kind, and what they cost: under 20 minutes
 	@scripts/chaos
+
+audit: ## known vulnerabilities of the packages that riseml brings; it takes a connection to pypi.org
+	@scripts/audit
 
 pictures: ## docs/architecture-*.svg, drawn from the imports of the code
 	@scripts/setup && .venv/bin/python -m scripts.architecture

@@ -1,0 +1,42 @@
+"""The packages that `pip install riseml` brings, as they are installed here: `python -m scripts.packages`.
+
+It prints `name==version` for each, as `pip` reads it. docs/security.md has a reason for each, and
+tests/unit/test_packages.py compares the two.
+"""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = "riseml"
+
+
+def find_packages() -> dict[str, set[str]]:
+    """Return the names of all packages that riseml needs, directly or not, each with the packages that bring it."""
+    bringers: dict[str, set[str]] = {}
+    waiting = [ROOT]
+    while waiting:
+        package = waiting.pop()
+        for name in _list_requirements(package):
+            if name not in bringers:
+                waiting.append(name)
+            bringers.setdefault(name, set()).add(package)
+    return bringers
+
+
+def _list_requirements(package: str) -> list[str]:
+    """Return what a package needs in this environment, without its extras."""
+    wanted = map(Requirement, metadata.requires(package) or ())
+    needed = (one for one in wanted if one.marker is None or one.marker.evaluate({"extra": ""}))
+    return [canonicalize_name(one.name) for one in needed]
+
+
+def main() -> None:
+    print("\n".join(f"{name}=={metadata.version(name)}" for name in sorted(find_packages())))
+
+
+if __name__ == "__main__":
+    main()
