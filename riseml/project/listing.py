@@ -36,12 +36,17 @@ class ProjectEntry(ArchiveEntry):
     content: str = ""  # of a file: SHA-256 (hex), once `take_snapshot` read it
 
 
+FileIdentity = tuple[int, int]
+"""Device and inode number of a file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """What belongs to a project. The files are not read yet."""
 
     folder: Path
     entries: tuple[ProjectEntry, ...]
+    left_out: tuple[str, ...] = ()  # paths of files that the caller did not want
 
     @property
     def count(self) -> int:
@@ -54,8 +59,15 @@ class Listing:
         return sum(entry.size for entry in self.entries)
 
 
-def list_project_files(folder: Path, limit: int = DEFAULT_LIMIT) -> Listing:
+def list_project_files(
+    folder: Path, limit: int = DEFAULT_LIMIT, unwanted: frozenset[FileIdentity] = frozenset()
+) -> Listing:
     """Return everything that belongs to the project, without reading a file.
+
+    Args:
+        folder: of the project.
+        limit: bytes that the files may have together.
+        unwanted: files that are left out, such as the one that the command prints to.
 
     Raises:
         UsageError: an entry cannot be sent, or the files have more than `limit` bytes.
@@ -64,8 +76,18 @@ def list_project_files(folder: Path, limit: int = DEFAULT_LIMIT) -> Listing:
         list_project_files(Path("examples/ai-toaster")).size
     """
     entries = collect_entries(folder)
+    left_out = tuple(entry.path for entry in entries if unwanted and _is_one_of(unwanted, folder, entry))
+    entries = tuple(entry for entry in entries if entry.path not in left_out)
     _refuse_above_limit(entries, limit)
-    return Listing(folder, entries)
+    return Listing(folder, entries, left_out)
+
+
+def _is_one_of(files: frozenset[FileIdentity], folder: Path, entry: ProjectEntry) -> bool:
+    try:
+        seen = os.lstat(folder / entry.path)
+    except OSError:  # it was removed meanwhile; reading it reports that
+        return False
+    return (seen.st_dev, seen.st_ino) in files
 
 
 def collect_entries(folder: Path) -> tuple[ProjectEntry, ...]:

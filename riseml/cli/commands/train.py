@@ -17,6 +17,7 @@ from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import clean_text, count_noun
 from riseml.consent import PassedVariable, make_process_refusal
 from riseml.errors import Interrupted, UsageError
+from riseml.project.messages import format_path
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from riseml.spec.config.types import Spec
 
 Pairs = list[tuple[str, str]]
+
+_MOST_SYNCS = 3  # of a project that changes while it is read
 
 
 class ExecutorChoice(Enum):
@@ -175,15 +178,37 @@ def _send_project(command: CommandContext, source: ConfigSource, submission: wir
     The server checks the submission before a file is read, so that a refusal takes no time.
     """
     listing = _list_files(command, source)  # before the server is asked: reports files that cannot be sent
+    command.printer.print_notes(
+        [f"{format_path(path)} is this command's own output, and is not sent" for path in listing.left_out]
+    )
     client = command.connect_to_run()
     try:
         command.printer.print_notes(filter(None, [client.get_server()["note"]]))
         client.check_submission(submission)
-        submission["snapshot"] = _sync_files(command.printer, client, listing, quiet=json)
+        submission["snapshot"] = _sync_project(command, source, client, listing, quiet=json)
     except BaseException:
         client.close()
         raise
     return client
+
+
+def _sync_project(
+    command: CommandContext, source: ConfigSource, client: Client, listing: Listing, *, quiet: bool
+) -> str:
+    """Send the project's files as they are at one moment; return their digest.
+
+    Raises:
+        ProjectChanged: something writes to the project so often that it is at rest in no moment.
+    """
+    from riseml.project.archive import ProjectChanged
+
+    for _ in range(_MOST_SYNCS - 1):
+        try:
+            return _sync_files(command.printer, client, listing, quiet=quiet)
+        except ProjectChanged as error:
+            command.printer.print_notes([f"{error.message}: it is sent again as it is now"])
+            listing = _list_files(command, source)
+    return _sync_files(command.printer, client, listing, quiet=quiet)
 
 
 def _sync_files(printer: Printer, client: Client, listing: Listing, *, quiet: bool) -> str:
@@ -211,7 +236,8 @@ def _list_files(command: CommandContext, source: ConfigSource) -> Listing:
     from riseml.project.listing import DEFAULT_LIMIT, LIMIT_VARIABLE, list_project_files
     from riseml.settings import read_size
 
-    return list_project_files(source.project.folder, read_size(command.environ, LIMIT_VARIABLE, DEFAULT_LIMIT))
+    limit = read_size(command.environ, LIMIT_VARIABLE, DEFAULT_LIMIT)
+    return list_project_files(source.project.folder, limit, command.printer.find_files())
 
 
 def _submit_experiment(command: CommandContext, client: Client, submission: wire.Submission) -> wire.ExperimentView:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,11 @@ class Printer:
     def style(self) -> Style:
         """How views must look here. The width is measured now, because users resize terminals."""
         return Style(self.colour, shutil.get_terminal_size().columns if self.live else None)
+
+    def find_files(self) -> frozenset[tuple[int, int]]:
+        """Return device and inode number of each file that a stream is redirected to: `riseml train > train.log`."""
+        found = (_find_file(stream) for stream in (self.out, self.err))
+        return frozenset(one for one in found if one is not None)
 
     def print_lines(self, lines: Sequence[str]) -> None:
         """Print lines of the result."""
@@ -108,6 +114,15 @@ def make_printer(environ: Mapping[str, str]) -> Printer:
     """Return a printer to this process's streams; colours only on a terminal, or as NO_COLOR and FORCE_COLOR say."""
     out, err = (_prepare_stream(stream) for stream in (sys.stdout, sys.stderr))
     return Printer(out, err, _wants_colour(out, environ), _wants_colour(err, environ), out.isatty())
+
+
+def _find_file(stream: TextIO) -> tuple[int, int] | None:
+    """Return device and inode number of a stream's file; None for a terminal, a pipe or a stream in memory."""
+    try:
+        seen = os.fstat(stream.fileno())
+    except (OSError, ValueError):  # io.UnsupportedOperation is both
+        return None
+    return (seen.st_dev, seen.st_ino) if stat.S_ISREG(seen.st_mode) else None
 
 
 def _cut_line(line: str, columns: int) -> str:

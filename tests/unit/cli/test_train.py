@@ -10,6 +10,11 @@ from pathlib import Path
 import pytest
 
 from riseml import wire
+from riseml.cli.context import CommandContext
+from riseml.cli.main import execute
+from riseml.cli.output.printer import Printer
+from riseml.project.archive import Snapshot, take_snapshot
+from riseml.project.listing import Listing
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import LOST, FakeServer, finish
 
@@ -39,6 +44,40 @@ def test_files_that_the_server_has_are_not_sent_again(riseml: Riseml, fake_serve
     riseml("train")
     assert "...done (no changes)\n" in riseml("train").out
     assert sum(question.startswith("PUT") for question in fake_server.asked) == 1
+
+
+def test_the_file_that_the_command_prints_to_is_not_sent(riseml: Riseml, fake_server: FakeServer, folder: Path) -> None:
+    finish(fake_server)
+    riseml("train")
+    (digest,) = fake_server.snapshots
+    with (folder / "train.log").open("w") as log:
+        printer = Printer(log, log)
+        context = CommandContext(printer, {"RISEML_HOME": str(fake_server.home)}, folder, wait=lambda _: None)
+        assert execute(["train"], context) == 0
+    shown = (folder / "train.log").read_text()
+    assert "note: train.log is this command's own output, and is not sent\n" in shown
+    assert "done (no changes)" in shown
+    assert [*fake_server.snapshots] == [digest]
+
+
+def test_a_project_that_changes_while_it_is_read_is_sent_again_as_it_is_then(
+    riseml: Riseml, fake_server: FakeServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish(fake_server)
+
+    def change_after(listing: Listing) -> Snapshot:
+        snapshot = take_snapshot(listing)
+        if changes:
+            (folder / "train.py").write_text(changes.pop())
+        return snapshot
+
+    changes = ["print('third')", "print('second')"]
+    monkeypatch.setattr("riseml.project.archive.take_snapshot", change_after)
+    result = riseml("train")
+    assert result.code == 0
+    assert result.err.count("note: train.py changed while the project was being synced: it is sent again") == 2
+    (content,) = fake_server.snapshots.values()
+    assert b"print('third')" in content
 
 
 @pytest.mark.parametrize(("name", "code"), [("FINISHED", 0), ("FAILED", 1), ("KILLED", 130)])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import socket
 import stat
+import tarfile
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from riseml.errors import UsageError
+from riseml.project import archive
 from riseml.project.archive import pack_snapshot, take_snapshot
-from riseml.project.listing import list_project_files
+from riseml.project.listing import ProjectEntry, list_project_files
 from tests.unit.project.builders import fill_folder, list_paths, open_tar
 
 NAMES = (
@@ -84,13 +89,54 @@ def test_the_digest_names_the_content(tmp_path: Path) -> None:
     assert changed()
 
 
-@pytest.mark.parametrize("content", ["longer than before", "x", "aB"])
+@pytest.mark.parametrize("content", ["other and longer", "x", "aB"])
 def test_a_file_that_changes_after_the_snapshot_is_an_error(tmp_path: Path, content: str) -> None:
     (tmp_path / "a").write_text("ab")
     snapshot = take_snapshot(list_project_files(tmp_path))
     (tmp_path / "a").write_text(content)
     with pytest.raises(UsageError, match="a changed while"):
         list(pack_snapshot(snapshot))
+
+
+def test_a_file_that_grows_is_sent_as_it_was_when_it_was_listed(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("line 1\n")
+    listing = list_project_files(tmp_path)
+    for number in (2, 3):
+        with path.open("a") as file:
+            file.write(f"line {number}\n")
+        if number == 2:
+            snapshot = take_snapshot(listing)
+    with tarfile.open(fileobj=io.BytesIO(b"".join(pack_snapshot(snapshot)))) as tar:
+        content = tar.extractfile("train.log")
+        assert content is not None
+        assert content.read() == b"line 1\n"
+
+
+def test_a_file_that_is_written_to_while_it_is_read_is_read_until_two_readings_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "notebook.ipynb"
+    path.write_text("0" * 10)
+    listing = list_project_files(tmp_path)
+    states = iter("1233")
+
+    def write_meanwhile(file: io.FileIO, entry: ProjectEntry) -> Iterator[bytes]:
+        path.write_text(next(states) * 10)
+        yield from read_content(file, entry)
+        os.utime(path)
+
+    read_content = archive._read_content
+    monkeypatch.setattr(archive, "_read_content", write_meanwhile)
+    found = take_snapshot(listing).entries[0].content
+    assert found == hashlib.sha256(b"3" * 10).hexdigest()
+
+
+def test_files_that_are_not_wanted_are_left_out(tmp_path: Path) -> None:
+    fill_folder(tmp_path, "train.log", "train.py")
+    seen = (tmp_path / "train.log").stat()
+    listing = list_project_files(tmp_path, unwanted=frozenset({(seen.st_dev, seen.st_ino)}))
+    assert ([entry.path for entry in listing.entries], listing.left_out) == (["train.py"], ("train.log",))
 
 
 def test_a_file_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -134,8 +180,8 @@ def test_a_file_that_becomes_something_else_is_named(tmp_path: Path, end: str) -
             path.write_bytes(b"y" * {"shorter": 10, "longer": 2000, "other": 1000}[end])
     with pytest.raises(UsageError, match=r"a\.bin changed while the project was being synced") as raised:
         b"".join(pack_snapshot(snapshot))
-    assert raised.value.hint == "run the command again"
-    if end != "other":
+    assert raised.value.hint == "run the command again, or add the file to .risemlignore if the jobs do not need it"
+    if end not in ("other", "longer"):
         with pytest.raises(UsageError, match=r"a\.bin changed"):
             take_snapshot(listing)
 
