@@ -20,7 +20,7 @@ FILE = "consent.json"
 
 _HINT = (
     "choose that with `--executor process` or RISEML_EXECUTOR=process, or start a Docker Engine;"
-    " a yes at the question of `riseml train` on a terminal is remembered"
+    " `riseml train` on a terminal asks, and remembers a yes"
 )
 
 

@@ -131,7 +131,7 @@ def _check_socket(path: Path) -> None:
 
 def _check_peer(door: socket.socket, path: Path) -> None:
     """Refuse a server of another user before anything is sent to it."""
-    if not hasattr(socket, "SO_PEERCRED"):  # not Linux: the check of the home has to do
+    if not hasattr(socket, "SO_PEERCRED"):  # not Linux: only the check of the home protects there
         return
     peer = struct.Struct("3i")  # pid, uid, gid
     _, uid, _ = peer.unpack(door.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, peer.size))
@@ -266,8 +266,8 @@ def _make_http_client(address: Address) -> httpx.Client:
     make = _import_httpx()
     headers = {"Authorization": f"Bearer {address.key}"} if address.key else {}
     if address.socket is None:
-        # Certificates are always verified, and no answer sends the key elsewhere. Without TLS there is no proxy either:
-        # it would get what is meant for this machine alone.
+        # Certificates are always verified. Redirects are not followed, because another server would get the key.
+        # Without TLS no proxy is used, because it would get what is meant for this machine alone.
         secure = address.url.startswith("https://")
         remote = make.Client(
             base_url=address.url, headers=headers, verify=True, follow_redirects=False, trust_env=secure

@@ -26,7 +26,7 @@ MOST_LOG = 2 * 2**30  # bytes; the largest RISEML_LOG_LIMIT: hosts keep only abo
 MOST_TAIL = 10_000_000  # lines; the most that a reader may request as the tail of a log
 
 PLAINTEXT_VARIABLE = "RISEML_ALLOW_PLAINTEXT"
-"""Says aloud that code and secrets may travel without TLS."""
+"""The variable that allows code and secrets to travel without TLS."""
 
 ExecutorName = Literal["docker", "process"]
 """What runs jobs: containers of a Docker Engine, or processes of this machine."""
@@ -113,7 +113,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
 
     Raises:
         UsageError: a variable has a value that cannot be used.
-        Refused: DOCKER_HOST names an engine without TLS, and nobody has allowed that.
+        Refused: DOCKER_HOST names an engine without TLS, and RISEML_ALLOW_PLAINTEXT does not allow that.
     """
     home = Path(environ.get("RISEML_HOME") or "~/.riseml").expanduser().absolute()
     return Settings(

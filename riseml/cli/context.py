@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from riseml import wire
     from riseml.cli.output.printer import Printer
     from riseml.client import Client
     from riseml.settings import Settings
@@ -52,6 +53,11 @@ class CommandContext:
         from riseml.cli.local_server import connect_client
 
         return connect_client(self.settings(), self.environ, self.printer)
+
+    def add_executor(self, submission: wire.Submission) -> wire.Submission:
+        """Return the submission with the executor that the user chooses by RISEML_EXECUTOR or `--executor`, if any."""
+        chosen = self.settings().executor
+        return submission if chosen is None else {**submission, "executor": chosen}
 
     def ask(self, question: str) -> bool:
         """Return whether the user says yes; the text may be foreign."""

@@ -92,14 +92,14 @@ def stop_server(client: Client, settings: Settings) -> wire.ServerView | None:
 def check_wanted_executor(settings: Settings, environ: Mapping[str, str]) -> None:
     """Check the executor that RISEML_EXECUTOR names, unless the user's server uses it already.
 
-    A server that could not run anything with it does not start, and the one that runs stays as it is.
+    So no server starts that could not run anything, and a server that runs stays as it is.
 
     Raises:
         RisemlError: it cannot run jobs here and now.
     """
     if settings.executor is None or (settings.executor == "process" and sys.platform == "linux"):
         return  # processes need nothing else
-    from riseml.cli.server_process import check_executor
+    from riseml.cli.server_process import run_executor_check
 
     with Client(read_address(settings, environ)) as client:
         if client.address.socket is None:
@@ -107,7 +107,7 @@ def check_wanted_executor(settings: Settings, environ: Mapping[str, str]) -> Non
         server = probe_server(client)
         # A server of an older version does not say whether an engine is missing.
         if server is None or server["executor"] != settings.executor or server.get("missing_engine"):
-            check_executor(settings)
+            run_executor_check(settings)
 
 
 def switch_executor(client: Client, settings: Settings, printer: Printer) -> None:

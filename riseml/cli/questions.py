@@ -1,4 +1,4 @@
-"""Questions that a command asks before it sends or starts anything; RISEML_HOME remembers each yes."""
+"""Questions that a command asks before it sends or starts anything. A file in RISEML_HOME keeps each yes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def confirm_processes(command: CommandContext, client: Client) -> None:
     """Ask once for each home whether jobs may run as processes, when neither the command nor the home says so.
 
-    Another user's server, at RISEML_SERVER, refuses by itself.
+    A server at RISEML_SERVER is not asked about: it refuses such jobs itself.
 
     Raises:
         Refused: the user says no, or cannot be asked.
@@ -61,7 +61,7 @@ def confirm_variables(
     sentence = f"{file} passes {_join(variables)} of your environment on to the code of project {variables[0].project}"
     command.printer.print_notes([sentence])
     home = command.settings().home
-    check_home(home)  # what another user controls remembers nothing
+    check_home(home)  # another user must not be the one who answers
     known = read_consent(home).variables
     new = [one for one in variables if one.name not in allowed and one not in known]
     if not new:
@@ -70,12 +70,12 @@ def confirm_variables(
     if not command.asks:
         options = " ".join(f"--allow-env {one.name}" for one in new)
         raise Refused(
-            f"{file} asks for {names} of your environment, and nobody has allowed that; nothing was sent",
-            f"`{options}` allows it for one run; a yes at the question of `riseml train` on a terminal is remembered",
+            f"{file} asks for {names} of your environment, which you have not allowed; nothing was sent",
+            f"`{options}` allows it for one run; `riseml train` on a terminal asks, and remembers a yes",
         )
     if not command.ask(f"Send {names}, now and whenever you train this project here?"):
         raise Refused(
-            f"{names} stays here; nothing was sent", f"take it out of train.env in {file} to train without it"
+            f"you did not allow {names}; nothing was sent", f"take it out of train.env in {file} to train without it"
         )
     record_variables(home, new)
 

@@ -47,7 +47,7 @@ def spawn_server(settings: Settings, command: Sequence[str]) -> ServerProcess:
     """Start a process that outlives this command: in its own session, without a terminal, its output in the log.
 
     Raises:
-        Refused: the home cannot be written, or other users control it.
+        Refused: the home cannot be written, or another user controls it.
     """
     try:
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -74,8 +74,8 @@ def spawn_server(settings: Settings, command: Sequence[str]) -> ServerProcess:
         os.close(log)
 
 
-def check_executor(settings: Settings) -> None:
-    """Check that a server with these settings could run jobs now; start none. Takes about half a second.
+def run_executor_check(settings: Settings) -> None:
+    """Check that a server with these settings could run jobs now, without starting one. It takes about half a second.
 
     Raises:
         RisemlError: it could not.

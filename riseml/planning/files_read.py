@@ -1,7 +1,7 @@
 """Which files of a project the install steps may read: the files that they name, and what these include.
 
-The files come from a project that somebody else may have written. So each name is looked up once, however often and in
-whatever circle the files include each other, and the number of files, their depth and their text have bounds.
+The files may be a stranger's: the user may have cloned the project. So each name is looked up once, even when files
+include each other in a circle, and the number of files, their depth and their text have bounds.
 """
 
 from __future__ import annotations

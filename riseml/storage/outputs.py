@@ -56,7 +56,7 @@ def prepare_output(root: Path, experiment: Experiment, config: str) -> Path:
     """Create the output folder for its owner alone, with the configuration of the experiment in it.
 
     Raises:
-        EngineError: the folder cannot be created or written, or another user has a hand in its path (permanent).
+        EngineError: the folder cannot be created or written, or another user controls a part of its path (permanent).
     """
     folder = output_path(root, experiment)
     owner = experiment.owner

@@ -109,7 +109,7 @@ class Database:
         """Move everything from SQLite's write-ahead log into its file, and cut the log to nothing.
 
         Returns:
-            False when somebody reads at this moment; PostgreSQL has nothing to move.
+            False while another connection reads; the caller tries again. True at once with PostgreSQL.
 
         Raises:
             StoreError: the file cannot be written.

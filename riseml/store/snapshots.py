@@ -1,7 +1,7 @@
 """Snapshots: the project archives of experiments, by digest; each is a tar with a JSON list of its files beside it.
 
-The server computes the digest from the bytes that it got, and never takes a client's word for it. The first upload of a
-digest stays: a later one with the same content changes nothing.
+The server computes the digest from the bytes that it got, and does not trust the digest that a client names. The first
+upload of a digest stays: a later one with the same content changes nothing.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class SnapshotStore:
     def _adopt_former(self, digest: str) -> bool:
         """Check what an earlier version stored under a digest, and keep a copy; return False when there is none.
 
-        An earlier version took a client's word for the digest, and had the owner in the archive.
+        An earlier version did not check the digest, and stored the owner in the archive.
         """
         if not self._former_listing_path(digest).exists():
             return False

@@ -17,7 +17,7 @@ class ServerView(TypedDict):
     home: str  # its RISEML_HOME
     executor: str  # `docker` or `process`
     note: str  # why jobs run without Docker, or why pool.yml is not usable; empty: neither
-    missing_engine: str  # why no engine answers, while nobody has chosen processes: nothing runs; empty: no such choice
+    missing_engine: str  # why no engine answers, while the user has not chosen processes: no job runs; else empty
     engine: str  # URL of the local engine; empty when pool.yml names the hosts
     active: int  # experiments that have not ended
 

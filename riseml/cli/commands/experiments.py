@@ -12,6 +12,7 @@ from riseml.cli.arguments import choose_experiment_id, find_last_experiment, par
 from riseml.cli.commands.options import IdArgument, JsonOption
 from riseml.cli.commands.system_test import TEST_PROJECT
 from riseml.cli.context import CommandContext, Exit
+from riseml.cli.output.style import ENDED_STATES
 from riseml.cli.output.text import clean_text
 from riseml.errors import RisemlError
 from riseml.settings import MOST_TAIL
@@ -37,7 +38,6 @@ TailOption = Annotated[
 ]
 
 _REFRESH_INTERVAL = 2.0  # seconds
-_ENDED = frozenset({"KILLED", "FAILED", "FINISHED"})
 _BEFORE_OUTPUT = frozenset({"CREATED", "PENDING", "STARTING"})  # states in which no job has printed a line
 
 
@@ -182,7 +182,7 @@ def _fetch_list(command: CommandContext, client: Client, *, ended: bool, long: b
     from riseml.cli.output.experiment_views import list_experiments
 
     every = client.list_experiments(ended=ended)
-    found = [one for one in every if one["project"] != TEST_PROJECT or one["state"] not in _ENDED]
+    found = [one for one in every if one["project"] != TEST_PROJECT or one["state"] not in ENDED_STATES]
     if found:
         lines = list_experiments(found, command.now(), command.printer.style, long=long)
     else:
@@ -201,16 +201,16 @@ def _fetch_samples(command: CommandContext, client: Client, identity: str, *, gp
     from riseml.cli.output.experiment_views import list_samples
 
     answer = client.get_samples(identity)
-    ended = client.get_experiment(identity)["state"] in _ENDED
+    ended = client.get_experiment(identity)["state"] in ENDED_STATES
     return ViewContent(answer, list_samples(answer["samples"], command.printer.style, gpus=gpus), final=ended)
 
 
 def _choose_last_to_kill(command: CommandContext, client: Client, *, force: bool) -> str:
     """Return the ID of the project's last experiment; ask first when a user can answer."""
     last = find_last_experiment(command, client)
-    if last["state"] in _ENDED:
+    if last["state"] in ENDED_STATES:
         others = client.list_experiments(ended=False, project=last["project"])
-        running = [one["id"] for one in others if one["state"] not in _ENDED]
+        running = [one["id"] for one in others if one["state"] not in ENDED_STATES]
         if running:
             which = f"still running in {last['project']}: {', '.join(running)}"
             command.printer.print_notes([f"{which}; `riseml kill {' '.join(running)}` ends what is named"])
@@ -223,7 +223,7 @@ def _choose_last_to_kill(command: CommandContext, client: Client, *, force: bool
 
 def _kill_experiment(client: Client, identity: str) -> wire.Kill:
     before = client.get_experiment(identity)
-    if before["state"] in _ENDED:
+    if before["state"] in ENDED_STATES:
         return {"id": before["id"], "killed": False, "state": before["state"]}
     after = client.kill_experiment(identity)
     return {"id": after["id"], "killed": True, "state": after["state"]}

@@ -66,8 +66,7 @@ def _make_submission(command: CommandContext, name: str, image: str) -> wire.Sub
     train = {"image": image, "resources": resources, "max_duration": "10m", "run": list(_RUN)}
     config = codec.dumps({"project": TEST_PROJECT, "train": train})
     submission: wire.Submission = {"project": TEST_PROJECT, "file": "riseml.yml", "config": config}
-    chosen = command.settings().executor
-    return submission if chosen is None else {**submission, "executor": chosen}
+    return command.add_executor(submission)
 
 
 def _start_test(

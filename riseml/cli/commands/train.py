@@ -59,14 +59,14 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
     parameters: ParameterOption = None,
     settings: SettingOption = None,
     long: Annotated[bool, typer.Option("-l", "--long", help="Show every job at the end.")] = False,
-    pull: Annotated[bool, typer.Option("--pull", help="Ask the registry for the newest image of the tag.")] = False,
+    pull: Annotated[bool, typer.Option("--pull", help="Ask the registry for the newest image.")] = False,
     executor: ExecutorOption = None,
     allow_env: AllowOption = None,
 ) -> None:
     """Run the project: sync, build, start, and follow its log.
 
-    Before variables of yours leave (`env: [NAME]`), and before jobs run as processes because no engine answers, it
-    asks once on a terminal. Elsewhere, and with --json, it refuses: exit code 4.
+    The command asks once, on a terminal, before it sends variables of your environment (`env: [NAME]`), and before
+    jobs run as processes because no engine answers. Elsewhere, and with --json, it refuses with exit code 4.
 
     The exit code is 0 when the experiment finished, 1 when it failed, 130 when it was killed. Ctrl-C leaves the log;
     the experiment goes on.
@@ -111,7 +111,7 @@ def _follow_to_end(
 def _confirm_environment(
     command: CommandContext, source: ConfigSource, submission: wire.Submission, allowed: list[str]
 ) -> None:
-    """Name what leaves the user's environment, and ask for what nobody has allowed."""
+    """Name the variables of the user's environment that are sent, and ask for those that the user has not allowed."""
     from riseml.cli.questions import confirm_variables
 
     confirm_variables(command, _list_passed_variables(source, submission), allowed, source.name)
@@ -145,8 +145,7 @@ def _prepare_submission(
         "environment": _collect_passed_variables(spec, command.environ),
         "pull": pull,
     }
-    chosen = command.settings().executor
-    return submission if chosen is None else {**submission, "executor": chosen}
+    return command.add_executor(submission)
 
 
 def _read_spec(command: CommandContext, source: ConfigSource, parameters: Pairs, settings: Pairs) -> Spec:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from riseml.cli.output.log_lines import list_last_lines
-from riseml.cli.output.style import Style, paint_state
+from riseml.cli.output.style import ENDED_STATES, Style, paint_state
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import (
     clean_text,
@@ -60,7 +60,6 @@ _GPUS = (
     Column("GPU-MEM Used/Total", right=True),
 )
 _HOST = Column("HOST", shrinks=True)
-_ENDED = frozenset({"FAILED", "KILLED", "FINISHED"})
 
 
 def list_experiments(
@@ -88,7 +87,7 @@ def _yield_with_members(experiments: Sequence[wire.ExperimentView]) -> Iterator[
 def _count_jobs(one: wire.ExperimentView) -> str:
     """Return how many jobs run, the build apart: `4/4 run`; of a set, how many experiments have ended: `3/8 ended`."""
     if one["type"] == "set":
-        ended = sum(member["state"] in _ENDED for member in one["experiments"])
+        ended = sum(member["state"] in ENDED_STATES for member in one["experiments"])
         return f"{ended}/{len(one['experiments'])} ended"
     jobs = [job for job in one["jobs"] if not job["id"].endswith(".build")]
     return f"{sum(job['state'] == 'RUNNING' for job in jobs)}/{len(jobs)} run"
@@ -125,7 +124,7 @@ def list_experiment(one: wire.ExperimentView, now: datetime, style: Style, *, lo
 
 
 def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[str]:
-    ended = one["state"] in _ENDED
+    ended = one["state"] in ENDED_STATES
     heads = format_fields(
         [
             ("ID", one["id"]),

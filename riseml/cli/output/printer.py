@@ -52,7 +52,7 @@ class Printer:
         self.print_clean_lines(clean_lines(lines, colours=self.colour))
 
     def print_clean_lines(self, lines: Sequence[str]) -> None:
-        """Print lines that are clean already, as those of `LogFormatter`: they are too many to look at twice."""
+        """Print lines that are clean already, such as those of `LogFormatter`: they are too many to check twice."""
         if lines:
             self.out.write("\n".join(lines) + "\n")
         self.out.flush()

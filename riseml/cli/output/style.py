@@ -1,8 +1,11 @@
-"""Colours, and what a view needs to know about the terminal. Pure."""
+"""Colours, the states that views tell apart, and what a view needs to know about the terminal. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+ENDED_STATES = frozenset({"FAILED", "KILLED", "FINISHED"})
+"""States in which nothing of an experiment or a job runs any more."""
 
 _STATE_COLOURS = {"FAILED": "1;31", "KILLED": "1;33", "FINISHED": "1;32", "RUNNING": "1"}
 

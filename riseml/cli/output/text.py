@@ -8,10 +8,13 @@ from datetime import UTC, datetime
 
 from riseml.terminal_text import plain_line
 
-# Control characters except the tab, marks that change the direction of writing, line separators, lone surrogates.
-_ODD = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_ESCAPE = "\x1b"
+# Control characters except the tab and the escape, marks that change the direction of writing, line separators, lone
+# surrogates.
+_OTHERS = "\x00-\x08\x0a-\x1a\x1c-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_ODD = re.compile(f"[{_ESCAPE}{_OTHERS}]")
+_ODD_BUT_ESCAPE = re.compile(f"[{_OTHERS}]")
 _COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
-_ODD_BUT_ESCAPE = re.compile(_ODD.pattern.replace("\x0a-\x1f", "\x0a-\x1a\x1c-\x1f"))
 _NO_COLOUR = re.compile(r"\x1b(?!\[[0-9;:]*m)")
 _RESET = "\x1b[0m"
 
@@ -35,10 +38,10 @@ def clean_text(text: str, *, colours: bool = False) -> str:
 
 
 def clean_lines(lines: Sequence[str], *, colours: bool) -> Sequence[str]:
-    """Return lines of a view as they may reach a terminal; `colours` keeps the colours that views give them.
+    """Return lines of a view without what could rewrite the terminal; `colours` keeps the colours that views give them.
 
-    Views clean foreign text where they use it. This is the last door, for what a view has overlooked, and it costs next
-    to nothing for lines that need no cleaning.
+    Views clean foreign text where they use it. This check finds what a view has missed, and takes next to no time for
+    lines that need no cleaning.
 
     Example:
         >>> clean_lines(["fine", "\\x1b]0;title\\x07 \\x9b2J"], colours=False)

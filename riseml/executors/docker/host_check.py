@@ -47,7 +47,7 @@ def check_data_root(version: dict[str, Any]) -> Finding | None:
     if found is None or tuple(map(int, found.groups())) >= _CLOSED_DATA_ROOT:
         return None
     message = (
-        f"other users of the host reach the files of containers of Docker {version['Version']}: take 20.10.9 or newer"
+        f"Docker {version['Version']} lets other users of the host reach the files of containers: use 20.10.9 or newer"
     )
     return Finding("isolation", Outcome.NOTE, message)
 

@@ -14,7 +14,7 @@ from riseml.server.api.failures import FAILURES
 from riseml.server.api.named_experiments import show_details
 from riseml.server.api.pull import pull_image
 from riseml.server.api.request_log import describe_accepted
-from riseml.server.api.submit import Planned, check_executor, check_room, make_new_experiments, plan_submission
+from riseml.server.api.submit import Planned, check_choice, check_room, make_new_experiments, plan_submission
 from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
 from riseml.server.clock import now
 from riseml.server.log_line import write_line
@@ -84,10 +84,10 @@ def _add_snapshot_routes(router: APIRouter, services: Services) -> None:
 
 
 def _plan_and_check_room(submission: wire.Submission, services: Services) -> Planned:
-    """Return what will run; refuse what nobody chose, and what the hosts could never hold."""
+    """Return what will run, once the user's choice of an executor and the room on the hosts are checked."""
     planned = plan_submission(submission, services.snapshots)
     wait_for_pool_file(services)
-    check_executor(submission, services)
+    check_choice(submission, services)
     if not services.hosts.is_any_answering():
         wait_for_hosts(services)
     check_room(planned, services)

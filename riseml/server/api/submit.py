@@ -89,11 +89,11 @@ def check_room(planned: Planned, services: Services) -> None:
         )
 
 
-def check_executor(submission: wire.Submission, services: Services) -> None:
-    """Refuse what would run as processes although nobody chose that, or not as the submission chooses.
+def check_choice(submission: wire.Submission, services: Services) -> None:
+    """Check that jobs would run as the user has chosen: in containers, or as processes.
 
     Raises:
-        Refused: with what the user may do.
+        Refused: the user has not chosen processes, or the submission names the executor that this server does not use.
     """
     hosts, wanted = services.hosts, submission.get("executor")
     missing = hosts.find_missing_engine()

@@ -43,8 +43,8 @@ class LocalChoice:
 def choose_executor(settings: Settings, server: str, world: World) -> LocalChoice:
     """Return the executor that RISEML_EXECUTOR names, else processes when no engine answers and the user agreed to it.
 
-    Without that consent the executor is Docker, whose host stays silent: nothing runs outside a container because an
-    engine is away. An open experiment stays with the executor that it began with.
+    Without that consent the executor is Docker, whose host stays silent: no job runs outside a container only because
+    no engine answers. An open experiment stays with the executor that it began with.
 
     Raises:
         UsageError: the settings name an executor that cannot run here.
@@ -135,7 +135,7 @@ def _find_engine_problem(engine: str) -> str | None:
 
 
 def _find_forbidding_group(engine: str) -> str:
-    """Return the words that tell a user who may not use an engine from a user who has none."""
+    """Return what to add when an engine may run there, but this user may not use it."""
     try:
         group = grp.getgrgid(Path(engine.removeprefix("unix://")).stat().st_gid).gr_name
     except (OSError, KeyError):  # a folder above it is closed, or the group has no name

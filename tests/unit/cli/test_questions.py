@@ -120,7 +120,7 @@ def test_without_a_terminal_an_option_allows_each_variable_for_one_run(
     environ = {"TOKEN": "secret", "KEY": "other"}
     refused = riseml("train", "-d", "--allow-env", "TOKEN", environ=environ)
     assert (refused.code, fake_server.asked) == (4, [])
-    assert "error: riseml.yml asks for KEY of your environment, and nobody has allowed that; nothing was" in refused.err
+    assert "error: riseml.yml asks for KEY of your environment, which you have not allowed; nothing was" in refused.err
     assert "`--allow-env KEY` allows it for one run" in refused.err
     assert riseml("train", "-d", "--allow-env", "TOKEN", "--allow-env", "KEY", environ=environ).code == 0
     assert fake_server.bodies[-1]["environment"] == environ
