@@ -10,6 +10,7 @@ its manifest, as in a registry. So the digest alone may be an ID, too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -21,6 +22,8 @@ from riseml.model import ImageSeen, copy_name
 
 _ALIASES = ("docker.io/", "index.docker.io/")  # of the registry that names without a registry mean
 _LIBRARY = "library/"
+_OWN = frozenset({"riseml/environment", "riseml/image", "riseml/empty"})
+_ID = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def observe_images(api: docker.APIClient, references: Iterable[str]) -> dict[str, ImageSeen]:
@@ -40,7 +43,21 @@ def observe_images(api: docker.APIClient, references: Iterable[str]) -> dict[str
 
 def is_fixed(reference: str) -> bool:
     """Return True for a digest or an ID, which always stand for the same image."""
-    return "@" in reference or reference.startswith("sha256:")
+    return "@" in reference or _ID.fullmatch(reference) is not None
+
+
+def refuse_own_name(reference: str) -> None:
+    """Refuse to fetch what riseml itself names: whoever could publish it would replace environments and images.
+
+    Raises:
+        EngineError: the reference has such a name, however it is written (permanent).
+    """
+    if _shorten_repository(split_reference(reference)[0]) in _OWN:
+        raise EngineError(
+            f"the image {reference} is not on the host",
+            "names of riseml's own images are never fetched",
+            permanent=True,
+        )
 
 
 def resolve_tag(reference: str, inspected: Mapping[str, Any]) -> str:
@@ -54,10 +71,11 @@ def resolve_in_registry(api: docker.APIClient, base: str) -> str:
     """Return what a tag stands for at this moment, as its registry says.
 
     Raises:
-        EngineError: the registry does not answer, or does not have the image.
+        EngineError: the registry does not answer, or does not have the image; or it is a name of riseml's own.
     """
     if is_fixed(base):
         return base
+    refuse_own_name(base)
     repository, tag = split_reference(base)
     try:
         found = api.inspect_distribution(f"{repository}:{tag}")

@@ -22,7 +22,13 @@ from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder
 from riseml.executors.docker import labels
 from riseml.executors.docker.build_context import DOCKERFILE, write_build_context
-from riseml.executors.docker.image_names import find_local_name, inspect_image, is_fixed, split_reference
+from riseml.executors.docker.image_names import (
+    find_local_name,
+    inspect_image,
+    is_fixed,
+    refuse_own_name,
+    split_reference,
+)
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.model import Image
 from riseml.planning.image import first_install_step
@@ -30,7 +36,6 @@ from riseml.terminal_text import plain_line
 
 _PULL_HINT = "check the spelling of the image and its tag; `docker pull` on the host shows more"
 _STEP = re.compile(r"^Step (\d+)/\d+ : ")
-_OWN = ("riseml/environment:", "riseml/image:")
 _NOISE = re.compile(r"^( ---> |Removing intermediate container |Successfully (built|tagged) )")
 
 
@@ -66,10 +71,7 @@ def _fetch_base(api: docker.APIClient, order: BuildOrder, wanted: str) -> str:
 
 
 def _pull(api: docker.APIClient, order: BuildOrder, base: str) -> None:
-    if base.startswith(_OWN):
-        raise EngineError(
-            f"the image {base} is not on the host", "names that begin with riseml/ are never fetched", permanent=True
-        )
+    refuse_own_name(base)
     order.emit(f"Fetching image {base}")
     try:
         whole = base if is_fixed(base) else ":".join(split_reference(base))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.executors.docker.image_names import is_fixed, resolve_tag, split_reference
+from riseml.errors import EngineError
+from riseml.executors.docker.image_names import is_fixed, refuse_own_name, resolve_tag, split_reference
 
 ID = "sha256:" + "1" * 64
 DIGEST = "sha256:" + "2" * 64
@@ -52,10 +53,27 @@ def test_repository_and_tag(reference: str, parts: tuple[str, str]) -> None:
     assert split_reference(reference) == parts
 
 
-def test_a_digest_and_an_id_never_move() -> None:
-    assert [is_fixed(one) for one in (f"python@{DIGEST}", ID, "python:3.11", "riseml/environment:ab")] == [
-        True,
-        True,
-        False,
-        False,
-    ]
+@pytest.mark.parametrize(
+    ("reference", "fixed"),
+    [
+        (f"python@{DIGEST}", True),
+        (ID, True),
+        ("python:3.11", False),
+        ("riseml/environment:ab", False),
+        ("sha256:abc", False),  # the tag abc of an image that is called sha256, or the beginning of an ID
+    ],
+)
+def test_a_digest_and_an_id_never_move(reference: str, *, fixed: bool) -> None:
+    assert is_fixed(reference) == fixed
+
+
+@pytest.mark.parametrize("alias", ["", "docker.io/", "index.docker.io/"])
+@pytest.mark.parametrize("name", ["riseml/environment:ab", "riseml/image", f"riseml/environment@{DIGEST}"])
+def test_riseml_fetches_none_of_its_own_names(alias: str, name: str) -> None:
+    with pytest.raises(EngineError, match="is not on the host"):
+        refuse_own_name(alias + name)
+
+
+@pytest.mark.parametrize("name", ["riseml/base:1", "riseml/environments:1", "localhost:5000/riseml/image:1"])
+def test_riseml_fetches_other_names(name: str) -> None:
+    refuse_own_name(name)
