@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import enum
 import socket
+import threading
 from collections.abc import Mapping
 from typing import Any
 
-from riseml.errors import Refused, Unreachable, UsageError
+from riseml.errors import EngineError, Refused, Unreachable, UsageError
 from riseml.executors.transports.engine_client import Engine
 from riseml.names import HostName
+
+_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds before the next try: a swarm that has just got a manager may elect its leader, and refuses until then."""
 
 _MANAGERS = 3  # three managers survive the loss of one; two do not, because a majority of two is both
 
@@ -38,6 +42,24 @@ def join_swarm(engines: Mapping[HostName, Engine], addresses: Mapping[HostName, 
         Unreachable: an engine does not answer.
         EngineError: an engine refuses.
     """
+    found: dict[HostName, Membership] = {}
+    for pause in _PAUSES:
+        try:
+            _join_missing(engines, addresses, found)
+        except EngineError as error:
+            if error.permanent:
+                raise
+            threading.Event().wait(pause)
+        else:
+            return found
+    _join_missing(engines, addresses, found)
+    return found
+
+
+def _join_missing(
+    engines: Mapping[HostName, Engine], addresses: Mapping[HostName, str], found: dict[HostName, Membership]
+) -> None:
+    """Put the hosts that are in no swarm into that of the others, and add to `found` what each of them had to do."""
     infos = {name: _read_swarm(engine) for name, engine in engines.items()}
     members = [name for name, info in infos.items() if info.get("LocalNodeState") == "active"]
     joining = [name for name, info in infos.items() if info.get("LocalNodeState") == "pending"]
@@ -45,7 +67,8 @@ def join_swarm(engines: Mapping[HostName, Engine], addresses: Mapping[HostName, 
     if joining and not members:
         raise Refused(f"host {joining[0]} is still joining a swarm", "try again in some seconds")
     check_one_swarm(infos, members, managers)
-    found = dict.fromkeys([*members, *joining], Membership.MEMBER)
+    for name in [*members, *joining]:
+        found.setdefault(name, Membership.MEMBER)
     if not members:
         first = next(iter(engines))
         with engines[first].api(patient=True) as api:
@@ -53,7 +76,6 @@ def join_swarm(engines: Mapping[HostName, Engine], addresses: Mapping[HostName, 
         found[first] = Membership.CREATED
         managers = [first]
     _join_others(engines, addresses, managers, found)
-    return found
 
 
 def _join_others(
