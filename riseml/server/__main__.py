@@ -42,7 +42,7 @@ def main() -> int:
         settings = read_settings(os.environ)
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         check_home(settings.home)
-        with settings.lock.open("a+") as lock:
+        with _open_lock(settings.lock) as lock:
             _take_lock(lock, settings.home)
             configure_logging(settings)
             _serve(settings)
@@ -54,6 +54,16 @@ def main() -> int:
         print(f"error: the server cannot start: {error}", file=sys.stderr)
         return 5
     return 0
+
+
+def _open_lock(path: Path) -> TextIO:
+    """Open the lock file, which its user alone may open: who may read a file may also lock it, and keep the server out.
+
+    An earlier version made it for all users to read.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return open(descriptor, "a+")
 
 
 def _take_lock(lock: TextIO, home: Path) -> None:
