@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import httpx
 from docker.errors import ImageNotFound
 
+from riseml.executors.docker.labels import ENVIRONMENT
 from riseml.faultpoints import VARIABLE
 from tests.chaos.scenes import Scene
 from tests.support.hosts import Engine
@@ -124,9 +125,10 @@ class PatientRig(Rig):
         """Remove the environments that its experiments made; no other server uses them."""
         store = b"".join(path.read_bytes() for path in self.home.glob("riseml.db*"))
         if isinstance(self.host, Engine):
-            for digest in set(re.findall(rb'"digest": ?"([0-9a-f]{20})', store)):
-                with suppress(ImageNotFound):
-                    self.host.api.remove_image(f"riseml/environment:{digest.decode()}", force=True)
+            for digest in set(re.findall(rb'"digest": ?"([0-9a-f]{64})', store)):
+                for image in self.host.api.images(filters={"label": f"{ENVIRONMENT}={digest.decode()}"}):
+                    with suppress(ImageNotFound):
+                        self.host.api.remove_image(image["Id"], force=True)
 
     def _arm(self) -> None:
         order = next(self._orders, "")
