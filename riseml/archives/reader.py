@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from riseml.archives.entries import LATEST_MTIME, ArchiveEntry, EntryKind
-from riseml.archives.writer import BLOCK, END, LONG_NAME, LONG_TARGET, MAGIC, TYPES
+from riseml.archives.writer import BLOCK, END, LARGEST_OCTAL, LONG_NAME, LONG_TARGET, MAGIC, TYPES
 from riseml.errors import UsageError
 
 LONGEST_PATH = 4096
@@ -33,7 +33,6 @@ _HEADER = struct.Struct("100s8s16s12s12s8s1s100s8s64s16s155s12s")
 _NUMBER = re.compile(rb" *([0-7]+)[ \0]+")
 _IGNORED_NUMBER = re.compile(rb"\0{8}| *[0-7]+[ \0]+|\x80.{7}", re.DOTALL)
 _SECONDS = re.compile(rb"(-?)(\d{1,18})(?:\.\d*)?")
-_LARGEST_OCTAL = 8**11 - 1
 _PIECE = 1 << 18  # bytes of one piece of a content
 _HINT = "send an archive that riseml or plain `tar` has written"
 
@@ -73,7 +72,7 @@ class _Extension:
         text = self.records.get(b"size")
         if text is None:
             return header.size
-        if not re.fullmatch(rb"[1-9]\d{0,18}", text) or int(text) <= _LARGEST_OCTAL or header.size != 0:
+        if not re.fullmatch(rb"[1-9]\d{0,18}", text) or int(text) <= LARGEST_OCTAL or header.size != 0:
             raise _make_refusal("a pax header gives a member another size")
         return int(text)
 

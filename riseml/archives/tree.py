@@ -9,8 +9,8 @@ import os
 from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.errors import TooLarge, UsageError
 
-MAX_FILES = 200_000
-MAX_FOLDERS = 200_000
+MOST_FILES = 200_000
+MOST_FOLDERS = 200_000
 LONGEST_NAMES = 32 * 2**20
 """Bytes of all paths of files and folders, and of all targets, of a project together."""
 
@@ -37,8 +37,8 @@ class ProjectTree:
             TooLarge: there are too many entries.
         """
         self._count += 1
-        if self._count > MAX_FILES:
-            raise TooLarge(f"the project has more than {MAX_FILES:,} files", _FEWER)
+        if self._count > MOST_FILES:
+            raise TooLarge(f"the project has more than {MOST_FILES:,} files", _FEWER)
         self._add_length(entry.path, entry.target)
         known = self._kinds.get(entry.path)
         if known is not None and not (known is entry.kind is EntryKind.FOLDER):
@@ -80,8 +80,8 @@ class ProjectTree:
                 raise UsageError(f"{path!r} is below a {what}", "a project has each file in a folder of its own")
             self._filled.add(folder)
             self._add_length(folder)
-            if len(self._filled) > MAX_FOLDERS:
-                raise TooLarge(f"the project has more than {MAX_FOLDERS:,} folders", _FEWER)
+            if len(self._filled) > MOST_FOLDERS:
+                raise TooLarge(f"the project has more than {MOST_FOLDERS:,} folders", _FEWER)
             at = folder.rfind("/")
 
     def _follow(self, path: str, most: int) -> int:

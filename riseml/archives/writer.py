@@ -27,9 +27,11 @@ TYPES = {EntryKind.FILE: b"0", EntryKind.LINK: b"2", EntryKind.FOLDER: b"5"}
 
 MAGIC = b"ustar  \0"
 
+LARGEST_OCTAL = 8**11 - 1
+"""The largest number that fits into a field of 12 bytes as octal digits."""
+
 _LONG_LINK = b"././@LongLink"
 _SHORT = 100  # bytes of a name or target that fit into a header
-_LARGEST_OCTAL = 8**11 - 1
 _REST = bytes(247)  # of a header, after the magic
 _FIXED_SUM = sum(MAGIC) + 8 * ord(" ")  # the checksum counts itself as blanks
 
@@ -103,7 +105,7 @@ def _join_header(name: bytes, numbers: bytes, kind: bytes, target: bytes) -> byt
 
 def _write_size(size: int) -> bytes:
     """Return a size as octal digits, or above 8 GiB in base 256."""
-    return b"%011o\0" % size if size <= _LARGEST_OCTAL else b"\x80" + size.to_bytes(11, "big")
+    return b"%011o\0" % size if size <= LARGEST_OCTAL else b"\x80" + size.to_bytes(11, "big")
 
 
 def _write_id(number: int) -> bytes:

@@ -57,9 +57,8 @@ def main() -> int:
 
 
 def _open_lock(path: Path) -> TextIO:
-    """Open the lock file, which its user alone may open: who may read a file may also lock it, and keep the server out.
-
-    An earlier version made it for all users to read.
+    """Open the lock file, and let its user alone open it: another user who could read it could lock it, and so keep the
+    server from starting. An earlier version let all users read it.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     os.fchmod(descriptor, 0o600)

@@ -45,7 +45,8 @@ class PoolFinding(TypedDict):
     """One thing that `pool check` examined."""
 
     host: str  # its name
-    topic: str  # `connection`, `version`, `clock`, `images`, `gpus`, `swarm`, `encryption`, `data` or `output`
+    # `connection`, `version`, `clock`, `images`, `gpus`, `swarm`, `encryption`, `isolation`, `data` or `output`
+    topic: str
     outcome: Literal["ok", "note", "failed"]  # note: no failure, but worth knowing
     message: str
 

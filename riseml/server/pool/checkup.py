@@ -64,7 +64,7 @@ def describe_encryption(*, encrypted: bool) -> Finding:
         return Finding("encryption", Outcome.NOTE, message)
     message = (
         "networks across hosts are encrypted; that needs ESP (IP protocol 50) and UDP 4789 between the hosts, and the "
-        "kernel modules esp4 and xfrm_user; without them jobs on other hosts cannot be reached from here"
+        "kernel modules esp4 and xfrm_user; without them jobs of this host cannot reach other hosts"
     )
     return Finding("encryption", Outcome.NOTE, message)
 

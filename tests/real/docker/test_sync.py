@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import tarfile
@@ -13,6 +12,7 @@ import psutil
 
 from riseml.project.archive import Snapshot, pack_snapshot, take_snapshot
 from riseml.project.listing import list_project_files
+from tests.support.memory import read_peak_memory
 from tests.support.rig import Rig, single
 
 FEW, MANY = 1_000, 20_000
@@ -79,8 +79,8 @@ def test_a_large_project_needs_little_memory(process_rig: Rig, tmp_path: Path) -
     assert (snapshot.count, snapshot.size > BIG) == (MANY + 13, True)
     before = psutil.Process(rig.process.pid).memory_info().rss
     send(rig, snapshot)
-    peak = int(re.findall(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{rig.process.pid}/status").read_text())[0]) * 1024
-    assert peak - before < BIG / 2, f"{peak - before:,} bytes of memory"
+    grown = read_peak_memory(rig.process.pid) - before
+    assert grown < BIG / 2, f"{grown:,} bytes of memory"
     with tarfile.open(rig.home / "snapshots" / f"{snapshot.digest}.tar") as tar:
         assert len(tar.getnames()) == MANY + 14
 

@@ -133,7 +133,7 @@ def test_folders_that_are_only_there_for_a_deep_file_count() -> None:
 
 
 def test_folders_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.archives.tree.MAX_FOLDERS", 3)
+    monkeypatch.setattr("riseml.archives.tree.MOST_FOLDERS", 3)
     make_tree("a/b/c/d", "a/b/e")
     with pytest.raises(TooLarge, match="more than 3 folders"):
         make_tree("a/b/c/d", "a/e/f")

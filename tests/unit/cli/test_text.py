@@ -301,7 +301,7 @@ def test_printable_characters_need_no_cleaning() -> None:
 
 
 @pytest.mark.parametrize("odd", ["\x1b[2J", "\x9b2J", "\x9d0;title\x9c", "\u202e", "\x07", "\n", "\ud800"])
-def test_the_last_door_cleans_what_a_view_has_overlooked(odd: str) -> None:
+def test_the_printer_cleans_what_a_view_has_missed(odd: str) -> None:
     fine = ["plain \t日本", "\x1b[1;31mred\x1b[0m"]
     assert clean_lines(fine, colours=True) is fine
     for colours in (False, True):

@@ -73,7 +73,7 @@ def test_an_upload_with_too_many_bytes_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_an_upload_with_too_many_files_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riseml.archives.tree.MAX_FILES", 2)
+    monkeypatch.setattr("riseml.archives.tree.MOST_FILES", 2)
     with pytest.raises(TooLarge, match="more than 2 files"):
         receive(SnapshotStore(tmp_path), pieces(ARCHIVE))
     assert left(tmp_path) == []
