@@ -79,6 +79,7 @@ class Reason(enum.Enum):
     KILLED_BY_USER = "KILLED_BY_USER"
     NO_LONGER_NEEDED = "NO_LONGER_NEEDED"
     CASCADE = "CASCADE"
+    NOT_STARTED = "NOT_STARTED"
     RETRY = "RETRY"
     NONE_FINISHED = "NONE_FINISHED"
     INTERNAL = "INTERNAL"
@@ -108,6 +109,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.KILLED_BY_USER: "Killed by a user",
     Reason.NO_LONGER_NEEDED: "Stopped: the experiment has its verdict",
     Reason.CASCADE: "Stopped: another job ended the experiment",
+    Reason.NOT_STARTED: "Never started: the experiment ended before",
     Reason.RETRY: "Another attempt follows",
     Reason.NONE_FINISHED: "No experiment of the set finished",
     Reason.INTERNAL: "riseml itself failed; see the server's log",

@@ -14,6 +14,7 @@ _ACTIVE = (State.RUNNING, State.STARTING, State.BUILDING, State.PENDING, State.C
 def roll_up_set(experiments: Sequence[Experiment]) -> tuple[State, Reason]:
     """Return the state of a set: that of its most advanced member while one is active, then what became of the members.
 
+    From the first job that ran on, a set is RUNNING until all members have ended, also between two members.
     A set of which one member finished is FINISHED, whatever became of the others (RiseML 1.2.3). When all members were
     killed it is KILLED, and otherwise FAILED.
 
@@ -30,7 +31,8 @@ def roll_up_set(experiments: Sequence[Experiment]) -> tuple[State, Reason]:
             return State.FAILED, Reason.NONE_FINISHED
         return State.KILLED, Reason.KILLED_BY_USER
     state = next(state for state in _ACTIVE if state in states)
-    return state, next(experiment.reason for experiment in experiments if experiment.state is state)
+    reason = next(experiment.reason for experiment in experiments if experiment.state is state)
+    return State.RUNNING if any(experiment.started_at for experiment in experiments) else state, reason
 
 
 def describe_set_end(experiments: Sequence[Experiment]) -> str:

@@ -110,6 +110,8 @@ def _end_job(experiment: Experiment, job: Job, verdict: Verdict, seen: Observati
         reason = Reason.NO_LONGER_NEEDED
     if job.host is None or job.part is Part.PREPARES:  # no host runs anything of it
         state = State.FINISHED if reason is Reason.NO_LONGER_NEEDED else State.KILLED
+        if reason is Reason.CASCADE and job.part is not Part.PREPARES:
+            reason = Reason.NOT_STARTED
         return replace(job, state=state, reason=reason, message="", ended_at=seen.now)
     return replace(job, ending=reason, ending_at=seen.now)
 

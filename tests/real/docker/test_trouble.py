@@ -26,7 +26,8 @@ def test_an_install_step_that_fails(rig: Rig) -> None:
     assert found["reason"] == "BUILD_FAILED"
     assert found["message"].startswith("install step 2 failed with exit code 3: echo the output >&2; exit 3")
     assert "the output" in found["last_lines"]
-    assert {job["state"] for job in found["jobs"]} == {"FAILED", "KILLED"}
+    ends = {job["id"]: (job["state"], job["reason"]) for job in found["jobs"]}
+    assert ends == {"1.build": ("FAILED", "BUILD_FAILED"), "1.train": ("KILLED", "NOT_STARTED")}
 
 
 def test_the_environment_is_built_once_and_code_does_not_change_it(rig: Rig) -> None:

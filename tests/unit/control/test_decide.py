@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from riseml.control.actions import StartJob
-from riseml.control.rollup import describe_set_end, roll_up_set
+from riseml.control.rollup import roll_up_set
 from riseml.errors import EngineError
 from riseml.executors.memory import MemoryExecutor
 from riseml.model import Capacity, ContainerSeen, Launch
@@ -337,31 +337,6 @@ def test_a_set_keeps_its_concurrency() -> None:
     simulation.settle()
     assert simulation.state(3) is State.RUNNING
     assert roll_up_set(list(simulation.stored.values()))[0] is State.RUNNING
-
-
-@pytest.mark.parametrize(
-    ("states", "state", "reason", "text"),
-    [
-        ("FINISHED FINISHED", State.FINISHED, Reason.COMPLETED, "2 of 2 finished"),
-        ("FAILED FINISHED KILLED", State.FINISHED, Reason.COMPLETED, "1 of 3 finished, 1 failed, 1 killed"),
-        ("FAILED FAILED", State.FAILED, Reason.NONE_FINISHED, "0 of 2 finished, 2 failed"),
-        ("KILLED FAILED", State.FAILED, Reason.NONE_FINISHED, "0 of 2 finished, 1 failed, 1 killed"),
-        ("KILLED KILLED", State.KILLED, Reason.KILLED_BY_USER, "0 of 2 finished, 2 killed"),
-        ("FINISHED RUNNING", State.RUNNING, Reason.RUNNING, ""),
-    ],
-)
-def test_a_set_in_which_none_finished_is_no_success(states: str, state: State, reason: Reason, text: str) -> None:
-    members = [
-        replace(make_experiment(number, make_plan("train"), set_id=1), state=State(word), reason=Reason.RUNNING)
-        for number, word in enumerate(states.split(), 1)
-    ]
-    assert roll_up_set(members) == (state, reason)
-    assert describe_set_end(members) == text
-
-
-def test_a_roll_up_of_nothing_is_an_error() -> None:
-    with pytest.raises(ValueError, match="at least one"):
-        roll_up_set([])
 
 
 def test_an_orphan_is_removed(simulation: Simulation) -> None:

@@ -1,0 +1,44 @@
+"""What the state of a set says of its members."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from riseml.control.rollup import describe_set_end, roll_up_set
+from riseml.states import Reason, State
+from tests.unit.control.simulation import make_experiment, make_plan
+
+
+@pytest.mark.parametrize(
+    ("states", "state", "reason", "text"),
+    [
+        ("FINISHED FINISHED", State.FINISHED, Reason.COMPLETED, "2 of 2 finished"),
+        ("FAILED FINISHED KILLED", State.FINISHED, Reason.COMPLETED, "1 of 3 finished, 1 failed, 1 killed"),
+        ("FAILED FAILED", State.FAILED, Reason.NONE_FINISHED, "0 of 2 finished, 2 failed"),
+        ("KILLED FAILED", State.FAILED, Reason.NONE_FINISHED, "0 of 2 finished, 1 failed, 1 killed"),
+        ("KILLED KILLED", State.KILLED, Reason.KILLED_BY_USER, "0 of 2 finished, 2 killed"),
+        ("FINISHED RUNNING", State.RUNNING, Reason.RUNNING, ""),
+    ],
+)
+def test_a_set_in_which_none_finished_is_no_success(states: str, state: State, reason: Reason, text: str) -> None:
+    members = [
+        replace(make_experiment(number, make_plan("train"), set_id=1), state=State(word), reason=Reason.RUNNING)
+        for number, word in enumerate(states.split(), 1)
+    ]
+    assert roll_up_set(members) == (state, reason)
+    assert describe_set_end(members) == text
+
+
+def test_a_set_runs_between_two_members_too() -> None:
+    ended, next_one = (make_experiment(number, make_plan("train"), set_id=1) for number in (1, 2))
+    next_one = replace(next_one, state=State.STARTING, reason=Reason.PLACED)
+    assert roll_up_set([replace(ended, state=State.FAILED), next_one]) == (State.STARTING, Reason.PLACED)
+    ended = replace(ended, state=State.FINISHED, started_at=ended.created_at)
+    assert roll_up_set([ended, next_one]) == (State.RUNNING, Reason.PLACED)
+
+
+def test_a_roll_up_of_nothing_is_an_error() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        roll_up_set([])
