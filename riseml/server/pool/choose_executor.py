@@ -19,6 +19,7 @@ from riseml.executors.process.executor import ProcessExecutor
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import World
 from riseml.names import LOCAL_HOST, THIS_MACHINE
+from riseml.server.pool.last_executor import read_last_executor
 from riseml.server.pool.pool_file import PoolFile
 from riseml.settings import DEFAULT_ENGINE, Settings
 from riseml.spec.pool.types import HostSpec, Tls
@@ -49,7 +50,7 @@ def choose_executor(settings: Settings, server: str, world: World) -> LocalChoic
     Raises:
         UsageError: the settings name an executor that cannot run here.
     """
-    name = settings.executor or _find_used_executor(world)
+    name = settings.executor or _find_used_executor(world, settings)
     if name == PROCESS:
         return _choose_processes(settings, server, "")
     missing = find_missing_engine(settings) if name is None else ""
@@ -108,12 +109,15 @@ def _make_engine(settings: Settings) -> Engine:
     return Engine.of_host(HostSpec(LOCAL_HOST, settings.engine, tls=tls), settings.home)
 
 
-def _find_used_executor(world: World) -> str | None:
-    """Return the executor that open experiments began with; None when none has begun."""
-    hosts = {job.host for experiment in world.experiments for job in experiment.jobs}
-    if THIS_MACHINE in hosts:
-        return PROCESS
-    return DOCKER if LOCAL_HOST in hosts else None
+def _find_used_executor(world: World, settings: Settings) -> str | None:
+    """Return the executor that open experiments began with, or else were accepted for; None when none is open.
+
+    Every host but this machine without Docker is an engine, those of a pool.yml that is gone included.
+    """
+    hosts = {job.host for experiment in world.experiments for job in experiment.jobs} - {None}
+    if hosts:
+        return PROCESS if THIS_MACHINE in hosts else DOCKER
+    return read_last_executor(settings.home) if world.experiments else None
 
 
 def _find_engine_problem(engine: str) -> str | None:

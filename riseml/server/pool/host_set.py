@@ -21,6 +21,7 @@ from riseml.model import HostSeen, Mount, World
 from riseml.names import HostName
 from riseml.planning.launch import StorageRoots
 from riseml.server.pool.choose_executor import DOCKER, PROCESS, choose_executor, find_missing_engine
+from riseml.server.pool.last_executor import record_executor
 from riseml.server.pool.mode import (
     HostMode,
     LocalMode,
@@ -224,6 +225,7 @@ class HostSet:
             self._use_pool(spec)
 
     def _use_pool(self, spec: PoolSpec) -> None:
+        record_executor(self.settings.home, DOCKER)
         before = self._now.executors
         made = {host: before.get(host) or self._connect(host) for host in spec.hosts}
         engines = {host.name: executor.engine for host, executor in made.items()}
@@ -235,6 +237,7 @@ class HostSet:
 
     def _use_this_machine(self, world: World) -> None:
         choice = choose_executor(self.settings, self._server, world)
+        record_executor(self.settings.home, choice.name)
         executor, before = choice.executor, self._now.engines
         engines = {executor.name: executor.engine} if isinstance(executor, DockerExecutor) else {}
         self._now = _HostsInForce(LocalMode(choice.name, choice.note, choice.undecided), engines)

@@ -22,6 +22,7 @@ from riseml.model import Experiment, Image, Job, Owner, Plan, World
 from riseml.names import LOCAL_HOST, THIS_MACHINE, HostName, JobName
 from riseml.server.pool import choose_executor
 from riseml.server.pool.host_set import HostSet
+from riseml.server.pool.last_executor import record_executor
 from riseml.settings import ExecutorName, Settings, read_settings
 from riseml.spec.config.types import Resources
 from riseml.states import Part
@@ -160,8 +161,8 @@ def test_editing_while_training_changes_nothing(process_rig: Rig) -> None:
         assert rig.lines(f"{name}.train") == [f"{name}.train first"] * 2
 
 
-def experiment_on(host: HostName) -> World:
-    """Return a world with an experiment that is placed on a host."""
+def experiment_on(host: HostName | None) -> World:
+    """Return a world with an experiment that is placed on a host; None: it has no place yet."""
     job = Job(JobName("train"), Part.DECIDES, Resources(1, 1, 0), host=host)
     plan = Plan("p", Image("plain"), (), "plain")
     return World((Experiment(1, Owner("ann", 1, 1), 1, "p", plan, (job,), datetime(2026, 1, 1, tzinfo=UTC)),))
@@ -179,6 +180,7 @@ NOTHING = World(())
         (None, NOTHING, False, "docker"),
         (None, experiment_on(LOCAL_HOST), True, "docker"),
         (None, experiment_on(THIS_MACHINE), False, "process"),
+        (None, experiment_on(HostName("gpu1")), True, "docker"),  # of a pool.yml that is gone
         ("docker", experiment_on(THIS_MACHINE), True, "docker"),
     ],
 )
@@ -203,6 +205,19 @@ def test_the_server_chooses_an_executor_without_an_engine(  # noqa: PLR0913  # o
     assert found.undecided == (falls and not agreed)
     named = replace(settings, engine=f"{nowhere}2")
     assert not falls or choose_executor.choose_executor(named, "s", world).name == "docker"
+
+
+@pytest.mark.parametrize("accepted", ["docker", "process"])
+def test_what_waits_runs_as_it_was_accepted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, accepted: str) -> None:
+    nowhere = f"unix://{tmp_path}/none.sock"
+    monkeypatch.setattr(choose_executor, "DEFAULT_ENGINE", nowhere)
+    settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data", engine=nowhere)
+    if accepted == "docker":
+        record_processes(tmp_path)
+    record_executor(tmp_path, accepted)
+    assert choose_executor.choose_executor(settings, "server", experiment_on(None)).name == accepted
+    other = "process" if accepted == "docker" else "docker"
+    assert choose_executor.choose_executor(settings, "server", NOTHING).name == other
 
 
 def test_processes_that_the_user_chooses_later_take_over_a_server_that_waits(
