@@ -56,7 +56,8 @@ class ProjectTree:
         """Check every link, once all entries are there.
 
         Raises:
-            UsageError: one leads out of the project, or there are too many links that lead to links.
+            UsageError: one leads out of the project.
+            TooLarge: too many links lead to other links.
         """
         left = _MOST_WORK
         for path in self._links:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import Executor
-from riseml.model import Capacity, HostSeen
+from riseml.model import HostSeen
 from riseml.names import HostName
 
 Report = Callable[[HostName, RisemlError], None]
@@ -67,10 +67,6 @@ class HostPool:
         wait([future for future, silent in pending if not silent], timeout=self._patience)
         seen = {name: watch.collect_answer(now) for name, watch in self._watches.items()}
         return {name: host for name, host in seen.items() if host is not None}
-
-    def list_capacities(self) -> dict[HostName, Capacity]:
-        """Return what each answering host could hold if it were empty."""
-        return {name: host.capacity for name, host in self.list_last_seen().items() if host.silent_since is None}
 
     def has_usable_host(self) -> bool:
         """Return whether a host answers, or answered before and is only slow: no problem with it is known."""

@@ -1,4 +1,5 @@
 """The files that experiments leave behind: output folders, and the record of the configuration in each.
 
-The server's own files (database, logs, project archives) are in `store`.
+Modules: `outputs` (an output folder and its record), `owned_folders` (folders made by descriptor, which no other user
+can redirect). The server's own files (database, logs, project archives) are in `store`.
 """

@@ -40,9 +40,7 @@ class ExecutorChoice(Enum):
 
 AllowOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--allow-env", metavar="NAME", help="Pass NAME of your environment on, as train.env says; repeatable."
-    ),
+    typer.Option("--allow-env", metavar="NAME", help="Allow riseml.yml to pass on your variable NAME; repeatable."),
 ]
 ExecutorOption = Annotated[
     ExecutorChoice | None, typer.Option(help="Run jobs in Docker containers, or as processes: as you, with your files.")

@@ -47,7 +47,7 @@ def is_fixed(reference: str) -> bool:
 
 
 def refuse_own_name(reference: str) -> None:
-    """Refuse to fetch what riseml itself names: whoever could publish it would replace environments and images.
+    """Refuse to fetch a name of riseml's own: a user who publishes it could replace environments and images.
 
     Raises:
         EngineError: the reference has such a name, however it is written (permanent).

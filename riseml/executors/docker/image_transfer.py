@@ -54,8 +54,7 @@ def load_environment(api: docker.APIClient, reference: str, stream: Iterator[byt
 
 
 def publish_environment(api: docker.APIClient, reference: str, registry: str) -> str:
-    """Push the image to a registry, and return its name there, with its digest: whoever moves the tag in the registry
-    afterwards changes nothing.
+    """Push the image to a registry, and return its name there by its digest, so that a moved tag changes nothing.
 
     Raises:
         EngineError: the registry does not answer, or refuses; `docker login` on the server's machine authenticates.
