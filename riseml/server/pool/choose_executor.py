@@ -45,7 +45,7 @@ def choose_executor(settings: Settings, server: str, world: World) -> LocalChoic
     """Return the executor that RISEML_EXECUTOR names, else processes when no engine answers and the user agreed to it.
 
     Without that consent the executor is Docker, whose host stays silent: no job runs outside a container only because
-    no engine answers. An open experiment stays with the executor that it began with.
+    no engine answers. An open experiment stays with the executor that it was accepted for.
 
     Raises:
         UsageError: the settings name an executor that cannot run here.
@@ -69,6 +69,20 @@ def find_missing_engine(settings: Settings) -> str:
     if settings.engine != DEFAULT_ENGINE or sys.platform != "linux":
         return ""
     return _find_engine_problem(settings.engine) or ""
+
+
+def check_waiting(settings: Settings, world: World) -> None:
+    """Check that RISEML_EXECUTOR, for a server that starts, makes no processes of what was accepted for containers.
+
+    Raises:
+        UsageError: it would.
+    """
+    if settings.executor == PROCESS and _find_used_executor(world, settings) == DOCKER:
+        raise UsageError(
+            "there are experiments that were accepted for containers, and as processes they would run as you, with your"
+            " files",
+            "leave out RISEML_EXECUTOR=process or `--executor process`; `riseml kill ID` ends them",
+        )
 
 
 def check_executor(settings: Settings) -> None:

@@ -20,7 +20,7 @@ from riseml.executors.transports.engine_client import Engine
 from riseml.model import HostSeen, Mount, World
 from riseml.names import HostName
 from riseml.planning.launch import StorageRoots
-from riseml.server.pool.choose_executor import DOCKER, PROCESS, choose_executor, find_missing_engine
+from riseml.server.pool.choose_executor import DOCKER, PROCESS, check_waiting, choose_executor, find_missing_engine
 from riseml.server.pool.last_executor import record_executor
 from riseml.server.pool.mode import (
     HostMode,
@@ -70,8 +70,10 @@ class HostSet:
         """Use the hosts of pool.yml, or without one this machine.
 
         Raises:
-            RisemlError: pool.yml has problems, or the settings name an executor that cannot run here.
+            RisemlError: pool.yml has problems, or the settings name an executor that cannot run here, or that is not
+                the one of open experiments.
         """
+        check_waiting(self.settings, world)
         if self.settings.executor == PROCESS:
             self._file.mark_read()
             self._use_this_machine(world)

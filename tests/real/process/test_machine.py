@@ -216,6 +216,13 @@ def test_what_waits_runs_as_it_was_accepted(monkeypatch: pytest.MonkeyPatch, tmp
         record_processes(tmp_path)
     record_executor(tmp_path, accepted)
     assert choose_executor.choose_executor(settings, "server", experiment_on(None)).name == accepted
+    chosen = replace(settings, executor="process")
+    if accepted == "docker":
+        with pytest.raises(UsageError, match="accepted for containers"):
+            choose_executor.check_waiting(chosen, experiment_on(None))
+    else:
+        choose_executor.check_waiting(chosen, experiment_on(None))
+    choose_executor.check_waiting(chosen, NOTHING)
     other = "process" if accepted == "docker" else "docker"
     assert choose_executor.choose_executor(settings, "server", NOTHING).name == other
 
