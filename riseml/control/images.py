@@ -40,7 +40,7 @@ def resolve_image(experiment: Experiment, seen: Observation) -> Experiment:
     return replace(experiment, resolved=found.resolved)
 
 
-def next_image(experiment: Experiment, host: HostSeen) -> str:
+def find_next_reference(experiment: Experiment, host: HostSeen) -> str:
     """Return the reference that the build needs next on a host: the base, to resolve its tag, or the environment."""
     base = host.images.get(experiment.plan.image.base)
     if _lacks_resolution(experiment) and host.isolated and (base is None or not base.present):
@@ -48,8 +48,13 @@ def next_image(experiment: Experiment, host: HostSeen) -> str:
     return experiment.image.reference
 
 
-def find_order(experiment: Experiment, reference: str) -> Image:
-    """Return what brings this reference to a host: the whole environment, or its base alone, as `next_image` asks."""
+def choose_image(experiment: Experiment, reference: str) -> Image:
+    """Return the image to make for a reference: the whole environment, or its base alone.
+
+    Args:
+        experiment: the one that waits for the image.
+        reference: what `find_next_reference` returned for the host.
+    """
     image = experiment.image
     return image if reference == image.reference else Image(image.base)
 

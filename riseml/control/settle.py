@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from riseml.control.actions import Action, EnsureImage, PrepareHost, StartJob
-from riseml.control.images import ImageLocations, find_starting_jobs, next_image
+from riseml.control.images import ImageLocations, find_next_reference, find_starting_jobs
 from riseml.control.observation import Observation
 from riseml.model import ActionFailure, ContainerSeen, Experiment, HostSeen, Job
 from riseml.names import HostName
@@ -95,7 +95,7 @@ def _settle_build(experiment: Experiment, job: Job, seen: Observation) -> Job:
         return _settle_build(experiment, replace(job, unseen_since=None), seen)
     if host.silent_since is not None:
         return job
-    reference = next_image(experiment, host)
+    reference = find_next_reference(experiment, host)
     image = host.images.get(reference)
     if image is None:
         return job

@@ -19,7 +19,7 @@ from riseml.control.actions import (
     StartJob,
     StopJob,
 )
-from riseml.control.images import find_order
+from riseml.control.images import choose_image
 from riseml.errors import EngineError, StoreError, Unreachable
 from riseml.executors.base import BuildOrder, Cancellation, Executor, Output, Share
 from riseml.executors.capabilities import ImageMover
@@ -145,7 +145,7 @@ class Actor:
 
         cancellation = self.orders.setdefault(action, Cancellation())
         try:
-            image = find_order(experiment, action.reference)
+            image = choose_image(experiment, action.reference)
             executor.ensure_image(BuildOrder(image, self._find_archive(experiment), emit, cancellation))
         finally:
             self.orders.pop(action, None)

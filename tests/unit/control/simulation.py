@@ -20,7 +20,7 @@ from riseml.control.actions import (
     owner_of,
 )
 from riseml.control.decide import Decision, changes_to_save, decide, takes_place
-from riseml.control.images import awaited_images, find_order
+from riseml.control.images import awaited_images, choose_image
 from riseml.control.observation import Observation
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import BuildOrder, Cancellation, Share, SubnetTaken
@@ -247,7 +247,7 @@ class Simulation:
         match action:
             case EnsureImage():
                 assert experiment is not None, "only a stored experiment asks for an environment"
-                host.ensure_image(BuildOrder(find_order(experiment, action.reference), None, print, Cancellation()))
+                host.ensure_image(BuildOrder(choose_image(experiment, action.reference), None, print, Cancellation()))
             case ShareImage(_, _, reference, source):
                 host.import_image(reference, self.hosts[source].export_image(reference))
             case CancelImage():
