@@ -31,7 +31,8 @@ def inspect_host(api: docker.APIClient, host: HostSpec) -> HostReport:
         _count_environments(environments),
         check_gpus(info, host),
     ]
-    return HostReport(tuple(one for one in found if one is not None), parse_facts(info, host).swarm)
+    kept = tuple(one for one in found if one is not None)
+    return HostReport(kept, parse_facts(info, host).swarm, str(info.get("KernelVersion") or ""))
 
 
 def check_version(version: dict[str, Any]) -> Finding | None:

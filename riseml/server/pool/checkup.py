@@ -13,6 +13,7 @@ from riseml.executors.base import Executor
 from riseml.executors.capabilities import Finding, HostCheck, HostReport, Outcome
 from riseml.model import Mount
 from riseml.names import HostName
+from riseml.server.pool.encryption import check_encryption
 from riseml.server.pool.host_set import HostSet
 from riseml.states import Network
 
@@ -28,6 +29,7 @@ class _Checked:
     host: HostCheck | None  # None: it did not answer, or cannot be checked
     findings: tuple[Finding, ...]
     swarm: str = ""  # id of its Docker Swarm; empty: none
+    kernel: str = ""  # release of its kernel; empty: not known
 
 
 def check_pool(hosts: HostSet) -> list[wire.PoolFinding]:
@@ -39,7 +41,8 @@ def check_pool(hosts: HostSet) -> list[wire.PoolFinding]:
     reached = [(one.name, one.host) for one in checked if one.host is not None]
     if hosts.network is Network.OVERLAY:
         found += compare_swarms({one.name: one.swarm for one in checked if one.host is not None})
-        found += [(name, describe_encryption(encrypted=hosts.encrypted)) for name, _ in reached]
+        kernels = {one.name: one.kernel for one in checked}
+        found += [(name, check_encryption(host, kernels[name], wanted=hosts.encrypted)) for name, host in reached]
     found += _check_storage(hosts, reached)
     return [
         {"host": name, "topic": one.topic, "outcome": one.outcome.value, "message": one.message} for name, one in found
@@ -57,18 +60,6 @@ def compare_swarms(swarms: dict[HostName, str]) -> Iterator[tuple[HostName, Find
         yield name, Finding("swarm", Outcome.OK if swarm and swarm == most else Outcome.FAILED, message)
 
 
-def describe_encryption(*, encrypted: bool) -> Finding:
-    """Return the finding about what travels between the hosts. An engine does not say whether its kernel encrypts."""
-    if not encrypted:
-        message = "`encrypted: false` in pool.yml: what jobs send to other hosts can be read and changed on the way"
-        return Finding("encryption", Outcome.NOTE, message)
-    message = (
-        "networks across hosts are encrypted; that needs ESP (IP protocol 50) and UDP 4789 between the hosts, and the "
-        "kernel modules esp4 and xfrm_user; without them jobs of this host cannot reach other hosts"
-    )
-    return Finding("encryption", Outcome.NOTE, message)
-
-
 def _check_host(name: HostName, executor: Executor) -> _Checked:
     if not isinstance(executor, HostCheck):
         return _Checked(name, None, (_UNKNOWN,))
@@ -76,7 +67,7 @@ def _check_host(name: HostName, executor: Executor) -> _Checked:
         report: HostReport = executor.check_host()
     except RisemlError as error:
         return _Checked(name, None, (Finding("connection", Outcome.FAILED, error.message),))
-    return _Checked(name, executor, report.findings, report.swarm)
+    return _Checked(name, executor, report.findings, report.swarm, report.kernel)
 
 
 def _check_storage(hosts: HostSet, reached: list[tuple[HostName, HostCheck]]) -> Iterator[tuple[HostName, Finding]]:

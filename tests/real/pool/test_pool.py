@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.real.pool.conftest import PoolRig
+from tests.support.kernel import explain_missing_encryption
 from tests.support.rig import single
 
 
@@ -31,6 +34,17 @@ def test_joining_makes_one_swarm_and_a_second_time_changes_nothing(pool_rig: Poo
         "data",
         "output",
     }
+
+
+def test_a_kernel_that_cannot_encrypt_is_found_out(pool_rig: PoolRig) -> None:
+    pool_rig.write_pool(encrypted=True)
+    found = [one for one in pool_rig.post("/v1/pool/check").json()["findings"] if one["topic"] == "encryption"]
+    can = explain_missing_encryption() is None
+    wanted = {"ok", "note"} if can else {"failed", "note"}  # a note: the kernel's configuration is nowhere to be read
+    assert [one["host"] for one in found] == ["h1", "h2", "h3"]
+    assert {one["outcome"] for one in found} <= wanted, found
+    if Path("/proc/config.gz").exists():
+        assert {one["outcome"] for one in found} <= wanted - {"note"}, found
 
 
 def test_storage_that_is_not_shared_is_found_out(pool_rig: PoolRig) -> None:

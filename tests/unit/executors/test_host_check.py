@@ -13,7 +13,7 @@ from riseml.executors.memory import MemoryExecutor
 from riseml.executors.process.executor import ProcessExecutor
 from riseml.model import Mount
 from riseml.names import HostName
-from riseml.server.pool.checkup import compare_swarms, describe_encryption
+from riseml.server.pool.checkup import compare_swarms
 from riseml.spec.pool.types import HostSpec, Volume
 
 PLAIN = HostSpec(HostName("h1"), "unix:///run/docker.sock")
@@ -82,8 +82,3 @@ def test_a_host_in_another_swarm_or_in_none_fails() -> None:
 )
 def test_each_executor_has_the_capabilities_it_can_have(kind: type[Executor], capabilities: set[type]) -> None:
     assert {one for one in (ImageMover, Inventory, HostCheck) if issubclass(kind, one)} == capabilities
-
-
-def test_a_check_says_whether_networks_across_hosts_are_encrypted() -> None:
-    assert "can be read" in describe_encryption(encrypted=False).message
-    assert "ESP" in describe_encryption(encrypted=True).message
