@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, TypedDict
 
@@ -126,7 +127,8 @@ class Machine:
 
     def clean_up(self, server: str) -> None:
         for process in self.processes(server):
-            process.kill()
+            with suppress(psutil.NoSuchProcess):  # the supervisor may end it first
+                process.kill()
 
     def close(self) -> None:
         pass
