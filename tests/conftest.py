@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.rig import Rig
 from tests.support.side_by_side import GroupedScheduling, sort_tests
 from tests.support.stores import open_database, start_postgres
+from tests.support.waiting import DEADLINE
 
 IMAGES = Path(__file__).parents[1] / "scripts" / "engine" / "images"
 _FIXTURES_AND_MARKS = (("engine_url", pytest.mark.engine), ("postgres", pytest.mark.postgres))
@@ -62,7 +63,7 @@ def engine_url() -> str:
         docker.errors.DockerException: no engine answers: `make test` starts one.
     """
     url = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
-    with docker.APIClient(base_url=url, version="auto", timeout=60) as api:
+    with docker.APIClient(base_url=url, version="auto", timeout=DEADLINE) as api:
         api.ping()
     subprocess.run([IMAGES], check=True)  # returns at once if they are there, and waits for a run under way
     return url

@@ -52,7 +52,7 @@ class PrivateEngine:
 
     def load_base(self, source: str) -> None:
         """Copy the base image from the engine at `source`."""
-        with docker.APIClient(base_url=source, version="auto", timeout=120) as old, self.api() as new:
+        with docker.APIClient(base_url=source, version="auto", timeout=DEADLINE) as old, self.api() as new:
             for _ in new.load_image(old.get_image(BASE)):
                 pass
 

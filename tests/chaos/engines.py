@@ -21,6 +21,7 @@ from tests.chaos.scenes import GO, Scene, make_good_scene, make_lost_scene, make
 from tests.chaos.sites import Fault, Site
 from tests.support.registry import running_registry
 from tests.support.rig import BASE
+from tests.support.waiting import DEADLINE
 
 _DOCKER = ("docker",)
 _AWAY = 2.0  # seconds
@@ -138,7 +139,7 @@ def kill_server_while_fetching(site: Site) -> Tally:
 def _publish_base(engine: str, registry: str) -> Iterator[str]:
     """Push the base image to a registry under a name that no engine has, and give that name."""
     repository = f"{registry}/chaos"
-    with docker.APIClient(base_url=engine, version="auto", timeout=120) as api:
+    with docker.APIClient(base_url=engine, version="auto", timeout=DEADLINE) as api:
         api.tag(BASE, repository, "1")
         try:
             refused = [line for line in api.push(repository, "1", stream=True, decode=True) if "error" in line]

@@ -23,7 +23,7 @@ from tests.chaos.scenes import Scene
 from tests.support.hosts import Engine
 from tests.support.rig import Rig
 
-PATIENCE = 120.0  # seconds without a change of state or a death of the server
+PATIENCE = 300.0  # seconds without a change of state or a death of the server
 _BETWEEN = 0.02  # seconds between two requests
 
 Found = TypeVar("Found")
@@ -114,7 +114,7 @@ class PatientRig(Rig):
         if self.process is None:
             return False
         try:
-            code = self.process.wait(timeout=10)
+            code = self.process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             return False
         self.deaths += 1

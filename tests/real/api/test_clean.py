@@ -34,6 +34,7 @@ from riseml.store.experiments import ExperimentStore, NewExperiments
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import UsageReader
 from tests.support.rig import BASE, Rig, gang
+from tests.support.waiting import DEADLINE
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer
 from tests.unit.control.simulation import make_plan
@@ -91,7 +92,7 @@ def make_place(tmp_path: Path) -> Iterator[Callable[..., Place]]:
 
 @pytest.fixture
 def api(engine_url: str) -> Iterator[docker.APIClient]:
-    with docker.APIClient(base_url=engine_url, version="auto", timeout=60) as client:
+    with docker.APIClient(base_url=engine_url, version="auto", timeout=DEADLINE) as client:
         yield client
 
 

@@ -17,6 +17,7 @@ from riseml.executors.transports.engine_client import Engine
 from riseml.names import HostName
 from riseml.spec.pool.types import HostSpec
 from tests.support.rig import BASE
+from tests.support.waiting import DEADLINE
 
 pytestmark = pytest.mark.every_engine
 
@@ -28,7 +29,7 @@ class Held:
 
     def __init__(self, url: str) -> None:
         self.seconds = 0.0
-        self.api = docker.APIClient(base_url=url, version="auto", timeout=60)
+        self.api = docker.APIClient(base_url=url, version="auto", timeout=DEADLINE)
         self.executor = DockerExecutor(HostSpec(HostName("here"), url), uuid.uuid4().hex, Engine(url), "default")
         self.executor._stuck = StuckNetworks(lambda: self.seconds)
         self.executor.prepare(Share(1, SUBNETS[0]))

@@ -15,10 +15,10 @@ HELLO = """
 import json, os, socket, sys, time
 
 def reach(host, port):
-    while True:  # until it listens; the test has a deadline
+    while True:  # until its name is known here and it listens; the test has a deadline
         try:
             return socket.create_connection((host, port)).recv(9).decode()
-        except ConnectionRefusedError:
+        except OSError:
             time.sleep(0.05)
 
 if sys.argv[1] == "listen":
@@ -70,7 +70,7 @@ def test_the_environment_is_brought_to_every_host_before_anything_starts(pool_ri
     config = gang(script, resources=WIDE, install=["echo made > /made"])
     pool_rig.submit(config, FILES)
     found = pool_rig.wait_closed("1")
-    assert found["state"] == "FINISHED", (found, pool_rig.last_words())
+    assert found["state"] == "FINISHED", (found["message"], found["last_lines"], pool_rig.last_words())
     assert pool_rig.lines("1.master") == ["1.master made", *GREETINGS]
     used = {job["host"] for job in found["jobs"]}
     assert len(used) == 2

@@ -16,6 +16,7 @@ from riseml.names import HostName
 from riseml.spec.pool.types import HostSpec
 from tests.support.registry import running_registry
 from tests.support.rig import BASE
+from tests.support.waiting import DEADLINE
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def test_what_one_host_publishes_another_fetches(registry: str, engine_url: str,
     """Also when somebody moves the tag in the registry between the two."""
     reference = f"riseml/environment:{tmp_path.stat().st_ino}"
     executor = DockerExecutor(HostSpec(HostName("here"), engine_url), "5e7a" * 8, Engine(engine_url), "default")
-    with docker.APIClient(base_url=engine_url, version="auto", timeout=60) as api:
+    with docker.APIClient(base_url=engine_url, version="auto", timeout=DEADLINE) as api:
         repository, tag = reference.split(":")
         api.tag(BASE, repository, tag)
         wanted = api.inspect_image(reference)["Id"]
