@@ -9,7 +9,7 @@ from typing import TypeVar
 
 DEADLINE = 300
 """Seconds that a test waits for an event. Correct code needs far less; but several tests share two cores, the machine
-may be busy with something else, and an engine that deletes a large image answers nobody for a minute or two."""
+may be busy with something else, and an engine that deletes a large image may not answer for a minute or two."""
 _BETWEEN = 0.05  # seconds between two calls of `look`
 
 Found = TypeVar("Found")

@@ -27,7 +27,7 @@ def registry(tmp_path: Path) -> Iterator[str]:
 
 
 def test_what_one_host_publishes_another_fetches(registry: str, engine_url: str, tmp_path: Path) -> None:
-    """Also when somebody moves the tag in the registry between the two."""
+    """Also when the tag moves in the registry between the two."""
     reference = f"riseml/environment:{tmp_path.stat().st_ino}"
     executor = DockerExecutor(HostSpec(HostName("here"), engine_url), "5e7a" * 8, Engine(engine_url), "default")
     with docker.APIClient(base_url=engine_url, version="auto", timeout=DEADLINE) as api:
