@@ -88,7 +88,7 @@ def _refuse_plain_server(url: str, key: str | None, environ: Mapping[str, str]) 
         )
     if not allows_plaintext(environ):
         raise Refused(
-            f"{SERVER_VARIABLE} is {url}, which is not encrypted: whoever reads the connection sees code and secrets",
+            f"{SERVER_VARIABLE} is {url}, which is not encrypted: others on the network can read code and secrets",
             "give the https:// address of the server; or, in a network that you trust and without a key,"
             f" set {PLAINTEXT_VARIABLE}=1",
         )

@@ -171,8 +171,8 @@ def _refuse_plain_engine(engine: str, environ: Mapping[str, str]) -> None:
     if not plain or allows_plaintext(environ) or environ.get("RISEML_EXECUTOR") == "process":
         return
     raise Refused(
-        f"DOCKER_HOST is {engine!r}, which is not encrypted: whoever reads the connection sees code and secrets, and"
-        " whoever reaches the port is root on that machine",
+        f"DOCKER_HOST is {engine!r}, which is not encrypted: others on the network can read code and secrets, and"
+        " everyone who reaches the port is root on that machine",
         "set DOCKER_TLS_VERIFY=1, and DOCKER_CERT_PATH to the folder with ca.pem, cert.pem and key.pem; or, in a"
         f" network that you trust, {PLAINTEXT_VARIABLE}=1",
     )
