@@ -247,6 +247,7 @@ class ActionFailure:
     since: datetime  # of the first failure in a row
     count: int = 1  # failures in a row
     subnet_taken: bool = False  # another network uses the addresses of the experiment's network
+    image_missing: bool = False  # the host does not have the image and cannot fetch it; another host may have it
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,12 +41,15 @@ def choose_builder(experiment: Experiment, seen: Observation) -> Experiment:
     """Return the experiment with the host that builds its environment: the first host that answers and has the image,
     else the first that answers. Of either, drained hosts come last: an image may exist on a drained host alone.
 
-    Another host replaces one that falls silent before the build begins, or that is lost.
+    Another host replaces one that falls silent before the build begins, that is lost, or that cannot get the base image
+    when another host has it.
     """
     build = experiment.build
-    if build is None or build.state in TERMINAL or not _needs_builder(build, seen):
+    if build is None or build.state in TERMINAL:
         return experiment
     wanted = (experiment.plan.image.base, experiment.image.reference)
+    if not _needs_builder(build, seen) and not _is_image_elsewhere(experiment, build, wanted, seen):
+        return experiment
     answering = sorted(
         (not any(_has_image(host, one) for one in wanted), not host.taking, name)
         for name, host in seen.hosts.items()
@@ -56,6 +59,19 @@ def choose_builder(experiment: Experiment, seen: Observation) -> Experiment:
         return experiment
     chosen = replace(Job(build.name, build.part, build.resources), host=answering[0][-1])
     return with_jobs(experiment, [chosen if job is build else job for job in experiment.jobs])
+
+
+def _is_image_elsewhere(experiment: Experiment, build: Job, wanted: Sequence[str], seen: Observation) -> bool:
+    """Return True when the builder could not get the image, and another host that answers has it."""
+    host = None if build.host is None else seen.hosts.get(build.host)
+    if host is None or build.host is None:
+        return False
+    problem = seen.problems.get(EnsureImage(build.host, experiment.id, find_next_reference(experiment, host)))
+    return (
+        problem is not None
+        and problem.image_missing
+        and any(_has_image(other, one) for other in seen.hosts.values() if other.silent_since is None for one in wanted)
+    )
 
 
 def _has_image(host: HostSeen, reference: str) -> bool:
@@ -105,15 +121,33 @@ def _settle_build(experiment: Experiment, job: Job, seen: Observation) -> Job:
     action = EnsureImage(job.host, experiment.id, reference)
     problem = seen.problems.get(action)
     if problem is not None and _is_final(problem, seen):
-        return replace(
-            job, state=State.FAILED, reason=Reason.BUILD_FAILED, message=problem.message, exit_code=1, ended_at=seen.now
-        )
+        return _settle_failed_build(job, problem, seen)
     if action in seen.busy:
         return _mark_build(replace(job, message="") if job.message else job, State.RUNNING, seen)
     if image.building:
         waits = (State.PENDING, Reason.WAITING_FOR_IMAGE)
         return job if (job.state, job.reason) == waits else replace(job, state=waits[0], reason=waits[1])
     return _mark_build(job, State.STARTING, seen)
+
+
+def _settle_failed_build(job: Job, problem: ActionFailure, seen: Observation) -> Job:
+    """Return the record of a build that failed; it waits instead for a silent host that may have its base image."""
+    silent = _find_silent_host(seen)
+    if not problem.image_missing or silent is None:
+        return replace(
+            job, state=State.FAILED, reason=Reason.BUILD_FAILED, message=problem.message, exit_code=1, ended_at=seen.now
+        )
+    message = f"host {silent} does not answer now and may have the image"
+    waits = (State.PENDING, Reason.WAITING_FOR_IMAGE, message)
+    if (job.state, job.reason, job.message) == waits:
+        return job
+    return replace(job, state=waits[0], reason=waits[1], message=message)
+
+
+def _find_silent_host(seen: Observation) -> HostName | None:
+    """Return a host that is silent and not yet lost: nobody knows which images it has."""
+    silent = (name for name, host in sorted(seen.hosts.items()) if host.silent_since is not None)
+    return next((name for name in silent if not seen.is_lost(seen.hosts[name])), None)
 
 
 def _mark_build(job: Job, state: State, seen: Observation) -> Job:
@@ -188,8 +222,11 @@ def _find_image_problems(
     """Return why a host cannot get the environment, by the name of the host."""
     transfers = images.transfers(experiment, starting)
     problems = {action.host: seen.problems.get(action) for action in transfers}
+    waits = _find_silent_host(seen) is not None
     return {
-        host: problem.message for host, problem in problems.items() if problem is not None and _is_final(problem, seen)
+        host: problem.message
+        for host, problem in problems.items()
+        if problem is not None and _is_final(problem, seen) and not (problem.image_missing and waits)
     }
 
 

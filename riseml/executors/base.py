@@ -35,6 +35,10 @@ class NotThere(EngineError):
     """The object that the call names does not exist on the host, or no longer exists."""
 
 
+class ImageMissing(NotThere):
+    """The host does not have the base image and cannot fetch it. Another host may have it."""
+
+
 class Cancellation:
     """Ends a call that blocks: the call attaches the function that unblocks it.
 

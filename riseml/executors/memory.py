@@ -14,7 +14,7 @@ from pathlib import Path
 
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
-from riseml.executors.base import BuildOrder, Share, SubnetTaken
+from riseml.executors.base import BuildOrder, ImageMissing, Share, SubnetTaken
 from riseml.executors.capabilities import InventoryItem, InventoryKind
 from riseml.model import Capacity, ContainerSeen, Frame, HostSeen, ImageSeen, JobKey, Launch, LogCursor, Sample
 from riseml.names import HostName
@@ -31,6 +31,7 @@ class Faults:
     lost_replies: int = 0  # so many calls do their work and answer nothing
     bad_starts: int = 0  # so many starts fail for good
     ignores_term: bool = False  # jobs survive SIGTERM
+    no_registry: bool = False  # images cannot be fetched
     taken_subnets: set[str] = field(default_factory=set)  # no network can have these
 
 
@@ -76,6 +77,8 @@ class MemoryExecutor:
         self._begin_write()
         order.cancellation.check()
         base = order.image.resolved or self._resolve_tag(order.image.base)
+        if self.faults.no_registry and not self._has_image(base):
+            raise ImageMissing(f"the image {base} is not on the host and cannot be fetched", permanent=True)
         self.images |= {base, order.image.reference}
         self._end_write()
 

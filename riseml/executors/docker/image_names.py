@@ -18,6 +18,7 @@ import docker
 from docker.errors import APIError, ImageNotFound
 
 from riseml.errors import EngineError
+from riseml.executors.base import ImageMissing
 from riseml.model import ImageSeen, copy_name
 
 _ALIASES = ("docker.io/", "index.docker.io/")  # of the registry that names without a registry mean
@@ -50,10 +51,10 @@ def refuse_own_name(reference: str) -> None:
     """Refuse to fetch a name of riseml's own: a user who publishes it could replace environments and images.
 
     Raises:
-        EngineError: the reference has such a name, however it is written (permanent).
+        ImageMissing: the reference has such a name, however it is written (permanent).
     """
     if _shorten_repository(split_reference(reference)[0]) in _OWN:
-        raise EngineError(
+        raise ImageMissing(
             f"the image {reference} is not on the host",
             "names of riseml's own images are never fetched",
             permanent=True,

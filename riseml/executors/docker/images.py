@@ -19,7 +19,7 @@ from docker.errors import APIError
 from docker.types import CancellableStream
 
 from riseml.errors import EngineError
-from riseml.executors.base import BuildOrder
+from riseml.executors.base import BuildOrder, ImageMissing
 from riseml.executors.docker import labels
 from riseml.executors.docker.build_context import DOCKERFILE, write_build_context
 from riseml.executors.docker.image_names import (
@@ -58,7 +58,7 @@ def _fetch_base(api: docker.APIClient, order: BuildOrder, wanted: str) -> str:
     """Pull the base image, and return its name. What was resolved is pulled by its digest, never again by its tag."""
     image = order.image
     if wanted.startswith("sha256:"):
-        raise EngineError(
+        raise ImageMissing(
             f"the image {image.base} was {wanted} when the experiment was accepted, and that image is gone",
             "it is in no registry; `riseml train` runs what the tag stands for now",
             permanent=True,
@@ -77,11 +77,11 @@ def _pull(api: docker.APIClient, order: BuildOrder, base: str) -> None:
         whole = base if is_fixed(base) else ":".join(split_reference(base))
         for line in _stream_answer(api, order, "/images/create", {"fromImage": whole}):
             if "error" in line:
-                raise EngineError(_pull_message(base, str(line["error"])), _PULL_HINT, permanent=True)
+                raise ImageMissing(_pull_message(base, str(line["error"])), _PULL_HINT, permanent=True)
             if line.get("status") in ("Pull complete", "Download complete", "Already exists"):
                 order.emit(f"{line.get('id', '')}: {line['status']}")
     except APIError as error:
-        raise EngineError(_pull_message(base, str(error.explanation)), _PULL_HINT, permanent=True) from error
+        raise ImageMissing(_pull_message(base, str(error.explanation)), _PULL_HINT, permanent=True) from error
     if find_local_name(api, base) is None:
         raise EngineError(f"the image {base} was fetched, but the engine does not have it", permanent=True)
 

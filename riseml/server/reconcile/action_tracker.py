@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from riseml.control.actions import Action, EnsureImage, RemoveJob, ShareImage, Signal, StartJob, StopJob, owner_of
 from riseml.errors import EngineError, RisemlError
-from riseml.executors.base import SubnetTaken
+from riseml.executors.base import ImageMissing, SubnetTaken
 from riseml.executors.pool import Clock
 from riseml.faultpoints import Point, reach
 from riseml.model import ActionFailure, Experiment
@@ -143,7 +143,9 @@ class ActionTracker:
             self._pending.discard(action)
             known = self._failed.get(action)
             count = 1 if known is None else known.failure.count + 1
-            failure = ActionFailure(message, permanent, now(), count, isinstance(error, SubnetTaken))
+            failure = ActionFailure(
+                message, permanent, now(), count, isinstance(error, SubnetTaken), isinstance(error, ImageMissing)
+            )
             pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(count, _DOUBLINGS))
             self._failed[action] = _Failed(failure, clock if known is None else known.since, clock + pause)
             if isinstance(action, StopJob):

@@ -146,9 +146,14 @@ def test_many_experiments_at_once_have_networks_of_their_own(pool_rig: PoolRig, 
     pool_rig.write_pool(hosts={host.name: {"cpus": 2} for host in pool_rig.hosts})
     for _ in range(count):
         pool_rig.submit(single("exit 0", resources={"cpus": 0.1, "mem": "16MiB"}))
-    states = [pool_rig.wait_closed(str(number))["state"] for number in range(1, count + 1)]
-    assert states == ["FINISHED"] * count
+    found = [pool_rig.wait_closed(str(number)) for number in range(1, count + 1)]
+    unfinished = [one for one in found if one["state"] != "FINISHED"]
+    assert not unfinished, (len(unfinished), _reasons(unfinished[0]), pool_rig.last_words())
     assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
+
+
+def _reasons(experiment: dict[str, Any]) -> dict[str, Any]:
+    return {key: experiment[key] for key in ("message", "last_lines", "jobs")}
 
 
 def _tags(api: docker.APIClient) -> set[str]:

@@ -23,7 +23,7 @@ from riseml.control.decide import Decision, changes_to_save, decide, takes_place
 from riseml.control.images import awaited_images, choose_image
 from riseml.control.observation import Observation
 from riseml.errors import EngineError, RisemlError
-from riseml.executors.base import BuildOrder, Cancellation, Share, SubnetTaken
+from riseml.executors.base import BuildOrder, Cancellation, ImageMissing, Share, SubnetTaken
 from riseml.executors.memory import MemoryExecutor
 from riseml.model import (
     ActionFailure,
@@ -197,7 +197,12 @@ class Simulation:
             known = self.problems.get(action)
             since, count = (known.since, known.count + 1) if known else (self.now, 1)
             self.problems[action] = ActionFailure(
-                error.message, permanent, since, count, isinstance(error, SubnetTaken)
+                error.message,
+                permanent,
+                since,
+                count,
+                subnet_taken=isinstance(error, SubnetTaken),
+                image_missing=isinstance(error, ImageMissing),
             )
 
     def containers(self, identity: int) -> dict[JobName, list[JobKey]]:

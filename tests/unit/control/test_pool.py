@@ -174,6 +174,54 @@ def test_another_host_builds_when_the_builder_is_lost() -> None:
     assert job_of(simulation, 1, "train").host == "h2"
 
 
+def test_a_build_waits_for_a_silent_host_that_may_have_the_image() -> None:
+    simulation = _make_pool_without_registry()
+    simulation.hosts[H1].faults.silent = True
+    simulation.settle(2)
+    simulation.submit(make_experiment(1, make_plan("train")))
+    simulation.settle(4)
+    build = job_of(simulation, 1, "build")
+    assert (build.state, build.reason) == (State.PENDING, Reason.WAITING_FOR_IMAGE)
+    assert build.message == "host h1 does not answer now and may have the image"
+    simulation.hosts[H1].faults.silent = False
+    simulation.settle(4)
+    assert (job_of(simulation, 1, "build").host, simulation.state(1)) == ("h1", State.RUNNING)
+
+
+def test_a_build_fails_once_the_silent_host_is_lost() -> None:
+    simulation = _make_pool_without_registry()
+    simulation.hosts[H1].faults.silent = True
+    simulation.settle(2)
+    simulation.submit(make_experiment(1, make_plan("train")))
+    simulation.settle(6, seconds=100)
+    assert (simulation.state(1), simulation.stored[1].reason) == (State.FAILED, Reason.BUILD_FAILED)
+    assert simulation.stored[1].message == "the image base@1 is not on the host and cannot be fetched"
+
+
+def test_a_gang_waits_for_the_environment_of_a_silent_host() -> None:
+    simulation = _make_pool_without_registry()
+    large = {"master": Resources(cpus=8, mem=64)}
+    simulation.submit(make_experiment(1, make_plan(*large, resources=large)))
+    simulation.turn()
+    simulation.hosts[H2].images.clear()
+    simulation.hosts[H1].faults.silent = True
+    simulation.settle(4)
+    assert simulation.state(1) is State.STARTING
+    simulation.hosts[H1].faults.silent = False
+    simulation.settle(4)
+    assert (job_of(simulation, 1, "master").host, simulation.state(1)) == ("h2", State.RUNNING)
+
+
+def _make_pool_without_registry() -> Simulation:
+    """A small host that has the base image, and a large one; neither can fetch an image."""
+    simulation = make_pool(h1=site(4), h2=site(8))
+    simulation.hosts[H1].images.add("base")
+    for host in simulation.hosts.values():
+        host.faults.no_registry = True
+    simulation.turn()
+    return simulation
+
+
 def test_a_host_that_was_not_asked_for_the_image_is_asked_at_once() -> None:
     simulation = make_pool(h1=site(4))
     simulation.submit(replace(ready(1, GANG), state=State.PENDING, reason=Reason.NO_ROOM))
