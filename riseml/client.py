@@ -144,6 +144,10 @@ class Client:
         """Return what the jobs of an experiment use now."""
         return cast("wire.Samples", self._get(_format_path("experiments", identity, "samples")))
 
+    def get_all_samples(self) -> wire.Samples:
+        """Return what every job that has a place uses now."""
+        return cast("wire.Samples", self._get("/samples"))
+
     def get_tf_configs(self, identity: str) -> wire.TfConfigs:
         """Return the TF_CONFIG of each job of an experiment."""
         return cast("wire.TfConfigs", self._get(_format_path("experiments", identity, "tfconfig")))

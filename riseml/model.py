@@ -321,6 +321,16 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class Traffic:
+    """What a running job moves, in bytes per second since the sample before. None: its host does not count it."""
+
+    net_in: float | None = None
+    net_out: float | None = None
+    disk_read: float | None = None
+    disk_write: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One measurement of a running job. The GPU fields are None for a job without GPUs."""
 
@@ -331,6 +341,7 @@ class Sample:
     gpu: float | None = None  # percent
     gpu_mem_used: int | None = None  # bytes
     gpu_mem_total: int | None = None  # bytes
+    traffic: Traffic | None = None  # None: the host does not count it
 
 
 class Frame(NamedTuple):

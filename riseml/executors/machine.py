@@ -8,7 +8,9 @@ import ipaddress
 import os
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -72,28 +74,50 @@ def list_routed_subnets() -> tuple[str, ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessUse:
+    """What a group of processes uses."""
+
+    cpu: float  # percent of one core since the reading before
+    memory: int  # bytes now
+    disk_read: float  # bytes per second since the reading before
+    disk_write: float  # bytes per second since the reading before
+
+
+class _Counters(NamedTuple):
+    """What a process has used so far."""
+
+    cpu: float  # seconds
+    disk_read: int  # bytes
+    disk_write: int  # bytes
+
+
+_NOTHING = _Counters(0.0, 0, 0)
+
+
 class ProcessMeter:
     """Measures what a changing group of processes uses between two readings."""
 
     def __init__(self) -> None:
         self._read_at = 0.0  # monotonic seconds; 0: there was no reading
-        self._cpu_seconds: dict[psutil.Process, float] = {}  # at the last reading
+        self._counters: dict[psutil.Process, _Counters] = {}  # at the last reading
 
-    def read_use(self, group: Iterable[psutil.Process]) -> tuple[float, int] | None:
-        """Return the percent of one core since the last reading and the bytes of memory now; None the first time."""
+    def read_use(self, group: Iterable[psutil.Process]) -> ProcessUse | None:
+        """Return what the processes use; None the first time."""
         now = time.monotonic()
-        before, elapsed = self._cpu_seconds, now - self._read_at
-        self._cpu_seconds, memory = {}, 0
+        before, elapsed = self._counters, now - self._read_at
+        self._counters, memory = {}, 0
         for process in group:
             with contextlib.suppress(psutil.Error):
-                times = process.cpu_times()
-                self._cpu_seconds[process] = times.user + times.system
+                times, moved = process.cpu_times(), process.io_counters()
+                self._counters[process] = _Counters(times.user + times.system, moved.read_bytes, moved.write_bytes)
                 memory += read_process_memory(process)
         is_first, self._read_at = not self._read_at, now
         if is_first or elapsed <= 0:
             return None
-        used = sum(seconds - before.get(process, 0.0) for process, seconds in self._cpu_seconds.items())
-        return max(0.0, used / elapsed * 100), memory
+        pairs = [(before.get(process, _NOTHING), after) for process, after in self._counters.items()]
+        cpu, read, written = (max(0.0, sum(new[at] - old[at] for old, new in pairs) / elapsed) for at in range(3))
+        return ProcessUse(cpu * 100, memory, read, written)
 
 
 def read_process_memory(process: psutil.Process) -> int:

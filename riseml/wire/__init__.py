@@ -18,6 +18,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/experiments/{id}/logs?follow=&cursor=&tail=&since=&batch=&closed=
                                                 -> NDJSON of Entry  (tail: the last lines, without states)
     GET    /v1/experiments/{id}/samples         -> Samples
+    GET    /v1/samples                          -> Samples          (of every job that has a place)
     GET    /v1/experiments/{id}/tfconfig        -> TfConfigs        (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/explain         -> ExplanationView  (of one experiment; a set is refused)
     GET    /v1/system                           -> SystemView

@@ -23,9 +23,17 @@ class SampleView(TypedDict):
     gpu_mem: float | None  # per cent of `gpu_mem_total`
     gpu_mem_used: int | None  # bytes
     gpu_mem_total: int | None  # bytes
+    net_in: float | None  # bytes per second
+    net_out: float | None  # bytes per second
+    disk_read: float | None  # bytes per second
+    disk_write: float | None  # bytes per second
+    lines: int | None  # that it printed since the server started to follow its log; compare two samples for a rate
+    cpus: float  # guaranteed cores
+    mem_mib: int  # guaranteed memory
+    gpus: int  # GPUs that it has or waits for
 
 
 class Samples(TypedDict):
     """What the jobs use."""
 
-    samples: list[SampleView]  # one for each job, in the order of the jobs
+    samples: list[SampleView]  # one for each job, in the order of the experiments and their jobs

@@ -113,17 +113,22 @@ def print_logs(  # noqa: PLR0913  # one parameter for each option of the command
 
 def monitor_experiment(
     context: typer.Context,
-    identity: IdArgument = None,
+    identity: Annotated[
+        str | None, typer.Argument(metavar="ID", show_default=False, help="Default: everything that runs.")
+    ] = None,
     *,
     gpus: Annotated[bool, typer.Option("--gpu", help="Show GPUs only.")] = False,
     once: Annotated[bool, typer.Option("--once", help="Print once instead of every 2 s.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Show what the jobs use, every 2 s until the experiment ends."""
+    """Show what jobs use, and what they asked for, every 2 s.
+
+    With an ID until that experiment ends; without one, everything that runs, until Ctrl-C.
+    """
     command: CommandContext = context.obj
+    mode = ViewMode(json, not once)
     with command.connect() as client:
-        chosen = choose_experiment_id(command, client, identity)
-        mode = ViewMode(json, not once)
+        chosen = None if identity is None else choose_experiment_id(command, client, identity)
         _print_view(command, client, lambda: _fetch_samples(command, client, chosen, gpus=gpus), mode)
 
 
@@ -197,12 +202,16 @@ def _fetch_experiment(command: CommandContext, client: Client, identity: str, *,
     return ViewContent(one, list_experiment(one, command.now(), command.printer.style, long=long), final=one["closed"])
 
 
-def _fetch_samples(command: CommandContext, client: Client, identity: str, *, gpus: bool) -> ViewContent:
-    from riseml.cli.output.experiment_views import list_samples
+def _fetch_samples(command: CommandContext, client: Client, identity: str | None, *, gpus: bool) -> ViewContent:
+    from riseml.cli.output.experiment_views import list_gpu_samples
+    from riseml.cli.output.monitor_view import list_use
 
-    answer = client.get_samples(identity)
-    ended = client.get_experiment(identity)["state"] in ENDED_STATES
-    return ViewContent(answer, list_samples(answer["samples"], command.printer.style, gpus=gpus), final=ended)
+    answer = client.get_all_samples() if identity is None else client.get_samples(identity)
+    ended = identity is not None and client.get_experiment(identity)["state"] in ENDED_STATES
+    lines = (list_gpu_samples if gpus else list_use)(answer["samples"], command.printer.style)
+    if not answer["samples"]:
+        lines = ["No job is running; `riseml status` shows what waits."]
+    return ViewContent(answer, lines, final=ended)
 
 
 def _choose_last_to_kill(command: CommandContext, client: Client, *, force: bool) -> str:

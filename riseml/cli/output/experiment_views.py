@@ -22,11 +22,17 @@ from riseml.names import LOCAL_HOST, THIS_MACHINE
 if TYPE_CHECKING:
     from riseml import wire
 
-_LIST = (Column("ID"), Column("PROJECT", shrinks=True), Column("STATE"), Column("AGE"), Column("TYPE", shrinks=True))
+_LIST = (
+    Column("ID"),
+    Column("PROJECT", shrinks=True),
+    Column("STATE", states=True),
+    Column("AGE"),
+    Column("TYPE", shrinks=True),
+)
 _LIST_LONG = (*_LIST, Column("JOBS"), Column("REASON"), Column("PARAMS", shrinks=True))
 _JOBS = (
     Column("ID"),
-    Column("STATE"),
+    Column("STATE", states=True),
     Column("HOST", shrinks=True),
     Column("ATTEMPT", right=True),
     Column("EXIT", right=True),
@@ -40,21 +46,10 @@ _RESOURCES = (
     Column("GPUS", right=True),
     Column("MESSAGE", shrinks=True),
 )
-_MEMBERS = (Column("EXP ID"), Column("STATE"), Column("AGE"), Column("PARAMS", shrinks=True))
-_SAMPLES = (
-    Column("ID"),
-    Column("PROJECT", shrinks=True),
-    Column("STATE"),
-    Column("CPU %", right=True),
-    Column("MEM %", right=True),
-    Column("MEM-Used / Total", right=True),
-    Column("GPU %", right=True),
-    Column("GPU-MEM %", right=True),
-    Column("GPU-MEM Used/Total", right=True),
-)
+_MEMBERS = (Column("EXP ID"), Column("STATE", states=True), Column("AGE"), Column("PARAMS", shrinks=True))
 _GPUS = (
     Column("ID"),
-    Column("STATE"),
+    Column("STATE", states=True),
     Column("GPU %", right=True),
     Column("GPU-MEM %", right=True),
     Column("GPU-MEM Used/Total", right=True),
@@ -179,8 +174,8 @@ def _list_messages(one: wire.ExperimentView) -> list[str]:
     return ["", *(clean_text(f"{job['id']}: {job['message'].splitlines()[0]}") for job in failed)] if failed else []
 
 
-def list_samples(samples: Sequence[wire.SampleView], style: Style, *, gpus: bool = False) -> list[str]:
-    """Return what jobs use as a table; `gpus` shows GPUs only."""
+def list_gpu_samples(samples: Sequence[wire.SampleView], style: Style) -> list[str]:
+    """Return what the GPUs of jobs do as a table."""
     rows = []
     several = any(one["host"] not in (None, LOCAL_HOST, THIS_MACHINE) for one in samples)
     for one in samples:
@@ -190,19 +185,10 @@ def list_samples(samples: Sequence[wire.SampleView], style: Style, *, gpus: bool
             format_number(one["gpu_mem"]),
             _format_used(one["gpu_mem_used"], one["gpu_mem_total"]),
         ]
-        if gpus:
-            rows.append([one["id"], one["state"], *place, *gpu])
-        else:
-            memory = [
-                format_number(one["cpu"]),
-                format_number(one["mem"]),
-                _format_used(one["mem_used"], one["mem_total"], " / "),
-            ]
-            rows.append([one["id"], one["project"], one["state"], *place, *memory, *gpu])
-    columns = _GPUS if gpus else _SAMPLES
-    at = next(index for index, column in enumerate(columns) if column.title == "STATE") + 1
-    return build_table((*columns[:at], _HOST, *columns[at:]) if several else columns, rows, style)
+        rows.append([one["id"], one["state"], *place, *gpu])
+    at = next(index for index, column in enumerate(_GPUS) if column.title == "STATE") + 1
+    return build_table((*_GPUS[:at], _HOST, *_GPUS[at:]) if several else _GPUS, rows, style)
 
 
-def _format_used(used: int | None, total: int | None, between: str = "/") -> str:
-    return "N/A" if used is None and total is None else f"{format_gib(used)}{between}{format_gib(total)}"
+def _format_used(used: int | None, total: int | None) -> str:
+    return "N/A" if used is None and total is None else f"{format_gib(used)}/{format_gib(total)}"

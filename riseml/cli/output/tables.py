@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from riseml.cli.output.style import Style
+from riseml.cli.output.style import Style, paint_state
 from riseml.cli.output.text import clean_text
-from riseml.cli.output.widths import measure_width, pad_to_width, shorten_to_width, wrap_to_width
+from riseml.cli.output.widths import measure_width, shorten_to_width, wrap_to_width
 
 _NARROWEST = 8  # columns that a column keeps when it is shortened or folded
 
@@ -21,6 +21,17 @@ class Column:
     right: bool = False  # aligned to the right, for numbers
     shrinks: bool = False  # cut with `…` when the terminal is too narrow
     folds: bool = False  # continued in further lines when the terminal is too narrow
+    states: bool = False  # its cells are states, each in its colour
+
+    def paint(self, cell: str, text: str, *, colour: bool) -> str:
+        """Return `text`, which shows `cell`, in the colour of the cell."""
+        return paint_state(cell, text, colour=colour) if self.states else text
+
+
+def measure_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
+    """Return the columns of a terminal that the whole table takes; the cells may have foreign text."""
+    clean = [[clean_text(cell).replace("\t", " ") for cell in row] for row in rows]
+    return _sum_widths(_measure_columns([[column.title] for column in columns], clean), 2)
 
 
 def build_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], style: Style | None = None) -> list[str]:
@@ -49,7 +60,9 @@ def build_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], style:
         rows = [part for row in rows for part in _fold_row(columns, widths, row)]
     height = max(len(title) for title in titles)
     heads = zip(*([""] * (height - len(title)) + title for title in titles), strict=True)
-    return [_join_cells(columns, widths, row, " " * gap) for row in (*heads, *rows)]
+    plain = Style()
+    titled = [_join_cells(columns, widths, row, " " * gap, plain) for row in heads]
+    return [*titled, *(_join_cells(columns, widths, row, " " * gap, style or plain) for row in rows)]
 
 
 def _fold_row(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) -> list[list[str]]:
@@ -74,9 +87,11 @@ def _sum_widths(widths: Sequence[int], gap: int) -> int:
     return sum(widths) + gap * (len(widths) - 1)
 
 
-def _join_cells(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str], gap: str) -> str:
-    cells = [
-        pad_to_width(shorten_to_width(cell, width), width, right=column.right)
-        for column, width, cell in zip(columns, widths, row, strict=True)
-    ]
+def _join_cells(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str], gap: str, style: Style) -> str:
+    cells = []
+    for column, width, cell in zip(columns, widths, row, strict=True):
+        shown = shorten_to_width(cell, width)
+        space = " " * (width - measure_width(shown))
+        painted = column.paint(cell, shown, colour=style.colour)
+        cells.append(space + painted if column.right else painted + space)
     return gap.join(cells).rstrip()

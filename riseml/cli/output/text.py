@@ -111,6 +111,33 @@ def count_noun(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def format_bytes(size: float) -> str:
+    """Return bytes with three digits in the unit that fits: `16 MiB`, `1.02 GiB`, `0 B`."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 999.5:
+            return f"{_format_digits(size)} {unit}"
+        size /= 1024
+    return f"{_format_digits(size)} TiB"
+
+
+def format_of(used: str, whole: str) -> str:
+    """Return an amount of another one; a unit that both have is said once: `0.37/2 cores`, `16 MiB/2 GiB`."""
+    amount, _, unit = used.partition(" ")
+    return f"{amount if whole.endswith(f' {unit}') else used}/{whole}"
+
+
+def format_cores(cores: float) -> str:
+    """Return cores with three digits: `0.37 cores`, `0.004 cores`."""
+    return f"{_format_digits(cores)} cores"
+
+
+def _format_digits(value: float) -> str:
+    """Return a number with three digits at most, and at most three of them behind the point."""
+    places = 0 if value >= 99.5 else 1 if value >= 9.95 else 2 if value >= 0.995 else 3
+    text = f"{value:.{places}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
+
+
 def format_gib(size: int | None) -> str:
     """Return bytes in GiB with one decimal; `N/A` when they are not known."""
     return "N/A" if size is None else f"{size / 2**30:.1f}"

@@ -11,22 +11,48 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from riseml.executors.timestamps import to_datetime, to_nanoseconds
-from riseml.model import Sample
+from riseml.model import Sample, Traffic
+
+_BILLION = 10**9
+_Counters = tuple[int | None, ...]
+"""Bytes received, sent, read and written so far."""
 
 
 def parse_samples(rows: Iterable[dict[str, Any]]) -> Iterator[Sample]:
     """Yield a sample for every reading after the first, from the answer of `GET /containers/{id}/stats`."""
-    previous: tuple[int, int] | None = None  # when, and CPU time until then; nanoseconds
+    previous: tuple[int, int, _Counters] | None = None  # when, CPU time until then (nanoseconds), bytes until then
     for row in rows:
         memory = row.get("memory_stats") or {}
         if not memory.get("usage"):
             continue  # the container has ended, or has not started
         now = to_nanoseconds(row["read"])
         used = int(row["cpu_stats"]["cpu_usage"]["total_usage"])
+        counters = _count_bytes(row)
         if previous is not None and now > previous[0]:
             cpu = (used - previous[1]) / (now - previous[0]) * 100
-            yield Sample(to_datetime(now), max(0.0, cpu), _memory_in_use(memory), int(memory["limit"]))
-        previous = (now, used)
+            traffic = _measure_traffic(previous[2], counters, (now - previous[0]) / _BILLION)
+            yield Sample(to_datetime(now), max(0.0, cpu), _memory_in_use(memory), int(memory["limit"]), traffic=traffic)
+        previous = (now, used, counters)
+
+
+def _count_bytes(row: dict[str, Any]) -> _Counters:
+    """Return what a container has received, sent, read and written; None where the engine does not count it.
+
+    It counts no network of a container in the network of its host, and no disk without the kernel's block statistics.
+    """
+    nets = (row.get("networks") or {}).values()
+    disks = (row.get("blkio_stats") or {}).get("io_service_bytes_recursive")
+    moved: list[int | None] = [sum(int(net[key]) for net in nets) if nets else None for key in ("rx_bytes", "tx_bytes")]
+    for name in ("read", "write"):  # `Read` with cgroup v1
+        found = [int(one["value"]) for one in disks or () if str(one["op"]).lower() == name]
+        moved.append(sum(found) if disks is not None else None)
+    return tuple(moved)
+
+
+def _measure_traffic(before: _Counters, after: _Counters, seconds: float) -> Traffic:
+    pairs = zip(before, after, strict=True)
+    rates = [None if old is None or new is None else max(0.0, (new - old) / seconds) for old, new in pairs]
+    return Traffic(*rates)
 
 
 def _memory_in_use(memory: dict[str, Any]) -> int:

@@ -35,7 +35,7 @@ from riseml.executors.process.log_reader import JobLogReader
 from riseml.executors.process.project_files import unpack_project
 from riseml.executors.process.venvs import VirtualEnvironments
 from riseml.executors.process.watch import JobWatch
-from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Sample
+from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Sample, Traffic
 from riseml.names import HOST_LABEL, HostName
 
 _SIGNALS = {Signal.TERM: signals.SIGTERM, Signal.KILL: supervisor.KILL_ALL}
@@ -165,7 +165,7 @@ class ProcessExecutor:
                 return
             reading = meter.read_use(list_job_processes(record))
             if reading is not None:
-                yield with_gpu_use(_make_sample(*reading), self._gpu_reader.read_use(record.gpus))
+                yield with_gpu_use(_make_sample(reading), self._gpu_reader.read_use(record.gpus))
             self._watch.wait_for_state(folder, counts, _SAMPLE_INTERVAL)
 
     def changes(self) -> Iterator[None]:
@@ -271,6 +271,8 @@ def _start_supervisor(title: str, order: dict[str, object], marker: str) -> None
         raise EngineError(f"the supervisor of {title} {answer or 'ended without an answer'}")
 
 
-def _make_sample(cpu: float, memory: int) -> Sample:
+def _make_sample(use: machine.ProcessUse) -> Sample:
+    """Return a sample. The kernel counts no network for a process."""
     at = datetime.fromtimestamp(time.time(), UTC)
-    return Sample(at, cpu, memory, machine.read_total_memory())
+    traffic = Traffic(disk_read=use.disk_read, disk_write=use.disk_write)
+    return Sample(at, use.cpu, use.memory, machine.read_total_memory(), traffic=traffic)

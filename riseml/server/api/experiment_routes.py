@@ -10,7 +10,8 @@ from fastapi import APIRouter, Path, Query
 from riseml import wire
 from riseml.control.observation import Observation
 from riseml.errors import UsageError
-from riseml.names import parse_id
+from riseml.model import Experiment
+from riseml.names import CanonicalId, parse_id
 from riseml.server.api.dry_run import show_tf_configs
 from riseml.server.api.explain import show_explanation
 from riseml.server.api.named_experiments import find_details, find_single_experiment, show_details
@@ -21,8 +22,11 @@ from riseml.server.api.waiting import wait_for_hosts
 from riseml.server.clock import now
 from riseml.server.log_line import write_line
 from riseml.server.services import Services
+from riseml.states import PLACED
 
 log = logging.getLogger(__name__)
+
+_PLACED_NAMES = frozenset(state.value for state in PLACED)
 
 Name = Annotated[str, Path(max_length=200, description="a canonical ID: 4, 144.1, 4.worker, paul.4.ps.1")]
 
@@ -68,8 +72,14 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
     @router.get("/experiments/{name}/samples")
     def read_samples(name: Name) -> wire.Samples:
         wanted = parse_id(name)
-        experiments = [detail.experiment for detail in find_details(wanted, services)]
-        return {"samples": [show_sample(*one) for one in services.monitor.sample_jobs(experiments, wanted)]}
+        return _show_samples([detail.experiment for detail in find_details(wanted, services)], wanted, services)
+
+    @router.get("/samples")
+    def read_all_samples() -> wire.Samples:
+        user = services.info.owner.user
+        details = services.experiments.list_experiments(user, ended=False, project=None, limit=None)
+        found = _show_samples([detail.experiment for detail in details], None, services)["samples"]
+        return {"samples": [one for one in found if one["state"] in _PLACED_NAMES]}
 
     @router.get("/experiments/{name}/tfconfig")
     def read_tf_configs(name: Name) -> wire.TfConfigs:
@@ -84,3 +94,13 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
         seen = services.passes.observation or Observation(now(), {})
         world, hosts = services.experiments.load_world(), services.hosts
         return show_explanation(world, seen, experiment, hosts.names, hosts.find_troubles())
+
+
+def _show_samples(experiments: list[Experiment], wanted: CanonicalId | None, services: Services) -> wire.Samples:
+    found = services.monitor.sample_jobs(experiments, wanted)
+    lines = services.pump.count_lines()
+    return {
+        "samples": [
+            show_sample(experiment, job, last, lines.get(experiment.key_of(job))) for experiment, job, last in found
+        ]
+    }

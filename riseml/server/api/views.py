@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from riseml import wire
 from riseml.control.rollup import describe_set_end, find_failed_job, roll_up_set
 from riseml.control.settle import signal_name
-from riseml.model import Experiment, Job, Sample
+from riseml.model import Experiment, Job, Sample, Traffic
 from riseml.names import CanonicalId, experiment_name
 from riseml.planning.launch import StorageRoots
 from riseml.states import SENTENCES, TERMINAL, State
@@ -128,8 +128,16 @@ def exit_code_of(experiment: Experiment) -> int | None:
     return None
 
 
-def show_sample(experiment: Experiment, job: Job, last: Sample | None) -> wire.SampleView:
-    """Return what one job used when it was last measured."""
+def show_sample(experiment: Experiment, job: Job, last: Sample | None, lines: int | None) -> wire.SampleView:
+    """Return what one job used when it was last measured, beside what it asked for.
+
+    Args:
+        experiment: the record of its experiment.
+        job: its record.
+        last: its last sample.
+        lines: that came from it since the server follows its log.
+    """
+    traffic = Traffic() if last is None or last.traffic is None else last.traffic
     return {
         "id": f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
         "project": experiment.project,
@@ -144,7 +152,19 @@ def show_sample(experiment: Experiment, job: Job, last: Sample | None) -> wire.S
         "gpu_mem": None if last is None else _percent(last.gpu_mem_used, last.gpu_mem_total),
         "gpu_mem_used": None if last is None else last.gpu_mem_used,
         "gpu_mem_total": None if last is None else last.gpu_mem_total,
+        "net_in": _round(traffic.net_in),
+        "net_out": _round(traffic.net_out),
+        "disk_read": _round(traffic.disk_read),
+        "disk_write": _round(traffic.disk_write),
+        "lines": lines,
+        "cpus": job.resources.cpus,
+        "mem_mib": job.resources.mem,
+        "gpus": job.resources.gpus,
     }
+
+
+def _round(rate: float | None) -> float | None:
+    return None if rate is None else round(rate, 1)
 
 
 def _percent(used: int | None, total: int | None) -> float | None:

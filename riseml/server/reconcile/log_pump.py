@@ -55,6 +55,14 @@ class LogPump:
             follower.ended.set()
         return follower.drained.is_set()
 
+    def count_lines(self) -> dict[JobKey, int]:
+        """Return how many lines came from each followed job since its follower started; a long line counts as several.
+
+        The numbers begin again when the server starts again.
+        """
+        with self._lock:
+            return {follower.key: follower.lines for follower in self._followers.values()}
+
     def drop_followers(self, present: frozenset[str]) -> None:
         """Drop the followers of all containers but these."""
         with self._lock:
@@ -71,7 +79,8 @@ class _LogFollower(threading.Thread):
         self.ended = threading.Event()  # the container has ended
         self.drained = threading.Event()  # the store holds the whole log
         self._dropped = threading.Event()  # the container is not on its host any more
-        self._key = key
+        self.key = key
+        self.lines = 0  # pieces of output so far; a piece is a line, or a part of a long one
         self._logs = logs
         self._notifier = notifier
         self._wake = wake
@@ -102,10 +111,10 @@ class _LogFollower(threading.Thread):
             if is_gone or (final and not self._dropped.is_set()):
                 self._finish_log()
         except (RisemlError, OSError) as error:
-            log.warning("log of %s is read again: %s", self._key, error)
+            log.warning("log of %s is read again: %s", self.key, error)
             return False
         except Exception:
-            log.exception("log of %s is read again", self._key)
+            log.exception("log of %s is read again", self.key)
             return False
         return True
 
@@ -116,30 +125,31 @@ class _LogFollower(threading.Thread):
             True when the container is gone, so that no more frames come.
         """
         last = 0.0
-        if self._logs.is_job_full(self._key):
+        if self._logs.is_job_full(self.key):
             if follow:
                 self.ended.wait()
             return False
         try:
-            for frames in self.executor.read_log(self._key, self._logs.find_cursor(self._key), follow=follow):
+            for frames in self.executor.read_log(self.key, self._logs.find_cursor(self.key), follow=follow):
                 if self._dropped.is_set():
                     return False
                 reach(Point.LOG_READ)
-                self._logs.append_frames(self._key, frames)
-                self._notifier.publish_lines(self._key.experiment)
-                if self._logs.is_job_full(self._key):
+                self._logs.append_frames(self.key, frames)
+                self.lines += len(frames)
+                self._notifier.publish_lines(self.key.experiment)
+                if self._logs.is_job_full(self.key):
                     return False
                 now = time.monotonic()
                 if follow and now < last + _QUICK_SUCCESSION:
                     self.ended.wait(_GATHER)
                 last = now
         except NotThere as error:
-            log.warning("log of %s: %s", self._key, error.message)
+            log.warning("log of %s: %s", self.key, error.message)
             return True
         return False
 
     def _finish_log(self) -> None:
-        self._logs.finish_job(self._key)
+        self._logs.finish_job(self.key)
         self.drained.set()
-        self._notifier.publish_records(self._key.experiment)
+        self._notifier.publish_records(self.key.experiment)
         self._wake.set()

@@ -126,8 +126,9 @@ def test_without_an_id_a_command_means_the_project_s_last_experiment(console: Co
 def test_monitor_ends_with_the_experiment(console: Console, project: Project) -> None:
     project(single(GO))
     identity = console.run("train", "-d").id
-    with console.start("monitor") as running:
-        running.wait_for(rf"^{identity}\.train +toaster +RUNNING +\d+\.\d +\d+\.\d ")
+    with console.start("monitor", identity) as running:
+        running.wait_for(rf"^{identity}\.train +RUNNING +toaster +[\d.]+/0\.1 cores +[\d.]+/\d+ MiB ")
+        assert [one["id"] for one in console.ask("monitor", "--once")["samples"]] == [f"{identity}.train"]
         _go(console, identity)
         assert running.finish().code == 0
     console.end(identity)

@@ -71,7 +71,7 @@ def test_an_output_folder_that_cannot_be_made_is_named(
     assert console.leftovers() == []
 
 
-@pytest.mark.parametrize("verb", ["validate", "train", "logs", "monitor", "kill"])
+@pytest.mark.parametrize("verb", ["validate", "train", "logs", "kill"])
 def test_a_command_outside_of_a_project_names_the_next_step(console: Console, tmp_path: Path, verb: str) -> None:
     result = console.run(verb)
     assert (result.code, result.out) == (3, "")

@@ -117,7 +117,7 @@ def test_a_server_address_that_is_not_a_url_is_refused(riseml: Riseml, url: str)
     assert "https://riseml.example.org:8443" in result.err
 
 
-@pytest.mark.parametrize("verb", ["validate", "train", "logs", "monitor", "kill"])
+@pytest.mark.parametrize("verb", ["validate", "train", "logs", "kill"])
 def test_outside_of_a_project_the_hint_names_the_next_step(riseml: Riseml, tmp_path: Path, verb: str) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()

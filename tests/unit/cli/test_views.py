@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -201,27 +202,39 @@ SAMPLE = {
     "mem": 12.0,
 }
 SAMPLE |= {"mem_used": 2**30, "mem_total": 16 * 2**30, "gpu": None, "gpu_mem": None}
-SAMPLE |= {"gpu_mem_used": None, "gpu_mem_total": None}
+SAMPLE |= {"gpu_mem_used": None, "gpu_mem_total": None, "net_in": 1234.0, "net_out": 0.0, "disk_read": None}
+SAMPLE |= {"disk_write": 3e9, "lines": 7, "cpus": 0.5, "mem_mib": 512, "gpus": 0}
 
 
-def test_monitor_has_the_columns_of_riseml(riseml: Riseml, fake_server: FakeServer) -> None:
+def test_monitor_shows_what_a_job_uses_beside_what_it_asked_for(riseml: Riseml, fake_server: FakeServer) -> None:
     fake_server.experiments["4"] = make_experiment()
     fake_server.answers["GET /experiments/4/samples"] = (200, {"samples": [SAMPLE]})
-    head, row = riseml("monitor", "--once").out.splitlines()
-    names = ["ID", "PROJECT", "STATE", "CPU %", "MEM %", "MEM-Used / Total", "GPU %", "GPU-MEM %", "GPU-MEM Used/Total"]
-    assert [name.strip() for name in head.split("  ") if name] == names
-    assert row.split() == ["4.master", "ai-toaster", "RUNNING", "37.2", "12.0", "1.0", "/", "16.0", "N/A", "N/A", "N/A"]
+    head, row = riseml("monitor", "4", "--once").out.splitlines()
+    names = ["ID", "STATE", "PROJECT", "CPU used/asked", "MEM used/asked", "MEM limit", "NET in", "NET out"]
+    assert re.split(" {2,}", head) == [*names, "DISK write"]
+    cells = ["4.master", "RUNNING", "ai-toaster", "0.372/0.5 cores", "1 GiB/512 MiB", "16 GiB", "1.21 KiB/s", "0 B/s"]
+    assert re.split(" {2,}", row) == [*cells, "2.79 GiB/s"]
     assert json.loads(riseml("monitor", "4", "--once", "--json").out) == {"samples": [SAMPLE]}
-    gpus = riseml("monitor", "--once", "--gpu").out
+    gpus = riseml("monitor", "4", "--once", "--gpu").out
     assert "GPU-MEM Used/Total" in gpus
-    assert "MEM %" not in gpus.replace("GPU-MEM %", "")
+    assert "CPU" not in gpus
+
+
+def test_monitor_without_an_id_shows_everything_that_runs(riseml: Riseml, fake_server: FakeServer) -> None:
+    others = [SAMPLE | {"id": "5.worker.1", "project": "bread", "gpus": 2, "gpu": 87.0}, SAMPLE]
+    fake_server.answers["GET /samples"] = (200, {"samples": others})
+    result = riseml("monitor", "--once")
+    assert [row.split()[0] for row in result.out.splitlines()] == ["ID", "5.worker.1", "4.master"]
+    assert "87 % of 2 GPUs" in result.out
+    fake_server.answers["GET /samples"] = (200, {"samples": []})
+    assert riseml("monitor", "--once").out == "No job is running; `riseml status` shows what waits.\n"
 
 
 def test_monitor_ends_with_the_experiment(riseml: Riseml, fake_server: FakeServer) -> None:
     fake_server.experiments["4"] = make_experiment(state="FINISHED")
     fake_server.answers["GET /experiments/4/samples"] = (200, {"samples": [SAMPLE]})
     fake_server.lost = ["GET /experiments/4/samples"]
-    result = riseml("monitor")
+    result = riseml("monitor", "4")
     assert (result.code, result.err) == (0, LOST)
 
 
