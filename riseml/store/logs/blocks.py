@@ -109,14 +109,20 @@ class _BlockFinder:
         self._ends: list[int] = []  # the offset behind the last record of each block; they never fall
 
     def add_run(self, run: RecordRun) -> None:
-        """Take the records that begin at the offset: one block, or one by one while a line is open."""
-        if self._open or run.head.kind is not RecordKind.END:
-            for row in run.rows():
-                self._add_record(run.head, row)
-            return
-        head, start = run.head, self._offset
-        self._offset += len(run.data)
-        lines = run.data[len(head.text) :].replace(b"\n" + head.text, b"\n")
+        """Take the records that begin at the offset: one by one while a line is open, then as one block."""
+        head, data, position = run.head, run.data, 0
+        while position < len(data) and (self._open or head.kind is not RecordKind.END):
+            end = data.index(b"\n", position)
+            self._add_record(head, data[position + len(head.text) : end])
+            position = end + 1
+        if position < len(data):
+            self._add_lines(head, data[position:])
+
+    def _add_lines(self, head: RecordHead, data: bytes) -> None:
+        """Take whole lines while none is open."""
+        start = self._offset
+        self._offset += len(data)
+        lines = data[len(head.text) :].replace(b"\n" + head.text, b"\n")
         end = ReadPosition(self._offset)
         self._add_block(LogBlock(head.job, head.stream, lines, start, len(head.text), end))
 

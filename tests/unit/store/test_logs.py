@@ -195,6 +195,15 @@ def test_many_lines_of_one_job_are_one_block(tmp_path: Path) -> None:
     assert list(read_all_lines(logs, 4, first.end))[:30] == rest.lines()
 
 
+def test_lines_behind_the_last_piece_of_a_line_are_one_block(tmp_path: Path) -> None:
+    logs = LogStore(tmp_path)
+    logs.append_frames(KEY, [frame(0, b"first "), *(frame(index, b"text %d\n" % index) for index in range(50))])
+    blocks, end = logs.read_blocks(4, ReadPosition())
+    assert [block.count for block in blocks] == [1, 49]
+    assert texts(logs)[:2] == [("worker.1", b"first text 0"), ("worker.1", b"text 1")]
+    assert end == blocks[-1].end == ReadPosition(logs.log_size(4))
+
+
 def test_lines_longer_than_one_read_are_read_whole(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"x" * 16384) for _ in range(40)])
