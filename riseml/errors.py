@@ -7,6 +7,7 @@ RisemlError
   x Refused                 4 / 403   not allowed, or over a limit
     - Conflict              4 / 409   it contradicts what exists already
     - TooLarge              4 / 413   more than one request may have
+    - TooSlow               4 / 408   nothing comes of a request any more
   x Unreachable             5 / 503   the server or an engine does not answer
     - EngineError           5 / 502   the engine answered and refused
     - StoreError            5 / 503   the store cannot be used, now or ever
@@ -67,6 +68,12 @@ class TooLarge(Refused):
     """The request has more bytes or files than one request may have."""
 
     http_status = 413
+
+
+class TooSlow(Refused):
+    """The client sends a request so slowly that the server does not wait for the rest."""
+
+    http_status = 408
 
 
 class Unreachable(RisemlError):

@@ -20,13 +20,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from riseml.errors import NotFound, StoreError, TooLarge, UsageError
+from riseml.errors import NotFound, StoreError, TooLarge, TooSlow, UsageError
 from riseml.planning.image import Manifest
 from riseml.settings import DEFAULT_UPLOAD_LIMIT
 from riseml.store.project_archive import ArchiveContents, ArchivedTexts, copy_archive, flush_to_disk
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _CHECK_INTERVAL = 1 << 26  # bytes of an upload between two checks of the free space
+_PROGRESS = 1 << 20  # bytes of an upload that give its client the whole patience again
+_PATIENCE = 600.0  # seconds for so many bytes: a laptop may sleep, or the user may stop the command for a while
 _RESERVE = 1 << 28  # bytes of the disk that an upload leaves free: the store is on the same disk
 _LIST, _FORMER_LIST = ".files", ".json"
 """Suffixes of the list of files. What an earlier version stored has the second one, and is checked when it is used."""
@@ -49,11 +51,13 @@ class SnapshotStore:
     Args:
         folder: is created when it is missing; what an upload that was cut off left there is removed.
         most: bytes that an upload may have.
+        patience: seconds in which 1 MiB of an upload must arrive, or its end.
     """
 
-    def __init__(self, folder: Path, most: int = DEFAULT_UPLOAD_LIMIT) -> None:
+    def __init__(self, folder: Path, most: int = DEFAULT_UPLOAD_LIMIT, patience: float = _PATIENCE) -> None:
         self._folder = folder
         self._most = most
+        self._patience = patience
         self._adding = threading.Lock()  # one snapshot appears at a time
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for left in folder.glob("*.part"):
@@ -123,11 +127,12 @@ class SnapshotStore:
             UsageError: it is no plain tar, holds something else than files, folders and links inside the project, or
                 has another digest.
             TooLarge: it has too many bytes or files.
+            TooSlow: it came to a stop.
             StoreError: the disk is full.
         """
         self.archive_path(digest)  # refuse a text that is no digest before anything is read
         with _refuse_full_disk(self._folder), _part_file(self._folder) as upload:
-            await self._save_upload(chunks, upload)
+            await self._save_in_time(chunks, upload)
             await asyncio.to_thread(self._keep_copy, digest, upload)
 
     def _keep_copy(self, digest: str, upload: Path) -> None:
@@ -164,11 +169,24 @@ class SnapshotStore:
             return False
         return True
 
-    async def _save_upload(self, chunks: AsyncIterator[bytes], path: Path) -> None:
-        size = checked = 0
+    async def _save_in_time(self, chunks: AsyncIterator[bytes], path: Path) -> None:
+        try:
+            async with asyncio.timeout(self._patience) as bound:
+                await self._save_upload(chunks, path, bound)
+        except TimeoutError:
+            raise TooSlow(
+                f"the project's files stopped coming: less than 1 MiB in {self._patience:g} s", "run the command again"
+            ) from None
+
+    async def _save_upload(self, chunks: AsyncIterator[bytes], path: Path, bound: asyncio.Timeout) -> None:
+        now = asyncio.get_running_loop().time
+        size = checked = renewed = 0
         with path.open("wb") as file:
             async for chunk in chunks:
                 size += len(chunk)
+                if size - renewed >= _PROGRESS:
+                    renewed = size
+                    bound.reschedule(now() + self._patience)
                 if size > self._most:
                     raise TooLarge(
                         f"the project has more than {self._most:,} bytes, which is the most that this server takes",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import NotFound, StoreError, TooLarge, UsageError
+from riseml.errors import NotFound, StoreError, TooLarge, TooSlow, UsageError
 from riseml.store.snapshots import SnapshotStore
 from tests.support.archives import find_digest, pack
 
@@ -69,6 +69,27 @@ def test_eight_clients_upload_one_project_at_the_same_time(tmp_path: Path) -> No
 def test_an_upload_with_too_many_bytes_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(TooLarge, match="more than 1,000 bytes"):
         receive(SnapshotStore(tmp_path, most=1000), pieces(ARCHIVE))
+    assert left(tmp_path) == []
+
+
+def test_an_upload_that_comes_to_a_stop_leaves_nothing(tmp_path: Path) -> None:
+    async def stop() -> AsyncIterator[bytes]:
+        yield ARCHIVE[:512]
+        await asyncio.Event().wait()
+
+    with pytest.raises(TooSlow, match="stopped coming"):
+        receive(SnapshotStore(tmp_path, patience=0.1), stop())
+    assert left(tmp_path) == []
+
+
+def test_an_upload_of_single_bytes_is_too_slow(tmp_path: Path) -> None:
+    async def trickle() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x"
+            await asyncio.sleep(0)
+
+    with pytest.raises(TooSlow, match=r"less than 1 MiB in 0\.1 s"):
+        receive(SnapshotStore(tmp_path, patience=0.1), trickle())
     assert left(tmp_path) == []
 
 
