@@ -41,6 +41,7 @@ class ExperimentView(TypedDict):
     message: str  # the reason for people
     cause: str | None  # the job whose failure ended the experiment: `worker.1`
     last_lines: list[str]  # at most 10 last lines of that job; empty in lists of experiments
+    advice: str  # what ended it, or probably did, and what to do next; empty: not known, or in lists of experiments
     created_at: str  # RFC 3339: when the server accepted it
     started_at: str | None  # RFC 3339: when its first job ran; None until all jobs run
     ended_at: str | None  # RFC 3339

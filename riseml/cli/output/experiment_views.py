@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from riseml.cli.output.log_lines import list_last_lines
+from riseml.cli.output.log_lines import list_advice, list_last_lines
 from riseml.cli.output.style import ENDED_STATES, Style, paint_state
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import (
@@ -114,7 +114,7 @@ def list_experiment(one: wire.ExperimentView, now: datetime, style: Style, *, lo
         shown += ["", *build_table(_RESOURCES, [_make_resource_row(job) for job in one["jobs"]], style)]
     else:
         shown += _list_messages(one)
-    printed = list_last_lines(one)
+    printed = [*list_last_lines(one), *list_advice(one)]
     return [*shown, "", *printed] if printed else shown
 
 

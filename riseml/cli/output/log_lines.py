@@ -91,7 +91,7 @@ def get_id_width(experiment: wire.ExperimentView) -> int:
 
 
 def describe_end(end: wire.EndEntry, experiment: wire.ExperimentView) -> list[str]:
-    """Return how an experiment ended: state, first cause, exit code, last lines, and the folder of its output."""
+    """Return how an experiment ended: state, first cause, exit code, last lines, advice, the folder of its output."""
     text = f"Experiment {end['id']} {end['state']}"
     if experiment["started_at"] and experiment["ended_at"]:
         length = parse_moment(experiment["ended_at"]) - parse_moment(experiment["started_at"])
@@ -103,7 +103,7 @@ def describe_end(end: wire.EndEntry, experiment: wire.ExperimentView) -> list[st
         parts = [job, *((why,) if code in why else (why, code))]
         text += ": " + ": ".join(part for part in parts if part)
     output = [clean_text(f"Output: {experiment['output']}")] if experiment["output"] else []
-    return [clean_text(text), *list_last_lines(experiment), *output]
+    return [clean_text(text), *list_last_lines(experiment), *list_advice(experiment), *output]
 
 
 def list_last_lines(experiment: wire.ExperimentView) -> list[str]:
@@ -113,3 +113,9 @@ def list_last_lines(experiment: wire.ExperimentView) -> list[str]:
         return []
     title = clean_text(f"Last lines of {experiment['id']}.{experiment['cause']}:")
     return [title, *(f"  {clean_text(line)}" for line in printed)]
+
+
+def list_advice(experiment: wire.ExperimentView) -> list[str]:
+    """Return what ended a failed experiment and what to do next; empty when it is not known."""
+    advice = experiment["advice"]
+    return [clean_text(f"Advice: {advice}")] if advice else []

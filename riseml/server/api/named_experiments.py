@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from riseml import wire
-from riseml.control.rollup import find_failed_job
 from riseml.errors import NotFound, UsageError
 from riseml.model import Experiment
 from riseml.names import CanonicalId
+from riseml.server.api.bad_end import explain_bad_end
 from riseml.server.api.views import show_experiment, show_set
 from riseml.server.services import Services
 from riseml.store.experiments import ExperimentDetail
-
-_LAST_LINES = 10  # lines of the log of the job that caused a bad end
 
 
 def find_details(wanted: CanonicalId, services: Services) -> tuple[ExperimentDetail, ...]:
@@ -53,11 +51,4 @@ def show_details(
     first = details[0].experiment
     if first.set_id is not None and (wanted is None or wanted.sub is None):
         return show_set(details, roots)
-    return show_experiment(details[0], roots, wanted, _read_last_lines(first, services))
-
-
-def _read_last_lines(experiment: Experiment, services: Services) -> list[str]:
-    """Return the end of the log of the job that caused a bad end; empty without one."""
-    cause = find_failed_job(experiment)
-    lines = [] if cause is None else services.logs.read_last_lines(experiment.id, cause, _LAST_LINES)
-    return [line.text.decode("utf-8", "replace") for line in lines]
+    return show_experiment(details[0], roots, wanted, explain_bad_end(first, services.logs))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from riseml import wire
@@ -14,6 +15,17 @@ from riseml.planning.launch import StorageRoots
 from riseml.states import SENTENCES, TERMINAL, State
 from riseml.storage.outputs import show_output
 from riseml.store.experiments import ExperimentDetail
+
+
+@dataclass(frozen=True, slots=True)
+class BadEnd:
+    """What is told of an experiment that failed."""
+
+    last_lines: tuple[str, ...] = ()  # of the job that caused it
+    advice: str = ""  # what the user can do; empty: not known
+
+
+NO_BAD_END = BadEnd()
 
 
 def show_time(moment: datetime | None) -> str | None:
@@ -49,7 +61,7 @@ def _message(job: Job) -> str:
 
 
 def show_experiment(
-    detail: ExperimentDetail, output: StorageRoots, wanted: CanonicalId | None = None, last_lines: Sequence[str] = ()
+    detail: ExperimentDetail, output: StorageRoots, wanted: CanonicalId | None = None, end: BadEnd = NO_BAD_END
 ) -> wire.ExperimentView:
     """Return one experiment; with `wanted`, only the jobs that it names."""
     experiment = detail.experiment
@@ -64,7 +76,8 @@ def show_experiment(
         "reason": experiment.reason.value,
         "message": experiment.message or SENTENCES[experiment.reason],
         "cause": find_failed_job(experiment),
-        "last_lines": list(last_lines),
+        "last_lines": list(end.last_lines),
+        "advice": end.advice,
         "created_at": show_time(experiment.created_at) or "",
         "started_at": show_time(experiment.started_at),
         "ended_at": show_time(experiment.ended_at),

@@ -61,6 +61,7 @@ def make_experiment(identity: str = "4", **changes: Any) -> wire.ExperimentView:
         "message": "",
         "cause": None,
         "last_lines": [],
+        "advice": "",
         "created_at": NOW,
         "started_at": NOW,
         "ended_at": None,

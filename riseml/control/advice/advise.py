@@ -1,0 +1,38 @@
+"""One sentence about an experiment that failed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from riseml.control.advice.known_failure import FailedJob, Recognised, Role, recognise
+from riseml.control.advice.table import KNOWN_FAILURES
+
+
+def advise(first: FailedJob, find_others: Callable[[], Sequence[FailedJob]]) -> str:
+    """Return what ended an experiment, and what to do next; empty when the table does not know it.
+
+    Args:
+        first: the job whose failure ended the experiment.
+        find_others: returns the jobs that ended badly by themselves, too; it is called when `first` only lost a
+            connection.
+    """
+    found = recognise(first, KNOWN_FAILURES)
+    if found is None:
+        return ""
+    if found.failure.role is Role.CAUSE:
+        return _tell(found)
+    causes = [(job, recognise(job, KNOWN_FAILURES)) for job in find_others()]
+    for job, other in causes:
+        if other is not None and other.failure.role is Role.CAUSE:
+            return f"probably a consequence: {found.sentence}, and {job.name} failed as well: {_tell(other)}"
+    for job, other in causes:
+        if other is None:
+            return (
+                f"probably a consequence: {found.sentence}, and {job.name} failed as well, with exit code {job.exit_code}:"
+                f" see `riseml logs {job.name}`"
+            )
+    return f"{found.sentence}; riseml saw no other job fail: see the last lines of what it was connected to"
+
+
+def _tell(found: Recognised) -> str:
+    return found.sentence if found.certain else f"probably: {found.sentence}"

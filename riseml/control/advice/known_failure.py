@@ -1,0 +1,155 @@
+"""A row of the table of known failures, and which row explains a job that ended badly. Pure."""
+
+from __future__ import annotations
+
+import enum
+import re
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from riseml.states import Reason
+
+READ_LINES = 40
+"""Last lines of a job that are searched."""
+
+_LONGEST_LINE = 400  # characters of a line that are searched
+_LONGEST_NAME = 120  # characters of a name that a sentence repeats
+_NEAR = 6  # a line among the last so many is taken for the cause; one further up only probably is it
+
+_EXCEPTION = re.compile(r"^(\[rank\d+\]: )?[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)(: |$)")
+"""The last line of a Python traceback: what stands above it was perhaps handled."""
+
+_BEFORE_ANY_LINE, _BEHIND_ALL_LINES = -1, READ_LINES
+
+
+class Role(enum.Enum):
+    """What a failure means when several jobs of an experiment failed."""
+
+    CAUSE = "it explains the job by itself"
+    CONSEQUENCE = "the job lost its connection to another one, which may have failed first"
+
+
+@dataclass(frozen=True)
+class KnownFailure:
+    """One row: how a failure is recognised, and the sentence that says what the user can do.
+
+    The sentence may use the named groups of the patterns, and `{known}`, `{code}`, `{limit}`, `{mem}`. The row explains
+    nothing while one of them is not known.
+
+    Example:
+        KnownFailure("no-space", "a disk is full: ...", patterns=("No space left on device",))
+    """
+
+    name: str
+    sentence: str  # about the job, beginning with a small letter unless a name comes first
+    patterns: tuple[str, ...] = ()  # regular expressions, each for one line; none: reasons or codes alone tell
+    reasons: frozenset[Reason] = frozenset()  # what the engine reported; empty: any
+    codes: frozenset[int] = frozenset()  # exit codes that the row is limited to; empty: any
+    known: Mapping[str, str] = field(default_factory=dict)  # the group `name` -> `{known}`; other names do not match
+    role: Role = Role.CAUSE
+
+    @cached_property
+    def expressions(self) -> tuple[re.Pattern[str], ...]:
+        """The compiled patterns."""
+        return tuple(map(re.compile, self.patterns))
+
+    @cached_property
+    def fields(self) -> frozenset[str]:
+        """What the sentence needs to know."""
+        return frozenset(name for _, name, _, _ in string.Formatter().parse(self.sentence) if name)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedJob:
+    """What is known of a job that ended badly."""
+
+    name: str  # as users name it: `4.worker.1`
+    reason: Reason
+    exit_code: int | None  # None: it never exited
+    lines: Sequence[str]  # the last ones that it printed, and what the engine said
+    limit: int | None = None  # MiB that it may use at most; None: no limit of its own
+    mem: int = 0  # MiB that are guaranteed to it
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """The row that explains a job."""
+
+    failure: KnownFailure
+    sentence: str
+    certain: bool  # False: other lines came after the one that tells
+
+
+def recognise(job: FailedJob, table: Sequence[KnownFailure]) -> Recognised | None:
+    """Return the row that explains a job best; None when no row does.
+
+    What the engine reported counts more than any line, a line more than an exit code alone, and of two lines the last.
+    A lost connection counts only when nothing else is found, because a failed job often breaks connections while it
+    ends; of several such rows the first one says most.
+    """
+    found = min(_find_matches(job, table), key=_rank_match, default=None)
+    if found is None:
+        return None
+    _, distance, number, words = found
+    failure = table[number]
+    return Recognised(failure, failure.sentence.format_map(words), _is_certain(job.lines, distance))
+
+
+_Match = tuple[bool, int, int, Mapping[str, str]]  # a consequence; lines behind it; number of the row; its words
+
+
+def _rank_match(match: _Match) -> tuple[bool, int, int]:
+    consequence, distance, number, _ = match
+    return (True, number, distance) if consequence else (False, distance, number)
+
+
+def _find_matches(job: FailedJob, table: Sequence[KnownFailure]) -> Iterator[_Match]:
+    lines = [line[:_LONGEST_LINE] for line in reversed(job.lines[-READ_LINES:])]
+    about = _describe_job(job)
+    for number, failure in enumerate(table):
+        if failure.codes and job.exit_code not in failure.codes:
+            continue
+        if failure.reasons and job.reason not in failure.reasons:
+            continue
+        consequence = failure.role is Role.CONSEQUENCE
+        if not failure.patterns:
+            if failure.fields <= about.keys():
+                yield consequence, _BEFORE_ANY_LINE if failure.reasons else _BEHIND_ALL_LINES, number, about
+            continue
+        for distance, line in enumerate(lines):
+            words = _match_line(failure, line, about)
+            if words is not None:
+                yield consequence, distance, number, words
+                break
+
+
+def _describe_job(job: FailedJob) -> dict[str, str]:
+    words = {"code": str(job.exit_code)} if job.exit_code is not None else {}
+    if job.limit is not None:
+        words["limit"] = f"{job.limit} MiB"
+    if job.mem:
+        words["mem"] = f"{job.mem} MiB"
+    return words
+
+
+def _match_line(failure: KnownFailure, line: str, about: Mapping[str, str]) -> Mapping[str, str] | None:
+    """Return the words of the sentence; None when the line is another one, or does not have them all."""
+    found = next(filter(None, (expression.search(line) for expression in failure.expressions)), None)
+    if found is None:
+        return None
+    words = {name: text.strip()[:_LONGEST_NAME] for name, text in found.groupdict().items() if text}
+    if failure.known:
+        if words.get("name") not in failure.known:
+            return None
+        words["known"] = failure.known[words["name"]]
+    words = {**about, **words}
+    return words if failure.fields <= words.keys() else None
+
+
+def _is_certain(lines: Sequence[str], distance: int) -> bool:
+    if distance in (_BEFORE_ANY_LINE, _BEHIND_ALL_LINES):
+        return True  # the sentences of such rows say themselves what is only probable
+    later = lines[len(lines) - distance :]
+    return distance < _NEAR and not any(map(_EXCEPTION.match, later))

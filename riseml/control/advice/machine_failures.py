@@ -1,0 +1,199 @@
+"""Failures of what the machine gives: memory, disks, GPUs, files, ports, signals."""
+
+from __future__ import annotations
+
+from riseml.control.advice.known_failure import KnownFailure
+from riseml.states import Reason
+
+_OUT_OF_MEMORY = frozenset({Reason.OUT_OF_MEMORY})
+
+MACHINE_FAILURES: tuple[KnownFailure, ...] = (
+    KnownFailure(
+        "out-of-memory-limit",
+        "the job reached its limit of {limit} of memory: raise `mem` in `train.limits`, or use smaller batches or"
+        " fewer loading processes",
+        reasons=_OUT_OF_MEMORY,
+    ),
+    KnownFailure(
+        "out-of-memory",
+        "the job took more memory than its host can give ({mem} were guaranteed): ask for more with `mem` in"
+        " `train.resources`, or use smaller batches or fewer loading processes",
+        reasons=_OUT_OF_MEMORY,
+    ),
+    KnownFailure(
+        "gpu-out-of-memory",
+        "the memory of the GPU is full: use smaller batches or a smaller model, or ask for a GPU with more memory",
+        patterns=(
+            r"CUDA out of memory",
+            r"CUDA_ERROR_OUT_OF_MEMORY",
+            r"OOM when allocating tensor.*GPU:\d",
+            r"CUBLAS_STATUS_ALLOC_FAILED",
+        ),
+    ),
+    KnownFailure(
+        "tensor-out-of-memory",
+        "a tensor is larger than the memory that the job gets: use smaller batches or a smaller model, or ask for"
+        " more with `mem` in `train.resources`",
+        patterns=(
+            r"OOM when allocating tensor",
+            r"Unable to allocate \S+ \w+ for an array",
+            r"DefaultCPUAllocator: can't allocate memory",
+        ),
+    ),
+    KnownFailure(
+        "memory-error",
+        "the job could not get the memory that it asked for: use smaller batches, or ask for more with `mem` in"
+        " `train.resources`",
+        patterns=(r"^(?:\w+\.)*_?\w*MemoryError\b", r"\[Errno 12\] Cannot allocate memory", r"std::bad_alloc"),
+    ),
+    KnownFailure(
+        "no-gpu",
+        "the job sees no GPU: ask for it with `gpus: 1` in `train.resources`, and check with `riseml system info -l`"
+        " that a host has one",
+        patterns=(
+            r"Found no NVIDIA driver|no CUDA-capable device|No CUDA GPUs are available",
+            r"Torch not compiled with CUDA enabled|libcuda reported.*no device|CUDA_ERROR_NO_DEVICE",
+        ),
+    ),
+    KnownFailure(
+        "gpu-driver",
+        "the host's NVIDIA driver does not fit the CUDA of the image: choose an image with an older CUDA, or update"
+        " the driver of the host",
+        patterns=(
+            r"CUDA driver version is insufficient|driver on your system is too old|unsatisfied condition: cuda",
+            r"forward compatibility was attempted on non supported HW",
+        ),
+    ),
+    KnownFailure(
+        "gpu-kernel",
+        "the libraries in the image are not built for this kind of GPU: choose an image with a version that is,"
+        " usually a newer one",
+        patterns=(r"no kernel image is available for execution on the device",),
+    ),
+    KnownFailure(
+        "gpu-runtime",
+        "the engine of the host cannot give GPUs to containers: install the NVIDIA Container Toolkit there, then run"
+        " `riseml pool check`",
+        patterns=(r"could not select device driver .*gpu|nvidia-container-cli: initialization error",),
+    ),
+    KnownFailure(
+        "shared-memory",
+        "/dev/shm is too small for the data that processes of the job share: raise `shm_size` under `train`, or use"
+        " fewer loading processes",
+        patterns=(
+            r"out of shared memory|insufficient shared memory",
+            r"No space left on device.*/dev/shm|/dev/shm.*No space left on device",
+            r"unable to (?:open|write to|mmap) .*shared memory",
+        ),
+    ),
+    KnownFailure(
+        "no-space",
+        "a disk is full: free some space where the job writes (`riseml system clean` removes what riseml no longer"
+        " needs), or write less",
+        patterns=(r"No space left on device|ENOSPC",),
+    ),
+    KnownFailure(
+        "quota",
+        "your share of the disk is used up (quota): remove files where the job writes, or ask for a larger quota",
+        patterns=(r"Disk quota exceeded",),
+    ),
+    KnownFailure(
+        "read-only-data",
+        "the job may only read {name}: write to the folder in OUTPUT_DIR instead",
+        patterns=(
+            r"Read-only file system: '(?P<name>/data[^']*)'",
+            r"(?P<name>/data/[^\s']*)'?: Read-only file system",
+        ),
+    ),
+    KnownFailure(
+        "read-only",
+        "{name} can only be read: write to the folder in OUTPUT_DIR instead",
+        patterns=(
+            r"Read-only file system: '(?P<name>[^']+)'",
+            r"(?P<name>/[^\s']*)'?: Read-only file system",
+        ),
+    ),
+    KnownFailure(
+        "output-permission",
+        "the job may not write to {name}: check on the host that the output folder belongs to the user who ran this,"
+        " and that no earlier program made it as another user",
+        patterns=(
+            r"Permission denied: '(?P<name>/output[^']*)'",
+            r"(?P<name>/output[^\s']*)'?: Permission denied",
+        ),
+    ),
+    KnownFailure(
+        "permission",
+        "the job may not use {name}: jobs run as you and not as root; write to the folder in OUTPUT_DIR, or give you"
+        " the right to it",
+        patterns=(
+            r"PermissionError: \[Errno 13\] Permission denied: '(?P<name>/[^.'][^']*)'",
+            r"cannot (?:create|open|touch|write|access)\S* .*'?(?P<name>/[^.:'][^:']*)'?: Permission denied",
+        ),
+    ),
+    KnownFailure(
+        "address-in-use",
+        "another process already uses the port: take a free one, or the address that TF_CONFIG gives; of two"
+        " experiments on `network: host`, each needs its own",
+        patterns=(
+            r"(?i)address already in use|EADDRINUSE",
+            r"Failed to add port to server: No address added|Could not start gRPC server",
+        ),
+    ),
+    KnownFailure(
+        "low-port",
+        "the job may not do this; probably it opened a port below 1024, which only root may: use a larger one",
+        patterns=(r"PermissionError: \[Errno 13\] Permission denied$",),
+    ),
+    KnownFailure(
+        "too-many-files",
+        "the job has more files and connections open than it may: close them, use fewer loading processes, or with"
+        " PyTorch `torch.multiprocessing.set_sharing_strategy('file_system')`",
+        patterns=(r"Too many open files",),
+    ),
+    KnownFailure(
+        "too-many-processes",
+        "the job has more processes and threads than it may: use fewer loading processes, and set `OMP_NUM_THREADS`"
+        " in `train.env`",
+        patterns=(
+            r"can't start new thread",
+            r"(?:fork|clone): .*Resource temporarily unavailable|Cannot fork|pthread_create failed",
+        ),
+    ),
+    KnownFailure(
+        "processor-too-old",
+        "the host's processor lacks instructions ({name}) that a library was built for: choose another host, or a"
+        " version of the library that is built without them",
+        patterns=(r"was compiled to use (?P<name>[\w.]+(?:, [\w.]+)*) instructions, but these aren't available",),
+    ),
+    KnownFailure(
+        "illegal-instruction",
+        "the processor does not know an instruction of a library (SIGILL); the library is probably built for a newer"
+        " one, for example with AVX: choose another host or another version of the library",
+        codes=frozenset({132}),
+    ),
+    KnownFailure(
+        "bus-error",
+        "a process could not reach its memory (SIGBUS); /dev/shm is probably too small: raise `shm_size` under"
+        " `train`, or use fewer loading processes",
+        codes=frozenset({135}),
+    ),
+    KnownFailure(
+        "segmentation-fault",
+        "native code crashed (SIGSEGV), which Python cannot report: set `PYTHONFAULTHANDLER: 1` in `train.env` to see"
+        " where, and check that the versions of the native packages fit each other",
+        codes=frozenset({139}),
+    ),
+    KnownFailure(
+        "abort",
+        "native code gave up (SIGABRT): its reason is usually in the lines before; set `PYTHONFAULTHANDLER: 1` in"
+        " `train.env` to see where",
+        codes=frozenset({134}),
+    ),
+    KnownFailure(
+        "killed",
+        "another process killed the job (SIGKILL); probably the host ran out of memory: ask for more with `mem` in"
+        " `train.resources`, so that fewer jobs share the host",
+        codes=frozenset({137}),
+    ),
+)

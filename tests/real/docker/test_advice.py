@@ -1,0 +1,53 @@
+"""Advice about jobs that ended badly, from what the real tools print."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.rig import HOG, Rig, gang, single
+
+PYTHON = "python3 -c '{}'"
+MISSING = PYTHON.format("import cv2")
+RESET = PYTHON.format('raise ConnectionResetError(104, "Connection reset by peer")')
+
+ENDS = {
+    MISSING: "`cv2` is not installed in the environment: add `pip install opencv-python-headless` to `train.install`",
+    "no-such-command": "there is no command `no-such-command`: check the spelling in `train.run`",
+    "python3 train.py": "the job has no file ",
+    "cat /etc/hostname >/dev/full": "a disk is full: ",
+    PYTHON.format('open("config/a.yml")'): "the job has no file config/a.yml: when it is one of your project",
+    "kill -BUS $$": "a process could not reach its memory (SIGBUS); /dev/shm is probably too small: raise `shm_size`",
+    "exit 9": "",
+}
+
+
+def test_the_end_of_a_job_is_explained(rig: Rig) -> None:
+    for run in ENDS:
+        rig.submit(single(run))
+    told = {run: rig.wait_closed(str(number))["advice"] for number, run in enumerate(ENDS, 1)}
+    assert {run: text[: len(ENDS[run])] for run, text in told.items()} == ENDS
+    assert told["exit 9"] == ""
+    assert all("advice" not in one or not one["advice"] for one in rig.get("/v1/experiments", all=True)["experiments"])
+
+
+def test_an_install_step_that_fails_is_explained(rig: Rig) -> None:
+    rig.submit(single("true", install=[f"no-such-tool # {rig.home}"]))
+    assert rig.wait_closed("1")["advice"].startswith("there is no command `no-such-tool`: ")
+
+
+def test_a_lost_connection_is_told_apart_from_its_cause(rig: Rig) -> None:
+    cause = f"trap '{MISSING.replace(chr(39), chr(34))}; exit 1' TERM; echo ready >$OUTPUT_DIR/ready; sleep 600 & wait"
+    wait = 'until [ -e "$OUTPUT_DIR/ready" ]; do sleep 0.05; done'
+    rig.submit(gang({"worker.1": cause, "master": f"{wait}; {RESET}"}, stop_grace=20))
+    found = rig.wait_closed("1")
+    assert found["cause"] == "master"
+    assert found["last_lines"][-1] == "ConnectionResetError: [Errno 104] Connection reset by peer"
+    expected = "probably a consequence: the other side of a connection ended it, and 1.worker.1 failed as well: "
+    assert found["advice"] == expected + ENDS[MISSING]
+
+
+@pytest.mark.parametrize(("limits", "said"), [({"limits": {"mem": "64MiB"}}, "its limit of 64 MiB of memory: raise")])
+def test_a_job_without_memory_is_told_its_limit(docker_rig: Rig, limits: dict[str, object], said: str) -> None:
+    docker_rig.submit(single(HOG, **limits))
+    found = docker_rig.wait_closed("1")
+    assert (found["reason"], said in found["advice"]) == ("OUT_OF_MEMORY", True), found["advice"]
