@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from riseml.control.advice.known_failure import FailedJob, Recognised, Role, recognise
+from riseml.control.advice.known_failure import FailedJob, FailureRole, Recognised, recognise
 from riseml.control.advice.table import KNOWN_FAILURES
 
 
@@ -19,17 +19,17 @@ def advise(first: FailedJob, find_others: Callable[[], Sequence[FailedJob]]) -> 
     found = recognise(first, KNOWN_FAILURES)
     if found is None:
         return ""
-    if found.failure.role is Role.CAUSE:
+    if found.failure.role is FailureRole.CAUSE:
         return _tell(found)
     causes = [(job, recognise(job, KNOWN_FAILURES)) for job in find_others()]
     for job, other in causes:
-        if other is not None and other.failure.role is Role.CAUSE:
+        if other is not None and other.failure.role is FailureRole.CAUSE:
             return f"probably a consequence: {found.sentence}, and {job.name} failed as well: {_tell(other)}"
     for job, other in causes:
         if other is None:
             return (
-                f"probably a consequence: {found.sentence}, and {job.name} failed as well, with exit code {job.exit_code}:"
-                f" see `riseml logs {job.name}`"
+                f"probably a consequence: {found.sentence}, and {job.name} failed as well,"
+                f" with exit code {job.exit_code}: see `riseml logs {job.name}`"
             )
     return f"{found.sentence}; riseml saw no other job fail: see the last lines of what it was connected to"
 

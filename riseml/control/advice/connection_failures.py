@@ -5,7 +5,7 @@ A lost connection to another job is a consequence. `advise` then looks for the j
 
 from __future__ import annotations
 
-from riseml.control.advice.known_failure import KnownFailure, Role
+from riseml.control.advice.known_failure import FailureRole, KnownFailure
 
 CONNECTION_FAILURES: tuple[KnownFailure, ...] = (
     KnownFailure(
@@ -64,7 +64,7 @@ CONNECTION_FAILURES: tuple[KnownFailure, ...] = (
             r"Watchdog caught collective operation timeout|Connection closed by remote peer",
             r"\[Rank \d+\].*(?:NCCL communicator was aborted|watchdog thread terminated)",
         ),
-        role=Role.CONSEQUENCE,
+        role=FailureRole.CONSEQUENCE,
     ),
     KnownFailure(
         "collective",
@@ -73,7 +73,7 @@ CONNECTION_FAILURES: tuple[KnownFailure, ...] = (
             r"Collective ops is aborted by|gloo.*Connection (?:closed|reset) by peer|HorovodInternalError",
             r"Horovod has been shut down|ORTE has lost communication|MPI_ERR_PROC_FAILED",
         ),
-        role=Role.CONSEQUENCE,
+        role=FailureRole.CONSEQUENCE,
     ),
     KnownFailure(
         "grpc",
@@ -82,7 +82,7 @@ CONNECTION_FAILURES: tuple[KnownFailure, ...] = (
             r"UnavailableError|failed to connect to all addresses|grpc_status:14|Socket closed",
             r"errors_impl\.(?:AbortedError|CancelledError)",
         ),
-        role=Role.CONSEQUENCE,
+        role=FailureRole.CONSEQUENCE,
     ),
     KnownFailure(
         "connection-lost",
@@ -91,12 +91,12 @@ CONNECTION_FAILURES: tuple[KnownFailure, ...] = (
             r"(?i)connection (?:reset|closed|aborted) by (?:remote )?peer|\[Errno 32\] broken pipe",
             r"ConnectionResetError|BrokenPipeError",
         ),
-        role=Role.CONSEQUENCE,
+        role=FailureRole.CONSEQUENCE,
     ),
     KnownFailure(
         "connection-refused",
         "nothing listens at the address that the job calls",
         patterns=(r"(?i)connection refused|Couldn't connect to server",),
-        role=Role.CONSEQUENCE,
+        role=FailureRole.CONSEQUENCE,
     ),
 )

@@ -174,8 +174,8 @@ ENVIRONMENT_FAILURES: tuple[KnownFailure, ...] = (
     ),
     KnownFailure(
         "missing-data",
-        "there is no {name}: /data is the folder of `storage.data` in pool.yml; check that it is set, and that the"
-        " file is in it",
+        "there is no {name}: check that it is in the data folder, which RISEML_DATA or `storage.data` in pool.yml names"
+        " (otherwise `~/.riseml/data`)",
         patterns=(r"No such file or directory:? '?(?P<name>/data(?:/[^']*)?)'?$",),
     ),
     KnownFailure(

@@ -24,7 +24,7 @@ _EXCEPTION = re.compile(r"^(\[rank\d+\]: )?[A-Za-z_][\w.]*(Error|Exception|Inter
 _BEFORE_ANY_LINE, _BEHIND_ALL_LINES = -1, READ_LINES
 
 
-class Role(enum.Enum):
+class FailureRole(enum.Enum):
     """What a failure means when several jobs of an experiment failed."""
 
     CAUSE = "it explains the job by itself"
@@ -48,7 +48,7 @@ class KnownFailure:
     reasons: frozenset[Reason] = frozenset()  # what the engine reported; empty: any
     codes: frozenset[int] = frozenset()  # exit codes that the row is limited to; empty: any
     known: Mapping[str, str] = field(default_factory=dict)  # the group `name` -> `{known}`; other names do not match
-    role: Role = Role.CAUSE
+    role: FailureRole = FailureRole.CAUSE
 
     @cached_property
     def expressions(self) -> tuple[re.Pattern[str], ...]:
@@ -113,7 +113,7 @@ def _find_matches(job: FailedJob, table: Sequence[KnownFailure]) -> Iterator[_Ma
             continue
         if failure.reasons and job.reason not in failure.reasons:
             continue
-        consequence = failure.role is Role.CONSEQUENCE
+        consequence = failure.role is FailureRole.CONSEQUENCE
         if not failure.patterns:
             if failure.fields <= about.keys():
                 yield consequence, _BEFORE_ANY_LINE if failure.reasons else _BEHIND_ALL_LINES, number, about

@@ -229,12 +229,13 @@ def test_a_set_says_what_became_of_its_members(state: str) -> None:
     assert describe_end(entry, experiment)[0] == f"Experiment 4 {state} after 2 minutes: 1 of 2 finished, 1 failed"
 
 
-def test_the_last_lines_come_before_the_output() -> None:
-    experiment = make_experiment(cause="master", last_lines=["a", "50%\r100%"])
+def test_the_last_lines_and_the_advice_come_before_the_output() -> None:
+    experiment = make_experiment(cause="master", last_lines=["a", "50%\r100%"], advice="do\x1b[2J this")
     assert describe_end(end("FAILED", exit_code=3, cause="master"), experiment)[1:] == [
         "Last lines of 4.master:",
         "  a",
         "  100%",
+        "Advice: do this",
         "Output: /output/paul/ai-toaster/4",
     ]
 

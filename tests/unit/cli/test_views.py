@@ -61,6 +61,11 @@ def test_status_shows_the_last_lines_of_a_failed_job(riseml: Riseml, fake_server
     assert riseml("status", "4", "-l").out.endswith(shown)
 
 
+def test_status_shows_the_advice_about_a_failed_job(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.experiments["4"] = make_experiment(state="FAILED", cause="train", last_lines=["a"], advice="do this")
+    assert riseml("status", "4").out.endswith("\nLast lines of 4.train:\n  a\nAdvice: do this\n")
+
+
 @pytest.mark.parametrize("words", ["train", "logs 4", "train -l"])
 def test_the_end_of_a_failed_experiment_shows_its_last_lines(
     riseml: Riseml, fake_server: FakeServer, words: str

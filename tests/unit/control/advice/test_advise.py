@@ -86,7 +86,7 @@ def test_what_the_engine_reports_counts_more_than_any_line() -> None:
 
 
 def test_an_exit_code_alone_counts_less_than_any_line() -> None:
-    assert "CRLF" in advise(_failed("/usr/bin/env: ‘python3\\r’: No such file or directory", code=127), list)
+    assert "CRLF" in advise(_failed("/usr/bin/env: 'python3\\r': No such file or directory", code=127), list)
 
 
 def test_a_job_that_lost_its_connection_names_the_job_that_failed_by_itself() -> None:
