@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from riseml.cli.pause import wait_or_resize
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -36,7 +37,7 @@ class CommandContext:
     environ: Mapping[str, str]
     folder: Path  # the working directory
     asks: bool = False  # True when a user can answer questions: standard input and standard error are a terminal
-    wait: Callable[[float], object] = field(default_factory=lambda: threading.Event().wait)  # takes seconds
+    wait: Callable[[float], object] = wait_or_resize  # takes seconds
 
     def now(self) -> datetime:
         """Return the time, in UTC."""

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import codecs
+import fcntl
 import os
 import pty
+import select
+import struct
 import subprocess
-from collections.abc import Mapping, Sequence
+import termios
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.screen import Screen
 from tests.support.waiting import DEADLINE
 
 
@@ -33,6 +41,88 @@ def run_on_terminal(
             return process.wait(DEADLINE), shown
     finally:
         os.close(ours)
+
+
+class Terminal:
+    """A command on a terminal of a size, whose screen a test sees and whose keys it presses.
+
+    Args:
+        terminal: descriptor of the terminal's own side.
+        process: the command.
+        screen: shows what the terminal got.
+    """
+
+    def __init__(self, terminal: int, process: subprocess.Popen[bytes], screen: Screen) -> None:
+        self.process = process
+        self.screen = screen
+        self.raw = ""  # all that the terminal got
+        self._terminal = terminal
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+
+    def wait_for(self, what: str, look: Callable[[Screen], object]) -> None:
+        """Read what the command writes until `look` is true of the screen."""
+        end = time.monotonic() + DEADLINE
+        while not look(self.screen):
+            assert time.monotonic() < end, f"not within {DEADLINE:.0f} s: {what}: {self.screen.lines()}"
+            assert self._read(end - time.monotonic()), f"the command ended before: {what}: {self.screen.lines()}"
+
+    def press(self, keys: str) -> None:
+        """Type; `\\x03` is Ctrl-C."""
+        os.write(self._terminal, keys.encode())
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal another size; its screen is a new one, because what it did to the old lines is unknown."""
+        self.screen = Screen(columns, rows)
+        set_size(self._terminal, columns, rows)
+
+    def finish(self) -> int:
+        """Read to the end of the command, and return its exit code."""
+        end = time.monotonic() + DEADLINE
+        while self._read(end - time.monotonic()):
+            assert time.monotonic() < end, f"it has not ended within {DEADLINE:.0f} s: {self.screen.lines()}"
+        return self.process.wait(DEADLINE)
+
+    def _read(self, seconds: float) -> bool:
+        """Read once; return False at the end."""
+        select.select([self._terminal], [], [], max(0.0, seconds))
+        try:
+            text = self._decoder.decode(os.read(self._terminal, 65536))
+        except OSError:  # EIO: the last process that had the terminal has ended
+            return False
+        self.raw += text
+        self.screen.feed(text)
+        return True
+
+
+@contextmanager
+def open_terminal(
+    command: Sequence[str], where: Path, environ: Mapping[str, str], size: tuple[int, int]
+) -> Iterator[Terminal]:
+    """Run a command on a terminal of its own, which Ctrl-C reaches; kill it at the end of the block.
+
+    Args:
+        command: program and arguments.
+        where: its working directory.
+        environ: its whole environment.
+        size: columns and rows.
+    """
+    ours, theirs = pty.openpty()
+    set_size(theirs, *size)
+    kept = {name: value for name, value in environ.items() if name not in ("COLUMNS", "LINES")}
+    take = ["setsid", "--ctty", "--wait", *command]
+    with subprocess.Popen(take, cwd=where, env=kept, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        try:
+            yield Terminal(ours, process, Screen(*size))
+        finally:
+            os.close(ours)
+            process.kill()
+            process.wait(DEADLINE)
+
+
+def set_size(terminal: int, columns: int, rows: int) -> None:
+    """Give a terminal a size; the command that has it gets SIGWINCH."""
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
 def _read_to_end(terminal: int) -> bytes:

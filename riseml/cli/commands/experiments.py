@@ -19,6 +19,7 @@ from riseml.settings import MOST_TAIL
 
 if TYPE_CHECKING:
     from riseml import wire
+    from riseml.cli.output.trends import Trends
     from riseml.client import Client
 
 FollowOption = Annotated[
@@ -125,11 +126,14 @@ def monitor_experiment(
 
     With an ID until that experiment ends; without one, everything that runs, until Ctrl-C.
     """
+    from riseml.cli.output.trends import Trends
+
     command: CommandContext = context.obj
     mode = ViewMode(json, not once)
     with command.connect() as client:
         chosen = None if identity is None else choose_experiment_id(command, client, identity)
-        _print_view(command, client, lambda: _fetch_samples(command, client, chosen, gpus=gpus), mode)
+        trends = None if once or json else Trends()
+        _print_view(command, client, lambda: _fetch_samples(command, client, chosen, trends, gpus=gpus), mode)
 
 
 def kill_experiments(
@@ -164,6 +168,13 @@ def kill_experiments(
 
 def _print_view(command: CommandContext, client: Client, fetch: Callable[[], ViewContent], mode: ViewMode) -> None:
     """Print a view once, or refresh it. A refreshed view survives a lost server, as a followed log does."""
+    try:
+        _refresh_view(command, client, fetch, mode)
+    finally:
+        command.printer.end_redraw()
+
+
+def _refresh_view(command: CommandContext, client: Client, fetch: Callable[[], ViewContent], mode: ViewMode) -> None:
     while True:
         content = _fetch_again(command, client, fetch) if mode.refresh else fetch()
         if mode.json:
@@ -202,15 +213,24 @@ def _fetch_experiment(command: CommandContext, client: Client, identity: str, *,
     return ViewContent(one, list_experiment(one, command.now(), command.printer.style, long=long), final=one["closed"])
 
 
-def _fetch_samples(command: CommandContext, client: Client, identity: str | None, *, gpus: bool) -> ViewContent:
+def _fetch_samples(
+    command: CommandContext, client: Client, identity: str | None, trends: Trends | None, *, gpus: bool
+) -> ViewContent:
+    """Return what jobs use now; `trends` remembers it for the next time."""
     from riseml.cli.output.experiment_views import list_gpu_samples
     from riseml.cli.output.monitor_view import list_use
 
     answer = client.get_all_samples() if identity is None else client.get_samples(identity)
+    samples, printer = answer["samples"], command.printer
     ended = identity is not None and client.get_experiment(identity)["state"] in ENDED_STATES
-    lines = (list_gpu_samples if gpus else list_use)(answer["samples"], command.printer.style)
-    if not answer["samples"]:
+    if trends is not None:
+        trends.add_samples(samples, command.now().timestamp())
+    if not samples:
         lines = ["No job is running; `riseml status` shows what waits."]
+    elif gpus:
+        lines = list_gpu_samples(samples, printer.style)
+    else:
+        lines = list_use(samples, printer.style, trends, sparks=printer.draws_bars)
     return ViewContent(answer, lines, final=ended)
 
 

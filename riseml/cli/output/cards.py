@@ -29,20 +29,40 @@ def build_cards(columns: Sequence[Column], rows: Sequence[Sequence[str]], heads:
     if style.width is None or measure_table(columns, rows) <= style.width:
         return build_table(columns, rows, style)
     rows = [[clean_text(cell).replace("\t", " ") for cell in row] for row in rows]
-    titles = [column.title for column in columns[heads:]]
-    title_width = max(map(measure_width, titles), default=0)
-    cell_width = max((measure_width(cell) for row in rows for cell in row[heads:]), default=0)
-    each = title_width + 2 + cell_width
-    across = max(1, (style.width - len(_INDENT) + len(_GAP)) // (each + len(_GAP)))
+    titles, title_width = _list_titles(columns, heads)
+    across, each = fit_cards(measure_card(columns, rows, heads), style.width)
     lines: list[str] = []
     for row in rows:
         lines += _list_heads(columns, row[:heads], style.width, colour=style.colour)
         pairs = [
-            pad_to_width(f"{pad_to_width(title, title_width)}  {cell}", each)
+            pad_to_width(f"{pad_to_width(title, title_width)}{_INDENT}{cell}", each)
             for title, cell in zip(titles, row[heads:], strict=True)
         ]
         lines += [_join_pairs(pairs[at : at + across], style.width) for at in range(0, len(pairs), across)]
     return lines
+
+
+def measure_card(columns: Sequence[Column], rows: Sequence[Sequence[str]], heads: int) -> int:
+    """Return the columns of a terminal that the widest title and the widest cell take, side by side."""
+    cells = [clean_text(cell) for row in rows for cell in row[heads:]]
+    return _list_titles(columns, heads)[1] + len(_INDENT) + max(map(measure_width, cells), default=0)
+
+
+def fit_cards(each: int, width: int) -> tuple[int, int]:
+    """Return how many pairs of title and cell stand side by side, and how wide each may be.
+
+    Args:
+        each: columns of the terminal that a pair needs.
+        width: of the terminal.
+    """
+    across = max(1, (width - len(_INDENT) + len(_GAP)) // (each + len(_GAP)))
+    return across, max(each, (width - len(_INDENT) + len(_GAP)) // across - len(_GAP))
+
+
+def _list_titles(columns: Sequence[Column], heads: int) -> tuple[list[str], int]:
+    """Return the titles of the pairs, and how wide they are."""
+    titles = [column.short or column.title for column in columns[heads:]]
+    return titles, max(map(measure_width, titles), default=0)
 
 
 def _list_heads(columns: Sequence[Column], cells: Sequence[str], width: int, *, colour: bool) -> Iterator[str]:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, TextIO
 from riseml.cli.output import problem_lines
 from riseml.cli.output.style import Style
 from riseml.cli.output.text import clean_lines, clean_text, escape_json
-from riseml.cli.output.widths import cut_to_width, measure_width
 from riseml.errors import RisemlError
 
 if TYPE_CHECKING:
+    from riseml.cli.output.live import LiveScreen
     from riseml.spec.yaml.problems import Problem
 
 
@@ -34,13 +34,18 @@ class Printer:
     err: TextIO  # messages
     colour: bool = False  # in `out`
     err_colour: bool = False  # in `err`
-    live: bool = False  # `out` is a terminal
-    _drawn: int = 0  # lines of the last `redraw`
+    live: bool = False  # `out` is a terminal, and its lines can be drawn over
+    _screen: LiveScreen | None = None  # what `redraw` draws on
 
     @property
     def style(self) -> Style:
         """How views must look here. The width is measured now, because users resize terminals."""
         return Style(self.colour, shutil.get_terminal_size().columns if self.live else None)
+
+    @property
+    def draws_bars(self) -> bool:
+        """True when `out` is a terminal that shows the bars of a sparkline."""
+        return self.live and (self.out.encoding or "utf-8").lower().startswith("utf")
 
     def find_files(self) -> frozenset[tuple[int, int]]:
         """Return device and inode number of each file that a stream is redirected to: `riseml train > train.log`."""
@@ -53,6 +58,7 @@ class Printer:
 
     def print_clean_lines(self, lines: Sequence[str]) -> None:
         """Print lines that are clean already, such as those of `LogFormatter`: they are too many to check twice."""
+        self.end_redraw()
         if lines:
             self.out.write("\n".join(lines) + "\n")
         self.out.flush()
@@ -67,23 +73,28 @@ class Printer:
         self.print_clean_lines([escape_json(json.dumps(value, ensure_ascii=False))])
 
     def redraw(self, lines: Sequence[str]) -> None:
-        """Print lines in the place of those of the last `redraw`; without a terminal, below them."""
+        """Print lines in the place of those of the last `redraw`; without a terminal, below them.
+
+        Whatever is printed next comes below the lines.
+        """
         if not self.live:
             self.print_lines([*lines, ""])
             return
-        size = shutil.get_terminal_size()
-        # A line that wraps, or that scrolls away, cannot be drawn over.
-        safe = clean_lines(lines, colours=self.colour)
-        kept = [_cut_line(line, size.columns) for line in safe][: size.lines - 1]
-        up = f"\x1b[{self._drawn}A" if self._drawn else ""
-        self.out.write(f"\r{up}\x1b[J" + "".join(line + "\n" for line in kept))
-        self.out.flush()
-        self._drawn = len(kept)
+        if self._screen is None:
+            from riseml.cli.output.live import LiveScreen
+
+            self._screen = LiveScreen(self.out, colour=self.colour)
+        self._screen.draw(clean_lines(lines, colours=self.colour))
+
+    def end_redraw(self) -> None:
+        """Leave the lines of the last `redraw` where they are: the next ones are drawn below them."""
+        if self._screen is not None:
+            self._screen.close()
+            self._screen = None
 
     def say(self, *messages: str) -> None:
         """Print messages that are no part of the result."""
         self._write_messages(map(clean_text, messages))
-        self._drawn = 0  # the lines of the last `redraw` stay above the message
 
     def warn(self, message: str) -> None:
         """Print a warning: something that the user should change."""
@@ -102,6 +113,7 @@ class Printer:
         self._write_messages(problem_lines.describe_error(error, colour=self.err_colour))
 
     def _write_messages(self, lines: Iterable[str]) -> None:
+        self.end_redraw()
         try:
             safe = clean_lines(list(lines), colours=self.err_colour)
             self.err.write("".join(f"{line}\n" for line in safe))
@@ -113,7 +125,7 @@ class Printer:
 def make_printer(environ: Mapping[str, str]) -> Printer:
     """Return a printer to this process's streams; colours only on a terminal, or as NO_COLOR and FORCE_COLOR say."""
     out, err = (_prepare_stream(stream) for stream in (sys.stdout, sys.stderr))
-    return Printer(out, err, _wants_colour(out, environ), _wants_colour(err, environ), out.isatty())
+    return Printer(out, err, _wants_colour(out, environ), _wants_colour(err, environ), _is_live(out, environ))
 
 
 def _find_file(stream: TextIO) -> tuple[int, int] | None:
@@ -125,11 +137,6 @@ def _find_file(stream: TextIO) -> tuple[int, int] | None:
     return (seen.st_dev, seen.st_ino) if stat.S_ISREG(seen.st_mode) else None
 
 
-def _cut_line(line: str, columns: int) -> str:
-    """Return a line cut to the terminal. Views cut their tables themselves; a line with colours is kept whole."""
-    return line if "\x1b" in line or measure_width(line) <= columns else cut_to_width(line, columns)
-
-
 def _prepare_stream(stream: TextIO | None) -> TextIO:
     if stream is None:  # the caller closed it before this process started
         return io.StringIO()
@@ -137,6 +144,11 @@ def _prepare_stream(stream: TextIO | None) -> TextIO:
         # A name that is not UTF-8, or a terminal that knows only ASCII, must not end a command.
         stream.reconfigure(errors="backslashreplace", line_buffering=True)
     return stream
+
+
+def _is_live(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Return whether lines can be drawn over: a terminal that knows how to move its cursor."""
+    return stream.isatty() and environ.get("TERM") != "dumb"
 
 
 def _wants_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:

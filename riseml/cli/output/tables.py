@@ -21,6 +21,7 @@ class Column:
     right: bool = False  # aligned to the right, for numbers
     shrinks: bool = False  # cut with `…` when the terminal is too narrow
     folds: bool = False  # continued in further lines when the terminal is too narrow
+    short: str = ""  # title where there is little room; empty: the usual one
     states: bool = False  # its cells are states, each in its colour
 
     def paint(self, cell: str, text: str, *, colour: bool) -> str:

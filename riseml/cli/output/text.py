@@ -131,6 +131,11 @@ def format_cores(cores: float) -> str:
     return f"{_format_digits(cores)} cores"
 
 
+def format_rate(rate: float) -> str:
+    """Return what happens `rate` times a second: `12/s`, or `6/min` below once a second."""
+    return f"{_format_digits(rate)}/s" if rate >= 1 else f"{_format_digits(rate * 60)}/min"
+
+
 def _format_digits(value: float) -> str:
     """Return a number with three digits at most, and at most three of them behind the point."""
     places = 0 if value >= 99.5 else 1 if value >= 9.95 else 2 if value >= 0.995 else 3

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from riseml.cli.output.printer import Printer
+from tests.support.screen import read_screen
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import LOST, FakeServer, finish, make_experiment, make_job
 
@@ -116,7 +117,8 @@ def test_kill_without_an_id_names_what_goes_on(riseml: Riseml, fake_server: Fake
 
 def test_status_watch_ends_with_the_experiment(riseml: Riseml, fake_server: FakeServer) -> None:
     fake_server.experiments["4"] = make_experiment(state="FINISHED", closed=True)
-    assert riseml("status", "4", "-w", live=True).out.startswith("\r\x1b[JID: 4\n")
+    shown = read_screen(riseml("status", "4", "-w", live=True).out, 80, 24)
+    assert shown[:2] == ["ID: 4", "Type: Experiment"]
 
 
 @pytest.mark.parametrize("words", ["status 4 -w", "status 4 -w --json"])
@@ -129,13 +131,14 @@ def test_status_watch_survives_a_lost_server(riseml: Riseml, fake_server: FakeSe
 
 
 def test_a_message_between_two_redraws_is_not_drawn_over() -> None:
-    printer = Printer(io.StringIO(), io.StringIO(), live=True)
+    terminal = io.StringIO()
+    printer = Printer(terminal, terminal, live=True)
     for shown in ("one", "two"):
         printer.redraw([shown])
     printer.say("Lost the riseml server")
     printer.redraw(["three"])
-    assert isinstance(printer.out, io.StringIO)
-    assert printer.out.getvalue() == "\r\x1b[Jone\n\r\x1b[1A\x1b[Jtwo\n\r\x1b[Jthree\n"
+    printer.end_redraw()
+    assert read_screen(terminal.getvalue(), 80, 24) == ["two", "Lost the riseml server", "three"]
 
 
 def test_status_without_watch_fails_when_the_server_is_lost(riseml: Riseml, fake_server: FakeServer) -> None:

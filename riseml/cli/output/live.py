@@ -1,0 +1,100 @@
+"""A view that is drawn again in its own place on a terminal, by `rich.live`.
+
+`printer` imports this module when it draws for the first time, because the import of rich takes 40 ms.
+
+Each frame reaches the terminal as one write between the marks of a synchronized update: the terminal shows the old
+frame or the new one, and nothing between. Terminals that do not know the marks ignore them. The screen is the usual
+one: what was above the view stays there, and the last frame stays when the view ends.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # of a synchronized update
+_CLEAR = "\x1b[H\x1b[2J"
+
+
+class LiveScreen:
+    """Draws frames over each other.
+
+    Args:
+        out: the terminal.
+        colour: whether the lines may have colours.
+
+    Example:
+        screen = LiveScreen(sys.stdout, colour=True)
+        screen.draw(["4.master  RUNNING"])
+        screen.close()
+    """
+
+    def __init__(self, out: TextIO, *, colour: bool) -> None:
+        self._out = out
+        self._frame = io.StringIO()  # rich draws here
+        self._console = Console(
+            file=self._frame,
+            force_terminal=True,
+            force_interactive=True,
+            color_system="standard" if colour else None,
+            no_color=not colour,
+            legacy_windows=False,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
+        self._live: Live | None = None
+        self._size = shutil.get_terminal_size()
+
+    def draw(self, lines: Sequence[str]) -> None:
+        """Draw a frame in the place of the one before. The lines must be clean; their colours stay.
+
+        Lines for which the terminal is too low are left out; the last line says how many.
+        """
+        size = shutil.get_terminal_size()
+        if self._live is not None and size != self._size:
+            # Terminals break long lines anew when their size changes, so that nobody knows where the frame is.
+            self._stop()
+            self._frame.write(_CLEAR)
+        self._size = size
+        self._console.size = (size.columns, size.lines)
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+            self._live.start()
+        frame = Text("\n", no_wrap=True, overflow="crop", end="").join(
+            map(Text.from_ansi, _cut_frame(lines, size.lines))
+        )
+        frame.no_wrap, frame.overflow = True, "crop"
+        self._live.update(frame, refresh=True)
+        self._flush()
+
+    def close(self) -> None:
+        """Leave the last frame where it is, and show the cursor again below it."""
+        self._stop()
+        self._flush()
+
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _flush(self) -> None:
+        drawn = self._frame.getvalue()
+        self._frame.seek(0)
+        self._frame.truncate()
+        if drawn:
+            self._out.write(f"{_BEGIN}{drawn}{_END}")
+            self._out.flush()
+
+
+def _cut_frame(lines: Sequence[str], height: int) -> Sequence[str]:
+    room = max(1, height - 1)  # the cursor's line stays free
+    if len(lines) <= room:
+        return lines
+    return [*lines[: room - 1], f"... {len(lines) - room + 1} more lines; a higher terminal shows them"]

@@ -1,0 +1,115 @@
+"""Which job holds the others up, as far as the numbers of the server say. Each remark names what was measured. Pure.
+
+Two remarks, from what a live view has seen in the last minute:
+
+- **The worker furthest behind.** Of the jobs that train (master or chief, and workers), at least three. They are
+  compared by the lines that they print, because a training loop prints a line for so many steps. Jobs that print fewer
+  than 10 lines in that time are compared by their processor time instead. It is named only when it is clearly below the
+  median: less than three quarters of the lines, or half of the processor time.
+- **A parameter server at its line rate.** What it sends or gets for 20 s is 90 to 100 per cent of what a usual network
+  link carries, and the experiment runs on several hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import median
+from typing import TYPE_CHECKING
+
+from riseml.cli.output.text import format_bytes, format_rate
+from riseml.cli.output.trends import Amount, Trends
+
+if TYPE_CHECKING:
+    from riseml import wire
+
+WINDOW = 60.0  # seconds that are compared
+_SHORTEST = 15.0  # seconds below which nothing is said
+_FEWEST_LINES = 10  # of the median job, for a comparison by lines
+_FEWEST_JOBS = 3  # for a median that means something
+_LEAST_CPU = 10.0  # percent of a core of the median job, for a comparison by processor time
+_BEHIND_IN_LINES, _BEHIND_IN_CPU = 0.75, 0.5  # parts of the median
+_STEADY = 20.0  # seconds that a link must be full
+_LINKS = (1, 2.5, 5, 10, 25, 40, 50, 100, 200, 400)  # Gbit/s
+_FULL = 0.9  # part of a link's rate
+_TRAINING = frozenset({"master", "chief", "worker"})
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A job that holds the others up."""
+
+    job: str  # its ID
+    text: str  # what was measured
+
+
+def find_stragglers(samples: Sequence[wire.SampleView], trends: Trends) -> list[Remark]:
+    """Return the remarks about each experiment."""
+    found: list[Remark] = []
+    for _, jobs in groupby(samples, key=lambda one: _split_id(one["id"])[0]):
+        gang = list(jobs)
+        training = [one["id"] for one in gang if one["state"] == "RUNNING" and _find_role(one) in _TRAINING]
+        behind = _find_behind(training, trends)
+        found += [] if behind is None else [behind]
+        if len({one["host"] for one in gang}) > 1:
+            found += _find_full_links([one["id"] for one in gang if _find_role(one) == "ps"], trends)
+    return found
+
+
+def _find_behind(jobs: Sequence[str], trends: Trends) -> Remark | None:
+    if len(jobs) < _FEWEST_JOBS:
+        return None
+    lines = [trends.count_lines(job, WINDOW) for job in jobs]
+    known = [one for one in lines if one is not None]
+    if len(known) < len(jobs) or min(seconds for _, seconds in known) < _SHORTEST:
+        return None
+    seconds = min(seconds for _, seconds in known)
+    rates = [count / length for count, length in known]
+    if median(rates) * seconds >= _FEWEST_LINES:
+        slowest = min(range(len(jobs)), key=rates.__getitem__)
+        if rates[slowest] >= _BEHIND_IN_LINES * median(rates):
+            return None
+        shown = f"{format_rate(rates[slowest])} lines, the median of {len(jobs)} jobs {format_rate(median(rates))}"
+        return Remark(jobs[slowest], f"{jobs[slowest]} is furthest behind: it prints {shown}")
+    return _find_idle(jobs, trends)
+
+
+def _find_idle(jobs: Sequence[str], trends: Trends) -> Remark | None:
+    found = [trends.average(job, lambda one: one["cpu"], WINDOW) for job in jobs]
+    used = [one for one in found if one is not None]
+    if len(used) < len(jobs) or median(used) < _LEAST_CPU or min(used) >= _BEHIND_IN_CPU * median(used):
+        return None
+    job = jobs[used.index(min(used))]
+    shown = f"{min(used) / 100:.2f} cores, the median of {len(jobs)} jobs {median(used) / 100:.2f}"
+    return Remark(job, f"{job} uses the least processor time: {shown}")
+
+
+def _find_full_links(jobs: Sequence[str], trends: Trends) -> Iterator[Remark]:
+    ways: tuple[tuple[str, Amount], ...] = (
+        ("gets", lambda one: one["net_in"]),
+        ("sends", lambda one: one["net_out"]),
+    )
+    for job in jobs:
+        for verb, amount in ways:
+            rates = trends.list_amounts(job, amount, _STEADY)
+            known = [rate for rate in rates if rate is not None]
+            link = next((link for link in _LINKS if len(known) > 5 and all(_fills(rate, link) for rate in known)), None)
+            if link is not None:
+                mean = format_bytes(sum(known) / len(known))
+                yield Remark(job, f"{job} {verb} {mean}/s, as much as a link of {link:g} Gbit/s carries")
+
+
+def _fills(rate: float, link: float) -> bool:
+    return _FULL <= rate * 8 / (link * 1e9) <= 1.0
+
+
+def _find_role(one: wire.SampleView) -> str:
+    return _split_id(one["id"])[1].partition(".")[0]
+
+
+def _split_id(identity: str) -> tuple[str, str]:
+    """Return the experiment and the job that an ID names: `144.1` and `worker.2`."""
+    parts = identity.split(".")
+    at = next((at for at in range(1, len(parts)) if parts[at][:1].isalpha()), len(parts))
+    return ".".join(parts[:at]), ".".join(parts[at:])

@@ -1,0 +1,83 @@
+"""Watching a real run on terminals of several sizes: drawn in its place, the same content in a pipe, Ctrl-C clean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.real.e2e.console import RISEML, Console
+from tests.support.rig import single
+from tests.support.screen import Screen
+from tests.support.terminal import open_terminal
+
+Project = Callable[..., Path]
+TICKS = "i=0; while true; do i=$((i+1)); echo step $i; sleep 0.2; done"
+TITLES = ("CPU", "MEM", "MEM limit", "NET in", "NET out")
+
+
+@pytest.fixture
+def identity(console: Console, project: Project) -> Iterator[str]:
+    """Return the ID of an experiment that runs."""
+    project(single(TICKS, stop_grace=1))
+    started = console.run("train", "-d").id
+    with console.start("logs", started) as running:
+        running.wait_for("step 3")
+    yield started
+    console.run("kill", started, "-f")
+    console.end(started)
+
+
+def _has(screen: Screen, *texts: str) -> bool:
+    shown = "\n".join(screen.lines())
+    return all(text in shown for text in texts)
+
+
+def test_a_live_monitor_fits_every_terminal_and_ends_cleanly(console: Console, identity: str) -> None:
+    command, environ = [*RISEML, "monitor"], console.environ() | {"TERM": "xterm-256color"}
+    job = f"{identity}.train"
+    with open_terminal(command, console.where, environ, (80, 24)) as terminal:
+        terminal.wait_for("bars and rates", lambda screen: _has(screen, job, *TITLES, "/0.1 cores", "/s", "▁"))
+        for columns in (200, 40):
+            terminal.resize(columns, 24)
+            terminal.wait_for("it is drawn again", lambda screen: _has(screen, job, *TITLES, "/0.1 cores", "LINES"))
+            lines = terminal.screen.lines()
+            assert max(map(len, lines)) <= columns
+            assert sum(job in line for line in lines) == 1
+        assert terminal.screen.painted
+        terminal.press("\x03")
+        assert terminal.finish() == 130
+        assert terminal.screen.cursor_shown
+        assert terminal.screen.lines()[-1] == "Interrupted."
+        assert "\x1b[?1049h" not in terminal.raw  # the usual screen
+
+
+def test_no_color_and_a_pipe_have_the_same_content(console: Console, identity: str) -> None:
+    piped = console.run("monitor", identity, "--once")
+    assert (piped.code, piped.err) == (0, "")
+    head, row = piped.out.splitlines()
+    environ = console.environ() | {"TERM": "xterm-256color", "NO_COLOR": "1"}
+    for columns in (40, 80, 200):
+        with open_terminal([*RISEML, "monitor", identity, "--once"], console.where, environ, (columns, 24)) as terminal:
+            assert terminal.finish() == 0
+            assert "\x1b" not in terminal.raw
+            text = "\n".join(terminal.screen.lines())
+        for title in re.split(" {2,}", head):
+            assert title.removesuffix(" used/asked") in text or title in ("ID", "STATE", "PROJECT")
+        for cell in (f"{identity}.train", "RUNNING", "toaster", "/0.1 cores", "/64 MiB"):
+            assert cell in text
+            assert cell in row or cell == "/64 MiB"  # a unit that two amounts share is said once
+        assert max(map(len, text.splitlines())) <= columns
+
+
+def test_status_is_watched_to_the_end_of_the_experiment(console: Console, identity: str) -> None:
+    environ = console.environ() | {"TERM": "xterm-256color"}
+    with open_terminal([*RISEML, "status", identity, "-w"], console.where, environ, (80, 40)) as terminal:
+        terminal.wait_for("it runs", lambda screen: _has(screen, "State: RUNNING", f"{identity}.train"))
+        assert console.run("kill", identity, "-f").code == 0
+        assert terminal.finish() == 0
+        lines = terminal.screen.lines()
+        assert [line for line in lines if line.startswith("State:")] == ["State: KILLED"]
+        assert terminal.screen.cursor_shown

@@ -1,0 +1,233 @@
+"""A view that is drawn again in its own place: no flicker, nothing twice, whatever the size of the terminal is."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from riseml.cli.output.live import LiveScreen
+from riseml.cli.output.monitor_view import list_use
+from riseml.cli.output.stragglers import find_stragglers
+from riseml.cli.output.style import Style
+from riseml.cli.output.trends import MEMORY, Trends, draw_sparkline
+from riseml.cli.output.widths import measure_width
+from riseml.cli.pause import wait_or_resize
+from riseml.wire import SampleView
+from tests.support.screen import Screen, read_screen
+from tests.unit.cli.test_views import SAMPLE
+
+Resize = Callable[[int, int], None]
+
+
+@pytest.fixture
+def resize(monkeypatch: pytest.MonkeyPatch) -> Resize:
+    """Return a function that gives the terminal a size."""
+
+    def give(columns: int, rows: int) -> None:
+        monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((columns, rows)))
+
+    give(80, 24)
+    return give
+
+
+def test_a_frame_is_one_write_between_the_marks_of_a_synchronized_update(resize: Resize) -> None:
+    writes: list[str] = []
+
+    class Terminal(io.StringIO):
+        def write(self, text: str) -> int:
+            writes.append(text)
+            return super().write(text)
+
+    terminal = Terminal()
+    screen = LiveScreen(terminal, colour=True)
+    for turn in range(3):
+        screen.draw([f"turn {turn}", "\x1b[1;31mFAILED\x1b[0m"])
+    screen.close()
+    assert len(writes) == 4
+    assert all(text.startswith("\x1b[?2026h") and text.endswith("\x1b[?2026l") for text in writes)
+    assert "\x1b[1;31mFAILED" in writes[0]
+    shown = Screen(80, 24)
+    shown.feed(terminal.getvalue().replace("\n", "\r\n"))
+    assert (shown.lines(), shown.cursor_shown) == (["turn 2", "FAILED"], True)
+
+
+def test_a_frame_that_shrinks_or_grows_leaves_nothing_behind(resize: Resize) -> None:
+    terminal = io.StringIO()
+    screen = LiveScreen(terminal, colour=False)
+    for lines in (["a" * 80, "b"], ["c"], ["d", "e", "f"]):
+        screen.draw(lines)
+    screen.close()
+    assert read_screen(terminal.getvalue(), 80, 24) == ["d", "e", "f"]
+    assert "\x1b[1;" not in terminal.getvalue()
+
+
+def test_a_new_size_clears_the_screen_and_draws_again(resize: Resize) -> None:
+    terminal = io.StringIO()
+    screen = LiveScreen(terminal, colour=False)
+    screen.draw(["x" * 80, "y"])
+    resize(40, 24)
+    before = len(terminal.getvalue())
+    screen.draw(["narrow"])
+    screen.close()
+    assert read_screen(terminal.getvalue()[before:].partition("\x1b[2J")[2], 40, 24) == ["narrow"]
+
+
+def test_a_low_terminal_says_how_many_lines_are_missing(resize: Resize) -> None:
+    resize(80, 5)
+    terminal = io.StringIO()
+    screen = LiveScreen(terminal, colour=False)
+    for turn in range(3):
+        screen.draw([f"{turn} line {number}" for number in range(10)])
+    screen.close()
+    expected = [*(f"2 line {number}" for number in range(3)), "... 7 more lines; a higher terminal shows them"]
+    assert read_screen(terminal.getvalue(), 80, 5) == expected
+
+
+def test_a_wait_ends_when_the_terminal_gets_another_size() -> None:
+    waited = threading.Event()
+
+    def resize() -> None:
+        while not waited.wait(0.01):
+            os.kill(os.getpid(), signal.SIGWINCH)
+
+    sender = threading.Thread(target=resize)
+    sender.start()
+    wait_or_resize(600.0)
+    waited.set()
+    sender.join()
+
+
+def test_a_wait_outside_of_the_main_thread_waits() -> None:
+    thread = threading.Thread(target=wait_or_resize, args=(0.01,))
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize("words", ["--help", "status", "logs -h", "monitor --help", "train --help"])
+def test_a_command_that_draws_nothing_does_not_import_rich(words: str, tmp_path: os.PathLike[str]) -> None:
+    code = "import sys; from riseml.cli.main import execute; execute(sys.argv[1:]); print(*sys.modules)"
+    home = os.fspath(tmp_path)
+    environ = {**os.environ, "RISEML_HOME": home, "RISEML_SERVER": "http://127.0.0.1:9"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words.split()], env=environ, capture_output=True, text=True, check=True, cwd=home
+    )
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert "riseml" in loaded
+    assert loaded & {"rich", "pydantic", "pygments"} == set()
+
+
+# --- what a live view remembers ---
+
+
+def make_sample(job: str, **changes: object) -> SampleView:
+    return {**SAMPLE, "id": job, **changes}  # type: ignore[typeddict-item]  # the fields of the shape
+
+
+def watch(jobs: dict[str, dict[str, float]], seconds: int = 60, **common: object) -> tuple[list[SampleView], Trends]:
+    """Return the last samples and what was seen; `lines` is a number of lines per second."""
+    trends, samples = Trends(), []
+    for now in range(0, seconds + 1, 2):
+        samples = [
+            make_sample(job, **(common | use | {"lines": int(use.get("lines", 0) * now)})) for job, use in jobs.items()
+        ]
+        trends.add_samples(samples, float(now))
+    return samples, trends
+
+
+def test_trends_forget_what_is_old_and_jobs_that_have_ended() -> None:
+    samples, trends = watch({"4.master": {"cpu": 10.0}, "4.ps.1": {"cpu": 20.0}}, seconds=1000)
+    assert len(trends.list_amounts("4.master", lambda one: one["cpu"])) == MEMORY / 2 + 1
+    trends.add_samples(samples[:1], 1002.0)
+    assert trends.list_amounts("4.ps.1", lambda one: one["cpu"]) == []
+
+
+def test_a_server_that_starts_again_counts_lines_from_0() -> None:
+    trends = Trends()
+    for now, lines in enumerate([100, 120, 3, 5]):
+        trends.add_samples([make_sample("4.master", lines=lines)], 2.0 * now)
+    assert trends.count_lines("4.master", 60) == (2, 2.0)
+    assert trends.list_line_rates("4.master") == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "width", "shown"),
+    [
+        ([0, 1, 2, None, 8], 6, " ▁▂▃ █"),
+        ([], 3, "   "),
+        ([0, 0], 2, "▁▁"),
+        ([0, 8, 8, 8], 2, "▅█"),
+        ([None, None, 4, None], 2, " █"),
+    ],
+)
+def test_a_sparkline(values: list[float | None], width: int, shown: str) -> None:
+    assert draw_sparkline(values, width) == shown
+
+
+def test_a_sparkline_reaches_to_what_was_asked_for() -> None:
+    assert draw_sparkline([50.0], 1, 100.0) == "▅"
+
+
+@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+def test_a_live_monitor_fits_and_has_the_content_of_a_pipe(width: int, *, colour: bool) -> None:
+    jobs = {f"4.{job}": {"lines": 10.0 if job != "worker.2" else 3.0} for job in ("master", "worker.1", "worker.2")}
+    samples, trends = watch(jobs)
+    painted = list_use(samples, Style(colour, width), trends, sparks=True)
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in painted]
+    assert all(measure_width(line) <= width for line in lines)
+    assert any("▁" in line or "█" in line for line in lines)
+    text = " ".join(" ".join(lines).split())
+    piped = list_use(samples, Style(), trends)
+    cells = {cell.strip() for line in piped[1:4] for cell in re.split(" {2,}", line)}
+    assert {cell for cell in cells if cell not in text} == set()
+    assert piped[-1] in text
+    assert "4.worker.2 !" in text
+
+
+# --- stragglers ---
+
+GANG = ("4.master", "4.worker.1", "4.worker.2")
+
+
+@pytest.mark.parametrize(
+    ("uses", "said"),
+    [
+        ([{"lines": 10}, {"lines": 10}, {"lines": 3}], "4.worker.2 is furthest behind: it prints 3/s lines"),
+        ([{"lines": 10}, {"lines": 9}, {"lines": 8}], None),
+        ([{"cpu": 100}, {"cpu": 90}, {"cpu": 20}], "4.worker.2 uses the least processor time: 0.20 cores, the median"),
+        ([{"cpu": 100}, {"cpu": 90}, {"cpu": 60}], None),
+        ([{"cpu": 4}, {"cpu": 4}, {"cpu": 0}], None),
+    ],
+)
+def test_the_worker_furthest_behind(uses: list[dict[str, float]], said: str | None) -> None:
+    remarks = find_stragglers(*watch(dict(zip(GANG, uses, strict=True))))
+    assert [remark.job for remark in remarks] == ([] if said is None else ["4.worker.2"])
+    assert said is None or remarks[0].text.startswith(said)
+
+
+def test_nothing_is_said_of_two_jobs_of_the_first_seconds_or_of_a_ps() -> None:
+    uneven = {"4.master": {"lines": 10.0}, "4.worker.1": {"lines": 1.0}}
+    assert find_stragglers(*watch(uneven)) == []
+    assert find_stragglers(*watch(uneven | {"4.ps.1": {"lines": 0.1}})) == []
+    assert find_stragglers(*watch(uneven | {"5.worker.1": {"lines": 10.0}})) == []
+    assert find_stragglers(*watch(uneven | {"4.worker.2": {"lines": 10.0}}, seconds=10)) == []
+
+
+@pytest.mark.parametrize(("rate", "hosts", "full"), [(118e6, 2, True), (60e6, 2, False), (118e6, 1, False)])
+def test_a_ps_at_its_line_rate(rate: float, hosts: int, *, full: bool) -> None:
+    trends, samples = Trends(), []
+    for now in range(0, 40, 2):
+        ps = make_sample("4.ps.1", host="gpu1", net_out=rate)
+        samples = [ps, make_sample("4.master", host=f"gpu{hosts}", net_out=0.0)]
+        trends.add_samples(samples, float(now))
+    said = [remark.text for remark in find_stragglers(samples, trends)]
+    assert said == (["4.ps.1 sends 113 MiB/s, as much as a link of 1 Gbit/s carries"] if full else [])
