@@ -32,7 +32,7 @@ from riseml.executors.process.job_folders import ProcessJobFolders
 from riseml.executors.process.job_processes import MARKER, list_job_processes, signal_supervisor
 from riseml.executors.process.job_records import runs_now
 from riseml.executors.process.log_reader import JobLogReader
-from riseml.executors.process.project_files import unpack_project
+from riseml.executors.process.project_files import copy_made_files, unpack_project
 from riseml.executors.process.venvs import VirtualEnvironments
 from riseml.executors.process.watch import JobWatch
 from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Sample, Traffic
@@ -106,7 +106,7 @@ class ProcessExecutor:
         folder = self._folders.job_folder(launch.key)
         with _translate_os_errors("the folder of the job"):
             folder.mkdir(mode=0o700, exist_ok=True)
-            _copy_project(folder, code)
+            _copy_project(folder, code, self._environments.made_files_folder(launch.image.reference))
         self._watch.add_folder(folder)
         _start_supervisor(launch.title, self._make_order(launch, folder), self._folders.make_marker(launch.key))
 
@@ -235,8 +235,8 @@ def _translate_os_errors(what: str) -> Iterator[None]:
         ) from error
 
 
-def _copy_project(folder: Path, code: Path | None) -> None:
-    """Unpack the project for this job alone; the folder appears when it is complete."""
+def _copy_project(folder: Path, code: Path | None, made: Path) -> None:
+    """Unpack the project for this job alone, and add what install steps made; the folder appears when it is complete."""
     target = folder / _CODE
     if target.exists():
         return
@@ -244,6 +244,7 @@ def _copy_project(folder: Path, code: Path | None) -> None:
     fresh.chmod(0o755)
     if code is not None:
         unpack_project(code, fresh)
+    copy_made_files(made, fresh)
     fresh.rename(target)
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+import stat
 from collections.abc import Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,6 +23,7 @@ from riseml.errors import EngineError, UsageError
 from riseml.folders import open_folder
 
 _PROBLEM = "the project's files cannot be unpacked"
+_COPIED_AT_ONCE = 1 << 20  # bytes
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOREIGN = frozenset({errno.EEXIST, errno.ENOTDIR, errno.ELOOP})
 """Errors of a path at which there is something that this module did not put there."""
@@ -50,6 +53,54 @@ def unpack_project(archive: Path, target: Path, wanted: Collection[str] | None =
             if error.errno not in _FOREIGN:
                 raise
             raise EngineError(f"{_PROBLEM}: {error.filename} is there already", permanent=True) from error
+
+
+def copy_made_files(source: Path, target: Path) -> None:
+    """Copy what install steps made in their project folder into an unpacked project, as the layers of an image do.
+
+    What the project has itself stays as it is. Links are copied as links, and none is followed.
+
+    Args:
+        source: the folder in which the steps ran.
+        target: the unpacked project.
+
+    Raises:
+        OSError: a file cannot be copied.
+    """
+    if not source.is_dir():  # an environment without steps has none
+        return
+    with ExitStack() as stack:
+        root = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        stack.callback(os.close, root)
+        folders = _OpenFolder(root, stack)
+        for path, inner, names, at in os.fwalk(source):
+            below = os.path.relpath(path, source)
+            try:
+                into = folders.open_folder("" if below == os.curdir else below)
+            except OSError as error:
+                if error.errno not in _FOREIGN:
+                    raise
+                inner.clear()  # the project has a file or a link of this name
+                continue
+            for name in [*names, *inner]:
+                with suppress(FileExistsError):
+                    _copy_made_file(name, at, into)
+
+
+def _copy_made_file(name: str, source: int, target: int) -> None:
+    """Copy a file or a link from one open folder to another; folders, and what is neither, are left out."""
+    found = os.stat(name, dir_fd=source, follow_symlinks=False)
+    if stat.S_ISLNK(found.st_mode):
+        os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
+    elif stat.S_ISREG(found.st_mode):
+        with (
+            open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=source), "rb") as made,
+            open(os.open(name, _NEW_FILE, 0o600, dir_fd=target), "wb") as copy,
+        ):
+            shutil.copyfileobj(made, copy, _COPIED_AT_ONCE)
+            copy.flush()
+            os.fchmod(copy.fileno(), stat.S_IMODE(found.st_mode) & 0o777)
+            os.utime(copy.fileno(), (found.st_mtime, found.st_mtime))
 
 
 class _OpenFolder:

@@ -60,6 +60,10 @@ class VirtualEnvironments:
         recipe = json.dumps([_SCHEME, reference, python, self._gpus])
         return self._root / hashlib.sha256(recipe.encode()).hexdigest()[:20]
 
+    def made_files_folder(self, reference: str) -> Path:
+        """Return the folder in which the install steps of an environment ran; it holds the files that they made."""
+        return self.find_folder(reference) / _PROJECT
+
     def observe_environment(self, reference: str) -> ImageSeen:
         """Return whether an environment is present. One whose Python was removed from the machine is not."""
         folder = self.find_folder(reference)

@@ -48,6 +48,15 @@ def test_an_install_step_reads_a_file_whose_name_is_not_ascii(rig: Rig) -> None:
     assert {"1.build eins", "1.build two"} <= set(rig.lines("1.build"))
 
 
+def test_jobs_see_what_install_steps_made_in_the_project_folder(rig: Rig) -> None:
+    make = "mkdir -p lib/inner; echo made >lib/inner/file; echo made >note.txt; ln -s lib/inner link; chmod 700 lib/inner"
+    run = f"cat note.txt lib/inner/file link/file; echo job >>lib/inner/file # {rig.home}"
+    for number in ("1", "2"):
+        rig.submit(single(run, install=[f"{make} # {rig.home}"]), {"note.txt": "project\n"})
+        assert rig.wait_closed(number)["state"] == "FINISHED"
+        assert rig.lines(f"{number}.train") == [f"{number}.train {word}" for word in ("project", "made", "made")]
+
+
 def test_killing_a_build_ends_it(rig: Rig) -> None:
     rig.submit(single("true", install=[f"echo begun; sleep 300 # {rig.home}"]))
     rig.wait("the build has begun", lambda: rig.lines("1.build", follow=False)[1:])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from riseml.errors import EngineError
-from riseml.executors.process.project_files import unpack_project
+from riseml.executors.process.project_files import copy_made_files, unpack_project
 
 MTIME = 1_700_000_000
 
@@ -130,6 +130,38 @@ def test_nothing_is_written_through_a_link_or_over_a_file(
     with pytest.raises(EngineError, match=r"is below a link|is there twice"):
         unpack_project(pack_members(tmp_path / "code.tar", members), target)
     assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_made_files_are_added_and_what_the_project_has_stays(tmp_path: Path, target: Path) -> None:
+    made = tmp_path / "made"
+    (made / "lib" / "inner").mkdir(parents=True)
+    (made / "lib" / "inner" / "tool").write_text("made")
+    (made / "lib" / "inner" / "tool").chmod(0o4755)
+    (made / "train.py").write_text("changed by a step")
+    (made / "link").symlink_to("/etc")
+    os.mkfifo(made / "pipe")
+    (target / "train.py").write_text("project")
+    copy_made_files(made, target)
+    assert sorted(os.listdir(target)) == ["lib", "link", "train.py"]
+    assert (target / "train.py").read_text() == "project"
+    assert os.readlink(target / "link") == "/etc"
+    assert (target / "lib" / "inner" / "tool").stat().st_mode & 0o7777 == 0o755
+
+
+def test_made_files_are_not_written_through_links_of_the_project(tmp_path: Path, target: Path) -> None:
+    made = tmp_path / "made"
+    for name in ("away", "file"):
+        (made / name).mkdir(parents=True)
+        (made / name / "x").write_text("made")
+    (target / "away").symlink_to(tmp_path / "outside")
+    (target / "file").write_text("project")
+    copy_made_files(made, target)
+    assert (os.listdir(tmp_path / "outside"), (target / "file").read_text()) == ([], "project")
+
+
+def test_an_environment_without_steps_made_no_files(tmp_path: Path, target: Path) -> None:
+    copy_made_files(tmp_path / "missing", target)
+    assert os.listdir(target) == []
 
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path: Path, target: Path) -> None:
