@@ -17,7 +17,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
-from riseml.model import Mount
+from riseml.model import Image, Mount
 
 
 @runtime_checkable
@@ -51,6 +51,22 @@ class ImageResolver(Protocol):
         Raises:
             EngineError: the registry does not answer, or does not have the image.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentReview:
+    """What a host would make of an environment."""
+
+    replaced_by: str  # what jobs get in place of the image: `a virtual environment with tensorboard`; empty: the image
+    refusal: str = ""  # why the host never makes it; empty: it does
+
+
+@runtime_checkable
+class EnvironmentReviewer(Protocol):
+    """Says before a build what the host would make of an environment."""
+
+    def review_environment(self, image: Image) -> EnvironmentReview:
+        """Return what the host would make; nothing is changed, and no step runs."""
 
 
 class InventoryKind(Enum):

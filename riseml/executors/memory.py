@@ -15,8 +15,8 @@ from pathlib import Path
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
 from riseml.executors.base import BuildOrder, ImageMissing, Share, SubnetTaken
-from riseml.executors.capabilities import InventoryItem, InventoryKind
-from riseml.model import Capacity, ContainerSeen, Frame, HostSeen, ImageSeen, JobKey, Launch, LogCursor, Sample
+from riseml.executors.capabilities import EnvironmentReview, InventoryItem, InventoryKind
+from riseml.model import Capacity, ContainerSeen, Frame, HostSeen, Image, ImageSeen, JobKey, Launch, LogCursor, Sample
 from riseml.names import HostName
 
 KILLED = 128 + 9
@@ -32,11 +32,12 @@ class Faults:
     bad_starts: int = 0  # so many starts fail for good
     ignores_term: bool = False  # jobs survive SIGTERM
     no_registry: bool = False  # images cannot be fetched
+    refused_environment: str = ""  # why no environment is made here; a review says so before
     taken_subnets: set[str] = field(default_factory=set)  # no network can have these
 
 
 class MemoryExecutor:
-    """One host in memory. Its capabilities: ImageMover, Inventory.
+    """One host in memory. Its capabilities: EnvironmentReviewer, ImageMover, Inventory.
 
     Args:
         name: its name in the pool.
@@ -73,6 +74,9 @@ class MemoryExecutor:
             images=self._observe_images(references),
             networks=dict(self.networks),
         )
+
+    def review_environment(self, image: Image) -> EnvironmentReview:
+        return EnvironmentReview("", self.faults.refused_environment)
 
     def ensure_image(self, order: BuildOrder) -> None:
         self._begin_write()

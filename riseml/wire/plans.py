@@ -40,7 +40,9 @@ class PlanView(TypedDict):
     framework: str  # empty without a framework
     image: str  # what the jobs would run: with `install`, the environment that is built
     base: str  # the image that the environment is built on
+    replaced_by: str | None  # what jobs get in place of the image, where they run as processes; None: the image
     install: list[str]  # the steps
+    refused: str | None  # why the environment is never made; None: it would be
     # Every host has the image. None: unknown, because no host answers, or because the server has not the project's
     # files, which install steps may read; `image` is the base then.
     cached: bool | None

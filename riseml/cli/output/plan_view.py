@@ -52,17 +52,26 @@ def _list_heads(plan: wire.PlanView, first: wire.PlanExperiment) -> list[str]:
             ("Project", plan["project"]),
             ("Framework", plan["framework"]),
             ("Image", _describe_image(plan)),
-            ("Base", plan["base"] if plan["base"] != plan["image"] else None),
+            ("Base", plan["base"] if plan["base"] != plan["image"] and not plan["replaced_by"] else None),
             *(("Install", step) for step in plan["install"]),
             ("Experiment", f"{first['id']}, if it were submitted now"),
             ("Parameters", format_parameters(first["parameters"])),
             ("Output", first["output"]),
-            ("Starts", f"not at once: {first['waits']}" if first["waits"] else "at once" + _wait_for_image(plan)),
+            ("Starts", _describe_start(plan, first)),
         ]
     )
 
 
+def _describe_start(plan: wire.PlanView, first: wire.PlanExperiment) -> str:
+    if plan["refused"]:
+        return f"never: {plan['refused']}"
+    return f"not at once: {first['waits']}" if first["waits"] else "at once" + _wait_for_image(plan)
+
+
 def _describe_image(plan: wire.PlanView) -> str:
+    if plan["replaced_by"]:
+        state = {True: " (cached)", False: " (will be made)", None: ""}[plan["cached"]]
+        return f"{plan['base']}, replaced by {plan['replaced_by']}{state}"
     if plan["cached"] is not None:
         missing = "will be built" if plan["install"] else "will be fetched"
         return f"{plan['image']} ({'cached' if plan['cached'] else missing})"
@@ -73,7 +82,9 @@ def _describe_image(plan: wire.PlanView) -> str:
 
 
 def _wait_for_image(plan: wire.PlanView) -> str:
-    return "" if plan["cached"] else ", once the image is there"
+    if plan["cached"]:
+        return ""
+    return ", once the environment is made" if plan["replaced_by"] else ", once the image is there"
 
 
 def _make_job_row(job: wire.PlanJob, *, limited: bool) -> list[str]:

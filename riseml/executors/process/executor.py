@@ -25,7 +25,7 @@ from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.executors import machine
 from riseml.executors.base import BuildOrder, Share
-from riseml.executors.capabilities import InventoryItem, InventoryKind
+from riseml.executors.capabilities import EnvironmentReview, InventoryItem, InventoryKind
 from riseml.executors.gpus import GpuReader, with_gpu_use
 from riseml.executors.process import supervisor
 from riseml.executors.process.job_folders import ProcessJobFolders
@@ -35,7 +35,7 @@ from riseml.executors.process.log_reader import JobLogReader
 from riseml.executors.process.project_files import copy_made_files, unpack_project
 from riseml.executors.process.venvs import VirtualEnvironments
 from riseml.executors.process.watch import JobWatch
-from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Sample, Traffic
+from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch, LogCursor, Sample, Traffic
 from riseml.names import HOST_LABEL, HostName
 
 _SIGNALS = {Signal.TERM: signals.SIGTERM, Signal.KILL: supervisor.KILL_ALL}
@@ -89,6 +89,9 @@ class ProcessExecutor:
                 isolated=False,
                 busy_ports=machine.find_busy_ports(self._server),
             )
+
+    def review_environment(self, image: Image) -> EnvironmentReview:
+        return self._environments.review_environment(image)
 
     def ensure_image(self, order: BuildOrder) -> None:
         with _translate_os_errors("the folder of environments"):
@@ -236,7 +239,7 @@ def _translate_os_errors(what: str) -> Iterator[None]:
 
 
 def _copy_project(folder: Path, code: Path | None, made: Path) -> None:
-    """Unpack the project for this job alone, and add what install steps made; the folder appears when it is complete."""
+    """Unpack the project for this job alone, and add what install steps made; the folder appears when complete."""
     target = folder / _CODE
     if target.exists():
         return

@@ -23,7 +23,7 @@ from uv import find_uv_bin
 
 from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder
-from riseml.executors.capabilities import InventoryItem, InventoryKind
+from riseml.executors.capabilities import EnvironmentReview, InventoryItem, InventoryKind
 from riseml.executors.process.build_step import BuildStep, run_build_step
 from riseml.executors.process.job_folders import remove_tree
 from riseml.executors.process.project_files import unpack_project
@@ -33,7 +33,7 @@ from riseml.executors.process.venv_recipe import (
     make_installer_variables,
     refuse_root_commands,
 )
-from riseml.model import ImageSeen
+from riseml.model import Image, ImageSeen
 
 _SCHEME = 1  # a new number replaces every environment
 _READY = ".ready"
@@ -117,6 +117,16 @@ class VirtualEnvironments:
         finally:
             os.close(lock)
 
+    def review_environment(self, image: Image) -> EnvironmentReview:
+        """Return what `ensure_environment` would make of an image, or why it would refuse it."""
+        packages, _ = choose_packages(image.base, gpus=self._gpus)
+        parts = [f"Python {platform.python_version()}", *packages]
+        try:
+            refuse_root_commands(image.install)
+        except EngineError as error:
+            return EnvironmentReview(_describe_environment(parts), error.message)
+        return EnvironmentReview(_describe_environment(parts))
+
     def ensure_environment(self, order: BuildOrder) -> None:
         """Make the environment unless it is present.
 
@@ -151,6 +161,10 @@ class VirtualEnvironments:
             code = run_build_step(install, order)
             if code != 0:
                 raise EngineError(f"install step {number} failed with exit code {code}: {line}", permanent=True)
+
+
+def _describe_environment(parts: list[str]) -> str:
+    return f"a virtual environment with {', '.join(parts)}"
 
 
 def _make_empty_environment(step: BuildStep, order: BuildOrder, folder: Path, *, needs_pip: bool) -> None:

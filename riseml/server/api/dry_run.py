@@ -27,6 +27,7 @@ from riseml.planning.launch import (
 )
 from riseml.planning.plan import first_jobs
 from riseml.server.api.submit import Planned
+from riseml.server.pool.environment_review import review_environment
 from riseml.server.pool.observe import make_observation, observe_environment
 from riseml.server.services import Services
 from riseml.spec.config.types import Spec
@@ -42,6 +43,7 @@ log = logging.getLogger(__name__)
 def show_plan(submission: wire.Submission, planned: Planned, services: Services, moment: datetime) -> wire.PlanView:
     """Return what would run, and where, if the user submitted it at this moment."""
     image, hosts = _find_image(planned, services)
+    review = review_environment(services.hosts, image)
     known = not image.install or "snapshot" in submission  # without the project's files there is no digest
     cached = all(host.images[image.reference].present for host in hosts.values()) if known and hosts else None
     world, seen = _add_to_world(_make_experiments(planned, services, moment), services, hosts, moment)
@@ -53,7 +55,9 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
         "image": image.reference if known and image.install else image.base,
         "base": image.base,
         "install": list(image.install),
+        "replaced_by": review.replaced_by or None,
         "cached": cached,
+        "refused": review.refusal or None,
         "experiments": [_show_experiment(guest, _explain_wait(guest, world, seen), services) for guest in guests],
         "notes": list(planned.spec.notes),
     }

@@ -14,6 +14,7 @@ from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plans
 from riseml.server.clock import now
 from riseml.server.pool.choose_executor import PROCESS
+from riseml.server.pool.environment_review import review_environment
 from riseml.server.pool.observe import make_observation
 from riseml.server.services import Services
 from riseml.spec.config.loader import Overrides, load_config
@@ -66,13 +67,16 @@ def check_text(value: object) -> None:
 
 
 def check_room(planned: Planned, services: Services) -> None:
-    """Refuse what the pool could not hold even if it were empty.
+    """Refuse what the pool could not hold even if it were empty, and an environment that it never makes.
 
     Raises:
         Unreachable: no host answers. A host that is only slow counts as answering.
-        Refused: the jobs never fit; with the reason for each host.
+        Refused: the jobs never fit, with the reason for each host; or an install step is refused.
     """
     hosts = services.hosts
+    refusal = review_environment(hosts, planned.plans[0].image).refusal
+    if refusal:
+        raise Refused(refusal, "leave the step out, or use Docker, where steps are root in their container")
     if not hosts.is_any_answering():
         trouble = next(iter(hosts.find_troubles().values()), None)
         raise Unreachable(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from riseml.cli.context import CommandContext
 from riseml.cli.main import execute
 from riseml.cli.output.printer import Printer
-from tests.support.rig import Rig, gang, single
+from tests.support.rig import BASE, Rig, gang, single
 
 SECRET = "geheim-4711"
 ENVIRON = {"API_TOKEN": SECRET}
@@ -181,6 +182,24 @@ def test_an_image_is_cached_or_not(docker_rig: Rig, tmp_path: Path) -> None:
     del submission["snapshot"]
     unknown = docker_rig.post("/v1/plans", submission).json()
     assert (unknown["cached"], unknown["image"]) == (None, unknown["base"])
+
+
+def test_a_plan_without_docker_says_what_replaces_the_image_and_what_is_refused(
+    process_rig: Rig, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "project", single("true", install=["apt-get install -y git"]))
+    shown = riseml(process_rig, folder, "train", "--dry-run").out
+    assert re.search(
+        rf"\nImage: {BASE}, replaced by a virtual environment with Python [\d.]+( \(will be made\))?\n", shown
+    )
+    refusal = (
+        "install step 1 installs into the whole machine, which jobs without Docker may not: apt-get install -y git"
+    )
+    assert f"\nStarts: never: {refusal}\n" in shown
+    for words in (["train"], ["train", "-d"]):
+        result = riseml(process_rig, folder, *words)
+        assert (result.code, result.err.splitlines()[0]) == (4, f"error: {refusal}")
+    assert process_rig.get("/v1/experiments", all=True)["experiments"] == []
 
 
 # --- tfconfig ---

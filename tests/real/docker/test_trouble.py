@@ -49,7 +49,9 @@ def test_an_install_step_reads_a_file_whose_name_is_not_ascii(rig: Rig) -> None:
 
 
 def test_jobs_see_what_install_steps_made_in_the_project_folder(rig: Rig) -> None:
-    make = "mkdir -p lib/inner; echo made >lib/inner/file; echo made >note.txt; ln -s lib/inner link; chmod 700 lib/inner"
+    make = (
+        "mkdir -p lib/inner; echo made >lib/inner/file; echo made >note.txt; ln -s lib/inner link; chmod 700 lib/inner"
+    )
     run = f"cat note.txt lib/inner/file link/file; echo job >>lib/inner/file # {rig.home}"
     for number in ("1", "2"):
         rig.submit(single(run, install=[f"{make} # {rig.home}"]), {"note.txt": "project\n"})

@@ -194,7 +194,9 @@ PLAN: wire.PlanView = {
     "framework": "plain",
     "image": "riseml/environment:1",
     "base": "python:3.11",
+    "replaced_by": None,
     "install": ["pip install x"],
+    "refused": None,
     "cached": False,
     "experiments": [
         {

@@ -1,0 +1,15 @@
+"""What the hosts would make of an environment, asked of the first host that can say so."""
+
+from __future__ import annotations
+
+from riseml.executors.capabilities import EnvironmentReview, EnvironmentReviewer
+from riseml.model import Image
+from riseml.server.pool.host_set import HostSet
+
+
+def review_environment(hosts: HostSet, image: Image) -> EnvironmentReview:
+    """Return what jobs get in place of an image, and why its steps are refused; engines use it, and refuse none."""
+    for _, executor in sorted(hosts.pool.executors.items()):
+        if isinstance(executor, EnvironmentReviewer):
+            return executor.review_environment(image)
+    return EnvironmentReview("")
