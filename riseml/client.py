@@ -173,6 +173,16 @@ class Client:
         """Make one Docker swarm of the hosts. Takes some seconds."""
         return cast("wire.PoolMembers", self._post("/pool/join", timeout=_SLOW_ANSWER))["members"]
 
+    def add_host(self, host: wire.NewHost) -> wire.AddedHost:
+        """Check a host and add it to the pool. Takes some seconds; a host that does not answer takes longer."""
+        return cast("wire.AddedHost", self._post("/pool/hosts", timeout=_SLOW_ANSWER, json=host))
+
+    def remove_host(self, name: str, *, force: bool, dry_run: bool) -> wire.RemovedHost:
+        """Take a host out of the pool; with `dry_run` only return what would happen."""
+        query = {"force": str(force).lower(), "dry_run": str(dry_run).lower()}
+        path = _format_path("pool", "hosts", name, "remove")
+        return cast("wire.RemovedHost", self._post(path, params=query, timeout=_SLOW_ANSWER))
+
     def get_host_keys(self, name: str) -> wire.HostKeys:
         """Return the keys that the host shows to ssh now. Takes some seconds."""
         path = _format_path("pool", "hosts", name, "keys")

@@ -18,6 +18,7 @@ from riseml import __version__
 from riseml.cli.commands import config_file, experiments
 from riseml.cli.commands.explain import explain_experiment
 from riseml.cli.commands.pool import pool_app
+from riseml.cli.commands.pool_changes import add_host, remove_host
 from riseml.cli.commands.server import server_app
 from riseml.cli.commands.system import system_app
 from riseml.cli.commands.tfconfig import print_tf_config
@@ -64,6 +65,8 @@ app.command("monitor")(experiments.monitor_experiment)
 app.command("kill")(experiments.kill_experiments)
 app.command("explain")(explain_experiment)
 app.command("tfconfig")(print_tf_config)
+pool_app.command("add")(add_host)
+pool_app.command("remove")(remove_host)
 app.add_typer(pool_app, name="pool")
 app.add_typer(server_app, name="server")
 app.add_typer(system_app, name="system")

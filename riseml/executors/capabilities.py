@@ -137,6 +137,7 @@ class HostReport:
     findings: tuple[Finding, ...]
     swarm: str  # id of the Docker Swarm that it belongs to; empty: none
     kernel: str = ""  # release of its kernel: `6.1.0-18-amd64`; empty: not known
+    engine: str = ""  # identifies its engine; two hosts with one text are most likely one engine; empty: not known
 
 
 @runtime_checkable

@@ -15,8 +15,20 @@ from pathlib import Path
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
 from riseml.executors.base import BuildOrder, ImageMissing, Share, SubnetTaken
-from riseml.executors.capabilities import EnvironmentReview, InventoryItem, InventoryKind
-from riseml.model import Capacity, ContainerSeen, Frame, HostSeen, Image, ImageSeen, JobKey, Launch, LogCursor, Sample
+from riseml.executors.capabilities import EnvironmentReview, Finding, HostReport, InventoryItem, InventoryKind
+from riseml.model import (
+    Capacity,
+    ContainerSeen,
+    Frame,
+    HostSeen,
+    Image,
+    ImageSeen,
+    JobKey,
+    Launch,
+    LogCursor,
+    Mount,
+    Sample,
+)
 from riseml.names import HostName
 
 KILLED = 128 + 9
@@ -37,7 +49,7 @@ class Faults:
 
 
 class MemoryExecutor:
-    """One host in memory. Its capabilities: EnvironmentReviewer, ImageMover, Inventory.
+    """One host in memory. Its capabilities: EnvironmentReviewer, ImageMover, Inventory, HostCheck.
 
     Args:
         name: its name in the pool.
@@ -61,6 +73,8 @@ class MemoryExecutor:
         self.samples: dict[JobKey, tuple[Sample, ...]] = {}  # what is measured of a job, in order
         self.writes = 0  # calls that change the host
         self.launches: list[Launch] = []  # every start, in order
+        self.report = HostReport((), self.site.swarm)  # what it says of itself
+        self.files: dict[tuple[str, str], bytes] = {}  # by source of the mount and name; hosts may share one of these
 
     def describe(self) -> str:
         return "memory"
@@ -167,6 +181,23 @@ class MemoryExecutor:
         else:
             self.images.discard(item.identity)
         self._end_write()
+
+    def check_host(self) -> HostReport:
+        self._demand_answer()
+        return self.report
+
+    def read_file(self, mount: Mount, name: str) -> bytes | None:
+        self._demand_answer()
+        return self.files.get((mount.source, name))
+
+    def write_file(self, mount: Mount, name: str, content: bytes) -> None:
+        self._begin_write()
+        self.files[mount.source, name] = content
+        self._end_write()
+
+    def check_privacy(self, mount: Mount, name: str) -> Finding | None:
+        self._demand_answer()
+        return None
 
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
         self._demand_answer()

@@ -25,6 +25,8 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/pool                             -> PoolView
     POST   /v1/pool/check                       -> PoolFindings
     POST   /v1/pool/join                        -> PoolMembers
+    POST   /v1/pool/hosts            NewHost    -> AddedHost        (changes nothing when its key is not trusted)
+    POST   /v1/pool/hosts/{name}/remove?force=&dry_run= -> RemovedHost
     POST   /v1/pool/hosts/{name}/drain|resume   -> HostView
     GET    /v1/pool/hosts/{name}/keys           -> HostKeys
     POST   /v1/pool/hosts/{name}/keys?fingerprint=&... -> HostKeys  (pins the keys with these fingerprints)
@@ -92,6 +94,11 @@ from riseml.wire.pool import (
     PoolMembers,
     PoolView,
 )
+from riseml.wire.pool_changes import (
+    AddedHost,
+    NewHost,
+    RemovedHost,
+)
 from riseml.wire.samples import (
     Samples,
     SampleView,
@@ -109,6 +116,7 @@ from riseml.wire.submissions import (
 )
 
 __all__ = [
+    "AddedHost",
     "BlockerView",
     "EndEntry",
     "Entry",
@@ -133,6 +141,7 @@ __all__ = [
     "LineEntry",
     "LinesEntry",
     "NewFile",
+    "NewHost",
     "Pairs",
     "PingEntry",
     "PlanExperiment",
@@ -145,6 +154,7 @@ __all__ = [
     "PoolView",
     "ProblemShape",
     "QueuePlaceView",
+    "RemovedHost",
     "SampleView",
     "Samples",
     "ServerLogLine",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,10 +13,7 @@ from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import clean_text, count_noun
 from riseml.errors import UsageError
 
-if TYPE_CHECKING:
-    from riseml import wire
-
-pool_app = typer.Typer(help="Show, check, join, drain and trust the hosts of the pool.")
+pool_app = typer.Typer(help="Show, add, remove, check, join, drain and trust the hosts of the pool.")
 
 _HOST_NAME = re.compile(r"[^/\s]{1,100}")
 
@@ -31,9 +28,6 @@ HostArgument = Annotated[
     str, typer.Argument(help="Name of a host in pool.yml.", metavar="HOST", callback=_check_host_name)
 ]
 
-_KEYS = (Column("KEY"), Column("FINGERPRINT"), Column("PINNED"))
-_PINNED = {"yes": "yes", "no": "no", "other": "no, another key is"}
-_FINDINGS = (Column("HOST"), Column("CHECK"), Column("OUTCOME"), Column("FOUND", folds=True))
 _MEMBERS = (Column("HOST"), Column("SWARM"))
 _MEMBERSHIPS = {"created": "made the swarm", "joined": "joined", "member": "was a member already"}
 
@@ -61,14 +55,15 @@ def show_pool(context: typer.Context, *, json: JsonOption = False) -> None:
 @pool_app.command("check")
 def check_pool(context: typer.Context, *, json: JsonOption = False) -> None:
     """Check connections, clocks, swarm and shared storage of all hosts."""
+    from riseml.cli.output.pool_change_views import list_findings
+
     command: CommandContext = context.obj
     with command.connect() as client:
         findings = client.check_pool()
     if json:
         command.printer.print_json({"findings": findings})
     else:
-        rows = [[one["host"], one["topic"], one["outcome"], one["message"]] for one in findings]
-        command.printer.print_lines(build_table(_FINDINGS, rows, command.printer.style))
+        command.printer.print_lines(list_findings(findings, command.printer.style))
     failed = sum(one["outcome"] == "failed" for one in findings)
     if failed:
         command.printer.say(f"{count_noun(failed, 'check')} failed.")
@@ -107,22 +102,20 @@ def trust_host(
     The command shows the key's fingerprint and asks: compare it with what the host's owner says. With `--fingerprint`
     it does not ask.
     """
+    from riseml.cli.output.pool_change_views import list_keys
+
     command: CommandContext = context.obj
     with command.connect() as client:
         found = client.pin_host(host, fingerprint) if fingerprint else client.get_host_keys(host)
         if json:
             command.printer.print_json(found)
             return
-        command.printer.print_lines(build_table(_KEYS, _make_key_rows(found), command.printer.style))
+        command.printer.print_lines(list_keys(found, command.printer.style))
         if fingerprint is None and any(key["pinned"] != "yes" for key in found["keys"]):
             shown = [key["fingerprint"] for key in found["keys"]]
             _confirm_fingerprints(command, host, shown)
             found = client.pin_host(host, shown)
     command.printer.print_lines([clean_text(f"Pinned in {found['known_hosts']}.")])
-
-
-def _make_key_rows(found: wire.HostKeys) -> list[list[str]]:
-    return [[key["kind"], key["fingerprint"], _PINNED[key["pinned"]]] for key in found["keys"]]
 
 
 def _confirm_fingerprints(command: CommandContext, host: str, fingerprints: list[str]) -> None:

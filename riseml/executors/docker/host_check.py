@@ -32,7 +32,9 @@ def inspect_host(api: docker.APIClient, host: HostSpec) -> HostReport:
         check_gpus(info, host),
     ]
     kept = tuple(one for one in found if one is not None)
-    return HostReport(kept, parse_facts(info, host).swarm, str(info.get("KernelVersion") or ""))
+    swarm, kernel = parse_facts(info, host).swarm, str(info.get("KernelVersion") or "")
+    engine = " ".join(str(info.get(key) or "") for key in ("ID", "Name", "DockerRootDir"))  # copied disks share an ID
+    return HostReport(kept, swarm, kernel, engine)
 
 
 def check_version(version: dict[str, Any]) -> Finding | None:

@@ -28,6 +28,10 @@ _SSH_PORT = "22"
 _SHORT_TITLES = {"ssh-ed25519": "ED25519", "ssh-rsa": "RSA", "ssh-dss": "DSA"}
 
 
+class BehindOtherHost(UsageError):
+    """The host is reached through another one, so that this machine cannot scan its keys."""
+
+
 class Pinned(enum.Enum):
     """Whether known_hosts has a key of a host."""
 
@@ -75,10 +79,20 @@ def scan_keys(destination: Destination) -> tuple[HostKey, ...]:
 
     Raises:
         Unreachable: the host shows no key.
-        UsageError: the host is behind another host, so that this machine cannot scan it; or a file of ssh cannot be
-            read.
+        BehindOtherHost: this machine cannot scan it.
+        UsageError: a file of ssh cannot be read.
     """
     return _scan_address(_resolve_address(destination), destination)
+
+
+def has_pinned_key(destination: Destination) -> bool:
+    """Return True when known_hosts has a key of the host, whatever the host shows now.
+
+    Raises:
+        UsageError: a file of ssh cannot be read.
+    """
+    address, _ = _read_address(destination)
+    return any(find_pinned_keys(_read_lines(destination.known_hosts), address.entry))
 
 
 def pin_keys(destination: Destination, fingerprints: Collection[str]) -> tuple[HostKey, ...]:
@@ -129,7 +143,23 @@ def _compare_pinned(known: list[str], address: _SshAddress, kind: str, blob: str
 
 
 def _resolve_address(destination: Destination) -> _SshAddress:
-    """Ask ssh what the user's configuration makes of the host: aliases, ports, jumps."""
+    """Return where ssh connects to, if it connects directly.
+
+    Raises:
+        BehindOtherHost: it does not.
+    """
+    address, jump = _read_address(destination)
+    if jump:
+        raise BehindOtherHost(
+            f"host {destination.name} is reached through another host ({jump}), so that this machine cannot "
+            "scan its key",
+            f"run `ssh-keyscan {destination.url.host}` on that host, and put the output into {destination.known_hosts}",
+        )
+    return address
+
+
+def _read_address(destination: Destination) -> tuple[_SshAddress, str]:
+    """Ask ssh what the user's configuration makes of the host; the text is the host in between, empty without one."""
     url = destination.url
     port = [] if url.port is None else ["-p", str(url.port)]
     answer = _run_ssh_tool(["ssh", "-G", *port, "--", url.host], destination)
@@ -140,14 +170,8 @@ def _resolve_address(destination: Destination) -> _SshAddress:
             f"ssh cannot read its configuration of host {destination.name} ({url}): {reason}",
             f"try `ssh -G {url.host}`",
         )
-    for jump in ("proxyjump", "proxycommand"):
-        if found.get(jump, "none") != "none":
-            raise UsageError(
-                f"host {destination.name} is reached through another host ({found[jump]}), so that this machine cannot "
-                "scan its key",
-                f"run `ssh-keyscan {url.host}` on that host, and put the output into {destination.known_hosts}",
-            )
-    return _SshAddress(found["hostname"], found["port"], found.get("hostkeyalias", ""))
+    jumps = [found[one] for one in ("proxyjump", "proxycommand") if found.get(one, "none") != "none"]
+    return _SshAddress(found["hostname"], found["port"], found.get("hostkeyalias", "")), next(iter(jumps), "")
 
 
 def _run_ssh_tool(command: list[str], destination: Destination) -> subprocess.CompletedProcess[str]:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import logging
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Body, Path, Query
 
 from riseml import wire
 from riseml.errors import NotFound, UsageError
 from riseml.names import HostName
-from riseml.server.api.pool_views import show_hosts, show_pool
+from riseml.server.api.pool_views import list_jobs_on, show_hosts, show_pool
+from riseml.server.api.submit import check_text
 from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
 from riseml.server.clock import now
 from riseml.server.log_line import LogLine, write_line
+from riseml.server.pool.admission import admit_host
 from riseml.server.pool.checkup import check_pool
 from riseml.server.pool.choose_executor import PROCESS
+from riseml.server.pool.dismissal import dismiss_host
 from riseml.server.pool.host_keys import pin_host_keys, scan_host_keys
 from riseml.server.pool.mode import PoolMode
 from riseml.server.services import Services
@@ -49,8 +52,39 @@ def add_pool_routes(router: APIRouter, services: Services) -> None:
         wait_for_hosts(services)
         return {"members": [{"host": name, "membership": how.value} for name, how in sorted(found.items())]}
 
+    _add_change_routes(router, services)
     _add_drain_routes(router, services)
     _add_key_routes(router, services)
+
+
+def _add_change_routes(router: APIRouter, services: Services) -> None:
+    @router.post("/pool/hosts")
+    def add(new: Annotated[wire.NewHost, Body()]) -> wire.AddedHost:
+        check_text(new)
+        wait_for_pool_file(services)
+        _require_change(services)
+        experiments = services.experiments.load_world().experiments
+        jobs = {name: list_jobs_on(experiments, name) for name in services.hosts.names}
+        found = admit_host(services.hosts, new, jobs)
+        if found["state"] == "added":
+            name = HostName(found["name"])
+            write_line(log, LogLine(f"host {name} added to the pool", host=name))
+            services.wake.set()
+            wait_for_pool_file(services)
+        return found
+
+    @router.post("/pool/hosts/{name}/remove")
+    def remove(name: Name, *, force: bool = False, dry_run: bool = False) -> wire.RemovedHost:
+        wait_for_pool_file(services)
+        host = _require_entry(services, name)
+        jobs = list_jobs_on(services.experiments.load_world().experiments, host.name)
+        found = dismiss_host(services.hosts, host, jobs, force=force, dry_run=dry_run)
+        if found["removed"]:
+            services.drained.resume_host(host.name)  # one that comes back takes jobs
+            write_line(log, LogLine(f"host {name} removed from the pool", host=host.name))
+            services.wake.set()
+            wait_for_pool_file(services)
+        return found
 
 
 def _add_drain_routes(router: APIRouter, services: Services) -> None:
@@ -90,6 +124,22 @@ def _add_key_routes(router: APIRouter, services: Services) -> None:
 def _wake_and_show(services: Services, name: str) -> wire.HostView:
     services.wake.set()
     return next(host for host in show_hosts(services) if host["name"] == name)
+
+
+def _require_change(services: Services) -> None:
+    """Check that a pool.yml can begin or grow here.
+
+    Raises:
+        UsageError: the present file has problems, or this server uses none.
+    """
+    trouble = services.hosts.trouble
+    if trouble is not None:
+        raise UsageError(f"pool.yml cannot be used, so that nothing is added: {trouble.message}", trouble.hint)
+    if services.settings.executor == PROCESS:
+        raise UsageError(
+            "this server runs jobs as processes of this machine, and uses no pool",
+            "unset RISEML_EXECUTOR; `riseml server stop`, then try again",
+        )
 
 
 def _require_pool(services: Services) -> tuple[HostSpec, ...]:

@@ -10,8 +10,8 @@ from riseml.model import Experiment, HostSeen
 from riseml.names import HostName, experiment_name
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.mode import PoolMode
+from riseml.server.pool.storage_mounts import describe_root
 from riseml.server.services import Services
-from riseml.spec.pool.types import Volume
 from riseml.states import PLACED
 
 HostState = Literal["up", "silent", "draining", "drained"]
@@ -24,8 +24,8 @@ def show_pool(services: Services) -> wire.PoolView:
         "file": str(services.settings.pool_file) if isinstance(hosts.mode, PoolMode) else None,
         "trouble": "" if hosts.trouble is None else hosts.trouble.message,
         "network": hosts.network.value,
-        "output": _show_root(hosts.roots.output),
-        "data": _show_root(hosts.roots.data),
+        "output": describe_root(hosts.roots.output),
+        "data": describe_root(hosts.roots.data),
         "shared_output": hosts.shared_output,
         "hosts": show_hosts(services),
     }
@@ -41,7 +41,7 @@ def show_hosts(services: Services) -> list[wire.HostView]:
     for name in hosts.names:
         host, free = seen.get(name), room.get(name)
         capacity = None if host is None else host.capacity
-        jobs = _list_jobs(experiments, name)
+        jobs = list_jobs_on(experiments, name)
         shown.append(
             {
                 "name": name,
@@ -65,11 +65,7 @@ def show_hosts(services: Services) -> list[wire.HostView]:
     return shown
 
 
-def _show_root(root: str | Volume) -> str:
-    return f"volume {root.name}" if isinstance(root, Volume) else root
-
-
-def _list_jobs(experiments: tuple[Experiment, ...], host: HostName) -> list[str]:
+def list_jobs_on(experiments: tuple[Experiment, ...], host: HostName) -> list[str]:
     """Return the IDs of the jobs that hold a place on a host."""
     return [
         f"{experiment_name(experiment.number, experiment.sub)}.{job.name}"

@@ -43,7 +43,22 @@ def check_pool(hosts: HostSet) -> list[wire.PoolFinding]:
         found += compare_swarms({one.name: one.swarm for one in checked if one.host is not None})
         kernels = {one.name: one.kernel for one in checked}
         found += [(name, check_encryption(host, kernels[name], wanted=hosts.encrypted)) for name, host in reached]
-    found += _check_storage(hosts, reached)
+    found += check_storage(hosts.find_mounts(), reached, shared=hosts.shared_output)
+    return show_findings(found)
+
+
+def list_answering(hosts: HostSet) -> list[tuple[HostName, HostCheck]]:
+    """Return the hosts that answered the last time, and can be checked."""
+    seen = hosts.last_seen()
+    return [
+        (name, executor)
+        for name, executor in sorted(hosts.pool.executors.items())
+        if name in seen and seen[name].silent_since is None and isinstance(executor, HostCheck)
+    ]
+
+
+def show_findings(found: Iterable[tuple[HostName, Finding]]) -> list[wire.PoolFinding]:
+    """Return findings in the shape of the HTTP API."""
     return [
         {"host": name, "topic": one.topic, "outcome": one.outcome.value, "message": one.message} for name, one in found
     ]
@@ -70,9 +85,17 @@ def _check_host(name: HostName, executor: Executor) -> _Checked:
     return _Checked(name, executor, report.findings, report.swarm, report.kernel)
 
 
-def _check_storage(hosts: HostSet, reached: list[tuple[HostName, HostCheck]]) -> Iterator[tuple[HostName, Finding]]:
-    """Check that each host has what jobs mount, and that all hosts read what the first one writes."""
-    root, others = hosts.find_mounts()
+def check_storage(
+    mounts: tuple[Mount, tuple[Mount, ...]], reached: list[tuple[HostName, HostCheck]], *, shared: bool
+) -> Iterator[tuple[HostName, Finding]]:
+    """Check that each host has what jobs mount, and that all hosts read what the first one writes.
+
+    Args:
+        mounts: the root of outputs, and what else jobs mount.
+        reached: the hosts; those that answer.
+        shared: every host is to see the same outputs.
+    """
+    root, others = mounts
     token = uuid.uuid4().hex.encode()
     for name, host in reached:
         for mount in others:
@@ -82,12 +105,8 @@ def _check_storage(hosts: HostSet, reached: list[tuple[HostName, HostCheck]]) ->
         private = _check_privacy(host, root)
         if private is not None:
             yield name, private
-    for name, host in _readers(hosts, reached):
+    for name, host in reached[1:] if shared else ():
         yield name, _read_token(host, root, token, reached[0][0])
-
-
-def _readers(hosts: HostSet, reached: list[tuple[HostName, HostCheck]]) -> Iterable[tuple[HostName, HostCheck]]:
-    return reached[1:] if hosts.shared_output else ()
 
 
 def _check_data(host: HostCheck, mount: Mount) -> Finding:

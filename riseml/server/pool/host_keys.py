@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from riseml import wire
-from riseml.executors.transports.hostkeys import HostKey, pin_keys, scan_keys
+from riseml.executors.transports.hostkeys import BehindOtherHost, HostKey, has_pinned_key, pin_keys, scan_keys
 from riseml.executors.transports.ssh_command import Destination, find_destination
 from riseml.spec.pool.types import HostSpec
+from riseml.spec.scalars.engine_url import Scheme, parse_engine_url
 
 
 def scan_host_keys(host: HostSpec, home: Path) -> wire.HostKeys:
@@ -19,6 +20,33 @@ def scan_host_keys(host: HostSpec, home: Path) -> wire.HostKeys:
     """
     destination = find_destination(host, home)
     return _show_keys(destination, scan_keys(destination))
+
+
+def scan_new_host(host: HostSpec, home: Path) -> wire.HostKeys | None:
+    """Return the keys that a host shows which is to be added; None: it is not reached over ssh, or only ssh itself can
+    compare its key with the pinned one.
+
+    Raises:
+        UsageError: this machine cannot scan the host, because it is reached through another one, and none of its keys
+            is pinned.
+        Unreachable: it shows no key.
+    """
+    if parse_engine_url(host.url).scheme is not Scheme.SSH:
+        return None
+    try:
+        return scan_host_keys(host, home)
+    except BehindOtherHost:
+        if has_pinned_key(find_destination(host, home)):
+            return None
+        raise
+
+
+def find_pins(host: HostSpec, home: Path) -> str:
+    """Return the file that has the pinned key of a host; empty when none is pinned, or it is not reached over ssh."""
+    if parse_engine_url(host.url).scheme is not Scheme.SSH:
+        return ""
+    destination = find_destination(host, home)
+    return str(destination.known_hosts) if has_pinned_key(destination) else ""
 
 
 def pin_host_keys(host: HostSpec, home: Path, fingerprints: frozenset[str]) -> wire.HostKeys:

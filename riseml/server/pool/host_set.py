@@ -6,7 +6,8 @@ Every pass of the loop calls `refresh`. A change of pool.yml takes effect at onc
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from riseml.consent import read_consent
@@ -113,6 +114,35 @@ class HostSet:
         )
         for _, executor in made:
             executor.forget_facts()
+        return found
+
+    @contextmanager
+    def try_host(self, host: HostSpec) -> Iterator[Executor]:
+        """Give an executor for a host that is not in the pool, and close its connection afterwards."""
+        executor = self._connect(host)
+        try:
+            yield executor
+        finally:
+            executor.engine.close()
+
+    def join_with(self, host: HostSpec, executor: Executor) -> dict[HostName, Membership]:
+        """Make one Docker Swarm of a host that is to be added and those of the pool that answer.
+
+        Raises:
+            RisemlError: as `join_swarm`.
+        """
+        seen = self.last_seen()
+        made = {
+            one: other
+            for one, other in self._now.executors.items()
+            if one.name in seen and seen[one.name].silent_since is None
+        }
+        engines = {one.name: other.engine for one, other in made.items()}
+        if isinstance(executor, DockerExecutor):
+            engines[host.name] = executor.engine
+        found = swarm.join_swarm(engines, {one.name: one.address for one in (*made, host)})
+        for other in made.values():
+            other.forget_facts()
         return found
 
     def reconnect(self, host: HostName) -> None:

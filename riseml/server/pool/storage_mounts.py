@@ -30,6 +30,11 @@ def find_mounts(mode: HostMode, settings: Settings) -> tuple[Mount, tuple[Mount,
     return _make_mount(roots.output, OUTPUT, makes=output is None), (_make_mount(roots.data, DATA, makes=data is None),)
 
 
+def describe_root(root: Root) -> str:
+    """Return a root for people: its path, or `volume NAME`."""
+    return f"volume {root.name}" if isinstance(root, Volume) else root
+
+
 def _named_roots(mode: HostMode) -> tuple[Root | None, Root | None]:
     """Return the roots of outputs and of data that pool.yml names."""
     match mode:

@@ -27,6 +27,27 @@ every key with a comment.
 """
 
 _TAIL = """\
+## Adding and removing hosts
+
+`riseml pool add NAME URL` adds a host in one command, and makes the file if there is none:
+
+1. It shows the keys that the host shows to ssh, and asks you to compare the fingerprint. Without a terminal, or with
+   `--json`, `--host-key SHA256:...` names the right one; otherwise the command refuses (exit code 4). A host that is
+   reached through another one (ProxyJump) cannot be scanned: its key must be in `known_hosts` already.
+2. It reads the host's cores, memory and engine, and runs the checks of `riseml pool check` on it: versions, clock,
+   encryption, and that it sees the storage that the other hosts write. It refuses an engine that the pool has under
+   another address. `--force` adds a host although a check fails.
+3. It pins the key, makes the host a member of the swarm (`network: overlay`, from the second host on), and inserts its
+   lines below the last host. Every other character of the file stays. Two commands take turns; when you save the file
+   in the same moment, your text is kept, and the host is inserted into it.
+
+Nothing changes before the last step, nor with `--dry-run`. The first host makes the pool, and this machine is no longer
+used unless you add it, too: the command refuses while jobs run here, and names the command that keeps this machine.
+
+`riseml pool remove NAME` takes the lines out again, with the comments inside them. It refuses while jobs run there
+(`--force`: they count as lost), and for the last host. It changes nothing on the host, and says what stays there:
+environments, outputs, membership of the swarm, and the pinned key on the server's machine.
+
 ## How the server reaches a host
 
 - **`ssh://user@host[:port][/path/of/docker.sock]`**: the server keeps one tunnel of the OpenSSH client to each host,

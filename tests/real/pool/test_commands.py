@@ -32,6 +32,40 @@ def test_the_commands_of_the_pool(pool_rig: PoolRig) -> None:
     assert ask(pool_rig, "system", "info", "-l").count("Docker ") >= 3
 
 
+def test_a_host_joins_the_pool_and_leaves_it(pool_rig: PoolRig) -> None:
+    pool_rig.write_pool("h1")
+    before = (pool_rig.home / "pool.yml").read_text()
+    url = pool_rig.hosts[1].url
+    assert "any client that reaches this port is root" in ask(pool_rig, "pool", "add", "h2", url, code=2)
+    added = ask(pool_rig, "pool", "add", "h2", url, "--insecure", "--cpus", "2")
+    assert "h1 made the swarm." in added
+    assert "h2 joined the swarm." in added
+    assert "reads in" in added
+    assert "h2 is in" in added
+    big = single("sleep 600", resources={"cpus": 0.1, "mem": "64MiB", "labels": {"host": "h2"}})
+    pool_rig.submit(big)
+    pool_rig.wait_state("1", "RUNNING")
+    refused = ask(pool_rig, "pool", "remove", "h2", code=4)
+    assert "1 job runs on host h2: 1.train" in refused
+    assert "`riseml pool drain h2`" in refused
+    assert pool_rig.post("/v1/experiments/1/kill").status_code == 200
+    pool_rig.wait_closed("1")
+    assert "h2 would be removed from" in ask(pool_rig, "pool", "remove", "h2", "--dry-run")
+    removed = ask(pool_rig, "pool", "remove", "h2")
+    assert "its place in the swarm" in removed
+    assert (pool_rig.home / "pool.yml").read_text() == before
+    assert [host["name"] for host in pool_rig.get("/v1/pool")["hosts"]] == ["h1"]
+
+
+def test_a_host_with_another_storage_does_not_join(pool_rig: PoolRig) -> None:
+    pool_rig.write_pool("h1", storage={"output": {"volume": "riseml-not-shared"}})
+    pool_rig.wait_up()
+    before = (pool_rig.home / "pool.yml").read_text()
+    refused = ask(pool_rig, "pool", "add", "h2", pool_rig.hosts[1].url, "--insecure", code=4)
+    assert "host h2 does not fit: output: riseml-not-shared is not the storage that h1 writes" in refused
+    assert (pool_rig.home / "pool.yml").read_text() == before
+
+
 def test_a_job_on_each_host(pool_rig: PoolRig) -> None:
     found = json.loads(ask(pool_rig, "system", "test", "--image", BASE, "--json"))["findings"]
     assert [(one["host"], one["outcome"]) for one in found] == [("h1", "ok"), ("h2", "ok"), ("h3", "ok")]

@@ -77,7 +77,7 @@ def test_a_host_in_another_swarm_or_in_none_fails() -> None:
     [
         (DockerExecutor, {ImageMover, Inventory, HostCheck}),
         (ProcessExecutor, {Inventory}),
-        (MemoryExecutor, {ImageMover, Inventory}),
+        (MemoryExecutor, {ImageMover, Inventory, HostCheck}),
     ],
 )
 def test_each_executor_has_the_capabilities_it_can_have(kind: type[Executor], capabilities: set[type]) -> None:

@@ -1,0 +1,153 @@
+"""`pool add` and `pool remove`: change which hosts experiments may use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from riseml.cli.commands.options import JsonOption
+from riseml.cli.commands.pool import HostArgument
+from riseml.cli.context import CommandContext, Exit
+from riseml.errors import Refused, UsageError
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.client import Client
+
+_HostKeyOption = Annotated[
+    list[str] | None,
+    typer.Option("--host-key", metavar="SHA256:...", help="Trust the host key with this fingerprint; repeatable."),
+]
+_GpusOption = Annotated[
+    str | None, typer.Option("--gpus", metavar="IDS", help="Device ids that jobs may use: 0,1 or UUIDs.")
+]
+_LabelOption = Annotated[
+    list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="What riseml.yml can require; repeatable.")
+]
+_DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Check everything and change nothing.")]
+_UrlArgument = Annotated[
+    str, typer.Argument(help="ssh://user@host[:port], tcp://host:port or unix:///path.", metavar="URL")
+]
+_AddressOption = Annotated[str | None, typer.Option(help="Where the other hosts reach it. Default: that of URL.")]
+_CpusOption = Annotated[float | None, typer.Option(help="Cores that jobs may use. Default: all.")]
+_MemOption = Annotated[str | None, typer.Option(help="Memory that jobs may use: 120GiB. Default: all.")]
+_IdentityOption = Annotated[Path | None, typer.Option(help="Private key for ssh.")]
+_TlsOption = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="ca.pem, cert.pem and key.pem for a tcp:// engine.")
+]
+_InsecureOption = Annotated[bool, typer.Option("--insecure", help="A tcp:// engine without TLS.")]
+_ForceOption = Annotated[bool, typer.Option("--force", help="Add it although a check fails.")]
+
+
+def add_host(  # noqa: PLR0913  # one parameter for each option of the command
+    context: typer.Context,
+    host: HostArgument,
+    url: _UrlArgument,
+    *,
+    host_key: _HostKeyOption = None,
+    address: _AddressOption = None,
+    gpus: _GpusOption = None,
+    label: _LabelOption = None,
+    cpus: _CpusOption = None,
+    mem: _MemOption = None,
+    identity: _IdentityOption = None,
+    tls: _TlsOption = None,
+    insecure: _InsecureOption = False,
+    force: _ForceOption = False,
+    dry_run: _DryRunOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Check a host, make it a member of the swarm, and write it into pool.yml.
+
+    The command shows the ssh host key and asks whether it is right, unless `--host-key` names it. A host that does not
+    answer, or does not fit, changes nothing.
+    """
+    command: CommandContext = context.obj
+    said: dict[str, object] = {
+        "name": host,
+        "url": url,
+        "address": address,
+        "cpus": cpus,
+        "mem": mem,
+        "insecure": insecure,
+    }
+    said |= {"gpus": gpus and [one.strip() for one in gpus.split(",")], "labels": dict(map(_split_label, label or ()))}
+    said |= {"identity": _make_absolute(command, identity), "tls": _make_absolute(command, tls)}
+    said |= {"fingerprints": host_key, "force": force, "dry_run": dry_run}
+    new = cast("wire.NewHost", {key: value for key, value in said.items() if value})
+    with command.connect() as client:
+        found = _add_trusted(command, client, new, quiet=json)
+    command.printer.print_json(found) if json else _print_added(command, found)
+
+
+def _add_trusted(command: CommandContext, client: Client, new: wire.NewHost, *, quiet: bool) -> wire.AddedHost:
+    """Add a host; ask the user for its key first when the server does not know it.
+
+    Raises:
+        Refused: no user can answer.
+        Exit: the user says no.
+    """
+    from riseml.cli.output.pool_change_views import list_keys
+
+    found = client.add_host(new)
+    if found["state"] != "untrusted" or found["keys"] is None:
+        return found
+    keys = found["keys"]["keys"]
+    if quiet or not command.asks:
+        raise Refused(
+            f"the host key of {new['name']} is not pinned, and no user can compare it here: nothing was added",
+            f"if you know that it is right: `--host-key {keys[0]['fingerprint']}`",
+        )
+    command.printer.print_lines(list_keys(found["keys"], command.printer.style))
+    if not command.ask(f"Is this what {new['name']} has? `ssh-keygen -l` shows it there."):
+        raise Exit(0)
+    return client.add_host({**new, "fingerprints": [key["fingerprint"] for key in keys]})
+
+
+def _print_added(command: CommandContext, found: wire.AddedHost) -> None:
+    from riseml.cli.output.pool_change_views import describe_added, list_findings
+
+    command.printer.print_lines(list_findings(found["findings"], command.printer.style))
+    command.printer.print_lines(describe_added(found))
+
+
+def _make_absolute(command: CommandContext, path: Path | None) -> str | None:
+    """Return a path as the server finds it, whose working directory is another one."""
+    return None if path is None else str(command.folder / path.expanduser())
+
+
+def _split_label(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--label {text!r} is not a label", "write it like `--label gpu=a100`")
+    return name, value
+
+
+def remove_host(
+    context: typer.Context,
+    host: HostArgument,
+    *,
+    force: Annotated[
+        bool, typer.Option("-f", "--force", help="Do not ask, and remove it although jobs run there.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Take a host out of pool.yml. Nothing on the host changes; the command says what stays there."""
+    from riseml.cli.output.pool_change_views import describe_remains, describe_removed
+
+    command: CommandContext = context.obj
+    with command.connect() as client:
+        found = client.remove_host(host, force=force, dry_run=True)
+        if not dry_run:
+            if not (force or json) and command.asks:
+                command.printer.print_lines(describe_remains(found))
+                if not command.ask(f"Remove {host} from {found['file']}?"):
+                    raise Exit(0)
+            found = client.remove_host(host, force=force, dry_run=False)
+    if json:
+        command.printer.print_json(found)
+        return
+    command.printer.print_lines([*describe_removed(found), *describe_remains(found)])

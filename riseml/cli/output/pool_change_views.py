@@ -1,0 +1,80 @@
+"""What `pool add` and `pool remove` found and did, as lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from riseml.cli.output.style import Style
+from riseml.cli.output.tables import Column, build_table
+from riseml.cli.output.text import clean_text, count_noun
+from riseml.project.messages import format_size
+
+if TYPE_CHECKING:
+    from riseml import wire
+
+_KEYS = (Column("KEY"), Column("FINGERPRINT"), Column("PINNED"))
+_PINNED = {"yes": "yes", "no": "no", "other": "no, another key is"}
+_FINDINGS = (Column("HOST"), Column("CHECK"), Column("OUTCOME"), Column("FOUND", folds=True))
+_MEMBERSHIPS = {"created": "made the swarm", "joined": "joined the swarm", "member": "was in the swarm already"}
+
+
+def list_keys(found: wire.HostKeys, style: Style) -> list[str]:
+    """Return a table of the keys that a host shows to ssh."""
+    return build_table(
+        _KEYS, [[key["kind"], key["fingerprint"], _PINNED[key["pinned"]]] for key in found["keys"]], style
+    )
+
+
+def list_findings(findings: Sequence[wire.PoolFinding], style: Style) -> list[str]:
+    """Return a table of what checks found."""
+    rows = [[one["host"], one["topic"], one["outcome"], one["message"]] for one in findings]
+    return build_table(_FINDINGS, rows, style)
+
+
+def describe_added(found: wire.AddedHost) -> list[str]:
+    """Return what a host has, and what was done with it."""
+    gpus = f", {count_noun(found['gpus'], 'GPU')}" if found["gpus"] else ""
+    amount = f"{found['cpus']:g} cores, {found['mem_mib'] / 1024:.1f} GiB of memory{gpus}"
+    lines = ["", f"{found['name']}: {found['engine']}, {amount}."]
+    lines += [f"{one['host']} {_MEMBERSHIPS[one['membership']]}." for one in found["members"]]
+    if found["state"] == "added":
+        lines.append(f"{found['name']} is in {found['file']} and takes jobs:")
+    else:
+        lines.append(f"It fits. Nothing was changed; without --dry-run {found['file']} gets these lines:")
+    return [*map(clean_text, lines), *(clean_text(line) for line in found["entry"].splitlines())]
+
+
+def describe_removed(found: wire.RemovedHost) -> list[str]:
+    """Return what was done with a host."""
+    name = found["name"]
+    if not found["removed"]:
+        return [clean_text(f"{name} would be removed from {found['file']}. Nothing was changed.")]
+    lost = f" {count_noun(len(found['jobs']), 'job')} there counts as lost soon." if len(found["jobs"]) == 1 else ""
+    if len(found["jobs"]) > 1:
+        lost = f" {count_noun(len(found['jobs']), 'job')} there count as lost soon."
+    return [clean_text(f"{name} is not in {found['file']} any more, and gets no jobs.{lost}")]
+
+
+def describe_remains(found: wire.RemovedHost) -> list[str]:
+    """Return what stays on a host that is removed."""
+    return [f"What stays on {clean_text(found['name'])}:", *(f"  {clean_text(line)}" for line in _list_remains(found))]
+
+
+def _list_remains(found: wire.RemovedHost) -> Iterator[str]:
+    if not found["answers"]:
+        yield "it does not answer, so that nobody knows"
+    if found["containers"] or found["networks"]:
+        yield f"{count_noun(found['containers'], 'container')} and {count_noun(found['networks'], 'network')} of riseml"
+    if found["environments"]:
+        yield f"{count_noun(found['environments'], 'environment')} of riseml, {format_size(found['size'])}"
+    if not found["shared_output"]:
+        yield f"the outputs of its jobs, in {found['output']}"
+    if found["swarm"]:
+        yield f"its place in the swarm ({found['swarm']}): `docker swarm leave{_leave_option(found)}` there ends it"
+    if found["known_hosts"]:
+        yield f"its host key in {found['known_hosts']}, on the machine of the server"
+
+
+def _leave_option(found: wire.RemovedHost) -> str:
+    return " --force" if found["swarm"] == "manager" else ""

@@ -1,0 +1,106 @@
+"""`riseml pool remove`: take a host out of pool.yml, and say what stays on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from riseml import wire
+from riseml.errors import Conflict, NotFound, Refused, RisemlError, UsageError
+from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKind
+from riseml.names import HostName
+from riseml.server.pool.host_keys import find_pins
+from riseml.server.pool.host_set import HostSet
+from riseml.server.pool.pool_edit import rewrite_pool_file
+from riseml.server.pool.storage_mounts import describe_root
+from riseml.spec.pool.file_edit import UneditableFile, remove_host
+from riseml.spec.pool.loader import check_pool
+from riseml.spec.pool.types import HostSpec
+from riseml.spec.yaml.problems import Severity
+
+
+def dismiss_host(
+    hosts: HostSet, host: HostSpec, jobs: Sequence[str], *, force: bool, dry_run: bool
+) -> wire.RemovedHost:
+    """Take a host out of pool.yml, unless the user only asks; nothing on the host changes.
+
+    Args:
+        hosts: the hosts of the server.
+        host: the host in pool.yml.
+        jobs: the IDs of the jobs that run there.
+        force: remove it although jobs run there.
+        dry_run: only return what would happen.
+
+    Raises:
+        Refused: jobs run there, or it is the only host.
+        NotFound: the file has no such host any more.
+    """
+    path = hosts.settings.pool_file
+    shown = _show_remains(hosts, host, jobs)
+    if jobs and not force:
+        raise Refused(
+            f"{len(jobs)} job{'' if len(jobs) == 1 else 's'} run{'s' if len(jobs) == 1 else ''} on host {host.name}: "
+            f"{', '.join(jobs[:5])}{', ...' if len(jobs) > 5 else ''}",
+            f"`riseml pool drain {host.name}` gives it no new jobs; remove it when they have ended, or with --force",
+        )
+    if dry_run:
+        _remove_from_text(path, path.read_text(encoding="utf-8"), host.name)
+        return shown
+    rewrite_pool_file(path, lambda text: _remove_from_text(path, text, host.name))
+    return {**shown, "removed": True}
+
+
+def _remove_from_text(path: Path, text: str, name: HostName) -> str:
+    """Return the text of pool.yml without a host; it may be newer than what the server has read."""
+    spec = check_pool(text, path).spec
+    if spec is None:
+        raise UsageError(f"{path} has problems, so that no host can be removed", "`riseml pool` names them")
+    names = [host.name for host in spec.hosts]
+    if name not in names:
+        raise NotFound(f"the pool has no host {name}", f"its hosts: {', '.join(names)}")
+    if len(names) == 1:
+        hint = f"remove {path} to use this machine alone; the jobs on {name} would be lost"
+        raise Conflict(f"{name} is the only host of the pool", hint)
+    try:
+        fresh = remove_host(text, names.index(name))
+    except UneditableFile as error:
+        message = f"{path} is written so that riseml cannot take the lines of {name} out: {error.message}"
+        raise UneditableFile(message, "remove them by hand; the server notices it") from error
+    for problem in check_pool(fresh, path).problems:
+        if problem.severity is Severity.ERROR:
+            raise UsageError(f"without {name}, pool.yml has a problem: {problem.problem}", problem.hint or None)
+    return fresh
+
+
+def _show_remains(hosts: HostSet, host: HostSpec, jobs: Sequence[str]) -> wire.RemovedHost:
+    """Return what is on the host now, which stays there."""
+    items = _list_items(hosts, host.name)
+    found = items or []
+    seen = hosts.last_seen().get(host.name)
+    environments = [item for item in found if item.kind is InventoryKind.ENVIRONMENT]
+    return {
+        "name": host.name,
+        "removed": False,
+        "file": str(hosts.settings.pool_file),
+        "jobs": list(jobs),
+        "answers": items is not None,
+        "containers": sum(item.kind is InventoryKind.CONTAINER for item in found),
+        "networks": sum(item.kind is InventoryKind.NETWORK for item in found),
+        "environments": len(environments),
+        "size": sum(item.size or 0 for item in environments),
+        "swarm": "" if seen is None or not seen.swarm else "manager" if seen.manager else "member",
+        "output": describe_root(hosts.roots.output),
+        "shared_output": hosts.shared_output,
+        "known_hosts": find_pins(host, hosts.settings.home),
+    }
+
+
+def _list_items(hosts: HostSet, name: HostName) -> list[InventoryItem] | None:
+    """Return what riseml has on a host; None: it does not answer, or cannot tell."""
+    executor = hosts.pool.executors.get(name)
+    if not isinstance(executor, Inventory):
+        return None
+    try:
+        return executor.list_inventory(frozenset())
+    except RisemlError:
+        return None
