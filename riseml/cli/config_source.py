@@ -28,6 +28,10 @@ class ConfigSource:
     name: str  # as messages call the file: the shorter of its relative and its absolute path
     text: str
 
+    def place(self, folder: Path) -> str:
+        """Return the project's folder as messages call it from `folder`."""
+        return min(os.path.relpath(self.project.folder, folder), str(self.project.folder), key=len)
+
 
 def read_config_source(context: CommandContext, file: Path | None) -> ConfigSource:
     """Return the riseml.yml of the working directory, or `file`.

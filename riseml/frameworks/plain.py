@@ -27,7 +27,7 @@ class Plain:
 
     def bind(self, plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> Binding:
         places = {
-            "job_name": "worker",
+            "job_name": job,
             "task_index": "0",
             "worker_hosts": addresses[job],
             "ps_hosts": "",

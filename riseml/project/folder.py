@@ -25,7 +25,9 @@ class Project:
 def find_project(folder: Path, file: Path | None = None) -> Project:
     """Return the project in `folder`, or the project of `file`.
 
-    `file` is a riseml.yml under any name, or a folder that contains a riseml.yml.
+    `file` is a riseml.yml under any name, or a folder that contains a riseml.yml. Its project is the nearest folder
+    with a riseml.yml from its own folder up to `folder`: `conf/a.yml` belongs to the project in `folder`. When there is
+    none, the project is the file's own folder.
 
     Raises:
         NotFound: there is none; the hint says what to do.
@@ -37,12 +39,20 @@ def find_project(folder: Path, file: Path | None = None) -> Project:
     if file is not None and wanted.is_dir():
         wanted = wanted / CONFIG
     if wanted.is_file():
-        return Project(wanted.absolute().parent, wanted.absolute())
+        return Project(_find_root(folder.absolute(), wanted.absolute()), wanted.absolute())
     if file is not None:
         absent = f"there is no {CONFIG} in {file}" if (folder / file).is_dir() else f"there is no file {file}"
         message = f"{file} is not a regular file" if wanted.exists() else absent
         raise NotFound(message, "give the path of a riseml.yml; `riseml init` writes one")
     raise NotFound(f"there is no {CONFIG} in {folder}", _hint_at_parent(folder))
+
+
+def _find_root(folder: Path, file: Path) -> Path:
+    own = file.parent
+    if ".." in file.parts or not own.is_relative_to(folder):
+        return own
+    between = (own, *own.parents)[: len(own.parts) - len(folder.parts) + 1]
+    return next((place for place in between if (place / CONFIG).is_file()), own)
 
 
 def read_config(project: Project) -> str:

@@ -14,6 +14,7 @@ from riseml.model import Experiment
 from riseml.names import experiment_name
 from riseml.planning.launch import StorageRoots, output_folder
 from riseml.spec.pool.types import Volume
+from riseml.spec.scalars.quantities import read_value
 from riseml.storage.owned_folders import open_owned_folder, replace_file
 
 RECORD = "riseml-configuration.yml"
@@ -106,7 +107,7 @@ def _dump_record(experiment: Experiment, document: Any) -> str:
         train["env"] = _variable_names(train["env"])
     record = {
         "experiment": f"{experiment.owner.user}.{experiment_name(experiment.number, experiment.sub)}",
-        "params": dict(experiment.plan.parameters),
+        "params": {name: read_value(text) for name, text in experiment.plan.parameters},
         "revision": experiment.snapshot,
         "image": experiment.image.reference,
         "image_digest": experiment.resolved or None,

@@ -28,7 +28,7 @@ def init_project(
     file: FileOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write a commented riseml.yml for this folder. Never overwrites a file."""
+    """Write a commented riseml.yml for this folder, which runs as it is. Never overwrites a file."""
     from riseml.spec.config.templates import make_starter_config
 
     command: CommandContext = context.obj
@@ -48,7 +48,9 @@ def init_project(
     if json:
         command.printer.print_json({"file": shown, "project": project})
     else:
-        done = f"Wrote {shown} for project {project}. Edit it, then start with `riseml train`."
+        done = (
+            f"Wrote {shown} for project {project}. `riseml train` runs it as it is; then put your program into `run`."
+        )
         command.printer.print_lines([done])
 
 

@@ -178,6 +178,8 @@ def _send_project(command: CommandContext, source: ConfigSource, submission: wir
     command.printer.print_notes(
         [f"{format_path(path)} is this command's own output, and is not sent" for path in listing.left_out]
     )
+    if source.project.folder != command.folder.absolute():
+        command.printer.print_notes([f"the project is the folder {format_path(source.place(command.folder))}"])
     client = command.connect_to_run()
     try:
         command.printer.print_notes(filter(None, [client.get_server()["note"]]))

@@ -25,6 +25,10 @@ train:
 `riseml validate` lists all problems at once, with line, column and what to write instead. `riseml init` writes a
 starter file. `riseml.yml.example` shows every key with a comment. For one run, `riseml train -p lr=0.1` replaces a
 parameter and `--set train.resources.gpus=2` any other value.
+
+`riseml train -f conf/a.yml` uses another file of the same project: the project is the nearest folder with a riseml.yml,
+from the file's own folder up to the working directory. When there is none, it is the file's own folder. `train` says so
+when it sends another folder than the working directory.
 """
 
 _FORMS = """\
@@ -41,6 +45,8 @@ _FORMS = """\
   with `{{`, `*`, `&`, `@` or `!`.
 - **Placeholders**: `{{name}}` in `run` is a parameter, or one of these, which riseml fills in for each job:
   BUILT_IN.
+  `{{job_name}}` is RISEML_JOB without a framework. With TensorFlow it is the flag of TensorFlow 1 scripts, which know
+  only `worker` (the master is worker 0, and so is the one job of a run that is not distributed) and `ps`.
 
 A file has at most 1 MiB of UTF-8 and one YAML document of at most 10,000 values. Anchors and aliases are supported,
 YAML tags and merge keys are not.

@@ -1,4 +1,4 @@
-"""The starter riseml.yml that `riseml init` writes: short, commented and valid."""
+"""The starter riseml.yml that `riseml init` writes: short, commented and valid. It runs without any other file."""
 
 from __future__ import annotations
 
@@ -24,8 +24,18 @@ train:
   parameters:                 # for one run: riseml train -p lr=0.1
     lr: 0.01                  # a list makes one experiment for each value: [0.1, 0.01]
 
-  run: >-
-    python train.py --lr {{{{lr}}}} --output "$OUTPUT_DIR"
+  # This runs as it is. Replace it with your own program:
+  # run: python train.py --lr {{{{lr}}}} --output "$OUTPUT_DIR"
+  run: |
+    python - {{{{lr}}}} <<'END'
+    import os, sys
+    lr, x = float(sys.argv[1]), 5.0
+    for step in range(1, 101):  # gradient descent: the x with the smallest x * x
+        x -= lr * 2 * x
+        if step % 20 == 0:
+            print("step", step, "loss", round(x * x, 6))
+    open(os.path.join(os.environ["OUTPUT_DIR"], "result.txt"), "w").write(str(x))
+    END
 """
 
 _TENSORFLOW = """\
@@ -52,8 +62,18 @@ train:
   parameters:                   # for one run: riseml train -p lr=0.1
     lr: 0.01                    # a list makes one experiment for each value: [0.1, 0.01]
 
-  run: >-
-    python train.py --lr {{{{lr}}}} --output "$OUTPUT_DIR"
+  # This runs as it is. Replace it with your own program:
+  # run: python train.py --lr {{{{lr}}}} --output "$OUTPUT_DIR"
+  run: |
+    python - {{{{lr}}}} <<'END'
+    import os, sys
+    import tensorflow as tf
+    x = tf.random.normal([1000, 1])
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile(optimizer=tf.keras.optimizers.SGD(float(sys.argv[1])), loss="mse")
+    model.fit(x, 3 * x + 1, epochs=3, verbose=2)
+    model.save(os.path.join(os.environ["OUTPUT_DIR"], "model.keras"))
+    END
 """
 
 _PYTORCH = """\
@@ -75,8 +95,24 @@ train:
   parameters:                   # for one run: riseml train -p lr=0.1
     lr: 0.01                    # a list makes one experiment for each value: [0.1, 0.01]
 
-  run: >-
-    python train.py --lr {{{{lr}}}} --output "$OUTPUT_DIR"
+  # This runs as it is. Replace it with your own program:
+  # run: python train.py --lr {{{{lr}}}} --output "$OUTPUT_DIR"
+  run: |
+    python - {{{{lr}}}} <<'END'
+    import os, sys
+    import torch
+    x = torch.randn(1000, 1)
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=float(sys.argv[1]))
+    for step in range(1, 101):
+        loss = ((model(x) - (3 * x + 1)) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 20 == 0:
+            print("step", step, "loss", round(loss.item(), 6))
+    torch.save(model.state_dict(), os.path.join(os.environ["OUTPUT_DIR"], "model.pt"))
+    END
 """
 
 _STARTERS: dict[str | None, str] = {None: _PLAIN, "tensorflow": _TENSORFLOW, "pytorch": _PYTORCH}

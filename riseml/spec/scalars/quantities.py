@@ -45,6 +45,23 @@ def parse_number(text: str) -> int | Decimal | None:
     return int(text) if _WHOLE.fullmatch(text) else Decimal(text)
 
 
+def read_value(text: str) -> bool | int | float | str:
+    """Return what YAML reads in a text, for readers that want numbers: `0.1` is a number, `1_000` and `007` are texts.
+
+    A number that a float does not hold exactly stays a text.
+    """
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        number = None if text.startswith("+") else parse_number(text)
+    except BadText:
+        return text
+    if not isinstance(number, Decimal):
+        return text if number is None else number
+    value = float(number)
+    return value if Decimal(repr(value)) == number else text
+
+
 def parse_memory(text: str) -> int:
     """Return an amount of memory in MiB, rounded up.
 

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import yaml
+
 from tests.support.hosts import Engine
 from tests.support.rig import GO, Rig, gang, single
 from tests.support.waiting import DEADLINE
@@ -107,6 +109,7 @@ def test_output_belongs_to_its_user_and_holds_the_configuration(rig: Rig) -> Non
         single(
             'echo 42 > "$OUTPUT_DIR/result"; touch "$DATA_DIR/x" 2>/dev/null || echo read-only',
             env={"TOKEN": "s3cret-value"},
+            parameters={"lr": 0.0001, "decay": "1e-7", "n": 3, "name": "adam"},
         )
     )
     found = rig.wait_closed("1")
@@ -115,6 +118,7 @@ def test_output_belongs_to_its_user_and_holds_the_configuration(rig: Rig) -> Non
     assert not rig.host.contained or rig.lines("1.train")[-1] == "1.train read-only"
     record = Path(found["output"], "riseml-configuration.yml").read_text()
     assert "revision" in record
+    assert yaml.safe_load(record)["params"] == {"lr": 0.0001, "decay": 1e-7, "n": 3, "name": "adam"}
     assert "s3cret-value" not in record
 
 

@@ -137,8 +137,12 @@ def test_init_writes_a_file_that_is_valid(riseml: Riseml, tmp_path: Path) -> Non
     place.mkdir()
     result = riseml("init", where=place)
     assert (result.code, result.err) == (0, "")
-    assert result.out == "Wrote riseml.yml for project My-toaster. Edit it, then start with `riseml train`.\n"
-    assert riseml("validate", where=place).code == 0
+    said = (
+        "Wrote riseml.yml for project My-toaster. `riseml train` runs it as it is; then put your program into `run`.\n"
+    )
+    assert result.out == said
+    valid = riseml("validate", where=place)
+    assert (valid.code, valid.err) == (0, "")
 
 
 def test_validate_says_that_train_would_refuse_a_framework(riseml: Riseml, tmp_path: Path) -> None:

@@ -133,6 +133,14 @@ def test_folders_have_placeholders() -> None:
     assert launch(experiment, "train", BARE).command[-1] == f"a {OUTPUT} {DATA}"
 
 
+def test_the_one_job_of_a_run_without_a_framework_has_one_name() -> None:
+    experiment = with_run(make("train"), "go {{job_name}}")
+    plan = replace(experiment.plan, framework="plain")
+    found = launch(replace(experiment, plan=plan), "train")
+    assert found.command[-1] == "go train"
+    assert dict(found.environment)["RISEML_JOB"] == "train"
+
+
 def test_every_job_has_its_own_command() -> None:
     experiment = with_run(make("master", "worker.1", "ps.1"), "go {{job_name}} {{task_index}} '{{ps_hosts}}'")
     found = [launch(experiment, name).command for name in ("master", "worker.1", "ps.1")]

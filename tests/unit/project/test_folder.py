@@ -18,6 +18,17 @@ def test_a_project_is_found_by_its_file_or_its_folder(tmp_path: Path) -> None:
     assert find_project(tmp_path, Path("sub")).file == tmp_path / "sub" / "riseml.yml"
 
 
+def test_a_file_in_a_folder_below_belongs_to_the_project_above(tmp_path: Path) -> None:
+    fill_folder(tmp_path, "riseml.yml", "conf/deep/a.yml", "own/riseml.yml", "own/conf/b.yml")
+    assert find_project(tmp_path, Path("conf/deep/a.yml")).folder == tmp_path
+    assert find_project(tmp_path, Path("own/conf/b.yml")).folder == tmp_path / "own"
+    assert find_project(tmp_path / "conf", Path("deep/a.yml")).folder == tmp_path / "conf" / "deep", (
+        "no riseml.yml there"
+    )
+    assert find_project(tmp_path / "own", Path("../conf/deep/a.yml")).folder.resolve() == tmp_path / "conf" / "deep"
+    assert find_project(tmp_path / "own", tmp_path / "conf" / "deep" / "a.yml").folder == tmp_path / "conf" / "deep"
+
+
 def test_a_missing_project_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     with pytest.raises(NotFound) as raised:
