@@ -161,6 +161,11 @@ class Client:
         """Return the server and its hosts."""
         return cast("wire.SystemView", self._get("/system"))
 
+    def get_gpus(self, identity: str | None = None) -> wire.GpuList:
+        """Return the GPUs of all hosts, or those of an experiment's jobs. Takes some seconds on hosts elsewhere."""
+        query = {} if identity is None else {"of": identity}
+        return cast("wire.GpuList", self._get("/gpus", params=query, timeout=_SLOW_ANSWER))
+
     def get_pool(self) -> wire.PoolView:
         """Return the pool and its hosts."""
         return cast("wire.PoolView", self._get("/pool"))

@@ -260,6 +260,18 @@ class Capacity:
 
 
 @dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU, or one part of a GPU that is divided (MIG), as its driver names it."""
+
+    id: str  # as jobs get it: an index, or the UUID of a MIG device
+    uuid: str
+    name: str  # of the model: `NVIDIA A100-SXM4-40GB`
+    mem: int  # MiB; 0: not told
+    driver: str = ""  # version of the driver
+    bus: str = ""  # address on the PCI bus: `00000000:3B:00.0`
+
+
+@dataclass(frozen=True, slots=True)
 class HostSeen:
     """One host as it answered, or as it last answered when `silent_since` is set."""
 
@@ -273,6 +285,7 @@ class HostSeen:
 
     isolated: bool = True  # False: no network per experiment, all jobs share the machine's loopback (processes)
     busy_ports: frozenset[int] = frozenset()  # ports that are in use on the machine
+    devices: Mapping[str, Gpu] = field(default_factory=dict)  # its GPUs by device id; without those that are not known
     labels: Mapping[str, str] = field(default_factory=dict)
     taking: bool = True  # False: drained, it gets no new jobs
 

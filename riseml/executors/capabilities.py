@@ -17,7 +17,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
-from riseml.model import Image, Mount
+from riseml.model import Gpu, Image, Mount
 
 
 @runtime_checkable
@@ -174,4 +174,29 @@ class HostCheck(Protocol):
 
         Raises:
             EngineError: the host cannot mount it.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class GpuReading:
+    """A GPU with what it does now; None: the driver does not tell."""
+
+    gpu: Gpu
+    percent: float | None = None  # of the time in which it worked
+    mem_used: int | None = None  # bytes
+    temperature: float | None = None  # degrees Celsius
+    power: float | None = None  # watts
+    power_limit: float | None = None  # watts
+
+
+@runtime_checkable
+class GpuReporter(Protocol):
+    """Says which GPUs the host has, and what they do."""
+
+    def read_gpus(self) -> tuple[GpuReading, ...]:
+        """Return every GPU that jobs may use here, in the order of nvidia-smi; empty without any.
+
+        Raises:
+            Unreachable: the host does not answer.
+            EngineError: its driver, or what reads it, fails; with the reason.
         """

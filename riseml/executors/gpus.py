@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol, cast
+from typing import Protocol, TypeVar, cast
 
-from riseml.model import Sample
+from riseml.executors.capabilities import GpuReading
+from riseml.model import Gpu, Sample
+
+Found = TypeVar("Found")
+
+_TEMPERATURE = 0  # NVML_TEMPERATURE_GPU: the sensor of the chip
+_DIVIDED = 1  # NVML_DEVICE_MIG_ENABLE
+_MIB = 2**20
 
 
 class _Utilization(Protocol):
@@ -18,6 +25,10 @@ class _Utilization(Protocol):
 class _Memory(Protocol):
     used: int  # bytes
     total: int  # bytes
+
+
+class _PciInfo(Protocol):
+    busId: str | bytes
 
 
 class Nvml(Protocol):
@@ -34,8 +45,35 @@ class Nvml(Protocol):
     def nvmlDeviceGetHandleByIndex(self, index: int) -> object:
         """Return the GPU with this index, in the order of nvidia-smi."""
 
-    def nvmlDeviceGetUUID(self, handle: object) -> str:
+    def nvmlDeviceGetUUID(self, handle: object) -> str | bytes:
         """Return the UUID of a GPU: `GPU-...`."""
+
+    def nvmlSystemGetDriverVersion(self) -> str | bytes:
+        """Return the version of the driver."""
+
+    def nvmlDeviceGetName(self, handle: object) -> str | bytes:
+        """Return the model of a GPU."""
+
+    def nvmlDeviceGetPciInfo(self, handle: object) -> _PciInfo:
+        """Return where a GPU is on the PCI bus."""
+
+    def nvmlDeviceGetTemperature(self, handle: object, sensor: int) -> int:
+        """Return the degrees Celsius of a GPU."""
+
+    def nvmlDeviceGetPowerUsage(self, handle: object) -> int:
+        """Return the milliwatts that a GPU takes."""
+
+    def nvmlDeviceGetEnforcedPowerLimit(self, handle: object) -> int:
+        """Return the milliwatts that a GPU may take."""
+
+    def nvmlDeviceGetMigMode(self, handle: object) -> tuple[int, int]:
+        """Return whether a GPU is divided now, and whether it is after a reset."""
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, handle: object) -> int:
+        """Return how many parts a divided GPU may have."""
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: object, index: int) -> object:
+        """Return a part of a divided GPU."""
 
     def nvmlDeviceGetUtilizationRates(self, handle: object) -> _Utilization:
         """Return how busy a GPU is."""
@@ -70,8 +108,21 @@ class GpuReader:
         self._handles: dict[str, object] = {}  # by index and by UUID; empty: not loaded yet, or no GPU
 
     def list_ids(self) -> tuple[str, ...]:
-        """Return the index of each GPU: `("0", "1")`."""
-        return tuple(name for name in self._load_handles() if name.isdecimal())
+        """Return the id of each GPU: its index, or the UUID of each part of a divided one."""
+        return tuple(one.gpu.id for one in self.read_all())
+
+    def read_all(self) -> tuple[GpuReading, ...]:
+        """Return every GPU with what it does now, in the order of nvidia-smi; empty without a driver."""
+        handles = self._load_handles()
+        if self._nvml is None:
+            return ()
+        try:
+            whole = [(name, handle) for name, handle in handles.items() if name.isdecimal()]
+            return tuple(one for name, handle in whole for one in _read_gpu(self._nvml, name, handle))
+        except self._nvml.NVMLError:
+            with self._lock:
+                self._handles = {}
+            return ()
 
     def read_use(self, ids: Iterable[str]) -> GpuUse | None:
         """Return what these GPUs do now; None: one of them is unknown, or does not tell.
@@ -111,10 +162,62 @@ def with_gpu_use(sample: Sample, use: GpuUse | None) -> Sample:
     return replace(sample, gpu=use.percent, gpu_mem_used=use.mem_used, gpu_mem_total=use.mem_total)
 
 
+def _read_gpu(nvml: Nvml, name: str, handle: object) -> Iterator[GpuReading]:
+    """Yield a GPU, or its parts if it is divided; nothing is measured of parts but their memory."""
+    memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+    gpu = Gpu(
+        id=name,
+        uuid=_decode(nvml.nvmlDeviceGetUUID(handle)),
+        name=_decode(nvml.nvmlDeviceGetName(handle)),
+        mem=memory.total // _MIB,
+        driver=_decode(nvml.nvmlSystemGetDriverVersion()),
+        bus=_decode(nvml.nvmlDeviceGetPciInfo(handle).busId),
+    )
+    parts = list(_find_parts(nvml, handle))
+    for part in parts:
+        uuid, own = _decode(nvml.nvmlDeviceGetUUID(part)), nvml.nvmlDeviceGetMemoryInfo(part)
+        title = f"{gpu.name} MIG {round(own.total / 2**30)}gb"
+        yield GpuReading(replace(gpu, id=uuid, uuid=uuid, name=title, mem=own.total // _MIB), mem_used=own.used)
+    if not parts:
+        yield GpuReading(
+            gpu,
+            percent=_ask(nvml, lambda: float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)),
+            mem_used=memory.used,
+            temperature=_ask(nvml, lambda: float(nvml.nvmlDeviceGetTemperature(handle, _TEMPERATURE))),
+            power=_ask(nvml, lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000),
+            power_limit=_ask(nvml, lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000),
+        )
+
+
+def _find_parts(nvml: Nvml, handle: object) -> Iterator[object]:
+    """Yield the parts (MIG devices) of a GPU that is divided."""
+    mode = _ask(nvml, lambda: nvml.nvmlDeviceGetMigMode(handle))
+    if mode is None or mode[0] != _DIVIDED:
+        return
+    for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+        part = _ask(nvml, lambda index=index: nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index))  # type: ignore[misc]
+        if part is not None:
+            yield part
+
+
+def _ask(nvml: Nvml, read: Callable[[], Found]) -> Found | None:
+    """Return what NVML tells; None: this GPU does not tell it."""
+    try:
+        return read()
+    except nvml.NVMLError:
+        return None
+
+
+def _decode(text: str | bytes) -> str:
+    """Return a text of NVML; older packages give bytes."""
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+
+
 def _find_handles(nvml: Nvml) -> dict[str, object]:
     nvml.nvmlInit()
     found: dict[str, object] = {}
     for index in range(nvml.nvmlDeviceGetCount()):
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        found |= {str(index): handle, nvml.nvmlDeviceGetUUID(handle): handle}
+        found |= {str(index): handle, _decode(nvml.nvmlDeviceGetUUID(handle)): handle}
+        found |= {_decode(nvml.nvmlDeviceGetUUID(part)): part for part in _find_parts(nvml, handle)}
     return found

@@ -15,7 +15,14 @@ from pathlib import Path
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
 from riseml.executors.base import BuildOrder, ImageMissing, Share, SubnetTaken
-from riseml.executors.capabilities import EnvironmentReview, Finding, HostReport, InventoryItem, InventoryKind
+from riseml.executors.capabilities import (
+    EnvironmentReview,
+    Finding,
+    GpuReading,
+    HostReport,
+    InventoryItem,
+    InventoryKind,
+)
 from riseml.model import (
     Capacity,
     ContainerSeen,
@@ -49,7 +56,7 @@ class Faults:
 
 
 class MemoryExecutor:
-    """One host in memory. Its capabilities: EnvironmentReviewer, ImageMover, Inventory, HostCheck.
+    """One host in memory. Its capabilities: EnvironmentReviewer, ImageMover, Inventory, HostCheck, GpuReporter.
 
     Args:
         name: its name in the pool.
@@ -74,6 +81,8 @@ class MemoryExecutor:
         self.writes = 0  # calls that change the host
         self.launches: list[Launch] = []  # every start, in order
         self.report = HostReport((), self.site.swarm)  # what it says of itself
+        self.gpus: tuple[GpuReading, ...] = ()  # what its GPUs do; `site` has what they are
+        self.gpu_trouble: EngineError | None = None  # why they cannot be read
         self.files: dict[tuple[str, str], bytes] = {}  # by source of the mount and name; hosts may share one of these
 
     def describe(self) -> str:
@@ -194,6 +203,12 @@ class MemoryExecutor:
         self._begin_write()
         self.files[mount.source, name] = content
         self._end_write()
+
+    def read_gpus(self) -> tuple[GpuReading, ...]:
+        self._demand_answer()
+        if self.gpu_trouble is not None:
+            raise self.gpu_trouble
+        return self.gpus
 
     def check_privacy(self, mount: Mount, name: str) -> Finding | None:
         self._demand_answer()

@@ -22,6 +22,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/experiments/{id}/tfconfig        -> TfConfigs        (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/explain         -> ExplanationView  (of one experiment; a set is refused)
     GET    /v1/system                           -> SystemView
+    GET    /v1/gpus?of=                         -> GpuList          (of: those of the jobs with this ID)
     GET    /v1/pool                             -> PoolView
     POST   /v1/pool/check                       -> PoolFindings
     POST   /v1/pool/join                        -> PoolMembers
@@ -64,6 +65,11 @@ from riseml.wire.failures import (
     Failure,
     FailureBody,
     ProblemShape,
+)
+from riseml.wire.gpus import (
+    GpuList,
+    GpuTrouble,
+    GpuView,
 )
 from riseml.wire.leftovers import (
     LeftoversView,
@@ -125,6 +131,9 @@ __all__ = [
     "ExplanationView",
     "Failure",
     "FailureBody",
+    "GpuList",
+    "GpuTrouble",
+    "GpuView",
     "HostFinding",
     "HostFindings",
     "HostFitView",

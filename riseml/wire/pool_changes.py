@@ -18,7 +18,7 @@ class NewHost(TypedDict):
     name: Text
     url: Text
     address: NotRequired[Text]
-    gpus: NotRequired[Annotated[list[Text], MaxLen(1000)]]
+    gpus: NotRequired[Literal["all"] | Annotated[list[Text], MaxLen(1000)]]
     labels: NotRequired[Annotated[dict[Text, Text], MaxLen(100)]]
     cpus: NotRequired[float]
     mem: NotRequired[Text]

@@ -118,7 +118,7 @@ def monitor_experiment(
         str | None, typer.Argument(metavar="ID", show_default=False, help="Default: everything that runs.")
     ] = None,
     *,
-    gpus: Annotated[bool, typer.Option("--gpu", help="Show GPUs only.")] = False,
+    gpus: Annotated[bool, typer.Option("--gpu", help="Show what each GPU does, and whose it is.")] = False,
     once: Annotated[bool, typer.Option("--once", help="Print once instead of every 2 s.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -132,8 +132,11 @@ def monitor_experiment(
     mode = ViewMode(json, not once)
     with command.connect() as client:
         chosen = None if identity is None else choose_experiment_id(command, client, identity)
+        if gpus:
+            _print_view(command, client, lambda: _fetch_gpus(command, client, chosen), mode)
+            return
         trends = None if once or json else Trends()
-        _print_view(command, client, lambda: _fetch_samples(command, client, chosen, trends, gpus=gpus), mode)
+        _print_view(command, client, lambda: _fetch_samples(command, client, chosen, trends), mode)
 
 
 def kill_experiments(
@@ -213,11 +216,8 @@ def _fetch_experiment(command: CommandContext, client: Client, identity: str, *,
     return ViewContent(one, list_experiment(one, command.now(), command.printer.style, long=long), final=one["closed"])
 
 
-def _fetch_samples(
-    command: CommandContext, client: Client, identity: str | None, trends: Trends | None, *, gpus: bool
-) -> ViewContent:
+def _fetch_samples(command: CommandContext, client: Client, identity: str | None, trends: Trends | None) -> ViewContent:
     """Return what jobs use now; `trends` remembers it for the next time."""
-    from riseml.cli.output.experiment_views import list_gpu_samples
     from riseml.cli.output.monitor_view import list_use
 
     answer = client.get_all_samples() if identity is None else client.get_samples(identity)
@@ -227,11 +227,19 @@ def _fetch_samples(
         trends.add_samples(samples, command.now().timestamp())
     if not samples:
         lines = ["No job is running; `riseml status` shows what waits."]
-    elif gpus:
-        lines = list_gpu_samples(samples, printer.style)
     else:
         lines = list_use(samples, printer.style, trends, sparks=printer.draws_bars)
     return ViewContent(answer, lines, final=ended)
+
+
+def _fetch_gpus(command: CommandContext, client: Client, identity: str | None) -> ViewContent:
+    from riseml.cli.output.gpu_view import list_gpu_use, list_gpu_warnings
+
+    found = client.get_gpus(identity)
+    ended = identity is not None and client.get_experiment(identity)["state"] in ENDED_STATES
+    warnings = [f"warning: {clean_text(line)}" for line in list_gpu_warnings(found)]
+    lines = [*list_gpu_use(found, command.printer.style, identity=identity), *warnings]
+    return ViewContent(found, lines, final=ended)
 
 
 def _choose_last_to_kill(command: CommandContext, client: Client, *, force: bool) -> str:

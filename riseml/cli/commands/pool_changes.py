@@ -21,7 +21,7 @@ _HostKeyOption = Annotated[
     typer.Option("--host-key", metavar="SHA256:...", help="Trust the host key with this fingerprint; repeatable."),
 ]
 _GpusOption = Annotated[
-    str | None, typer.Option("--gpus", metavar="IDS", help="Device ids that jobs may use: 0,1 or UUIDs.")
+    str | None, typer.Option("--gpus", metavar="IDS", help="What jobs may use: all (the default), none, or ids: 0,1.")
 ]
 _LabelOption = Annotated[
     list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="What riseml.yml can require; repeatable.")
@@ -73,10 +73,10 @@ def add_host(  # noqa: PLR0913  # one parameter for each option of the command
         "mem": mem,
         "insecure": insecure,
     }
-    said |= {"gpus": gpus and [one.strip() for one in gpus.split(",")], "labels": dict(map(_split_label, label or ()))}
+    said |= {"labels": dict(map(_split_label, label or ()))}
     said |= {"identity": _make_absolute(command, identity), "tls": _make_absolute(command, tls)}
     said |= {"fingerprints": host_key, "force": force, "dry_run": dry_run}
-    new = cast("wire.NewHost", {key: value for key, value in said.items() if value})
+    new = cast("wire.NewHost", {key: value for key, value in said.items() if value} | _read_gpus(gpus))
     with command.connect() as client:
         found = _add_trusted(command, client, new, quiet=json)
     command.printer.print_json(found) if json else _print_added(command, found)
@@ -111,6 +111,13 @@ def _print_added(command: CommandContext, found: wire.AddedHost) -> None:
 
     command.printer.print_lines(list_findings(found["findings"], command.printer.style))
     command.printer.print_lines(describe_added(found))
+
+
+def _read_gpus(text: str | None) -> dict[str, object]:
+    """Return the GPUs that jobs may use, as pool.yml writes them."""
+    if text is None or text == "all":
+        return {} if text is None else {"gpus": "all"}
+    return {"gpus": [] if text == "none" else [one.strip() for one in text.split(",")]}
 
 
 def _make_absolute(command: CommandContext, path: Path | None) -> str | None:

@@ -21,12 +21,24 @@ def show_system(
     context: typer.Context,
     *,
     long: Annotated[bool, typer.Option("-l", "--long", help="Show the server and the engines too.")] = False,
+    gpus: Annotated[bool, typer.Option("-g", "--gpu", help="Show the GPUs of the hosts.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Show the hosts with their cpus, memory and GPUs."""
+    from riseml.cli.output.gpu_view import list_gpu_models, list_gpu_warnings
     from riseml.cli.output.host_views import list_host_warnings, list_hosts
 
     command: CommandContext = context.obj
+    if gpus:
+        with command.connect() as client:
+            models = client.get_gpus()
+        if json:
+            command.printer.print_json(models)
+        else:
+            command.printer.print_lines(list_gpu_models(models, command.printer.style))
+            for warning in list_gpu_warnings(models):
+                command.printer.warn(warning)
+        return
     with command.connect() as client:
         found = client.get_system()
     if json:

@@ -13,11 +13,8 @@ from riseml.cli.output.text import (
     clean_text,
     format_age,
     format_fields,
-    format_gib,
-    format_number,
     format_parameters,
 )
-from riseml.names import LOCAL_HOST, THIS_MACHINE
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -47,14 +44,6 @@ _RESOURCES = (
     Column("MESSAGE", shrinks=True),
 )
 _MEMBERS = (Column("EXP ID"), Column("STATE", states=True), Column("AGE"), Column("PARAMS", shrinks=True))
-_GPUS = (
-    Column("ID"),
-    Column("STATE", states=True),
-    Column("GPU %", right=True),
-    Column("GPU-MEM %", right=True),
-    Column("GPU-MEM Used/Total", right=True),
-)
-_HOST = Column("HOST", shrinks=True)
 
 
 def list_experiments(
@@ -172,23 +161,3 @@ def _list_messages(one: wire.ExperimentView) -> list[str]:
         if job["state"] == "FAILED" and job["message"] not in ("", f"exit code {job['exit_code']}")
     ]
     return ["", *(clean_text(f"{job['id']}: {job['message'].splitlines()[0]}") for job in failed)] if failed else []
-
-
-def list_gpu_samples(samples: Sequence[wire.SampleView], style: Style) -> list[str]:
-    """Return what the GPUs of jobs do as a table."""
-    rows = []
-    several = any(one["host"] not in (None, LOCAL_HOST, THIS_MACHINE) for one in samples)
-    for one in samples:
-        place = [one["host"] or "-"] if several else []
-        gpu = [
-            format_number(one["gpu"]),
-            format_number(one["gpu_mem"]),
-            _format_used(one["gpu_mem_used"], one["gpu_mem_total"]),
-        ]
-        rows.append([one["id"], one["state"], *place, *gpu])
-    at = next(index for index, column in enumerate(_GPUS) if column.title == "STATE") + 1
-    return build_table((*_GPUS[:at], _HOST, *_GPUS[at:]) if several else _GPUS, rows, style)
-
-
-def _format_used(used: int | None, total: int | None) -> str:
-    return "N/A" if used is None and total is None else f"{format_gib(used)}/{format_gib(total)}"

@@ -34,7 +34,7 @@ def list_findings(findings: Sequence[wire.PoolFinding], style: Style) -> list[st
 
 def describe_added(found: wire.AddedHost) -> list[str]:
     """Return what a host has, and what was done with it."""
-    gpus = f", {count_noun(found['gpus'], 'GPU')}" if found["gpus"] else ""
+    gpus = f" and {count_noun(found['gpus'], 'GPU')}" if found["gpus"] else ""
     amount = f"{found['cpus']:g} cores, {found['mem_mib'] / 1024:.1f} GiB of memory{gpus}"
     lines = ["", f"{found['name']}: {found['engine']}, {amount}."]
     lines += [f"{one['host']} {_MEMBERSHIPS[one['membership']]}." for one in found["members"]]

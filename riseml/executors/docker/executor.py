@@ -21,11 +21,12 @@ from docker.errors import APIError, ImageNotFound, NotFound
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
 from riseml.executors.base import BuildOrder, Share
-from riseml.executors.capabilities import Finding, HostReport, InventoryItem, Outcome
+from riseml.executors.capabilities import Finding, GpuReading, HostReport, InventoryItem, Outcome
 from riseml.executors.docker import helper_container, image_names, image_transfer, images, inventory, labels
 from riseml.executors.docker.containers import container_name, container_request
 from riseml.executors.docker.exit_events import ExitEvents
 from riseml.executors.docker.facts import FactsReader
+from riseml.executors.docker.gpu_inventory import GpuInventory
 from riseml.executors.docker.host_check import inspect_host
 from riseml.executors.docker.log_stream import read_log_frames
 from riseml.executors.docker.networks import (
@@ -61,7 +62,7 @@ _MISSING, _CONFLICT = 404, 409
 
 
 class DockerExecutor:
-    """One Docker Engine. Its capabilities: ImageMover, ImageResolver, Inventory, HostCheck.
+    """One Docker Engine. Its capabilities: ImageMover, ImageResolver, Inventory, HostCheck, GpuReporter.
 
     Args:
         host: the host in pool.yml.
@@ -82,6 +83,7 @@ class DockerExecutor:
         self._shares: dict[int, str] = {}  # subnets of experiments without a network of this host
         self._seen: dict[str, ContainerSeen] = {}  # the last observation, by id of the container
         self._gpus = GpuReader()
+        self._inventory = GpuInventory(host, server, self._gpus if engine.is_local else None)
         self._outages = Outages()
         self._exit_events = ExitEvents()
         self._stuck = StuckNetworks()
@@ -107,9 +109,11 @@ class DockerExecutor:
             subnets = list_network_subnets(api, self._server, self.name, self._stuck.written_off())
             present = image_names.observe_images(api, references)
             facts = self._facts.read_fresh(api)
+            devices = self._inventory.find_devices(self.engine)
         self._seen = {one.seen.id: one.seen for one in merged}
         return HostSeen(
-            capacity=facts.capacity,
+            capacity=replace(facts.capacity, gpus=self._inventory.choose_ids(devices)),
+            devices={one.id: one for one in devices},
             containers={one.seen.key: one.seen for one in merged},
             images=present,
             networks={**self._shares, **subnets.own},
@@ -157,6 +161,7 @@ class DockerExecutor:
     def forget_facts(self) -> None:
         """Read the facts of the engine again at the next observation."""
         self._facts = FactsReader(self._host)
+        self._inventory.forget()
 
     def ensure_image(self, order: BuildOrder) -> None:
         with self.engine.stream() as api:
@@ -249,7 +254,11 @@ class DockerExecutor:
                 Finding("networks", Outcome.NOTE, describe_stuck(api, identity).message)
                 for identity in sorted(self._stuck.written_off())
             )
-        return replace(report, findings=(*report.findings, *stuck))
+        gpus = self._inventory.check_gpus(self.engine)
+        return replace(report, findings=(*report.findings, *gpus, *stuck))
+
+    def read_gpus(self) -> tuple[GpuReading, ...]:
+        return self._inventory.read_gpus(self.engine)
 
     def read_file(self, mount: Mount, name: str) -> bytes | None:
         with self.engine.api(patient=True) as api:

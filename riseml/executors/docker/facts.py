@@ -55,7 +55,7 @@ def parse_facts(info: dict[str, Any], host: HostSpec) -> EngineFacts:
     """
     cpus, mem = float(info["NCPU"]), int(info["MemTotal"]) // 2**20
     version = str(info.get("ServerVersion") or "")
-    capacity = Capacity(min(cpus, host.cpus or cpus), min(mem, host.mem or mem), host.gpus)
+    capacity = Capacity(min(cpus, host.cpus or cpus), min(mem, host.mem or mem), host.gpus or ())
     most = max(1, min(capacity.mem, mem - max(_KEPT, mem // _KEPT_SHARE)))
     swarm = info.get("Swarm") or {}
     if swarm.get("LocalNodeState") != "active":

@@ -12,6 +12,7 @@ import docker
 from riseml.executors.capabilities import Finding, HostReport, Outcome
 from riseml.executors.docker import labels
 from riseml.executors.docker.facts import parse_facts
+from riseml.executors.docker.gpu_probe import offers_gpus
 from riseml.spec.pool.types import HostSpec
 
 _OLDEST = (1, 41)  # version of the Docker Engine API; Docker 20.10
@@ -64,7 +65,7 @@ def check_clock(system_time: str, now: float) -> Finding:
 
 def check_gpus(info: dict[str, Any], host: HostSpec) -> Finding | None:
     """Return a finding when pool.yml gives the host GPUs that its engine cannot pass on."""
-    if not host.gpus or "nvidia" in (info.get("Runtimes") or {}):
+    if not host.gpus or offers_gpus(info):
         return None
     return Finding("gpus", Outcome.FAILED, "pool.yml gives it GPUs, but its engine has no nvidia runtime")
 

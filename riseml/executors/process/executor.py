@@ -25,7 +25,7 @@ from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.executors import machine
 from riseml.executors.base import BuildOrder, Share
-from riseml.executors.capabilities import EnvironmentReview, InventoryItem, InventoryKind
+from riseml.executors.capabilities import EnvironmentReview, GpuReading, InventoryItem, InventoryKind
 from riseml.executors.gpus import GpuReader, with_gpu_use
 from riseml.executors.process import supervisor
 from riseml.executors.process.job_folders import ProcessJobFolders
@@ -66,7 +66,8 @@ class ProcessExecutor:
         self.name = name
         self._server = server
         self._gpu_reader = GpuReader()
-        self._gpus = self._gpu_reader.list_ids()
+        self._devices = {one.gpu.id: one.gpu for one in self._gpu_reader.read_all()}
+        self._gpus = tuple(self._devices)
         self._capacity = machine.read_capacity(self._gpus)
         self._folders = ProcessJobFolders(home / "processes", server)
         self._environments = VirtualEnvironments(home / "environments", gpus=bool(self._gpus))
@@ -87,8 +88,12 @@ class ProcessExecutor:
                 networks=networks,
                 labels={HOST_LABEL: self.name},
                 isolated=False,
+                devices=self._devices,
                 busy_ports=machine.find_busy_ports(self._server),
             )
+
+    def read_gpus(self) -> tuple[GpuReading, ...]:
+        return self._gpu_reader.read_all()
 
     def review_environment(self, image: Image) -> EnvironmentReview:
         return self._environments.review_environment(image)

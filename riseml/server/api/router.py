@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from riseml.server.api.clean_routes import add_clean_routes
 from riseml.server.api.experiment_routes import add_experiment_routes
 from riseml.server.api.failures import FAILURES
+from riseml.server.api.gpu_routes import add_gpu_routes
 from riseml.server.api.log_routes import add_log_routes
 from riseml.server.api.pool_routes import add_pool_routes
 from riseml.server.api.server_routes import add_server_routes
@@ -22,5 +23,6 @@ def make_router(services: Services) -> APIRouter:
     add_experiment_routes(router, services)
     add_log_routes(router, services)
     add_pool_routes(router, services)
+    add_gpu_routes(router, services)
     add_clean_routes(router, services.cleaner)
     return router

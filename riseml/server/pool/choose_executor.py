@@ -14,7 +14,6 @@ from riseml.consent import read_consent
 from riseml.errors import EngineError, Unreachable, UsageError
 from riseml.executors.base import Executor
 from riseml.executors.docker.executor import DockerExecutor
-from riseml.executors.gpus import GpuReader
 from riseml.executors.process.executor import ProcessExecutor
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import World
@@ -106,8 +105,7 @@ def _choose_processes(settings: Settings, server: str, note: str) -> LocalChoice
 
 def _choose_docker(settings: Settings, server: str) -> LocalChoice:
     engine = _make_engine(settings)
-    gpus = GpuReader().list_ids() if engine.is_local else ()  # an engine on another machine has other GPUs
-    host = HostSpec(LOCAL_HOST, settings.engine, gpus=gpus)
+    host = HostSpec(LOCAL_HOST, settings.engine)
     return LocalChoice(DockerExecutor(host, server, engine, settings.build_network), DOCKER)
 
 

@@ -108,9 +108,13 @@ def _check_ssh(file: SourceFile, path: KeyPath, url: EngineUrl) -> None:
             file.refuse_key((*path, key), problem, "remove it")
 
 
-def _read_gpus(file: SourceFile, path: KeyPath) -> tuple[str, ...]:
+def _read_gpus(file: SourceFile, path: KeyPath) -> tuple[str, ...] | None:
+    """Return the device ids that jobs may use; None: all of the host's."""
+    value = file.value_at(path)
+    if not isinstance(value, list):
+        return None
     found: dict[str, int] = {}
-    for index in range(len(file.value_at(path) or ())):
+    for index in range(len(value)):
         device = file.value_at((*path, index))
         if device in found:
             file.refuse((*path, index), f"GPU {device} is listed twice", "keep one of them")

@@ -48,6 +48,22 @@ used unless you add it, too: the command refuses while jobs run here, and names 
 (`--force`: they count as lost), and for the last host. It changes nothing on the host, and says what stays there:
 environments, outputs, membership of the swarm, and the pinned key on the server's machine.
 
+## GPUs
+
+Without `gpus`, or with `gpus: all`, jobs may use every NVIDIA GPU of the host. The server reads them once it reaches
+the host: their ids, UUIDs, models, memory and driver. On its own machine it asks the driver (NVML). On another host it
+runs `nvidia-smi` in a container of that host's engine, which needs the `nvidia` runtime (`nvidia-ctk runtime configure
+--runtime=docker`) or CDI devices (`nvidia.com/gpu`). The container has no network, no mounts and no capabilities, runs
+as `nobody`, and is removed at once. Its image only brings the C library: one that is there, or `debian:stable-slim`,
+which `riseml pool add`, `riseml pool check` and `riseml monitor --gpu` pull if nothing else serves.
+
+`riseml system info -g` shows the GPUs, `riseml monitor --gpu` what they do, and `riseml pool check` why they cannot be
+read; then list them by hand: `gpus: [0, 1]`. Each of these commands reads them again, once in four seconds at most. A
+GPU that is divided (MIG) counts as its parts, each with its UUID; nothing but the memory is known of a part.
+
+What was tested: the texts of several drivers, and the way through a real engine with a runtime that stands for
+NVIDIA's. No machine with a GPU was there: readings of real hardware, MIG and CDI have not been seen.
+
 ## How the server reaches a host
 
 - **`ssh://user@host[:port][/path/of/docker.sock]`**: the server keeps one tunnel of the OpenSSH client to each host,

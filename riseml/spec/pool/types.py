@@ -30,7 +30,7 @@ class HostSpec:
     name: HostName
     url: str  # `unix:///path`, `ssh://user@host[:port][/path]` or `tcp://host:port`; parts: `parse_engine_url`
     address: str = ""  # where the other hosts reach it; empty for a local engine that is alone
-    gpus: tuple[str, ...] = ()  # device ids
+    gpus: tuple[str, ...] | None = None  # device ids; None: all that the host has
     labels: Pairs = ()
     cpus: float | None = None  # cores that jobs may use; None: all
     mem: int | None = None  # MiB that jobs may use; None: all

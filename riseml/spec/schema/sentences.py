@@ -41,7 +41,7 @@ _FORMATS = {
     "version": "a version",
     "variable": "a string such as NAME or NAME=value",
     "hosts": "a list of hosts",
-    "gpus": "a list of device ids",
+    "gpus": "`all`, or a list of device ids",
     "storage": "a path, or a map that names a volume",
 }
 _PATTERNS = {
@@ -53,6 +53,7 @@ _PATTERNS = {
     "env": ("{} is not the name of an environment variable", "begin with a letter; use letters, digits and _"),
     "host": ("{} is not a host name", "use lower-case letters, digits and -"),
     "address": ("{} is not an address", "write a host name or an IP address, without scheme and port"),
+    "gpus": ("{} is neither `all` nor a list", "write `gpus: all`, or device ids such as `gpus: [0, 1]`"),
     "device": ("{} is not a device id", "write an index such as 0, or a UUID as `nvidia-smi -L` shows it: GPU-..."),
     "labels": ("{} is not a label name", "begin and end with a letter or digit; use letters, digits, . _ / and -"),
     "storage": ("{} is not an absolute path", "begin it with /, or use a volume: `{volume: riseml-output}`"),

@@ -11,10 +11,11 @@ from typing import Any
 import docker
 import pytest
 
+from riseml.executors.capabilities import GpuReading
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.gpus import GpuReader, GpuUse, with_gpu_use
 from riseml.executors.transports.engine_client import Engine
-from riseml.model import JobKey, Sample
+from riseml.model import Gpu, JobKey, Sample
 from riseml.names import HostName, JobName
 from riseml.spec.pool.types import HostSpec
 
@@ -31,8 +32,9 @@ class Nvml:
 
     NVMLError: type[Exception] = NoDriver
 
-    def __init__(self, *, works: bool = True) -> None:
+    def __init__(self, *, works: bool = True, divided: bool = False) -> None:
         self.works = works
+        self.divided = divided  # GPU-b has two parts
         self.starts = 0
 
     def nvmlInit(self) -> None:
@@ -48,12 +50,44 @@ class Nvml:
     def nvmlDeviceGetUUID(self, handle: object) -> str:
         return str(handle)
 
+    def nvmlSystemGetDriverVersion(self) -> str:
+        return "535.129.03"
+
+    def nvmlDeviceGetName(self, handle: object) -> bytes:
+        return b"Tesla V100"  # packages before 11.5 give bytes
+
+    def nvmlDeviceGetPciInfo(self, handle: object) -> Any:
+        return SimpleNamespace(busId="00000000:3B:00.0")
+
+    def nvmlDeviceGetTemperature(self, handle: object, sensor: int) -> int:
+        return 40 + sensor
+
+    def nvmlDeviceGetPowerUsage(self, handle: object) -> int:
+        return 61_500
+
+    def nvmlDeviceGetEnforcedPowerLimit(self, handle: object) -> int:
+        raise NoDriver  # as a GPU that does not support it
+
+    def nvmlDeviceGetMigMode(self, handle: object) -> tuple[int, int]:
+        if not self.divided:
+            raise NoDriver
+        return (1, 1) if handle == "GPU-b" else (0, 0)
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, handle: object) -> int:
+        return 3
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: object, index: int) -> object:
+        if index > 1:
+            raise NoDriver
+        return f"MIG-{index}"
+
     def nvmlDeviceGetUtilizationRates(self, handle: object) -> Any:
         self._demand_driver()
         return SimpleNamespace(gpu=USES[str(handle)][0])
 
     def nvmlDeviceGetMemoryInfo(self, handle: object) -> Any:
-        return SimpleNamespace(used=USES[str(handle)][1] * MIB, total=8192 * MIB)
+        used = USES[str(handle)][1] if handle in USES else 512
+        return SimpleNamespace(used=used * MIB, total=8192 * MIB if handle in USES else 4096 * MIB)
 
     def _demand_driver(self) -> None:
         if not self.works:
@@ -67,6 +101,21 @@ def test_gpus_are_read_by_index_and_by_uuid() -> None:
     assert reader.read_use(["1"]) == reader.read_use(["GPU-b"]) == GpuUse(50.0, 2048 * MIB, 8192 * MIB)
     assert reader.read_use(["0", "GPU-b"]) == GpuUse(40.0, 3072 * MIB, 16384 * MIB)
     assert nvml.starts == 1
+
+
+def test_gpus_are_named_and_measured() -> None:
+    first, second = GpuReader(Nvml()).read_all()
+    gpu = Gpu("0", "GPU-a", "Tesla V100", 8192, "535.129.03", "00000000:3B:00.0")
+    assert first == GpuReading(gpu, 30.0, 1024 * MIB, 40.0, 61.5, None)
+    assert (second.gpu.id, second.percent) == ("1", 50.0)
+    assert GpuReader(Nvml(works=False)).read_all() == ()
+
+
+def test_a_divided_gpu_is_its_parts() -> None:
+    reader = GpuReader(Nvml(divided=True))
+    assert reader.list_ids() == ("0", "MIG-0", "MIG-1")
+    part = reader.read_all()[1]
+    assert (part.gpu.name, part.gpu.mem, part.mem_used, part.percent) == ("Tesla V100 MIG 4gb", 4096, 512 * MIB, None)
 
 
 def test_an_unknown_value_is_none() -> None:

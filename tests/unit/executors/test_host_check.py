@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from riseml.executors.base import Executor
-from riseml.executors.capabilities import HostCheck, ImageMover, Inventory, Outcome
+from riseml.executors.capabilities import GpuReporter, HostCheck, ImageMover, Inventory, Outcome
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.host_check import check_clock, check_data_root, check_gpus, check_version
 from riseml.executors.docker.output_parts import keeps_modes, lets_others_replace, to_unix_mode
@@ -75,10 +75,10 @@ def test_a_host_in_another_swarm_or_in_none_fails() -> None:
 @pytest.mark.parametrize(
     ("kind", "capabilities"),
     [
-        (DockerExecutor, {ImageMover, Inventory, HostCheck}),
-        (ProcessExecutor, {Inventory}),
-        (MemoryExecutor, {ImageMover, Inventory, HostCheck}),
+        (DockerExecutor, {ImageMover, Inventory, HostCheck, GpuReporter}),
+        (ProcessExecutor, {Inventory, GpuReporter}),
+        (MemoryExecutor, {ImageMover, Inventory, HostCheck, GpuReporter}),
     ],
 )
 def test_each_executor_has_the_capabilities_it_can_have(kind: type[Executor], capabilities: set[type]) -> None:
-    assert {one for one in (ImageMover, Inventory, HostCheck) if issubclass(kind, one)} == capabilities
+    assert {one for one in (ImageMover, Inventory, HostCheck, GpuReporter) if issubclass(kind, one)} == capabilities

@@ -1,0 +1,128 @@
+"""The GPUs of one host of the pool: which there are, which jobs may use, and what they do.
+
+They are read once when the server first observes the host, and again for each reading that a user asks for. On this
+machine NVML tells; on other hosts a container of their engine does.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from riseml.errors import EngineError, RisemlError
+from riseml.executors.capabilities import Finding, GpuReading, Outcome
+from riseml.executors.docker.gpu_probe import offers_gpus, probe_gpus
+from riseml.executors.gpus import GpuReader
+from riseml.executors.transports.engine_client import Engine
+from riseml.model import Gpu
+from riseml.spec.pool.types import HostSpec
+
+_TOPIC = "gpus"
+_KEPT = 4.0  # seconds in which a reading is new enough: each one may start a container
+
+
+class GpuInventory:
+    """The GPUs of one host. Safe from several threads.
+
+    Args:
+        host: the host in pool.yml; its `gpus` are those that jobs may use.
+        server: id of this server; labels the container that reads them.
+        reader: NVML, for a host that is this machine; None: another machine.
+    """
+
+    def __init__(self, host: HostSpec, server: str, reader: GpuReader | None) -> None:
+        self._host = host
+        self._server = server
+        self._reader = reader
+        self._lock = threading.Lock()
+        self._readings: tuple[GpuReading, ...] | None = None  # None: never read
+        self._read_at = 0.0  # monotonic seconds
+        self._problem: RisemlError | None = None  # why the last reading failed
+
+    def find_devices(self, engine: Engine) -> tuple[Gpu, ...]:
+        """Return the GPUs that jobs may use, by the ids that they get; the first call reads them.
+
+        A reading that fails is not tried again before a user asks: it would delay every observation of the host.
+
+        Raises:
+            Unreachable: the engine does not answer.
+        """
+        with self._lock:
+            if self._readings is None and self._host.gpus != ():
+                self._read(engine, pulls=False)
+            return tuple(one.gpu for one in self._select(self._readings or ()))
+
+    def choose_ids(self, devices: tuple[Gpu, ...]) -> tuple[str, ...]:
+        """Return the ids of the GPUs that jobs may use: those of pool.yml, else all that were found."""
+        return tuple(one.id for one in devices) if self._host.gpus is None else self._host.gpus
+
+    def read_gpus(self, engine: Engine) -> tuple[GpuReading, ...]:
+        """Return the GPUs that jobs may use with what they do now.
+
+        Raises:
+            Unreachable: the engine does not answer.
+            EngineError: they cannot be read; with the reason.
+        """
+        with self._lock:
+            if self._readings is None or time.monotonic() - self._read_at > _KEPT:
+                self._read(engine, pulls=True)
+            if self._problem is not None:
+                raise self._problem
+            return self._select(self._readings or ())
+
+    def check_gpus(self, engine: Engine) -> tuple[Finding, ...]:
+        """Return what `pool check` says of the GPUs; nothing for a host that has none and names none."""
+        try:
+            found = self.read_gpus(engine)
+        except EngineError as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            return (Finding(_TOPIC, Outcome.FAILED, f"{error.message}{hint}"),)
+        known = {one.gpu.id for one in found}
+        missing = [name for name in self._host.gpus or () if name not in known] if found else []
+        if missing:
+            return (Finding(_TOPIC, Outcome.FAILED, f"pool.yml names GPU {', '.join(missing)}, which is not there"),)
+        return (Finding(_TOPIC, Outcome.OK, describe_gpus([one.gpu for one in found])),) if found else ()
+
+    def forget(self) -> None:
+        """Read the GPUs again at the next observation."""
+        with self._lock:
+            self._readings = None
+
+    def _read(self, engine: Engine, *, pulls: bool) -> None:
+        """Read the GPUs, or keep why they cannot be read; what was known before stays known."""
+        self._problem = None
+        try:
+            found = () if self._reader is None else self._reader.read_all()
+            if not found:
+                with engine.api(patient=True) as api:
+                    info = api.info()
+                    found = probe_gpus(api, self._server, info, pulls=pulls) if offers_gpus(info) else ()
+            self._readings = found
+        except EngineError as error:
+            self._problem = error
+            self._readings = self._readings or ()
+        self._read_at = time.monotonic()
+
+    def _select(self, readings: tuple[GpuReading, ...]) -> tuple[GpuReading, ...]:
+        """Return the GPUs that pool.yml names, with the ids that it uses; all of them if it names none."""
+        if self._host.gpus is None:
+            return readings
+        return tuple(self._find_named(readings))
+
+    def _find_named(self, readings: tuple[GpuReading, ...]) -> Iterator[GpuReading]:
+        for name in self._host.gpus or ():
+            for one in readings:
+                if name in (one.gpu.id, one.gpu.uuid):
+                    yield replace(one, gpu=replace(one.gpu, id=name))
+
+
+def describe_gpus(gpus: list[Gpu]) -> str:
+    """Return `2 x NVIDIA A100-SXM4-40GB (40.0 GiB), driver 535.104.05`."""
+    kinds: dict[tuple[str, int, str], int] = {}
+    for one in gpus:
+        kinds[one.name, one.mem, one.driver] = kinds.get((one.name, one.mem, one.driver), 0) + 1
+    return "; ".join(
+        f"{count} x {name} ({mem / 1024:.1f} GiB), driver {driver}" for (name, mem, driver), count in kinds.items()
+    )

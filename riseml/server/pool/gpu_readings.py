@@ -1,0 +1,95 @@
+"""What the GPUs of all hosts do now, and which jobs have them; every host is asked at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from riseml import wire
+from riseml.errors import RisemlError
+from riseml.executors.base import Executor
+from riseml.executors.capabilities import GpuReading, GpuReporter
+from riseml.executors.pool import HostPool
+from riseml.model import Experiment
+from riseml.names import HostName, experiment_name
+from riseml.states import PLACED
+
+_MIB = 2**20
+
+Answer = tuple[GpuReading, ...] | RisemlError
+"""The GPUs of a host, or why they cannot be read."""
+
+Holders = Mapping[tuple[HostName, str], list[str]]
+"""The IDs of the jobs that have a GPU, by its host and its id."""
+
+
+def read_all_gpus(pool: HostPool) -> dict[HostName, Answer]:
+    """Return the answer of each host that can say something of its GPUs; a silent host is not waited for."""
+    seen = pool.list_last_seen()
+    hosts = {
+        name: executor
+        for name, executor in sorted(pool.executors.items())
+        if name in seen and seen[name].silent_since is None
+    }
+    with ThreadPoolExecutor(max(1, len(hosts)), thread_name_prefix="gpus") as workers:
+        answers = workers.map(_read_host, hosts.values())
+        return dict(zip(hosts, answers, strict=True))
+
+
+def _read_host(executor: Executor) -> Answer:
+    if not isinstance(executor, GpuReporter):
+        return ()
+    try:
+        return executor.read_gpus()
+    except RisemlError as error:
+        return error
+
+
+def find_holders(experiments: tuple[Experiment, ...]) -> dict[tuple[HostName, str], list[str]]:
+    """Return which jobs have which GPUs."""
+    found: dict[tuple[HostName, str], list[str]] = {}
+    for experiment in experiments:
+        for job in experiment.jobs:
+            for gpu in job.gpus if job.state in PLACED and job.host is not None else ():
+                name = f"{experiment_name(experiment.number, experiment.sub)}.{job.name}"
+                found.setdefault((HostName(str(job.host)), gpu), []).append(name)
+    return found
+
+
+def show_gpus(answers: Mapping[HostName, Answer], holders: Holders, of: str) -> wire.GpuList:
+    """Return the GPUs in the shape of the HTTP API.
+
+    Args:
+        answers: what each host says.
+        holders: which jobs have which GPUs.
+        of: an ID; only the GPUs of the jobs below it are shown. Empty: all GPUs.
+    """
+    shown: list[wire.GpuView] = []
+    troubles: list[wire.GpuTrouble] = []
+    for host, answer in answers.items():
+        if isinstance(answer, RisemlError):
+            troubles.append({"host": host, "message": answer.message})
+            continue
+        for one in answer:
+            jobs = holders.get((host, one.gpu.id), [])
+            if not of or any(name == of or name.startswith(f"{of}.") for name in jobs):
+                shown.append(_show_gpu(host, one, jobs))
+    return {"gpus": shown, "troubles": troubles}
+
+
+def _show_gpu(host: HostName, one: GpuReading, jobs: list[str]) -> wire.GpuView:
+    return {
+        "host": host,
+        "id": one.gpu.id,
+        "uuid": one.gpu.uuid,
+        "name": one.gpu.name,
+        "driver": one.gpu.driver,
+        "bus": one.gpu.bus,
+        "mem_total": one.gpu.mem * _MIB or None,
+        "mem_used": one.mem_used,
+        "percent": one.percent,
+        "temperature": one.temperature,
+        "power": one.power,
+        "power_limit": one.power_limit,
+        "jobs": jobs,
+    }
