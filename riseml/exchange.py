@@ -222,19 +222,34 @@ class Exchange:
     def _open(self) -> httpx.Client:
         """Return connections. Test the unix socket first: httpx leaves a file descriptor open when connecting fails."""
         if self.address.socket is not None:
-            try:
-                with socket.socket(socket.AF_UNIX) as probe:
-                    probe.settimeout(_CONNECT)
-                    probe.connect(str(self.address.socket))
-                    _check_peer(probe, self.address.socket)
-            except PermissionError:
-                raise Refused(
-                    f"{self.address} belongs to another user: {os.strerror(errno.EACCES)}",
-                    "name a folder of your own in RISEML_HOME",
-                ) from None
-            except OSError as error:
-                raise self._make_absent_error(error.strerror or str(error)) from None
+            self.open_door(self.address.socket).close()
         return _make_http_client(self.address)
+
+    def open_door(self, path: Path) -> socket.socket:
+        """Return a connection to the user's own server, which it is certain to be.
+
+        Raises:
+            Refused: the socket or the server is another user's.
+            Unreachable: no server answers.
+        """
+        door = socket.socket(socket.AF_UNIX)
+        try:
+            door.settimeout(_CONNECT)
+            door.connect(str(path))
+            _check_peer(door, path)
+        except PermissionError:
+            door.close()
+            raise Refused(
+                f"{self.address} belongs to another user: {os.strerror(errno.EACCES)}",
+                "name a folder of your own in RISEML_HOME",
+            ) from None
+        except OSError as error:
+            door.close()
+            raise self._make_absent_error(error.strerror or str(error)) from None
+        except BaseException:
+            door.close()
+            raise
+        return door
 
     def raise_refusal(self, response: httpx.Response) -> None:
         """Raise the error in the answer when the server refused."""

@@ -68,6 +68,14 @@ class CommandContext:
 
         return typer.confirm(clean_text(question), err=True)
 
+    def ask_for_text(self, question: str) -> str:
+        """Return what the user types; the text may be foreign."""
+        import typer
+
+        from riseml.cli.output.text import clean_text
+
+        return str(typer.prompt(clean_text(question), err=True))
+
     def connect_to_run(self) -> Client:
         """Return a client for a command that runs jobs: the server uses the executor that the user asks for.
 

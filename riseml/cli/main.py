@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from riseml import __version__
-from riseml.cli.commands import config_file, experiments
+from riseml.cli.commands import config_file, experiments, jobs
 from riseml.cli.commands.explain import explain_experiment
 from riseml.cli.commands.pool import pool_app
 from riseml.cli.commands.pool_changes import add_host, remove_host
@@ -63,6 +63,8 @@ app.command("status")(experiments.show_status)
 app.command("logs")(experiments.print_logs)
 app.command("monitor")(experiments.monitor_experiment)
 app.command("kill")(experiments.kill_experiments)
+app.command("exec", context_settings={"allow_interspersed_args": False})(jobs.run_command)
+app.command("shell")(jobs.open_shell)
 app.command("explain")(explain_experiment)
 app.command("tfconfig")(print_tf_config)
 pool_app.command("add")(add_host)
@@ -101,14 +103,15 @@ def _print_traceback(kind: type[BaseException], error: BaseException, at: Traceb
 
 
 def execute(arguments: Sequence[str], context: CommandContext | None = None) -> int:
-    """Run one command line and return its exit code. `--debug` may stand anywhere.
+    """Run one command line and return its exit code. `--debug` may stand anywhere before a command for a job.
 
     Example:
         execute(["status", "4"])
     """
-    debug = _DEBUG in arguments
     context = context or _make_context()
-    words = [word for word in arguments if word != _DEBUG]
+    own = _count_own_words(arguments)
+    debug = _DEBUG in arguments[:own]
+    words = [*(word for word in arguments[:own] if word != _DEBUG), *arguments[own:]]
     if not words or words in _GROUPS:
         words.append("--help")
     try:
@@ -124,6 +127,16 @@ def execute(arguments: Sequence[str], context: CommandContext | None = None) -> 
         shown = _convert_error(error)
         context.printer.print_error(shown)
         return shown.exit_code
+
+
+def _count_own_words(words: Sequence[str]) -> int:
+    """Return how many words belong to riseml; the others are a command for a job: `exec 4 -- train.py --debug`."""
+    if "--" in words:
+        return words.index("--")
+    if words[:1] != ["exec"]:
+        return len(words)
+    names = [at for at, word in enumerate(words) if at and not word.startswith("-")]
+    return names[0] + 1 if names else len(words)
 
 
 def _convert_error(error: Exception) -> RisemlError:

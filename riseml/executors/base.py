@@ -39,6 +39,10 @@ class ImageMissing(NotThere):
     """The host does not have the base image and cannot fetch it. Another host may have it."""
 
 
+class PortClosed(EngineError):
+    """No process of the job listens on the port."""
+
+
 class Cancellation:
     """Ends a call that blocks: the call attaches the function that unblocks it.
 

@@ -17,7 +17,9 @@ from datetime import datetime
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
-from riseml.model import Gpu, Image, Mount
+from riseml.executors.job_streams import JobStream
+from riseml.model import Gpu, Image, JobKey, Mount
+from riseml.stream_messages import CommandOrder
 
 
 @runtime_checkable
@@ -199,4 +201,26 @@ class GpuReporter(Protocol):
         Raises:
             Unreachable: the host does not answer.
             EngineError: its driver, or what reads it, fails; with the reason.
+        """
+
+
+@runtime_checkable
+class JobAccess(Protocol):
+    """Opens two-way streams into the running jobs of the host."""
+
+    def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
+        """Start a command in a job, with the job's user, folder and variables.
+
+        What the command starts ends with it, or with the stream, or with the job, whichever is first.
+
+        Raises:
+            NotThere: the job does not run.
+        """
+
+    def open_port(self, key: JobKey, port: int) -> JobStream:
+        """Connect to a port on which a process of a job listens.
+
+        Raises:
+            NotThere: the job does not run.
+            PortClosed: nothing of the job listens there.
         """

@@ -6,6 +6,7 @@ answering and come back with its jobs still running; a repeated start finds the 
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
-from riseml.executors.base import BuildOrder, ImageMissing, Share, SubnetTaken
+from riseml.executors.base import BuildOrder, ImageMissing, NotThere, PortClosed, Share, SubnetTaken
 from riseml.executors.capabilities import (
     EnvironmentReview,
     Finding,
@@ -23,6 +24,7 @@ from riseml.executors.capabilities import (
     InventoryItem,
     InventoryKind,
 )
+from riseml.executors.job_streams import JobStream, NoControl, RawCodec
 from riseml.model import (
     Capacity,
     ContainerSeen,
@@ -37,6 +39,7 @@ from riseml.model import (
     Sample,
 )
 from riseml.names import HostName
+from riseml.stream_messages import CommandOrder, WindowSize
 
 KILLED = 128 + 9
 TERMINATED = 128 + 15
@@ -55,8 +58,29 @@ class Faults:
     taken_subnets: set[str] = field(default_factory=set)  # no network can have these
 
 
+class MemoryCommand:
+    """A command that a job runs: the job's end of its stream, and what happened to it. A test plays the command."""
+
+    def __init__(self, order: CommandOrder) -> None:
+        self.order = order
+        self.sizes: list[WindowSize] = [] if order.terminal is None else [order.terminal]
+        self.exit_code = 0  # what the command ends with
+        self.ended = threading.Event()  # the server has ended what it started
+        self.far, self.near = socket.socketpair()  # the job's end, and the server's
+
+    def resize(self, size: WindowSize) -> None:
+        self.sizes.append(size)
+
+    def find_exit_code(self) -> int | None:
+        return self.exit_code
+
+    def end(self) -> None:
+        self.ended.set()
+
+
 class MemoryExecutor:
-    """One host in memory. Its capabilities: EnvironmentReviewer, ImageMover, Inventory, HostCheck, GpuReporter.
+    """One host in memory. Its capabilities: EnvironmentReviewer, ImageMover, Inventory, HostCheck, GpuReporter,
+    JobAccess.
 
     Args:
         name: its name in the pool.
@@ -84,6 +108,8 @@ class MemoryExecutor:
         self.gpus: tuple[GpuReading, ...] = ()  # what its GPUs do; `site` has what they are
         self.gpu_trouble: EngineError | None = None  # why they cannot be read
         self.files: dict[tuple[str, str], bytes] = {}  # by source of the mount and name; hosts may share one of these
+        self.commands: list[MemoryCommand] = []  # every command in a job, in order
+        self.ports: dict[int, int] = {}  # port of a job -> port of this machine where a test listens for it
 
     def describe(self) -> str:
         return "memory"
@@ -222,6 +248,18 @@ class MemoryExecutor:
         self._demand_answer()
         yield from self.samples.get(key, ())
 
+    def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
+        self._demand_running(key)
+        command = MemoryCommand(order)
+        self.commands.append(command)
+        return JobStream(command.near, RawCodec(), command)
+
+    def open_port(self, key: JobKey, port: int) -> JobStream:
+        self._demand_running(key)
+        if port not in self.ports:
+            raise PortClosed(f"nothing listens on port {port}", permanent=True)
+        return JobStream(socket.create_connection(("127.0.0.1", self.ports[port])), RawCodec(), NoControl())
+
     def changes(self) -> Iterator[None]:
         threading.Event().wait()
         yield from ()
@@ -254,6 +292,12 @@ class MemoryExecutor:
 
     def _has_image(self, reference: str) -> bool:
         return reference in self.images or any(self._resolve_tag(tag) == reference for tag in self.images)
+
+    def _demand_running(self, key: JobKey) -> None:
+        self._demand_answer()
+        found = self.containers.get(key)
+        if found is None or not found.running:
+            raise NotThere(f"the job does not run: {key.job}")
 
     def _demand_answer(self) -> None:
         if self.faults.silent:

@@ -24,6 +24,7 @@ from riseml.server.app import Application, make_application
 from riseml.server.clock import now
 from riseml.server.server_log import configure_logging
 from riseml.settings import Settings, read_settings
+from riseml.stream_messages import LONGEST_MESSAGE
 
 _IDLE_CHECK = 5.0  # seconds between two checks whether the server is idle
 _LAST_ANSWERS = 1.0  # seconds that pending answers get when the server ends
@@ -119,10 +120,7 @@ async def _answer_requests(
     application: Application, settings: Settings, door: socket.socket, stop: threading.Event
 ) -> bool:
     """Answer requests until the server ends. True after an idle shutdown: check for late requests."""
-    config = uvicorn.Config(
-        application.api, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=int(_LAST_ANSWERS)
-    )
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(_configure(application))
     serving = asyncio.create_task(server.serve(sockets=[door]))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -135,6 +133,21 @@ async def _answer_requests(
     server.should_exit = True
     await serving
     return idle and not stop.is_set()
+
+
+def _configure(application: Application) -> uvicorn.Config:
+    """Return how uvicorn serves. No pings: a client that its user has stopped (Ctrl-Z) is not gone."""
+    return uvicorn.Config(
+        application.api,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=int(_LAST_ANSWERS),
+        ws="websockets-sansio",
+        ws_max_size=LONGEST_MESSAGE,
+        ws_ping_interval=None,
+        ws_per_message_deflate=False,
+    )
 
 
 def _is_idle(application: Application, settings: Settings) -> bool:

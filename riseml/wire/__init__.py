@@ -21,6 +21,8 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/samples                          -> Samples          (of every job that has a place)
     GET    /v1/experiments/{id}/tfconfig        -> TfConfigs        (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/explain         -> ExplanationView  (of one experiment; a set is refused)
+    WS     /v1/experiments/{id}/command         -> messages of `stream_messages`, the first is a CommandOrder
+    WS     /v1/experiments/{id}/ports/{port}    -> messages of `stream_messages`  (one connection to a port of a job)
     GET    /v1/system                           -> SystemView
     GET    /v1/gpus?of=                         -> GpuList          (of: those of the jobs with this ID)
     GET    /v1/pool                             -> PoolView

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from tests.support.screen import Screen
 from tests.support.waiting import DEADLINE
@@ -133,3 +134,69 @@ def _read_to_end(terminal: int) -> bytes:
         except OSError:  # EIO: the last process that had the terminal has ended
             return b"".join(pieces)
         pieces.append(piece)
+
+
+class TerminalSession:
+    """A command on a terminal of its own, which a test reads and types into while it runs."""
+
+    def __init__(
+        self, command: Sequence[str], where: Path, environ: Mapping[str, str], rows: int, columns: int
+    ) -> None:
+        self._ours, theirs = pty.openpty()
+        self.resize(rows, columns)
+        self.shown = b""
+        self.process = subprocess.Popen(
+            command,
+            cwd=where,
+            env={**environ, "TERM": "xterm"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=_take_terminal,
+        )
+        os.close(theirs)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        if self._ours >= 0:
+            os.close(self._ours)
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Change the size; the kernel tells the command."""
+        fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def type(self, text: str) -> None:
+        """Type some keys."""
+        os.write(self._ours, text.encode())
+
+    def wait_for(self, text: str) -> None:
+        """Read until the terminal has shown this text, from the last text that was waited for on."""
+        end = time.monotonic() + DEADLINE
+        wanted = text.encode()
+        while wanted not in self.shown:
+            ready, _, _ = select.select([self._ours], [], [], max(0.0, end - time.monotonic()))
+            assert ready, f"{text!r} was not shown: {self.shown!r}"
+            try:
+                self.shown += os.read(self._ours, 65536)
+            except OSError:  # EIO: the last process that had the terminal has ended
+                raise AssertionError(f"{text!r} was not shown before the end: {self.shown!r}") from None
+        self.shown = self.shown.partition(wanted)[2]
+
+    def finish(self) -> int:
+        """Read to the end, and return the exit code."""
+        self.shown += _read_to_end(self._ours)
+        return self.process.wait(DEADLINE)
+
+    def hang_up(self) -> None:
+        """Let the terminal go away, as a closed window does."""
+        os.close(self._ours)
+        self._ours = -1
+
+
+def _take_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -24,6 +24,8 @@ from riseml.executors.base import BuildOrder, Share
 from riseml.executors.capabilities import Finding, GpuReading, HostReport, InventoryItem, Outcome
 from riseml.executors.docker import helper_container, image_names, image_transfer, images, inventory, labels
 from riseml.executors.docker.containers import container_name, container_request
+from riseml.executors.docker.exec_commands import open_container_command
+from riseml.executors.docker.exec_ports import open_container_port
 from riseml.executors.docker.exit_events import ExitEvents
 from riseml.executors.docker.facts import FactsReader
 from riseml.executors.docker.gpu_inventory import GpuInventory
@@ -51,18 +53,20 @@ from riseml.executors.docker.project_archive import pack_working_directory
 from riseml.executors.docker.stats import parse_samples
 from riseml.executors.docker.stuck_networks import StuckNetworks
 from riseml.executors.gpus import GpuReader, with_gpu_use
+from riseml.executors.job_streams import JobStream
 from riseml.executors.machine import list_routed_subnets
 from riseml.executors.transports.engine_client import Engine, lacks_network
 from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Mount, Sample
 from riseml.names import HOST_LABEL
 from riseml.spec.pool.types import HostSpec
 from riseml.states import Network
+from riseml.stream_messages import CommandOrder
 
 _MISSING, _CONFLICT = 404, 409
 
 
 class DockerExecutor:
-    """One Docker Engine. Its capabilities: ImageMover, ImageResolver, Inventory, HostCheck, GpuReporter.
+    """One Docker Engine. Its capabilities: ImageMover, ImageResolver, Inventory, HostCheck, GpuReporter, JobAccess.
 
     Args:
         host: the host in pool.yml.
@@ -282,6 +286,12 @@ class DockerExecutor:
             gpus = _parse_gpus(api.inspect_container(name)) if self.engine.is_local else ()
             for sample in parse_samples(api.stats(name, decode=True, stream=True)):
                 yield with_gpu_use(sample, self._gpus.read_use(gpus))
+
+    def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
+        return open_container_command(self.engine, container_name(self._server, key), order)
+
+    def open_port(self, key: JobKey, port: int) -> JobStream:
+        return open_container_port(self.engine, container_name(self._server, key), port)
 
     def changes(self) -> Iterator[None]:
         ours = labels.label_filter(labels.SERVER, self._server)

@@ -27,7 +27,9 @@ from riseml.executors import machine
 from riseml.executors.base import BuildOrder, Share
 from riseml.executors.capabilities import EnvironmentReview, GpuReading, InventoryItem, InventoryKind
 from riseml.executors.gpus import GpuReader, with_gpu_use
+from riseml.executors.job_streams import JobStream
 from riseml.executors.process import supervisor
+from riseml.executors.process.job_commands import open_process_command, open_process_port
 from riseml.executors.process.job_folders import ProcessJobFolders
 from riseml.executors.process.job_processes import MARKER, list_job_processes, signal_supervisor
 from riseml.executors.process.job_records import runs_now
@@ -37,6 +39,7 @@ from riseml.executors.process.venvs import VirtualEnvironments
 from riseml.executors.process.watch import JobWatch
 from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch, LogCursor, Sample, Traffic
 from riseml.names import HOST_LABEL, HostName
+from riseml.stream_messages import CommandOrder
 
 _SIGNALS = {Signal.TERM: signals.SIGTERM, Signal.KILL: supervisor.KILL_ALL}
 _START_TIMEOUT = 60.0  # seconds until a supervisor has to answer
@@ -52,7 +55,7 @@ _INHERITED = re.compile(
 
 
 class ProcessExecutor:
-    """This machine as a host.
+    """This machine as a host. Its capabilities: Inventory, JobAccess.
 
     Args:
         name: of the machine in the pool.
@@ -175,6 +178,14 @@ class ProcessExecutor:
             if reading is not None:
                 yield with_gpu_use(_make_sample(reading), self._gpu_reader.read_use(record.gpus))
             self._watch.wait_for_state(folder, counts, _SAMPLE_INTERVAL)
+
+    def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
+        with _translate_os_errors("the folder of the job"):
+            folder = self._folders.job_folder(key) / _CODE
+            return open_process_command(self._folders.load_job_record(key), folder, order)
+
+    def open_port(self, key: JobKey, port: int) -> JobStream:
+        return open_process_port(self._folders.load_job_record(key), port)
 
     def changes(self) -> Iterator[None]:
         return self._yield_changes(self._watch.wait_for_any_state(-1, 0))

@@ -32,6 +32,7 @@ class SupervisorRecord:
     error: str = ""  # why the job could not run, or did not run on
     gpus: tuple[str, ...] = ()  # ids of the job's GPUs
     marker: str = ""  # in the environment of every process of the job
+    main: int = 0  # pid of the job's main process; 0: it did not run
 
     @property
     def has_ended(self) -> bool:
@@ -69,6 +70,7 @@ def parse_state(state: Mapping[str, Any]) -> SupervisorRecord:
         error=state.get("error", ""),
         gpus=tuple(state.get("gpus", ())),
         marker=state.get("marker", ""),
+        main=state.get("main", 0),
     )
 
 

@@ -209,11 +209,11 @@ class Supervisor:
             self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() != self._state["pid"]:
                 os._exit(128 + signal.SIGKILL)
-            _reset_signals()
+            reset_signals()
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(stdout, 1)
             os.dup2(stderr, 2)
-            _raise_oom_score()
+            raise_oom_score()
             os.chdir(self._order["workdir"])
             command = self._order["command"]
             os.execvpe(command[0], command, self._order["environment"])
@@ -246,7 +246,7 @@ class Supervisor:
 
     def _signal_tree(self, number: int) -> bool:
         """Signal every process of the tree; False when this user may signal none of them."""
-        sent = [_send_signal(pid, number) for pid in list_descendants(os.getpid())]
+        sent = [send_signal(pid, number) for pid in list_descendants(os.getpid())]
         return not sent or any(sent)
 
     def _kill_rest(self) -> None:
@@ -293,7 +293,7 @@ class Supervisor:
                 return
 
 
-def _reset_signals() -> None:
+def reset_signals() -> None:
     """Give the job the signal handling of a new process."""
     signal.set_wakeup_fd(-1)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -302,14 +302,14 @@ def _reset_signals() -> None:
             signal.signal(number, signal.SIG_DFL)
 
 
-def _raise_oom_score() -> None:
+def raise_oom_score() -> None:
     """Let the kernel kill this process before others. Raising the score needs no privilege; lowering it does."""
     with open("/proc/self/oom_score_adj", "r+") as file:
         if int(file.read()) < _OOM_SCORE:
             file.write(str(_OOM_SCORE))
 
 
-def _send_signal(pid: int, number: int) -> bool:
+def send_signal(pid: int, number: int) -> bool:
     """Signal a process; False when this user may not. One that has ended counts as signalled."""
     try:
         os.kill(pid, number)

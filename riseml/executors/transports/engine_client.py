@@ -6,9 +6,10 @@ The Docker SDK promises nothing about threads, so every thread has its own clien
 from __future__ import annotations
 
 import re
+import socket
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,9 +23,11 @@ from docker.errors import NotFound as EngineNotFound
 from riseml.errors import EngineError, Unreachable
 from riseml.executors.base import NotThere
 from riseml.executors.transports.routes import Timeouts, Transport, find_plain_transport, find_transport
+from riseml.executors.transports.upgrade import UpgradeRefused, upgrade_connection
 from riseml.spec.pool.types import HostSpec
 
 _TLS_WANTED = "HTTP request to an HTTPS server"  # an engine with TLS answers this to a plain HTTP request
+_NOT_RUNNING = frozenset({404, 409})  # HTTP; a container or a command that does not exist, or does not run
 _PERMANENT_STATUSES = frozenset({400, 403, 404, 409})  # HTTP; the same request gets the same answer
 
 
@@ -127,6 +130,29 @@ class Engine:
             finally:
                 client.close()
 
+    def open_stream(self, path: str, body: Mapping[str, object]) -> tuple[socket.socket, bytes]:
+        """Send a request that the engine answers with a two-way stream: `/exec/4f2/start`.
+
+        Returns:
+            The connection, which the caller closes, and its first bytes, when they came with the answer.
+
+        Raises:
+            Unreachable: the engine did not answer.
+            EngineError: the engine refused; `NotThere`: the object of the path does not exist, or does not run.
+        """
+        with self.api() as api:
+            door = self._transport.dial(self._timeouts.quick)
+            try:
+                received = upgrade_connection(door, f"/v{api.api_version}{path}", body)
+            except UpgradeRefused as error:
+                door.close()
+                raise translate_status(error.status, str(error)) from error
+            except BaseException:
+                door.close()
+                raise
+        door.settimeout(None)
+        return door, received
+
     def version(self) -> str:
         """Return the version of the engine: `20.10.24`."""
         with self.api() as api:
@@ -170,6 +196,12 @@ def translate_refusal(error: APIError) -> EngineError:
     if re.search("no space left on device", text, re.IGNORECASE):
         return EngineError(f"the disk of the host is full: {text}", "free some space, then start again", permanent=True)
     return refusal(text, permanent=error.status_code in _PERMANENT_STATUSES)
+
+
+def translate_status(status: int, words: str) -> EngineError:
+    """Return an engine's refusal of a request for a stream as an error of riseml."""
+    refusal = NotThere if status in _NOT_RUNNING else EngineError
+    return refusal(words or f"the engine answered {status}", permanent=status in _PERMANENT_STATUSES)
 
 
 def lacks_network(error: APIError) -> bool:

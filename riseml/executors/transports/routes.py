@@ -7,6 +7,7 @@ has lost its power. TLS always verifies the engine. Proxies and certificate bund
 from __future__ import annotations
 
 import socket
+import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +17,7 @@ from requests.adapters import HTTPAdapter
 
 from riseml.executors.transports.diagnosis import Diagnosis, describe_cause
 from riseml.executors.transports.ssh_command import find_destination
+from riseml.executors.transports.tls_bridge import bridge_tls
 from riseml.executors.transports.tls_errors import explain_tls_failure
 from riseml.executors.transports.tunnel import Tunnel
 from riseml.executors.transports.tunnel_phases import TunnelTiming
@@ -78,6 +80,17 @@ class Transport(Protocol):
             Unreachable: there is no way at present.
         """
 
+    def dial(self, timeout: float) -> socket.socket:
+        """Return a new connection to the engine that carries plain HTTP, for requests that the SDK does not make.
+
+        Args:
+            timeout: seconds that connecting, and each call of the socket, may take.
+
+        Raises:
+            Unreachable: there is no way at present.
+            OSError: the engine does not answer.
+        """
+
     def explain_failure(self, error: Exception) -> Diagnosis:
         """Return why a call failed."""
 
@@ -100,6 +113,9 @@ class SocketTransport:
 
     def connect(self, version: str, timeout: float) -> docker.APIClient:
         return _connect_socket(self._url, version, timeout)
+
+    def dial(self, timeout: float) -> socket.socket:
+        return _dial_socket(self._url.removeprefix("unix://"), timeout)
 
     def explain_failure(self, error: Exception) -> Diagnosis:
         if self._url.startswith("ssh://"):
@@ -138,6 +154,16 @@ class TcpTransport:
             client.cert = (self._tls.cert, self._tls.key) if self._tls.cert else None
         return client
 
+    def dial(self, timeout: float) -> socket.socket:
+        door = socket.create_connection((self._url.host, self._url.port or 0), timeout)
+        try:
+            for option in self._keepalive.list_socket_options():
+                door.setsockopt(*option)
+            return door if self._tls is None else _secure_socket(door, self._url.host, self._tls)
+        except BaseException:
+            door.close()
+            raise
+
     def explain_failure(self, error: Exception) -> Diagnosis:
         found = None if self._tls is None else explain_tls_failure(error, self._url, self._tls)
         return found or Diagnosis(describe_cause(error), _REMOTE_HINT)
@@ -157,6 +183,9 @@ class SshTransport:
 
     def connect(self, version: str, timeout: float) -> docker.APIClient:
         return _connect_socket(f"unix://{self._tunnel.open()}", version, timeout)
+
+    def dial(self, timeout: float) -> socket.socket:
+        return _dial_socket(str(self._tunnel.open()), timeout)
 
     def explain_failure(self, error: Exception) -> Diagnosis:
         return self._tunnel.explain_failure() or Diagnosis(describe_cause(error), _REMOTE_HINT)
@@ -209,6 +238,28 @@ def _connect_socket(url: str, version: str, timeout: float) -> docker.APIClient:
     if url.startswith("unix://"):
         client.mount("http+docker://", UnixSocketAdapter(url.removeprefix("unix://")))
     return client
+
+
+def _dial_socket(path: str, timeout: float) -> socket.socket:
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        made.settimeout(timeout)
+        made.connect(path)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _secure_socket(door: socket.socket, host: str, tls: Tls) -> socket.socket:
+    """Return a connection as the SDK makes it: the engine is always verified."""
+    context = ssl.create_default_context(cafile=tls.ca)
+    if tls.cert:
+        context.load_cert_chain(tls.cert, tls.key)
+    timeout = door.gettimeout()
+    made = bridge_tls(context.wrap_socket(door, server_hostname=host))
+    made.settimeout(timeout)
+    return made
 
 
 def _make_client(url: str, version: str, timeout: float) -> docker.APIClient:

@@ -11,6 +11,7 @@ from riseml.server.api.gpu_routes import add_gpu_routes
 from riseml.server.api.log_routes import add_log_routes
 from riseml.server.api.pool_routes import add_pool_routes
 from riseml.server.api.server_routes import add_server_routes
+from riseml.server.api.stream_routes import add_stream_routes
 from riseml.server.api.submission_routes import add_submission_routes
 from riseml.server.services import Services
 
@@ -22,6 +23,7 @@ def make_router(services: Services) -> APIRouter:
     add_submission_routes(router, services)
     add_experiment_routes(router, services)
     add_log_routes(router, services)
+    add_stream_routes(router, services)
     add_pool_routes(router, services)
     add_gpu_routes(router, services)
     add_clean_routes(router, services.cleaner)

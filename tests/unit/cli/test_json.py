@@ -58,6 +58,10 @@ def test_states_are_named_on_the_page() -> None:
     assert all(f"`{state}`" in PAGE for state in get_args(wire.StateName))
 
 
+STREAMS = {"exec", "shell"}
+"""Commands whose output is that of a program in a job."""
+
+
 def test_every_command_has_the_option_and_is_on_the_page(riseml: Riseml, capsys: pytest.CaptureFixture[str]) -> None:
     def read_help(verb: str) -> str:
         riseml(*verb.split(), "-h")
@@ -70,7 +74,9 @@ def test_every_command_has_the_option_and_is_on_the_page(riseml: Riseml, capsys:
         text = read_help(verb)
         below = re.findall(r"^  (\w+)  ", text.partition("Commands:")[2], re.MULTILINE)
         left += [f"{verb} {name}".strip() for name in below]
-        if verb and (not below or "--json" in text):
+        if verb in STREAMS:
+            assert f"`riseml {verb}`" in PAGE, verb
+        elif verb and (not below or "--json" in text):
             found.append(verb)
             assert "--json" in text, verb
             assert re.search(rf"^\| `riseml {verb} .*--json` \|", PAGE, re.MULTILINE), verb

@@ -26,11 +26,11 @@ def at(seconds: float) -> datetime:
     ("state", "record"),
     [
         (FIRST_VERSION, SupervisorRecord("s", 7, 9, "b", marker="s/1/train/1")),
-        (RUNNING, SupervisorRecord("s", 7, 9, "b", at(2), gpus=("0", "1"), marker="s/1/train/1")),
-        (ENDED, SupervisorRecord("s", 7, 9, "b", at(2), 3, at(4.5), gpus=("0", "1"), marker="s/1/train/1")),
+        (RUNNING, SupervisorRecord("s", 7, 9, "b", at(2), gpus=("0", "1"), marker="s/1/train/1", main=8)),
+        (ENDED, SupervisorRecord("s", 7, 9, "b", at(2), 3, at(4.5), "", ("0", "1"), "s/1/train/1", 8)),
         (
             {**ENDED, "a field of a later version": 1},
-            SupervisorRecord("s", 7, 9, "b", at(2), 3, at(4.5), "", ("0", "1"), "s/1/train/1"),
+            SupervisorRecord("s", 7, 9, "b", at(2), 3, at(4.5), "", ("0", "1"), "s/1/train/1", 8),
         ),
     ],
     ids=["the first version", "running", "ended", "a later version"],

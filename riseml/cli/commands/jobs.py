@@ -1,0 +1,134 @@
+"""`exec`, `shell`: hands on a running job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from riseml.cli.arguments import choose_experiment_id
+from riseml.cli.context import CommandContext, Exit
+from riseml.cli.output.style import ENDED_STATES
+from riseml.cli.output.text import clean_text
+from riseml.errors import Conflict, UsageError
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.client import Client
+
+JobArgument = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The job: 4.worker.1, or 4.")]
+OptionalJobArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="ID", show_default=False, help="The job. Default: the project's last experiment."),
+]
+
+
+def run_command(
+    context: typer.Context,
+    identity: JobArgument,
+    words: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", show_default=False)],
+    *,
+    terminal: Annotated[bool, typer.Option("-t", "--tty", help="Give the command your terminal.")] = False,
+) -> None:
+    """Run a command in a running job.
+
+    For example: `riseml exec 4.worker.1 -- nvidia-smi`. The command has the job's user, folder and variables.
+    What it starts ends with it, or when you leave it.
+    The exit code is that of the command.
+    """
+    from riseml.cli.job_command import read_window_size, run_in_job
+    from riseml.stream_messages import CommandOrder
+
+    command: CommandContext = context.obj
+    wanted = words[1:] if words[:1] == ["--"] else words
+    if not wanted:
+        raise UsageError("no command was given", "write `riseml exec 4.worker.1 -- nvidia-smi`")
+    if terminal:
+        _demand_terminal("--tty")
+    with command.connect() as client:
+        job = choose_job(command, client, identity)
+        order = CommandOrder(tuple(wanted), read_window_size() if terminal else None, _find_term(command))
+        raise Exit(run_in_job(client.address, job, order))
+
+
+def open_shell(context: typer.Context, identity: OptionalJobArgument = None) -> None:
+    """Open a shell in a running job, on your terminal.
+
+    It has the job's user, folder and variables. What it starts ends with it.
+    The exit code is that of the shell.
+    """
+    from riseml.cli.job_command import read_window_size, run_in_job
+    from riseml.stream_messages import CommandOrder
+
+    command: CommandContext = context.obj
+    _demand_terminal("a shell")
+    with command.connect() as client:
+        job = choose_job(command, client, identity)
+        command.printer.say(f"A shell in {job}; `exit` or Ctrl-D leaves it. The job runs on.")
+        order = CommandOrder((), read_window_size(), _find_term(command))
+        raise Exit(run_in_job(client.address, job, order))
+
+
+def choose_job(command: CommandContext, client: Client, identity: str | None) -> str:
+    """Return the ID of the one job that the user named, or chooses on a terminal.
+
+    Raises:
+        UsageError: the ID names several jobs, and the user cannot be asked.
+        Conflict: none of them runs.
+    """
+    found = list_named_jobs(client, choose_experiment_id(command, client, identity))
+    if len(found) == 1:
+        return found[0]["id"]
+    running = [job for job in found if job["state"] == "RUNNING"]
+    if not running:
+        states = ", ".join(f"{job['id']} {job['state']}" for job in found)
+        ended = all(job["state"] in ENDED_STATES for job in found)
+        raise Conflict(f"no job of {identity or found[0]['id']} runs: {states}", None if ended else "`riseml explain`")
+    if len(running) == 1:
+        return running[0]["id"]
+    names = [job["id"] for job in running]
+    if not command.asks:
+        raise UsageError(f"{identity or 'it'} has several jobs", f"name one: {', '.join(names)}")
+    return _ask_for_job(command, names)
+
+
+def list_named_jobs(client: Client, identity: str) -> list[wire.JobView]:
+    """Return the jobs that an ID names, without the build.
+
+    Raises:
+        UsageError: there is none, or the ID names a set.
+    """
+    experiment = client.get_experiment(identity)
+    if experiment["type"] == "set":
+        raise UsageError(f"{identity} is a set", f"name a job of one of its experiments: {identity}.1.master")
+    jobs = [job for job in experiment["jobs"] if job["name"] != "build"]
+    if not jobs:
+        raise UsageError(f"{identity} builds the environment, and nobody can enter that", "name another job")
+    return jobs
+
+
+def _ask_for_job(command: CommandContext, names: list[str]) -> str:
+    lines = [f"  {number}  {name}" for number, name in enumerate(names, 1)]
+    command.printer.say("Which job?", *lines)
+    answer = command.ask_for_text("Number or name").strip()
+    chosen = dict(enumerate(names, 1)).get(int(answer)) if answer.isdecimal() and len(answer) < 9 else None
+    matching = [name for name in names if answer in (name, name.partition(".")[2])]
+    if chosen is None and len(matching) != 1:
+        raise UsageError(f"there is no job {clean_text(answer)!r} to choose", f"name one of {', '.join(names)}")
+    return chosen or matching[0]
+
+
+def _demand_terminal(what: str) -> None:
+    import sys
+
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
+        raise UsageError(
+            f"{what} needs a terminal at standard input and output",
+            "without one: `riseml exec 4.worker.1 -- COMMAND`",
+        )
+
+
+def _find_term(command: CommandContext) -> str:
+    """Return the kind of the user's terminal; programs in the job may know it."""
+    term = command.environ.get("TERM", "")
+    return term if term.isascii() and term.isprintable() and len(term) <= 64 else ""

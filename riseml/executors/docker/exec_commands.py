@@ -1,0 +1,162 @@
+"""Commands in a running container (`exec` of the Docker Engine API): start, size, exit code, and their whole end.
+
+Facts of the engine that this module relies on: closing the connection does not end the command; there is no call that
+does; `DetachKeys` cannot be switched off, and its default takes Ctrl-P away from the shell; the exit code may be
+written a moment after the stream has ended, and the event `exec_die` says when it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import socket
+import threading
+import time
+from contextlib import closing
+
+import docker
+from docker.errors import APIError, NotFound
+
+from riseml.errors import RisemlError
+from riseml.executors.base import NotThere
+from riseml.executors.docker.exec_codecs import FramedCodec, TerminalCodec
+from riseml.executors.docker.exec_sweep import MARKER, make_sweep
+from riseml.executors.job_streams import JobStream
+from riseml.executors.transports.engine_client import Engine
+from riseml.stream_messages import CommandOrder, Piece, WindowSize
+
+SHELL = ("/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; fi; exec sh")
+"""What an order without a command runs."""
+
+_EXEC = ("/bin/sh", "-c", 'exec "$@"', "sh")  # so that the shell says in its own words what it cannot run
+_DETACH_KEYS = ",".join(["ctrl-@", "ctrl-_", "ctrl-@", "ctrl-^"] * 8)  # what nobody types
+_MISSING, _CONFLICT = 404, 409
+_GRACE = 2.0  # seconds between SIGHUP and SIGKILL
+_SWEEPS = 5  # with SIGKILL, at most: processes that fork meanwhile are found by the next one
+_CHUNK = 65536  # bytes
+_MOST_ANSWER = 4096  # bytes of a sweep's output
+
+log = logging.getLogger(__name__)
+
+
+def open_container_command(engine: Engine, name: str, order: CommandOrder) -> JobStream:
+    """Start a command in the container of this name.
+
+    Raises:
+        NotThere: the container does not run.
+    """
+    key = secrets.token_hex(16)
+    variables = {MARKER: key, **({"TERM": order.term or "xterm"} if order.terminal else {})}
+    has_terminal = order.terminal is not None
+    command = [*_EXEC, *order.command] if order.command else list(SHELL)
+    identity = _create_exec(engine, name, command, variables, has_terminal=has_terminal)
+    stream, received = engine.open_stream(f"/exec/{identity}/start", {"Detach": False, "Tty": has_terminal})
+    control = _ExecControl(engine, name, identity, key)
+    if order.terminal is not None:
+        control.resize(order.terminal)
+    return JobStream(stream, TerminalCodec() if has_terminal else FramedCodec(), control, received)
+
+
+class _ExecControl:
+    """The calls beside the stream of one command."""
+
+    def __init__(self, engine: Engine, container: str, identity: str, key: str) -> None:
+        self._engine = engine
+        self._container = container
+        self._identity = identity
+        self._key = key
+        self._since = int(time.time()) - 3600  # of events; the clock of the engine may differ
+
+    def resize(self, size: WindowSize) -> None:
+        """Set the size. A command that has ended has none, and an engine refuses a size before it has begun."""
+        with self._engine.api() as api:
+            try:
+                api.exec_resize(self._identity, height=size.rows, width=size.columns)
+            except APIError as error:
+                log.debug("no size for command %s: %s", self._identity, error)
+
+    def find_exit_code(self) -> int | None:
+        with self._engine.api() as api:
+            code = self._read_exit_code(api)
+        if code is not None:
+            return code
+        with self._engine.stream() as api:
+            self._wait_for_end(api)
+            return self._read_exit_code(api)
+
+    def end(self) -> None:
+        try:
+            if self._sweep("HUP"):
+                threading.Event().wait(_GRACE)
+                for _ in range(_SWEEPS):
+                    if not self._sweep("KILL"):
+                        break
+        except NotThere:
+            return  # the container is gone, and everything in it
+        except RisemlError as error:
+            log.warning("what a command started in %s may run on: %s", self._container, error.message)
+
+    def _read_exit_code(self, api: docker.APIClient) -> int | None:
+        """Return the exit code; None while the command runs.
+
+        Raises:
+            NotThere: the container was removed, and the command with it.
+        """
+        try:
+            found = api.exec_inspect(self._identity)
+        except NotFound:
+            raise NotThere("the job has ended before the command") from None
+        code = found.get("ExitCode")
+        return None if found.get("Running") or code is None else int(code)
+
+    def _wait_for_end(self, api: docker.APIClient) -> None:
+        """Wait for the event that says that the exit code is written. Events of the past come, too."""
+        filters = {"container": self._container, "event": ["exec_die", "die"]}
+        with closing(api.events(since=self._since, filters=filters, decode=True)) as events:
+            for event in events:
+                attributes = event.get("Actor", {}).get("Attributes", {})
+                if event.get("Action") == "die" or attributes.get("execID") == self._identity:
+                    return
+
+    def _sweep(self, signal: str) -> int:
+        """Send a signal to everything of the command, and return to how many processes it went."""
+        identity = _create_exec(self._engine, self._container, make_sweep(signal, self._key), {}, has_terminal=False)
+        stream, received = self._engine.open_stream(f"/exec/{identity}/start", {"Detach": False, "Tty": False})
+        with stream:
+            stream.settimeout(10.0)
+            answer = _read_output(stream, received)
+        return int(answer) if answer.isdigit() else 0
+
+
+def _create_exec(
+    engine: Engine, name: str, command: list[str], variables: dict[str, str], *, has_terminal: bool
+) -> str:
+    with engine.api() as api:
+        try:
+            found = api.exec_create(
+                name,
+                command,
+                stdin=True,
+                tty=has_terminal,
+                environment=variables,
+                detach_keys=_DETACH_KEYS if has_terminal else None,
+            )
+        except APIError as error:
+            if error.status_code in (_MISSING, _CONFLICT):
+                raise NotThere(str(error.explanation or error)) from error
+            raise
+    return str(found["Id"])
+
+
+def _read_output(stream: socket.socket, received: bytes) -> str:
+    """Return what a command printed, to its end."""
+    codec, said = FramedCodec(), b""
+    while True:
+        said += b"".join(piece.content for piece in codec.decode(received) if isinstance(piece, Piece))
+        try:
+            received = stream.recv(_CHUNK)
+        except OSError as error:
+            log.debug("a sweep was cut: %s", error)
+            received = b""
+        if not received or len(said) > _MOST_ANSWER:
+            return said.decode("ascii", "replace").strip()

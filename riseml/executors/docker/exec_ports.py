@@ -1,0 +1,137 @@
+"""Connections to a port of a container. No port is published on its host.
+
+The server's machine reaches a container of its own engine at the container's address. All others, and what listens on
+127.0.0.1 inside of the container, are reached by a small relay, which runs in the container with what its image has:
+Python, Perl, bash or nc.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from typing import Any
+
+from docker.errors import APIError
+
+from riseml.errors import EngineError
+from riseml.executors.base import NotThere, PortClosed
+from riseml.executors.docker.exec_codecs import FramedCodec
+from riseml.executors.docker.exec_commands import open_container_command
+from riseml.executors.docker.port_relay import CONNECTED, NO_TOOL, make_relay
+from riseml.executors.job_streams import JobStream, NoControl, RawCodec, StreamControl
+from riseml.executors.transports.engine_client import Engine
+from riseml.stream_messages import Channel, CommandOrder, Piece, StreamMessage, WindowSize
+
+_CONNECT = 2.0  # seconds to connect to a container of this machine
+_RELAY = 20.0  # seconds until a relay has to answer
+_CHUNK = 65536  # bytes
+_MISSING = 404
+
+log = logging.getLogger(__name__)
+
+
+def open_container_port(engine: Engine, name: str, port: int) -> JobStream:
+    """Connect to a port of the container of this name.
+
+    Raises:
+        NotThere: the container does not run.
+        PortClosed: nothing listens there.
+    """
+    addresses = _find_addresses(engine, name)
+    for address in addresses if engine.is_local else ():
+        try:
+            door = socket.create_connection((address, port), _CONNECT)
+        except OSError as error:
+            log.debug("port %d of %s at %s: %s", port, name, address, error)
+            continue
+        door.settimeout(None)
+        return JobStream(door, RawCodec(), NoControl())
+    return _open_relay(engine, name, port, ("127.0.0.1", *addresses))
+
+
+def _find_addresses(engine: Engine, name: str) -> tuple[str, ...]:
+    """Return the addresses of a running container; none when it has those of its host."""
+    with engine.api() as api:
+        try:
+            found: dict[str, Any] = api.inspect_container(name)
+        except APIError as error:
+            if error.status_code == _MISSING:
+                raise NotThere("the job does not run") from error
+            raise
+    if not found["State"]["Running"]:
+        raise NotThere("the job does not run")
+    networks: dict[str, Any] = found["NetworkSettings"]["Networks"] or {}
+    return tuple(str(one["IPAddress"]) for one in networks.values() if one.get("IPAddress"))
+
+
+def _open_relay(engine: Engine, name: str, port: int, addresses: tuple[str, ...]) -> JobStream:
+    """Run a relay in the container, and return its stream once it has connected."""
+    stream = open_container_command(engine, name, CommandOrder(tuple(make_relay(port, addresses))))
+    codec = FramedCodec()
+    try:
+        stream.socket.settimeout(_RELAY)
+        found = _read_word(stream, codec)
+        stream.socket.settimeout(None)
+    except (OSError, ValueError) as error:
+        stream.socket.close()
+        stream.control.end()
+        raise EngineError(f"the relay to port {port} did not answer: {error}") from error
+    if found is not None:
+        return JobStream(stream.socket, _RelayCodec(codec, found), _RelayControl(stream.control))
+    stream.socket.close()
+    if stream.control.find_exit_code() == NO_TOOL:
+        raise EngineError(
+            f"port {port} needs a relay in the container, and its image has no python3, perl, bash or nc to run one",
+            "add one of them to `install` in riseml.yml",
+            permanent=True,
+        )
+    raise PortClosed(f"nothing listens on port {port} in the container", permanent=True)
+
+
+def _read_word(stream: JobStream, codec: FramedCodec) -> bytes | None:
+    """Return what follows the word that says that the relay has connected; None: it has ended without it."""
+    said, received = b"", stream.received
+    while len(said) < len(CONNECTED):
+        received = received or stream.socket.recv(_CHUNK)
+        if not received:
+            return None
+        pieces = codec.decode(received)
+        said += b"".join(one.content for one in pieces if isinstance(one, Piece) and one.channel is Channel.OUTPUT)
+        received = b""
+    if not said.startswith(CONNECTED):
+        raise ValueError(f"it said {said[:20]!r}")
+    return said[len(CONNECTED) :]
+
+
+class _RelayCodec:
+    """The stream of a relay: its standard output is the port's; what it says on standard error is not."""
+
+    def __init__(self, frames: FramedCodec, first: bytes) -> None:
+        self._frames = frames
+        self._first = first  # came together with the relay's word
+
+    def decode(self, data: bytes) -> list[StreamMessage]:
+        first, self._first = self._first, b""
+        pieces: list[StreamMessage] = [Piece(Channel.OUTPUT, first)] if first else []
+        return pieces + [
+            one for one in self._frames.decode(data) if not isinstance(one, Piece) or one.channel is Channel.OUTPUT
+        ]
+
+    def encode(self, message: StreamMessage) -> bytes | None:
+        return self._frames.encode(message)
+
+
+class _RelayControl:
+    """A relay ends with its connections; the sweep ends what does not."""
+
+    def __init__(self, command: StreamControl) -> None:
+        self._command = command
+
+    def resize(self, size: WindowSize) -> None:
+        """Do nothing."""
+
+    def find_exit_code(self) -> int | None:
+        return None
+
+    def end(self) -> None:
+        self._command.end()

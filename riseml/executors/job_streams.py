@@ -1,0 +1,82 @@
+"""A two-way stream into a running job, as an executor opens it: a plain socket, and what its bytes mean.
+
+The server copies between the socket and its client. It asks the control for what the bytes do not carry.
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import Protocol
+
+from riseml.stream_messages import Channel, ChannelEnd, Piece, StreamMessage, WindowSize
+
+
+class StreamCodec(Protocol):
+    """Turns what the socket carries into messages, and messages into what it carries."""
+
+    def decode(self, data: bytes) -> list[StreamMessage]:
+        """Return the messages that are complete with `data`.
+
+        Raises:
+            ValueError: the other end does not keep to its format.
+        """
+
+    def encode(self, message: StreamMessage) -> bytes | None:
+        """Return what the socket carries for a message, empty for nothing; None: end its sending side."""
+
+
+class StreamControl(Protocol):
+    """What is asked beside the socket. The calls block, and may raise `Unreachable` or `EngineError`."""
+
+    def resize(self, size: WindowSize) -> None:
+        """Tell the job's side the size of the terminal."""
+
+    def find_exit_code(self) -> int | None:
+        """Return the exit code once the socket has ended; None for a port, which has none.
+
+        Raises:
+            NotThere: the job has ended before the command.
+        """
+
+    def end(self) -> None:
+        """End everything that was started for the stream; return when nothing of it is left. May be called twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobStream:
+    """An open stream."""
+
+    socket: socket.socket  # connected and without TLS, so that asyncio can use it; the caller closes it
+    codec: StreamCodec
+    control: StreamControl
+    received: bytes = b""  # bytes of the socket that came together with the answer to the request
+
+
+class RawCodec:
+    """The bytes are the content: a port."""
+
+    def decode(self, data: bytes) -> list[StreamMessage]:
+        return [Piece(Channel.OUTPUT, data)]
+
+    def encode(self, message: StreamMessage) -> bytes | None:
+        match message:
+            case Piece(Channel.INPUT, content):
+                return content
+            case ChannelEnd(Channel.INPUT):
+                return None
+            case _:
+                return b""
+
+
+class NoControl:
+    """A port of a job: nothing was started, and there is nothing to ask."""
+
+    def resize(self, size: WindowSize) -> None:
+        """Do nothing."""
+
+    def find_exit_code(self) -> int | None:
+        return None
+
+    def end(self) -> None:
+        """Do nothing."""

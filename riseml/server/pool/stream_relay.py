@@ -1,0 +1,187 @@
+"""Copy between a client and the stream of a job, both ways, until one of the two ends it.
+
+The server reads both sides at any time and holds at most one window of each direction (`riseml.stream_messages`): so it
+sees at once that a client is gone, whatever waits to be written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import Protocol
+
+from starlette.concurrency import run_in_threadpool
+
+from riseml.errors import EngineError, RisemlError, Unreachable
+from riseml.executors.job_streams import JobStream
+from riseml.stream_messages import (
+    LONGEST_PIECE,
+    WINDOW,
+    Channel,
+    ChannelEnd,
+    CommandExit,
+    Grant,
+    Piece,
+    StreamFailure,
+    StreamMessage,
+    StreamReady,
+    Window,
+    WindowSize,
+)
+
+log = logging.getLogger(__name__)
+
+
+class StreamClient(Protocol):
+    """The client's side."""
+
+    async def receive(self) -> StreamMessage | None:
+        """Return the next message; None when the client is gone.
+
+        Raises:
+            ValueError: it sent something else.
+        """
+
+    async def send(self, message: StreamMessage) -> None:
+        """Send a message; wait while the client takes none. Does nothing when it is gone."""
+
+
+def make_failure(error: RisemlError) -> StreamFailure:
+    """Return an error as the last message of a stream."""
+    return StreamFailure(type(error).__name__, error.message, error.hint, error.exit_code)
+
+
+async def relay_stream(stream: JobStream, client: StreamClient) -> None:
+    """Copy until the stream has ended or the client is gone. Nothing of the stream is left afterwards."""
+    try:
+        reader, writer = await asyncio.open_connection(sock=stream.socket, limit=WINDOW)
+    except BaseException:
+        stream.socket.close()
+        _end_in_thread(stream)
+        raise
+    try:
+        await client.send(StreamReady())
+        await _StreamRelay(stream, client, reader, writer).run()
+    finally:
+        writer.close()
+        _end_in_thread(stream)
+
+
+def _end_in_thread(stream: JobStream) -> None:
+    """End what was started. That may take seconds, and no client waits for it."""
+    threading.Thread(target=stream.control.end, name="end-stream", daemon=True).start()
+
+
+class _StreamRelay:
+    """One stream with its client."""
+
+    def __init__(
+        self, stream: JobStream, client: StreamClient, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._stream = stream
+        self._client = client
+        self._reader = reader
+        self._writer = writer
+        self._to_client = Window()
+        self._granted = asyncio.Condition()
+        self._from_client = Window()
+        self._inbox: asyncio.Queue[StreamMessage] = asyncio.Queue()  # bounded by the window
+        self._is_port = False  # known when the output has ended: a port has no exit code
+
+    async def run(self) -> None:
+        """Copy until one side ends it."""
+        output = asyncio.create_task(self._copy_output())
+        input_ = asyncio.create_task(self._write_input())
+        client = asyncio.create_task(self._receive())
+        pending: set[asyncio.Task[None]] = {output, input_, client}
+        try:
+            while not client.done() and not (output.done() and (not self._is_port or input_.done())):
+                _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (output, input_, client):
+                task.cancel()
+            results = await asyncio.gather(output, input_, client, return_exceptions=True)
+        for result in results:
+            if isinstance(result, ValueError):
+                log.warning("a stream was ended: %s", result)
+            elif isinstance(result, Exception):
+                log.error("a stream failed", exc_info=result)
+
+    async def _copy_output(self) -> None:
+        """Send what the job's side sends, then its exit code or the end of the port's output."""
+        try:
+            data = self._stream.received or await self._reader.read(LONGEST_PIECE)
+            while data:
+                for message in self._stream.codec.decode(data):
+                    await self._send(message)
+                    if isinstance(message, CommandExit):
+                        return
+                data = await self._reader.read(LONGEST_PIECE)
+            code = await run_in_threadpool(self._stream.control.find_exit_code)
+            self._is_port = code is None
+            await self._client.send(ChannelEnd(Channel.OUTPUT) if code is None else CommandExit(code))
+        except OSError as error:
+            lost = Unreachable(f"the connection to the job broke: {error}", "`riseml status` shows whether it runs on")
+            await self._client.send(make_failure(lost))
+        except RisemlError as error:
+            await self._client.send(make_failure(error))
+
+    async def _send(self, message: StreamMessage) -> None:
+        """Send a message as soon as the client takes it."""
+        if not isinstance(message, Piece):
+            await self._client.send(message)
+            return
+        rest = message.content
+        while rest:
+            async with self._granted:
+                while not self._to_client.left:
+                    await self._granted.wait()
+                part, rest = self._to_client.take_part(rest)
+            await self._client.send(Piece(message.channel, part))
+
+    async def _receive(self) -> None:
+        """Take what the client sends, until it is gone."""
+        while (message := await self._client.receive()) is not None:
+            match message:
+                case Grant(amount):
+                    async with self._granted:
+                        self._to_client.grant(amount)
+                        self._granted.notify_all()
+                case Piece(Channel.INPUT, content):
+                    self._from_client.take(len(content))
+                    self._inbox.put_nowait(message)
+                case ChannelEnd(Channel.INPUT) | WindowSize():
+                    self._inbox.put_nowait(message)
+                case _:
+                    raise ValueError(f"the client sent {type(message).__name__}")
+
+    async def _write_input(self) -> None:
+        """Write what the client has sent, and grant as much again; return at its end."""
+        while True:
+            message = await self._inbox.get()
+            try:
+                ends = await self._write_message(message)
+            except OSError as error:  # the job's side is gone: its output says how
+                log.debug("input was not taken: %s", error)
+                return
+            if isinstance(message, Piece):
+                self._from_client.grant(len(message.content))
+                await self._client.send(Grant(len(message.content)))
+            if ends:
+                return
+
+    async def _write_message(self, message: StreamMessage) -> bool:
+        """Write one message; True when nothing can be written after it."""
+        data = self._stream.codec.encode(message)
+        if data is None:
+            self._writer.write_eof()
+            return True
+        self._writer.write(data)
+        await self._writer.drain()
+        if isinstance(message, WindowSize):
+            try:
+                await run_in_threadpool(self._stream.control.resize, message)
+            except (EngineError, Unreachable) as error:
+                log.info("the size of a terminal was not changed: %s", error.message)
+        return False

@@ -1,0 +1,195 @@
+"""The client's side of a two-way stream into a job: a WebSocket of the server's HTTP API (see `stream_messages`).
+
+asyncio and the WebSocket library are imported here alone, so that no other command pays for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Any
+from urllib.parse import quote
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, WebSocketException
+
+from riseml.errors import Unreachable
+from riseml.exchange import Address, Exchange, make_error
+from riseml.stream_messages import (
+    LONGEST_MESSAGE,
+    Channel,
+    ChannelEnd,
+    CommandOrder,
+    Grant,
+    Piece,
+    StreamFailure,
+    StreamMessage,
+    StreamReady,
+    Window,
+    WindowSize,
+    decode_message,
+    encode_message,
+)
+
+_ANSWER = 60.0  # seconds until the stream must be open: an engine may be busy
+_CLOSE = 1.0  # seconds for an orderly end of the connection
+
+
+def command_path(identity: str) -> str:
+    """Return the route that runs a command in a job."""
+    return f"/experiments/{quote(identity, safe='')}/command"
+
+
+def port_path(identity: str, port: int) -> str:
+    """Return the route that connects to a port of a job."""
+    return f"/experiments/{quote(identity, safe='')}/ports/{port}"
+
+
+@asynccontextmanager
+async def open_stream(
+    address: Address, path: str, order: CommandOrder | None = None
+) -> AsyncIterator[StreamConnection]:
+    """Give an open stream; it is closed afterwards, and the server ends what it started for it.
+
+    Args:
+        address: where the server is.
+        path: the route.
+        order: the command to run; None for a port.
+
+    Raises:
+        RisemlError: there is no such stream, or the server does not answer.
+    """
+    async with _connect(address, path) as socket:
+        connection = StreamConnection(socket, address)
+        try:
+            await connection.begin(order)
+            yield connection
+        finally:
+            connection.stop()
+
+
+@asynccontextmanager
+async def _connect(address: Address, path: str) -> AsyncIterator[ClientConnection]:
+    url = address.url.replace("http", "ws", 1) + f"/v1{path}"
+    options: dict[str, Any] = {
+        "compression": None,
+        "max_size": LONGEST_MESSAGE,
+        "ping_interval": None,  # a command that its user has stopped (Ctrl-Z) is not gone
+        "open_timeout": _ANSWER,
+        "close_timeout": _CLOSE,
+        "additional_headers": {"Authorization": f"Bearer {address.key}"} if address.key else {},
+    }
+    if address.socket is not None:
+        door = Exchange(address).open_door(address.socket)
+        door.settimeout(None)
+        options |= {"sock": door, "proxy": None}
+    elif url.startswith("ws:"):
+        options["proxy"] = None  # a proxy would get what is meant for this machine alone
+    try:
+        socket = await connect(url, **options)
+    except InvalidHandshake as error:
+        raise Unreachable(
+            f"the riseml server at {address} opens no streams into jobs ({error})",
+            "it may be older than this command: `riseml server stop`, then try again",
+        ) from None
+    except (OSError, WebSocketException) as error:
+        raise Unreachable(f"the riseml server at {address} does not answer: {error}") from None
+    async with socket:
+        yield socket
+
+
+class StreamConnection:
+    """One open stream. It reads at any time, so that it sees what the server grants and that the server is gone."""
+
+    def __init__(self, socket: ClientConnection, address: Address) -> None:
+        self._socket = socket
+        self._address = address
+        self._to_server = Window()
+        self._from_server = Window()
+        self._granted = asyncio.Condition()
+        self._inbox: asyncio.Queue[StreamMessage | None] = asyncio.Queue()  # bounded by the window; None: the end
+        self._reading: asyncio.Task[None] | None = None
+
+    async def begin(self, order: CommandOrder | None) -> None:
+        """Send the order, and wait until the stream is open.
+
+        Raises:
+            RisemlError: it cannot be opened.
+        """
+        self._reading = asyncio.create_task(self._read())
+        if order is not None:
+            await self._send(order)
+        first = await self.receive()
+        if not isinstance(first, StreamReady):
+            raise self._make_lost_error()
+
+    def stop(self) -> None:
+        """Stop reading."""
+        if self._reading is not None:
+            self._reading.cancel()
+
+    async def receive(self) -> StreamMessage:
+        """Return the next message. After a piece was passed on, call `grant` with its size.
+
+        Raises:
+            RisemlError: the server refused, or the stream failed.
+            Unreachable: the connection broke.
+        """
+        message = await self._inbox.get()
+        if message is None:
+            raise self._make_lost_error()
+        if isinstance(message, StreamFailure):
+            raise make_error(asdict(message))  # type: ignore[arg-type]  # the same fields
+        return message
+
+    async def grant(self, amount: int) -> None:
+        """Let the server send so many bytes more."""
+        self._from_server.grant(amount)
+        await self._send(Grant(amount))
+
+    async def send_input(self, content: bytes) -> None:
+        """Send bytes for the job; wait while the job takes none."""
+        while content:
+            async with self._granted:
+                while not self._to_server.left:
+                    await self._granted.wait()
+                part, content = self._to_server.take_part(content)
+            await self._send(Piece(Channel.INPUT, part))
+
+    async def end_input(self) -> None:
+        """Say that no more input comes."""
+        await self._send(ChannelEnd(Channel.INPUT))
+
+    async def resize(self, size: WindowSize) -> None:
+        """Say that the terminal has another size."""
+        await self._send(size)
+
+    async def _send(self, message: StreamMessage) -> None:
+        try:
+            await self._socket.send(encode_message(message))
+        except ConnectionClosed:
+            return  # `receive` says so, after what came before
+
+    async def _read(self) -> None:
+        try:
+            async for data in self._socket:
+                message = decode_message(data if isinstance(data, bytes) else data.encode())
+                if isinstance(message, Grant):
+                    async with self._granted:
+                        self._to_server.grant(message.amount)
+                        self._granted.notify_all()
+                    continue
+                if isinstance(message, Piece):
+                    self._from_server.take(len(message.content))
+                self._inbox.put_nowait(message)
+        except (ConnectionClosed, OSError, ValueError):
+            return
+        finally:
+            self._inbox.put_nowait(None)
+
+    def _make_lost_error(self) -> Unreachable:
+        return Unreachable(
+            f"the riseml server at {self._address} broke the stream; jobs run on", "`riseml status`, then try again"
+        )

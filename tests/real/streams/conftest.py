@@ -1,0 +1,77 @@
+"""A running job, and the command `riseml` beside it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from tests.support.hosts import Engine, Machine
+from tests.support.rig import GO, Rig, single
+from tests.support.terminal import TerminalSession
+
+RISEML = (sys.executable, "-m", "riseml.cli")
+
+
+class Hands:
+    """Calls of `riseml` about the jobs of a rig."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+
+    def call(self, *words: str, given: bytes = b"") -> tuple[int, bytes, str]:
+        """Run a command to its end; return its exit code, its output and its messages."""
+        done = subprocess.run(
+            [*RISEML, *words], env=self.rig.environ(), cwd=self.rig.home, input=given, capture_output=True
+        )
+        return done.returncode, done.stdout, done.stderr.decode()
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start a command whose streams are pipes."""
+        pipe = subprocess.PIPE
+        command = [*RISEML, *words]
+        return subprocess.Popen(
+            command, env=self.rig.environ(), cwd=self.rig.home, stdin=pipe, stdout=pipe, stderr=pipe
+        )
+
+    def open(self, *words: str) -> TerminalSession:
+        """Start a command on a terminal."""
+        return TerminalSession([*RISEML, *words], self.rig.home, self.rig.environ(), 33, 101)
+
+    def list_commands(self) -> list[str]:
+        """Return the command lines of everything that runs in jobs, without what runs their `run`."""
+        host = self.rig.host
+        if isinstance(host, Engine):
+            rows = host.rows(self.rig.server_id(), running=True)
+            lines = [line for row in rows for *_, line in host.api.top(row["Id"])["Processes"]]
+        else:
+            assert isinstance(host, Machine)
+            lines = []
+            for process in host.processes(self.rig.server_id()):
+                try:
+                    lines.append(" ".join(process.cmdline()))
+                except psutil.Error:
+                    continue
+        return [line for line in lines if "OUTPUT_DIR/go" not in line and not line.startswith("sleep 0.05")]
+
+    def wait_until_nothing_is_left(self) -> None:
+        """Wait until no command runs in a job."""
+        self.rig.wait("nothing is left of the commands", lambda: not self.list_commands())
+
+
+@pytest.fixture
+def hands(rig: Rig) -> Hands:
+    """A job that runs until the test makes its file, on each executor in its turn."""
+    rig.submit(single(GO))
+    rig.wait_state("1", "RUNNING")
+    return Hands(rig)
+
+
+@pytest.fixture
+def docker_hands(docker_rig: Rig) -> Hands:
+    """The same on the engine alone."""
+    docker_rig.submit(single(GO))
+    docker_rig.wait_state("1", "RUNNING")
+    return Hands(docker_rig)

@@ -1,0 +1,152 @@
+"""`riseml exec` and `riseml shell` on containers and on processes."""
+
+from __future__ import annotations
+
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import unix_connect
+from websockets.typing import Origin
+
+from riseml.stream_messages import StreamFailure, decode_message
+from tests.real.streams.conftest import Hands
+from tests.support.rig import GO, Rig, gang, single
+from tests.support.waiting import DEADLINE
+
+SLOW = "trap '' HUP; (setsid sleep 611 &) ; sleep 612 & echo begun; cat >/dev/null; sleep 613"
+"""Shell of a command that ignores SIGHUP, and whose children try to get away."""
+
+
+@pytest.mark.every_engine
+def test_a_command_has_the_surroundings_of_the_job_and_its_exit_code_comes_back(hands: Hands) -> None:
+    script = 'cat; echo "$RISEML_JOB $EXPERIMENT_ID"; pwd; echo bad >&2; exit 7'
+    code, out, err = hands.call("exec", "1.train", "--", "sh", "-c", script, given=b"given ")
+    folder = b"/code" if hands.rig.host.contained else str(hands.rig.home).encode()
+    assert (code, err) == (7, "bad\n")
+    assert out.startswith(b"given train 1\n" + folder), out
+    content = bytes(range(256)) * 8192  # 2 MiB: several windows, and every byte
+    assert hands.call("exec", "1", "cat", given=content) == (0, content, "")
+    code, _, err = hands.call("exec", "1", "--", "no-such-program")
+    assert (code, "no-such-program" in err) == (127, True)
+    hands.wait_until_nothing_is_left()
+    assert hands.rig.experiment("1")["state"] == "RUNNING"
+
+
+@pytest.mark.every_engine
+def test_a_shell_is_a_real_terminal(hands: Hands) -> None:
+    with hands.open("shell", "1") as one, hands.open("shell", "1.train") as other:
+        one.wait_for("A shell in 1.train")
+        one.type("stty size; echo job=$RISEML_JOB term=$TERM\n")
+        one.wait_for("33 101")
+        one.wait_for("job=train term=xterm")
+        one.resize(44, 132)
+        one.type("until [ \"$(stty size)\" = '44 132' ]; do sleep 0.05; done; echo resi''zed\n")
+        one.wait_for("resized")
+        one.type("echo be''gun; sleep 600\n")
+        one.wait_for("begun")
+        one.type("\x03")  # Ctrl-C ends the sleep, and not the shell
+        one.type("echo co''de=$?\n")
+        one.wait_for("code=130")
+        one.type("exit 5\n")
+        other.type("exit 6\n")  # two shells at once
+        assert (one.finish(), other.finish()) == (5, 6)
+    hands.wait_until_nothing_is_left()
+    assert hands.rig.experiment("1")["state"] == "RUNNING"
+
+
+@pytest.mark.every_engine
+def test_nothing_is_left_of_a_command_whose_user_is_gone(hands: Hands) -> None:
+    killed = hands.start("exec", "1", "--", "sh", "-c", SLOW)
+    assert killed.stdout is not None
+    assert killed.stdout.readline() == b"begun\n"
+    left = hands.list_commands()
+    assert any("sleep 611" in line for line in left), left
+    killed.kill()
+    killed.communicate()
+    with hands.open("shell", "1") as closed:
+        closed.type(f"{SLOW}\n")
+        closed.wait_for("begun")
+        closed.wait_for("begun")  # the first one is what was typed
+        closed.hang_up()
+        assert closed.process.wait(DEADLINE) != 0
+    hands.wait_until_nothing_is_left()
+    assert hands.rig.experiment("1")["state"] == "RUNNING"
+
+
+def test_a_command_ends_with_its_job(hands: Hands) -> None:
+    running = hands.start("exec", "1", "--", "sh", "-c", "echo begun; sleep 600")
+    assert running.stdout is not None
+    assert running.stdout.readline() == b"begun\n"
+    hands.rig.go_file("1").touch()
+    running.communicate(timeout=DEADLINE)
+    assert running.returncode in (4, 137)
+    assert hands.rig.wait_closed("1")["state"] == "FINISHED"
+
+
+def test_what_cannot_be_entered_is_said_in_one_sentence(hands: Hands) -> None:
+    code, _, err = hands.call("shell", "1")
+    assert (code, "needs a terminal" in err) == (2, True)
+    code, _, err = hands.call("exec", "1.ps", "true")
+    assert (code, "has no job ps" in err) == (3, True)
+    hands.rig.submit(single(GO, resources={"cpus": 0.1, "mem": "64MiB"}, image="riseml-test/no-such-image:1"))
+    code, _, err = hands.call("exec", "2", "true")
+    assert (code, "has not begun" in err or "has ended" in err) == (4, True)
+    hands.rig.go_file("1").touch()
+    hands.rig.wait_closed("1")
+    code, _, err = hands.call("exec", "1", "true")
+    assert (code, "1.train has ended (FINISHED)" in err) == (4, True)
+    hands.rig.post("/v1/experiments/2/kill")
+    hands.rig.wait_closed("2")
+
+
+def test_a_shell_asks_which_job(docker_hands: Hands) -> None:
+    rig = docker_hands.rig
+    rig.submit(gang({"master": GO}))
+    rig.wait_state("2", "RUNNING")
+    code, _, err = docker_hands.call("exec", "2", "true")
+    assert (code, "name one: 2.master, 2.worker.1, 2.worker.2, 2.ps.1" in err) == (2, True)
+    with docker_hands.open("shell", "2") as shell:
+        shell.wait_for("Number or name")
+        shell.type("worker.2\n")
+        shell.wait_for("A shell in 2.worker.2")
+        shell.type("echo me=$RISEML_JOB; exit\n")
+        shell.wait_for("me=worker.2")
+        assert shell.finish() == 0
+    rig.post("/v1/experiments/2/kill")
+    rig.wait_closed("2")
+    rig.go_file("1").touch()
+    rig.wait_closed("1")
+
+
+def test_a_command_in_a_container_has_no_more_rights_than_the_job(docker_hands: Hands) -> None:
+    code, out, _ = docker_hands.call("exec", "1", "--", "grep", "-E", "^(CapEff|NoNewPrivs|Uid)", "/proc/self/status")
+    found = dict(line.split(":\t") for line in out.decode().splitlines())
+    assert (code, found["CapEff"], found["NoNewPrivs"]) == (0, "0" * 16, "1")
+    assert docker_hands.call("exec", "1", "--", "sh", "-c", 'cat "/proc/1/status" | grep ^Uid')[1].decode().split() == [
+        "Uid:",
+        *found["Uid"].split(),
+    ]
+
+
+def test_a_web_page_opens_no_stream(docker_hands: Hands) -> None:
+    door, url = str(docker_hands.rig.home / "server.sock"), "ws://riseml/v1/experiments/1/ports/80"
+    with unix_connect(door, url) as stream:
+        first = stream.recv(timeout=DEADLINE)
+        assert isinstance(first, bytes)
+        assert isinstance(decode_message(first), StreamFailure)
+    with pytest.raises(InvalidStatus, match="403"):
+        unix_connect(door, url, origin=Origin("http://evil.example"))
+
+
+def test_a_command_in_a_process_ends_with_a_server_that_is_killed(process_rig: Rig) -> None:
+    process_rig.submit(single(GO))
+    process_rig.wait_state("1", "RUNNING")
+    hands = Hands(process_rig)
+    running = hands.start("exec", "1", "--", "sh", "-c", SLOW)
+    assert running.stdout is not None
+    assert running.stdout.readline() == b"begun\n"
+    process_rig.kill()
+    _, err = running.communicate(timeout=DEADLINE)
+    assert (running.returncode, b"broke the stream; jobs run on" in err) == (5, True)
+    process_rig.start()
+    hands.wait_until_nothing_is_left()
+    assert process_rig.experiment("1")["state"] == "RUNNING"
