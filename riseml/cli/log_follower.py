@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from riseml.cli.context import CommandContext, Exit
-from riseml.cli.output.log_lines import LogFormatter, describe_end, get_id_width
+from riseml.cli.output.log_lines import LogFormatter, describe_end, get_id_width, is_job_id
 from riseml.cli.output.style import paint_state
 from riseml.client import LogQuery
 from riseml.errors import ExperimentFailed, Interrupted, Unreachable
 
 if TYPE_CHECKING:
     from riseml import wire
+    from riseml.cli.output.printer import Printer
     from riseml.client import Client
 
 _RESTART_TRY = 3  # failed requests (about a second) before this command starts the server itself
@@ -44,30 +46,53 @@ def follow_log(
     printer = context.printer
     formatter = LogFormatter(printer.colour, get_id_width(experiment))
     query = replace(query or LogQuery(), batch=not display.json)
+    entries = client.stream_log(experiment["id"], query, make_reconnect(context, client))
     end: wire.EndEntry | None = None
     try:
-        for entry in client.stream_log(experiment["id"], query, make_reconnect(context, client)):
-            if display.json:
-                printer.print_json(entry)
-            if entry["type"] == "end":
-                end = entry
-            elif not display.json and entry["type"] != "ping":
-                printer.print_clean_lines(formatter.format_entry(entry))
+        with _open_footer(context, client, experiment, display, query) as note_entry:
+            for entry in entries:
+                note_entry(entry)
+                if display.json:
+                    printer.print_json(entry)
+                if entry["type"] == "end":
+                    end = entry
+                elif not display.json and entry["type"] != "ping":
+                    printer.print_clean_lines(formatter.format_entry(entry))
         if end is not None and not display.json:
             _print_end(context, client, end, display)
     except KeyboardInterrupt:
-        identity = experiment["id"]
-        printer.say(
-            "",
-            f"Experiment {identity} will continue in background."
-            f" Type `riseml logs {identity}` to connect to the log stream again.",
-        )
+        _say_it_continues(printer, experiment["id"])
         raise Exit(Interrupted.exit_code) from None
     except Unreachable as error:
         raise Unreachable(
             f"the log of experiment {experiment['id']} stopped, the experiment did not: {error.message}", error.hint
         ) from error
     return end
+
+
+def _say_it_continues(printer: Printer, identity: str) -> None:
+    printer.say(
+        "",
+        f"Experiment {identity} will continue in background."
+        f" Type `riseml logs {identity}` to connect to the log stream again.",
+    )
+
+
+@contextmanager
+def _open_footer(
+    context: CommandContext, client: Client, experiment: wire.ExperimentView, display: LogDisplay, query: LogQuery
+) -> Iterator[Callable[[wire.Entry], None]]:
+    """Show below the log what the experiment waits for, on a terminal; yield what takes each entry of the log."""
+    identity = experiment["id"]
+    if not context.printer.live or display.json or not query.follow or is_job_id(identity):
+        yield lambda _: None
+        return
+    from time import monotonic
+
+    from riseml.cli.progress_footer import ProgressFooter
+
+    with ProgressFooter(context.printer, identity, client.address, monotonic) as footer:
+        yield footer.note_entry
 
 
 def get_exit_code(end: wire.EndEntry | None) -> int:

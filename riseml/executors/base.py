@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
@@ -25,6 +26,32 @@ from riseml.states import Network
 
 Emit = Callable[[str], None]
 """Takes one line of a build's output."""
+
+
+class Work(Enum):
+    """What a host does for an environment."""
+
+    PULL = "pull"  # it fetches an image from a registry; counted in bytes
+    INSTALL = "install"  # it runs the install steps; counted in steps
+    SEND = "send"  # the environment travels from another host; counted in bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WorkReport:
+    """How far a host is with an environment."""
+
+    work: Work
+    what: str  # the image, or the install step that runs
+    done: int  # bytes, or the number of the step that runs, from 1
+    total: int | None = None  # in the same unit; None: not known yet
+
+
+Report = Callable[[WorkReport], None]
+"""Takes how far a host is; each report replaces the one before."""
+
+
+def ignore_report(report: WorkReport) -> None:
+    """Take a report that nobody reads."""
 
 
 class SubnetTaken(EngineError):
@@ -91,6 +118,7 @@ class BuildOrder:
     snapshot: Path | None  # the project archive whose files the install steps may read
     emit: Emit  # receives the build's output line by line
     cancellation: Cancellation
+    report: Report = ignore_report  # receives how far the host is
 
 
 @dataclass(frozen=True, slots=True)

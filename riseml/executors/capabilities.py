@@ -17,6 +17,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
+from riseml.executors.base import Report, ignore_report
 from riseml.executors.job_streams import JobStream
 from riseml.model import Gpu, Image, JobKey, Mount
 from riseml.stream_messages import CommandOrder
@@ -36,10 +37,13 @@ class ImageMover(Protocol):
     def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
         """Store what another host exported; return when the environment is present."""
 
-    def publish_image(self, reference: str, registry: str) -> str:
+    def measure_image(self, reference: str) -> int | None:
+        """Return about how many bytes `export_image` yields; None: not known."""
+
+    def publish_image(self, reference: str, registry: str, report: Report = ignore_report) -> str:
         """Push an environment to a registry that the other hosts reach; return its name there, with its digest."""
 
-    def fetch_image(self, reference: str, published: str) -> None:
+    def fetch_image(self, reference: str, published: str, report: Report = ignore_report) -> None:
         """Pull an environment that another host published, by the name that `publish_image` returned."""
 
 

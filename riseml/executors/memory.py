@@ -15,7 +15,17 @@ from pathlib import Path
 
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
-from riseml.executors.base import BuildOrder, ImageMissing, NotThere, PortClosed, Share, SubnetTaken
+from riseml.executors.base import (
+    BuildOrder,
+    ImageMissing,
+    NotThere,
+    PortClosed,
+    Report,
+    Share,
+    SubnetTaken,
+    WorkReport,
+    ignore_report,
+)
 from riseml.executors.capabilities import (
     EnvironmentReview,
     Finding,
@@ -102,6 +112,7 @@ class MemoryExecutor:
         self.images: set[str] = set()  # references
         self.tags: dict[str, str] = {}  # what a tag stands for here, and at the registry; without an entry, its first
         self.samples: dict[JobKey, tuple[Sample, ...]] = {}  # what is measured of a job, in order
+        self.reports: tuple[WorkReport, ...] = ()  # what it says while it makes an environment
         self.writes = 0  # calls that change the host
         self.launches: list[Launch] = []  # every start, in order
         self.report = HostReport((), self.site.swarm)  # what it says of itself
@@ -130,6 +141,8 @@ class MemoryExecutor:
     def ensure_image(self, order: BuildOrder) -> None:
         self._begin_write()
         order.cancellation.check()
+        for report in self.reports:
+            order.report(report)
         base = order.image.resolved or self._resolve_tag(order.image.base)
         if self.faults.no_registry and not self._has_image(base):
             raise ImageMissing(f"the image {base} is not on the host and cannot be fetched", permanent=True)
@@ -147,13 +160,17 @@ class MemoryExecutor:
         self.images.add(b"".join(stream).decode())
         self._end_write()
 
-    def publish_image(self, reference: str, registry: str) -> str:
+    def measure_image(self, reference: str) -> int | None:
+        self._demand_answer()
+        return len(reference.encode()) if self._has_image(reference) else None
+
+    def publish_image(self, reference: str, registry: str, report: Report = ignore_report) -> str:
         self._demand_answer()
         if not self._has_image(reference):
             raise EngineError(f"the image is not there: {reference}")
         return f"{registry}/{reference}"
 
-    def fetch_image(self, reference: str, published: str) -> None:
+    def fetch_image(self, reference: str, published: str, report: Report = ignore_report) -> None:
         self._begin_write()
         self.images.add(reference)
         self._end_write()

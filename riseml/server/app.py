@@ -25,6 +25,7 @@ from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.monitor import Monitor
 from riseml.server.reconcile.action_tracker import ActionTracker
+from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
 from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.loop import Loop
@@ -77,7 +78,8 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
     hosts.open_hosts(experiments.load_world())
     notifier, wake = Notifier(), Wake()
-    actor = Actor(server, hosts, experiments, logs, snapshots, notifier)
+    activities = Activities()
+    actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities)
     return Services(
         settings=settings,
         info=ServerInfo(server, __version__, os.getpid(), _find_owner(), now()),
@@ -89,6 +91,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         monitor=Monitor(hosts.pool),
         cleaner=Cleaner(server, hosts.pool, snapshots, UsageReader(database)),
         tracker=ActionTracker(actor.perform, wake),
+        activities=activities,
         pump=LogPump(logs, notifier, wake),
         notifier=notifier,
         wake=wake,

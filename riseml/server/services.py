@@ -13,6 +13,7 @@ from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.monitor import Monitor
 from riseml.server.reconcile.action_tracker import ActionTracker
+from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.passes import Passes
@@ -49,6 +50,7 @@ class Services:
     monitor: Monitor  # samples what running jobs use
     cleaner: Cleaner  # finds and removes what no experiment owns
     tracker: ActionTracker  # starts actions and remembers how they went
+    activities: Activities  # what hosts do for environments at this moment
     pump: LogPump  # follows the log of every container
     notifier: Notifier  # tells log readers that an experiment changed
     wake: Wake  # asks the loop for a pass

@@ -55,6 +55,7 @@ from riseml.wire.experiments import (
     TfConfigs,
 )
 from riseml.wire.explanations import (
+    ActivityView,
     BlockerView,
     ExplanationView,
     HostFitView,
@@ -124,6 +125,7 @@ from riseml.wire.submissions import (
 )
 
 __all__ = [
+    "ActivityView",
     "AddedHost",
     "BlockerView",
     "EndEntry",

@@ -65,6 +65,17 @@ class JobPlaceView(TypedDict):
     alternatives: list[str]  # other hosts that have room for it now
 
 
+class ActivityView(TypedDict):
+    """What a host does for the environment of an experiment at this moment."""
+
+    host: str  # its name
+    # pull: it fetches an image; install: it runs the install steps; send: the environment comes from another host
+    work: Literal["pull", "install", "send"]
+    what: str  # the image, or the install step that runs
+    done: int  # bytes; of install steps the number of the one that runs, from 1
+    total: int | None  # in the same unit; None: not known yet
+
+
 class ExplanationView(TypedDict):
     """Why an experiment waits (`queue`, `blockers`, `hosts`), or why it runs where it runs (`jobs`, `network`)."""
 
@@ -77,5 +88,6 @@ class ExplanationView(TypedDict):
     blockers: list[BlockerView]
     hosts: list[HostFitView]
     jobs: list[JobPlaceView]
+    activities: list[ActivityView]  # empty unless a host builds, fetches or gets its environment
     network: Literal["bridge", "overlay", "host"] | None  # how its jobs reach each other
     network_host: str | None  # the host whose engine created a network across hosts

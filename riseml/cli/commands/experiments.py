@@ -12,7 +12,7 @@ from riseml.cli.arguments import choose_experiment_id, find_last_experiment, par
 from riseml.cli.commands.options import IdArgument, JsonOption
 from riseml.cli.commands.system_test import TEST_PROJECT
 from riseml.cli.context import CommandContext, Exit
-from riseml.cli.output.style import ENDED_STATES
+from riseml.cli.output.style import BEFORE_OUTPUT, ENDED_STATES
 from riseml.cli.output.text import clean_text
 from riseml.errors import RisemlError
 from riseml.settings import MOST_TAIL
@@ -39,7 +39,6 @@ TailOption = Annotated[
 ]
 
 _REFRESH_INTERVAL = 2.0  # seconds
-_BEFORE_OUTPUT = frozenset({"CREATED", "PENDING", "STARTING"})  # states in which no job has printed a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ def print_logs(  # noqa: PLR0913  # one parameter for each option of the command
     with command.connect() as client:
         chosen = choose_experiment_id(command, client, identity)
         found = client.get_experiment(chosen)
-        if tail is not None and found["state"] in _BEFORE_OUTPUT:  # --tail prints no changes of state
+        if tail is not None and found["state"] in BEFORE_OUTPUT - {"BUILDING"}:  # --tail prints no changes of state
             command.printer.print_notes([f"{found['id']} is {found['state']}; jobs print nothing before they run"])
         follow_log(command, client, found | {"id": chosen}, LogDisplay(json=json), query)
 

@@ -212,6 +212,7 @@ def _sync_project(
 
 def _sync_files(printer: Printer, client: Client, listing: Listing, *, quiet: bool) -> str:
     """Send the files unless the server has them; return their digest."""
+    from riseml.cli.sync_progress import show_sync
     from riseml.project.archive import pack_snapshot, take_snapshot
     from riseml.project.messages import format_size
 
@@ -221,7 +222,7 @@ def _sync_files(printer: Printer, client: Client, listing: Listing, *, quiet: bo
         snapshot = take_snapshot(listing)
         known = client.has_snapshot(snapshot.digest)
         if not known:
-            client.put_snapshot(snapshot.digest, pack_snapshot(snapshot))
+            client.put_snapshot(snapshot.digest, show_sync(pack_snapshot(snapshot), listing.size, printer))
     except BaseException:
         if not quiet:
             printer.print_lines([""])  # ends the line

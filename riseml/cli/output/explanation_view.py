@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import clean_text
+from riseml.cli.output.waiting_view import describe_activity
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -26,6 +27,7 @@ def list_explanation(found: wire.ExplanationView, style: Style) -> list[str]:
         lines.append(clean_text(f"Place in the queue: {queue['position']} of {queue['length']}{behind}"))
     if [one["text"] for one in found["blockers"]] not in ([], [found["summary"]]):
         lines += ["Why:", *(clean_text(f"  {one['text']}") for one in found["blockers"])]
+    lines += [clean_text(": ".join(describe_activity(one))) for one in found["activities"]]
     if found["hosts"]:
         lines += ["", *build_table(_SHORTAGES, list(_make_shortage_rows(found["hosts"])), style)]
     if found["jobs"]:

@@ -28,6 +28,7 @@ class LiveScreen:
     Args:
         out: the terminal.
         colour: whether the lines may have colours.
+        stays: whether the last frame stays when the screen is closed; else nothing of it is left.
 
     Example:
         screen = LiveScreen(sys.stdout, colour=True)
@@ -35,8 +36,10 @@ class LiveScreen:
         screen.close()
     """
 
-    def __init__(self, out: TextIO, *, colour: bool) -> None:
+    def __init__(self, out: TextIO, *, colour: bool, stays: bool = True) -> None:
         self._out = out
+        self._stays = stays
+        self._lines: Sequence[str] = ()  # of the last frame
         self._frame = io.StringIO()  # rich draws here
         self._console = Console(
             file=self._frame,
@@ -63,24 +66,34 @@ class LiveScreen:
             self._stop()
             self._frame.write(_CLEAR)
         self._size = size
-        self._console.size = (size.columns, size.lines)
-        if self._live is None:
-            self._live = Live(console=self._console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
-            self._live.start()
-        frame = Text("\n", no_wrap=True, overflow="crop", end="").join(
-            map(Text.from_ansi, _cut_frame(lines, size.lines))
-        )
-        frame.no_wrap, frame.overflow = True, "crop"
-        self._live.update(frame, refresh=True)
+        self._draw_frame(lines)
+        self._flush()
+
+    def print_above(self, text: str) -> None:
+        """Print lines that stay, each with its newline, above the frame."""
+        self._stop(leave=False)
+        self._frame.write(text)
+        self._draw_frame(self._lines)
         self._flush()
 
     def close(self) -> None:
-        """Leave the last frame where it is, and show the cursor again below it."""
-        self._stop()
+        """Leave the last frame where it is, or erase it; the cursor is shown again at the line after it."""
+        self._stop(leave=self._stays)
         self._flush()
 
-    def _stop(self) -> None:
+    def _draw_frame(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._console.size = (self._size.columns, self._size.lines)
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+            self._live.start()
+        frame = Text("\n").join(map(Text.from_ansi, _cut_frame(lines, self._size.lines)))
+        frame.no_wrap, frame.overflow, frame.end = True, "crop", ""
+        self._live.update(frame, refresh=True)
+
+    def _stop(self, *, leave: bool = True) -> None:
         if self._live is not None:
+            self._live.transient = not leave
             self._live.stop()
             self._live = None
 

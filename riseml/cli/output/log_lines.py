@@ -59,13 +59,14 @@ class LogFormatter:
 
     def _add_prefix(self, identity: str) -> str:
         shown = f"{clean_text(identity):<{self.width}} |"
-        jobs = sum(_is_job_id(known) for known in self._prefixes)
-        code = _JOB_COLOURS[jobs % len(_JOB_COLOURS)] if _is_job_id(identity) else "1"
+        jobs = sum(is_job_id(known) for known in self._prefixes)
+        code = _JOB_COLOURS[jobs % len(_JOB_COLOURS)] if is_job_id(identity) else "1"
         self._prefixes[identity] = paint(shown, code, colour=self.colour) + " "
         return self._prefixes[identity]
 
 
-def _is_job_id(identity: str) -> bool:
+def is_job_id(identity: str) -> bool:
+    """Return whether an ID names a job, and not an experiment."""
     return any(part[:1].isalpha() for part in identity.split(".")[1:])
 
 

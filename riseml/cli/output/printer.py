@@ -8,8 +8,10 @@ import os
 import shutil
 import stat
 import sys
+import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
 from riseml.cli.output import problem_lines
@@ -36,6 +38,8 @@ class Printer:
     err_colour: bool = False  # in `err`
     live: bool = False  # `out` is a terminal, and its lines can be drawn over
     _screen: LiveScreen | None = None  # what `redraw` draws on
+    _stays: bool = True  # its lines stay
+    _lock: threading.RLock = field(default_factory=threading.RLock)  # `ProgressFooter` draws in a thread of its own
 
     @property
     def style(self) -> Style:
@@ -58,10 +62,14 @@ class Printer:
 
     def print_clean_lines(self, lines: Sequence[str]) -> None:
         """Print lines that are clean already, such as those of `LogFormatter`: they are too many to check twice."""
-        self.end_redraw()
-        if lines:
-            self.out.write("\n".join(lines) + "\n")
-        self.out.flush()
+        text = "\n".join(lines) + "\n" if lines else ""
+        with self._lock:
+            if self._screen is not None and not self._stays:
+                self._screen.print_above(text)
+                return
+            self.end_redraw()
+            self.out.write(text)
+            self.out.flush()
 
     def begin_line(self, text: str) -> None:
         """Print the beginning of a line; `print_lines` completes it."""
@@ -72,25 +80,35 @@ class Printer:
         """Print one JSON document on one line, so that several of them are NDJSON."""
         self.print_clean_lines([escape_json(json.dumps(value, ensure_ascii=False))])
 
-    def redraw(self, lines: Sequence[str]) -> None:
+    def redraw(self, lines: Sequence[str], *, stays: bool = True) -> None:
         """Print lines in the place of those of the last `redraw`; without a terminal, below them.
 
-        Whatever is printed next comes below the lines.
+        Args:
+            lines: of the view.
+            stays: whatever is printed next comes below these lines. False: results are printed above them, and they
+                are erased at the end, or before a message.
         """
         if not self.live:
             self.print_lines([*lines, ""])
             return
-        if self._screen is None:
-            from riseml.cli.output.live import LiveScreen
+        safe = clean_lines(lines, colours=self.colour)
+        with self._lock:
+            if self._screen is None:
+                from riseml.cli.output.live import LiveScreen
 
-            self._screen = LiveScreen(self.out, colour=self.colour)
-        self._screen.draw(clean_lines(lines, colours=self.colour))
+                self._screen, self._stays = LiveScreen(self.out, colour=self.colour, stays=stays), stays
+            self._screen.draw(safe)
 
     def end_redraw(self) -> None:
-        """Leave the lines of the last `redraw` where they are: the next ones are drawn below them."""
-        if self._screen is not None:
-            self._screen.close()
-            self._screen = None
+        """Leave the lines of the last `redraw` where they are, or erase them; the next ones are drawn anew."""
+        with self._lock:
+            if self._screen is not None:
+                self._screen.close()
+                self._screen = None
+
+    def hold(self) -> AbstractContextManager[bool]:
+        """Return what keeps other threads from printing."""
+        return self._lock
 
     def say(self, *messages: str) -> None:
         """Print messages that are no part of the result."""
@@ -113,13 +131,14 @@ class Printer:
         self._write_messages(problem_lines.describe_error(error, colour=self.err_colour))
 
     def _write_messages(self, lines: Iterable[str]) -> None:
-        self.end_redraw()
-        try:
-            safe = clean_lines(list(lines), colours=self.err_colour)
-            self.err.write("".join(f"{line}\n" for line in safe))
-            self.err.flush()
-        except OSError:
-            self.err = io.StringIO()  # standard error is closed or full; the command itself must go on
+        safe = clean_lines(list(lines), colours=self.err_colour)
+        with self._lock:
+            self.end_redraw()
+            try:
+                self.err.write("".join(f"{line}\n" for line in safe))
+                self.err.flush()
+            except OSError:
+                self.err = io.StringIO()  # standard error is closed or full; the command itself must go on
 
 
 def make_printer(environ: Mapping[str, str]) -> Printer:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 ENDED_STATES = frozenset({"FAILED", "KILLED", "FINISHED"})
 """States in which nothing of an experiment or a job runs any more."""
 
+BEFORE_OUTPUT = frozenset({"CREATED", "BUILDING", "PENDING", "STARTING"})
+"""States in which an experiment does not run yet."""
+
 _STATE_COLOURS = {"FAILED": "1;31", "KILLED": "1;33", "FINISHED": "1;32", "RUNNING": "1"}
 
 

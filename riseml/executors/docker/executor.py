@@ -20,7 +20,7 @@ from docker.errors import APIError, ImageNotFound, NotFound
 
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
-from riseml.executors.base import BuildOrder, Share
+from riseml.executors.base import BuildOrder, Report, Share, ignore_report
 from riseml.executors.capabilities import Finding, GpuReading, HostReport, InventoryItem, Outcome
 from riseml.executors.docker import helper_container, image_names, image_transfer, images, inventory, labels
 from riseml.executors.docker.containers import container_name, container_request
@@ -179,13 +179,17 @@ class DockerExecutor:
         with self.engine.stream() as api:
             image_transfer.load_environment(api, reference, stream)
 
-    def publish_image(self, reference: str, registry: str) -> str:
-        with self.engine.api(patient=True) as api:
-            return image_transfer.publish_environment(api, reference, registry)
+    def measure_image(self, reference: str) -> int | None:
+        with self.engine.api() as api:
+            return image_transfer.measure_environment(api, reference)
 
-    def fetch_image(self, reference: str, published: str) -> None:
+    def publish_image(self, reference: str, registry: str, report: Report = ignore_report) -> str:
         with self.engine.api(patient=True) as api:
-            image_transfer.fetch_environment(api, reference, published)
+            return image_transfer.publish_environment(api, reference, registry, report)
+
+    def fetch_image(self, reference: str, published: str, report: Report = ignore_report) -> None:
+        with self.engine.api(patient=True) as api:
+            image_transfer.fetch_environment(api, reference, published, report)
 
     def resolve_in_registry(self, base: str) -> str:
         with self.engine.api(patient=True) as api:

@@ -12,8 +12,9 @@ from typing import Any
 import docker
 
 from riseml.errors import EngineError
-from riseml.executors.base import NotThere
-from riseml.executors.docker.image_names import find_local_name, split_reference
+from riseml.executors.base import NotThere, Report, Work
+from riseml.executors.docker.image_names import find_local_name, inspect_image, split_reference
+from riseml.executors.docker.layers import LayerFold
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.model import copy_name
 
@@ -36,6 +37,12 @@ def export_environment(api: docker.APIClient, reference: str) -> Iterator[bytes]
         yield from answer.iter_content(_BLOCK)
 
 
+def measure_environment(api: docker.APIClient, reference: str) -> int | None:
+    """Return the size of the image in bytes: about what `export_environment` yields; None: it is not there."""
+    found = inspect_image(api, find_local_name(api, reference) or reference)
+    return None if found is None else int(found["Size"])
+
+
 def load_environment(api: docker.APIClient, reference: str, stream: Iterator[bytes]) -> None:
     """Load what `export_environment` gave.
 
@@ -53,7 +60,7 @@ def load_environment(api: docker.APIClient, reference: str, stream: Iterator[byt
         raise EngineError(f"the image {reference} was sent, but the engine does not have it")
 
 
-def publish_environment(api: docker.APIClient, reference: str, registry: str) -> str:
+def publish_environment(api: docker.APIClient, reference: str, registry: str, report: Report) -> str:
     """Push the image to a registry, and return its name there by its digest, so that a moved tag changes nothing.
 
     Raises:
@@ -64,20 +71,22 @@ def publish_environment(api: docker.APIClient, reference: str, registry: str) ->
     repository = f"{registry.rstrip('/')}/{own.rpartition('/')[2]}"
     api.tag(name, repository, tag, force=True)
     trouble = f"{repository}:{tag} cannot be pushed"
-    digest = _read_transfer(api.push(repository, tag, stream=True, decode=True), trouble)
+    lines = api.push(repository, tag, stream=True, decode=True)
+    digest = _read_transfer(_report_layers(lines, reference, report), trouble)
     if not digest:
         raise EngineError(f"{trouble}: the registry gave no digest")
     return f"{repository}@{digest}"
 
 
-def fetch_environment(api: docker.APIClient, reference: str, published: str) -> None:
+def fetch_environment(api: docker.APIClient, reference: str, published: str, report: Report) -> None:
     """Pull what `publish_environment` pushed, and give it its own name again.
 
     Raises:
         EngineError: the registry does not answer, or does not have it.
     """
     repository, _, digest = published.partition("@")
-    _read_transfer(api.pull(repository, digest, stream=True, decode=True), f"{published} cannot be fetched")
+    lines = api.pull(repository, digest, stream=True, decode=True)
+    _read_transfer(_report_layers(lines, reference, report), f"{published} cannot be fetched")
     own, tag = split_reference(copy_name(reference))
     api.tag(published, own, tag, force=True)
 
@@ -98,6 +107,16 @@ def _make_copy_name(api: docker.APIClient, reference: str) -> str:
 
 def _gone(reference: str) -> str:
     return f"the image {reference} is not there any more"
+
+
+def _report_layers(lines: Iterator[dict[str, Any]], reference: str, report: Report) -> Iterator[dict[str, Any]]:
+    """Yield the lines, and report how far the transfer is."""
+    fold = LayerFold(Work.SEND, reference)
+    for line in lines:
+        found = fold.add_line(line)
+        if found is not None:
+            report(found)
+        yield line
 
 
 def _read_transfer(lines: Iterator[dict[str, Any]], trouble: str) -> str:

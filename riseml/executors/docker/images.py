@@ -19,7 +19,7 @@ from docker.errors import APIError
 from docker.types import CancellableStream
 
 from riseml.errors import EngineError
-from riseml.executors.base import BuildOrder, ImageMissing
+from riseml.executors.base import BuildOrder, ImageMissing, Work, WorkReport
 from riseml.executors.docker import labels
 from riseml.executors.docker.build_context import DOCKERFILE, write_build_context
 from riseml.executors.docker.image_names import (
@@ -29,6 +29,7 @@ from riseml.executors.docker.image_names import (
     refuse_own_name,
     split_reference,
 )
+from riseml.executors.docker.layers import LayerFold
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.model import Image
 from riseml.planning.image import first_install_step
@@ -73,11 +74,15 @@ def _fetch_base(api: docker.APIClient, order: BuildOrder, wanted: str) -> str:
 def _pull(api: docker.APIClient, order: BuildOrder, base: str) -> None:
     refuse_own_name(base)
     order.emit(f"Fetching image {base}")
+    fold = LayerFold(Work.PULL, base)
     try:
         whole = base if is_fixed(base) else ":".join(split_reference(base))
         for line in _stream_answer(api, order, "/images/create", {"fromImage": whole}):
             if "error" in line:
                 raise ImageMissing(_pull_message(base, str(line["error"])), _PULL_HINT, permanent=True)
+            report = fold.add_line(line)
+            if report is not None:
+                order.report(report)
             if line.get("status") in ("Pull complete", "Download complete", "Already exists"):
                 order.emit(f"{line.get('id', '')}: {line['status']}")
     except APIError as error:
@@ -146,7 +151,9 @@ def _read_build(lines: Iterator[dict[str, Any]], order: BuildOrder) -> None:
 def _emit_step(order: BuildOrder, step: int) -> None:
     index = step - first_install_step(order.image)
     if 0 <= index < len(order.image.install):
-        order.emit(f"--> {order.image.install[index]}")
+        line = order.image.install[index]
+        order.report(WorkReport(Work.INSTALL, line, index + 1, len(order.image.install)))
+        order.emit(f"--> {line}")
 
 
 def _build_message(image: Image, step: int, error: str) -> str:

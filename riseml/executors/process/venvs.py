@@ -22,7 +22,7 @@ from threading import Event
 from uv import find_uv_bin
 
 from riseml.errors import EngineError
-from riseml.executors.base import BuildOrder
+from riseml.executors.base import BuildOrder, Work, WorkReport
 from riseml.executors.capabilities import EnvironmentReview, InventoryItem, InventoryKind
 from riseml.executors.process.build_step import BuildStep, run_build_step
 from riseml.executors.process.job_folders import remove_tree
@@ -156,6 +156,7 @@ class VirtualEnvironments:
         _install_packages(step, order, folder, packages)
         _unpack_step_files(order, folder / _PROJECT)
         for number, line in enumerate(image.install, 1):
+            order.report(WorkReport(Work.INSTALL, line, number, len(image.install)))
             order.emit(f"--> {line}")
             install = BuildStep(["/bin/sh", "-ec", line], folder / _PROJECT, step.environ, lock)
             code = run_build_step(install, order)

@@ -13,7 +13,7 @@ from riseml.errors import UsageError
 from riseml.model import Experiment
 from riseml.names import CanonicalId, parse_id
 from riseml.server.api.dry_run import show_tf_configs
-from riseml.server.api.explain import show_explanation
+from riseml.server.api.explain import show_activities, show_explanation
 from riseml.server.api.named_experiments import find_details, find_single_experiment, show_details
 from riseml.server.api.request_log import describe_kill
 from riseml.server.api.submit import check_text
@@ -93,7 +93,8 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
             wait_for_hosts(services)
         seen = services.passes.observation or Observation(now(), {})
         world, hosts = services.experiments.load_world(), services.hosts
-        return show_explanation(world, seen, experiment, hosts.names, hosts.find_troubles())
+        shown = show_explanation(world, seen, experiment, hosts.names, hosts.find_troubles())
+        return {**shown, "activities": show_activities(services.activities.list_activities(experiment))}
 
 
 def _show_samples(experiments: list[Experiment], wanted: CanonicalId | None, services: Services) -> wire.Samples:

@@ -12,6 +12,7 @@ from riseml.control.observation import Observation
 from riseml.errors import RisemlError
 from riseml.model import Experiment, World
 from riseml.names import HostName, experiment_name
+from riseml.server.reconcile.activities import Activity
 
 Names = Mapping[int, str]
 """Canonical IDs by the ids of records."""
@@ -52,6 +53,7 @@ def show_explanation(
         ],
         "hosts": [_show_host(host, names) for host in sorted(hosts, key=lambda one: one.host)],
         "jobs": [_show_job(job) for job in found.jobs],
+        "activities": [],
         "network": None if found.network is None else found.network.value,
         "network_host": found.network_host,
     }
@@ -126,3 +128,11 @@ def _show_job(job: JobPlace) -> wire.JobPlaceView:
         "why": job.why,
         "alternatives": list(job.alternatives),
     }
+
+
+def show_activities(found: Iterable[Activity]) -> list[wire.ActivityView]:
+    """Return what hosts do for an environment."""
+    return [
+        {"host": host, "work": one.work.value, "what": one.what, "done": one.done, "total": one.total}
+        for host, one in found
+    ]

@@ -21,7 +21,7 @@ from riseml.control.actions import (
 )
 from riseml.control.images import choose_image
 from riseml.errors import EngineError, StoreError, Unreachable
-from riseml.executors.base import BuildOrder, Cancellation, Executor, Output, Share
+from riseml.executors.base import BuildOrder, Cancellation, Executor, Output, Report, Share, Work, WorkReport
 from riseml.executors.capabilities import ImageMover
 from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, Frame, JobKey
@@ -29,6 +29,7 @@ from riseml.names import BUILD, HostName
 from riseml.planning.launch import LaunchTarget, make_launch
 from riseml.server.clock import stamp
 from riseml.server.pool.host_set import HostSet
+from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.notifier import Notifier
 from riseml.storage.outputs import pack_output, prepare_data, prepare_output
 from riseml.store.experiments import ExperimentStore
@@ -54,6 +55,7 @@ class Actor:
     logs: LogStore  # the output of builds goes there
     snapshots: SnapshotStore  # project archives
     notifier: Notifier
+    activities: Activities  # what users see of builds and transfers
     orders: dict[EnsureImage, Cancellation] = field(default_factory=dict)  # the builds under way
 
     def perform(self, action: Action, experiment: Experiment | None) -> None:
@@ -129,10 +131,14 @@ class Actor:
         if not isinstance(target, ImageMover) or not isinstance(source, ImageMover):
             raise EngineError(f"environments do not move from {source.name} to {target.name}", permanent=True)
         registry = self.hosts.registry
-        if registry is None:
-            target.import_image(reference, source.export_image(reference))
-        else:
-            target.fetch_image(reference, source.publish_image(reference, registry))
+        with self.activities.open_activity(target.name, reference) as report:
+            if registry is None:
+                pieces = _count_pieces(
+                    source.export_image(reference), reference, source.measure_image(reference), report
+                )
+                target.import_image(reference, pieces)
+            else:
+                target.fetch_image(reference, source.publish_image(reference, registry, report), report)
 
     def _ensure_image(self, action: EnsureImage, executor: Executor, experiment: Experiment) -> None:
         key = JobKey(experiment.id, BUILD, 1)
@@ -146,7 +152,8 @@ class Actor:
         cancellation = self.orders.setdefault(action, Cancellation())
         try:
             image = choose_image(experiment, action.reference)
-            executor.ensure_image(BuildOrder(image, self._find_archive(experiment), emit, cancellation))
+            with self.activities.open_activity(action.host, action.reference) as report:
+                executor.ensure_image(BuildOrder(image, self._find_archive(experiment), emit, cancellation, report))
         finally:
             self.orders.pop(action, None)
             with _log_errors_translated():
@@ -173,6 +180,15 @@ class Actor:
                 permanent=True,
             )
         return path
+
+
+def _count_pieces(pieces: Iterator[bytes], reference: str, total: int | None, report: Report) -> Iterator[bytes]:
+    """Yield the pieces of an environment, and report how many bytes have passed."""
+    done = 0
+    for piece in pieces:
+        yield piece
+        done += len(piece)
+        report(WorkReport(Work.SEND, reference, done, None if total is None else max(total, done)))
 
 
 @contextmanager

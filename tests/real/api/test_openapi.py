@@ -34,6 +34,7 @@ EXAMPLES = 12  # right ones, and as many wrong ones, of each route
 PLAIN = [  # there is nothing to get wrong
     "GET /v1/server",
     "POST /v1/server/stop",
+    "GET /v1/samples",
     "GET /v1/system",
     "GET /v1/pool",
     "POST /v1/pool/check",

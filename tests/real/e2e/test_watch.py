@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -28,6 +29,42 @@ def identity(console: Console, project: Project) -> Iterator[str]:
     yield started
     console.run("kill", started, "-f")
     console.end(started)
+
+
+def test_train_shows_each_install_step_below_the_log_until_the_experiment_runs(
+    console: Console, project: Project
+) -> None:
+    steps = [f"sleep 6; echo {uuid4()}" for _ in range(2)]  # no cache has them; each takes several looks of the command
+    project(single("echo hello", install=steps))
+    environ = console.environ() | {"TERM": "xterm-256color"}
+    with open_terminal([*RISEML, "train"], console.where, environ, (80, 40)) as terminal:
+        for number, step in enumerate(steps, 1):
+            said = f"Install step {number} of 2 on "
+            terminal.wait_for(said, lambda screen, said=said, step=step: _has(screen, said, step))  # type: ignore[misc]
+        terminal.wait_for("it has run", lambda screen: _has(screen, "hello", "FINISHED"))
+        assert terminal.finish() == 0
+        lines = terminal.screen.lines()
+        assert not any(line.startswith("Install step") for line in lines)
+        assert sum("| [" in line and line.endswith("hello") for line in lines) == 1
+        assert terminal.screen.cursor_shown
+
+
+def test_train_shows_the_place_in_the_queue_and_ctrl_c_leaves_the_log(console: Console, project: Project) -> None:
+    project(single("sleep 600", stop_grace=1, resources={"cpus": 1.5, "mem": "64MiB"}))
+    first = console.run("train", "-d").id
+    environ = console.environ() | {"TERM": "xterm-256color"}
+    with open_terminal([*RISEML, "train"], console.where, environ, (80, 40)) as terminal:
+        wanted = ("waits at place 1 of 1 in the queue", "no room now")
+        terminal.wait_for("the place", lambda screen: _has(screen, *wanted))
+        terminal.press("\x03")
+        assert terminal.finish() == 130
+        text = "\n".join(terminal.screen.lines())
+        assert "waits at place" not in text
+        assert "will continue in background" in text
+    second = str(int(first) + 1)
+    assert console.run("kill", first, second, "-f").code == 0
+    for identity in (first, second):
+        console.end(identity)
 
 
 def _has(screen: Screen, *texts: str) -> bool:

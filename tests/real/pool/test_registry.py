@@ -10,8 +10,10 @@ import docker
 import pytest
 
 from riseml.errors import EngineError
+from riseml.executors.base import BuildOrder, Cancellation, Work, WorkReport
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.transports.engine_client import Engine
+from riseml.model import Image
 from riseml.names import HostName
 from riseml.spec.pool.types import HostSpec
 from tests.support.registry import running_registry
@@ -35,7 +37,10 @@ def test_what_one_host_publishes_another_fetches(registry: str, engine_url: str,
         api.tag(BASE, repository, tag)
         wanted = api.inspect_image(reference)["Id"]
         try:
-            published = executor.publish_image(reference, registry)
+            pushed: list[WorkReport] = []
+            published = executor.publish_image(reference, registry, pushed.append)
+            assert (pushed[-1].work, pushed[-1].done) == (Work.SEND, pushed[-1].total)
+            assert executor.measure_image(reference) == api.inspect_image(reference)["Size"]
             _move_tag(api, f"{registry}/environment", tag)
             api.remove_image(reference)
             api.remove_image(f"{registry}/environment:{tag}")
@@ -46,6 +51,28 @@ def test_what_one_host_publishes_another_fetches(registry: str, engine_url: str,
                 for tag in image["RepoTags"] or []:
                     if tag == reference or tag.startswith(registry):
                         api.remove_image(tag)
+
+
+def test_a_pull_tells_how_many_bytes_of_how_many_are_there(registry: str, engine_url: str, tmp_path: Path) -> None:
+    executor = DockerExecutor(HostSpec(HostName("here"), engine_url), "5e7a" * 8, Engine(engine_url), "default")
+    name = f"{registry}/pulled:1"
+    with docker.APIClient(base_url=engine_url, version="auto", timeout=DEADLINE) as api:
+        made = io.BytesIO(f"FROM {BASE}\nRUN head -c 3000000 /dev/urandom > /{tmp_path.name}\n".encode())
+        for line in api.build(fileobj=made, tag=name, rm=True, decode=True):
+            assert "error" not in line, line
+        for line in api.push(name, stream=True, decode=True):
+            assert "error" not in line, line
+        api.remove_image(name)
+        reports: list[WorkReport] = []
+        try:
+            executor.ensure_image(BuildOrder(Image(name), None, print, Cancellation(), reports.append))
+        finally:
+            api.remove_image(name)
+    last = reports[-1]
+    assert (last.work, last.what) == (Work.PULL, name)
+    assert last.done == last.total
+    assert last.done >= 3_000_000
+    assert [report.done for report in reports] == sorted(report.done for report in reports)
 
 
 def test_a_registry_that_is_not_there_is_named(engine_url: str) -> None:

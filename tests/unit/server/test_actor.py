@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from riseml.control.actions import Action, EnsureImage, PrepareHost, StartJob
+from riseml.control.actions import Action, EnsureImage, PrepareHost, ShareImage, StartJob
 from riseml.errors import EngineError, RisemlError, StoreError
-from riseml.executors.base import BuildOrder
+from riseml.executors.base import BuildOrder, Work, WorkReport
 from riseml.executors.memory import MemoryExecutor
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Frame, JobKey, Owner
 from riseml.names import HostName, JobName
 from riseml.planning.plan import first_jobs
 from riseml.server.pool.host_set import HostSet
+from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
 from riseml.server.reconcile.notifier import Notifier
 from riseml.settings import Settings
@@ -61,9 +62,10 @@ class Scene:
         submitted = NewExperiments(Owner("paul", 0, 0), "toaster", config, snapshot, ((plan, jobs),))
         ((self.detail,), _) = experiments.add_experiments(submitted, datetime(2026, 8, 31, tzinfo=UTC))
         pool = HostPool((Talking(HOST, Capacity(4.0, 4096)),), 2.0, lambda *_: None)
-        hosts = HostSet(self.settings, "5e17e4", pool)
+        hosts = self.hosts = HostSet(self.settings, "5e17e4", pool)
         snapshots = SnapshotStore(folder / "snapshots")
-        self.actor = Actor("5e17e4", hosts, experiments, logs(folder / "logs"), snapshots, Notifier())
+        self.activities = Activities()
+        self.actor = Actor("5e17e4", hosts, experiments, logs(folder / "logs"), snapshots, Notifier(), self.activities)
 
     def perform(self, action: Action) -> None:
         self.actor.perform(action, self.detail.experiment)
@@ -72,6 +74,44 @@ class Scene:
         with pytest.raises(RisemlError) as raised:
             self.perform(action)
         return raised.value
+
+
+def test_users_see_how_far_a_host_is_only_while_it_works(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    experiment = scene.detail.experiment
+    seen: list[tuple[HostName, WorkReport]] = []
+
+    class Watched(MemoryExecutor):
+        def ensure_image(self, order: BuildOrder) -> None:
+            super().ensure_image(order)
+            seen.extend(scene.activities.list_activities(experiment))
+
+    host = Watched(HOST, Capacity(4.0, 4096))
+    step = WorkReport(Work.INSTALL, "pip install x", 1, 2)
+    host.reports = (WorkReport(Work.PULL, "python:3.11", 5, 9), step)
+    scene.hosts.pool.replace_executors((host,))
+    scene.perform(EnsureImage(HOST, 1, experiment.image.reference))
+    assert seen == [(HOST, step)]
+    assert scene.activities.list_activities(experiment) == []
+
+
+def test_an_environment_that_travels_is_counted(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    reference = scene.detail.experiment.image.reference
+    h2 = HostName("h2")
+
+    class Taker(MemoryExecutor):
+        def import_image(self, reference: str, stream: Iterator[bytes]) -> None:
+            super().import_image(reference, stream)
+            seen.extend(scene.activities.list_activities(scene.detail.experiment))
+
+    seen: list[tuple[HostName, WorkReport]] = []
+    source = MemoryExecutor(HOST, Capacity(4.0, 4096))
+    source.images.add(reference)
+    scene.hosts.pool.replace_executors((source, Taker(h2, Capacity(4.0, 4096))))
+    scene.perform(ShareImage(h2, 1, reference, HOST))
+    size = len(reference.encode())
+    assert seen == [(h2, WorkReport(Work.SEND, reference, size, size))]
 
 
 def test_a_project_whose_files_are_gone_never_starts(tmp_path: Path) -> None:

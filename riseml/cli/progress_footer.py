@@ -1,0 +1,104 @@
+"""Lines below a log, on a terminal, that say what the experiment waits for before it runs.
+
+A thread asks the server once a second, because the command itself waits for the log. The thread ends when the
+experiment runs, and starts again when it waits once more (`retry`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from riseml.cli.output.progress import RateMeter
+from riseml.cli.output.style import BEFORE_OUTPUT
+from riseml.cli.output.waiting_view import list_waiting
+from riseml.client import Address, Client
+from riseml.errors import RisemlError
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.cli.output.printer import Printer
+
+_INTERVAL = 1.0  # seconds between two questions
+
+
+class ProgressFooter:
+    """Draws below what a printer prints, until the experiment runs.
+
+    Args:
+        printer: of a terminal.
+        identity: the experiment.
+        address: of the server; the thread has connections of its own.
+        clock: returns seconds.
+
+    Example:
+        with ProgressFooter(printer, "4", client.address, time.monotonic) as footer:
+            for entry in log:
+                footer.note_entry(entry)
+    """
+
+    def __init__(self, printer: Printer, identity: str, address: Address, clock: Callable[[], float]) -> None:
+        self._printer = printer
+        self._identity = identity
+        self._address = address
+        self._clock = clock
+        self._stop: threading.Event | None = None  # of the thread that draws now
+
+    def __enter__(self) -> ProgressFooter:
+        self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def note_entry(self, entry: wire.Entry) -> None:
+        """Note a change of state in the log: it says whether the experiment waits."""
+        if entry["type"] == "state" and entry["id"] == self._identity:
+            if entry["state"] in BEFORE_OUTPUT:
+                self._start()
+            else:
+                self._end()
+
+    def _start(self) -> None:
+        if self._stop is None:
+            self._stop = threading.Event()
+            threading.Thread(target=self._draw_until, args=(self._stop,), name="progress", daemon=True).start()
+
+    def _end(self) -> None:
+        """Erase the lines. The thread may wait for an answer of the server: it draws nothing after that."""
+        if self._stop is not None:
+            with self._printer.hold():
+                self._stop.set()
+                self._printer.end_redraw()
+            self._stop = None
+
+    def _draw_until(self, stop: threading.Event) -> None:
+        meters: dict[tuple[str, str], RateMeter] = {}
+        with Client(self._address) as client:
+            while not stop.wait(_INTERVAL):
+                try:
+                    found = _explain_waiting(client, self._identity)
+                except RisemlError:
+                    found = None  # the command itself finds out, and says so
+                lines = [] if found is None else self._list_lines(found, meters)
+                with self._printer.hold():
+                    if stop.is_set():
+                        return
+                    if lines:
+                        self._printer.redraw(lines, stays=False)
+                    else:
+                        self._printer.end_redraw()
+
+    def _list_lines(self, found: wire.ExplanationView, meters: dict[tuple[str, str], RateMeter]) -> list[str]:
+        for one in found["activities"]:
+            key = (one["host"], one["work"])
+            meters.setdefault(key, RateMeter()).add_amount(one["done"], self._clock())
+        return list_waiting(found, {key: meter.rate for key, meter in meters.items()}, self._printer.style)
+
+
+def _explain_waiting(client: Client, identity: str) -> wire.ExplanationView | None:
+    """Return what an experiment waits for, or of a set the first member that waits; None: nothing waits."""
+    found = client.get_experiment(identity)
+    waiting = [one["id"] for one in found["experiments"] or [found] if one["state"] in BEFORE_OUTPUT]
+    return client.explain_experiment(waiting[0]) if waiting else None

@@ -1,0 +1,46 @@
+"""A bar for the files that are being sent, on a terminal, when that takes a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from riseml.cli.output.printer import Printer
+
+_PATIENCE = 0.5  # seconds without a bar
+_INTERVAL = 0.1  # seconds between two frames
+
+
+def show_sync(
+    pieces: Iterator[bytes], size: int, printer: Printer, clock: Callable[[], float] = monotonic
+) -> Iterator[bytes]:
+    """Yield the pieces of an archive; draw how many of them are sent.
+
+    Args:
+        pieces: of the archive.
+        size: bytes of all files in it; the archive is a little larger.
+        printer: draws on a terminal, and nothing elsewhere; its last line has begun.
+        clock: returns seconds.
+    """
+    if not printer.live:
+        yield from pieces
+        return
+    from riseml.cli.output.progress import RateMeter, describe_bytes, draw_progress
+
+    began = clock()
+    meter, sent, drawn = RateMeter(), 0, None
+    meter.add_amount(0, began)
+    for piece in pieces:
+        yield piece
+        now, sent = clock(), min(size, sent + len(piece))
+        if now < (began + _PATIENCE if drawn is None else drawn + _INTERVAL):
+            continue
+        if drawn is None:
+            printer.print_lines([""])  # ends the line before
+        drawn = now
+        meter.add_amount(sent, now)
+        amounts = describe_bytes(sent, size, meter.rate)
+        printer.redraw(draw_progress("Syncing", sent / size if size else 1.0, amounts, printer.style), stays=False)
+    printer.end_redraw()

@@ -1,0 +1,59 @@
+"""A pull or a push of an image as one number: the layers of the engine's answer, folded. No I/O.
+
+The engine reports each layer by itself, and tells the size of a layer only once its transfer begins. So the whole size
+is known when every layer has begun, is done, or was there before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from riseml.executors.base import Work, WorkReport
+
+_KNOWN = frozenset({"Pulling fs layer", "Preparing", "Waiting"})
+_MOVING = frozenset({"Downloading", "Pushing"})
+_MOVED = frozenset({"Verifying Checksum", "Download complete", "Extracting", "Pull complete", "Pushed"})
+_THERE = frozenset({"Already exists", "Layer already exists"})
+
+
+@dataclass(slots=True)
+class _Layer:
+    """One layer, in bytes."""
+
+    done: int = 0
+    size: int | None = None  # None: not known yet
+
+
+@dataclass(slots=True)
+class LayerFold:
+    """Folds the lines of one answer.
+
+    Example:
+        >>> fold = LayerFold(Work.PULL, "python:3.11")
+        >>> fold.add_line({"id": "a1", "status": "Downloading", "progressDetail": {"current": 5, "total": 9}})
+        WorkReport(work=<Work.PULL: 'pull'>, what='python:3.11', done=5, total=9)
+    """
+
+    work: Work
+    what: str  # the image
+    _layers: dict[str, _Layer] = field(default_factory=dict)  # by id
+
+    def add_line(self, line: dict[str, Any]) -> WorkReport | None:
+        """Return how far the transfer is after one more line; None for a line that says nothing about it."""
+        status, name = str(line.get("status", "")), str(line.get("id", ""))
+        if not name or status not in _KNOWN | _MOVING | _MOVED | _THERE:
+            return None
+        layer = self._layers.setdefault(name, _Layer())
+        detail = line.get("progressDetail") or {}
+        if status in _MOVING and detail:
+            layer.done = int(detail.get("current") or 0)
+            layer.size = int(detail["total"]) if detail.get("total") else layer.size
+        elif status in _THERE or (status in _MOVED and layer.size is None):
+            layer.done, layer.size = 0, 0  # it was there, or was so small that the engine never told its size
+        elif status in _MOVED:
+            layer.done = layer.size or 0
+        sizes = [one.size for one in self._layers.values()]
+        known = [size for size in sizes if size is not None]
+        total = sum(known) if len(known) == len(sizes) else None
+        return WorkReport(self.work, self.what, sum(one.done for one in self._layers.values()), total)

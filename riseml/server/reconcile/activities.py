@@ -1,0 +1,48 @@
+"""What hosts do for environments at this moment, in memory: it is shown to users, and no decision depends on it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from riseml.executors.base import Report, WorkReport
+from riseml.model import Experiment
+from riseml.names import HostName
+
+Activity = tuple[HostName, WorkReport]
+"""A host, and how far it is."""
+
+
+class Activities:
+    """The work under way, by host and environment. Several threads use it at the same time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reports: dict[tuple[HostName, str], WorkReport] = {}
+
+    @contextmanager
+    def open_activity(self, host: HostName, reference: str) -> Iterator[Report]:
+        """Yield what takes the reports of one action; when the block ends, nothing is known of it any more.
+
+        Args:
+            host: where the environment comes to be.
+            reference: of the environment.
+        """
+
+        def note(report: WorkReport) -> None:
+            with self._lock:
+                self._reports[host, reference] = report
+
+        try:
+            yield note
+        finally:
+            with self._lock:
+                self._reports.pop((host, reference), None)
+
+    def list_activities(self, experiment: Experiment) -> list[Activity]:
+        """Return what hosts do for the environment of an experiment, by host."""
+        wanted = {experiment.image.reference, experiment.plan.image.base}
+        with self._lock:
+            found = [(host, report) for (host, reference), report in self._reports.items() if reference in wanted]
+        return sorted(found, key=lambda one: one[0])
