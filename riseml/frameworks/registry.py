@@ -5,10 +5,11 @@ from __future__ import annotations
 from riseml.errors import UsageError
 from riseml.frameworks.base import Framework
 from riseml.frameworks.plain import Plain
+from riseml.frameworks.pytorch import Pytorch
 from riseml.frameworks.tensorflow import Tensorflow
 from riseml.spec.config.types import Train
 
-FRAMEWORKS: tuple[Framework, ...] = (Plain(), Tensorflow())
+FRAMEWORKS: tuple[Framework, ...] = (Plain(), Pytorch(), Tensorflow())
 
 
 def choose_framework(train: Train) -> Framework:

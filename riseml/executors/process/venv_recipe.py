@@ -14,6 +14,7 @@ from riseml.errors import EngineError
 _TENSORFLOW_IMAGE = re.compile(
     r"(?:docker\.io/)?tensorflow/tensorflow(?::(?:latest|(?P<version>\d+(?:\.\d+)*(?:rc\d+)?))(?:-(?:gpu|jupyter|py3))*)?"
 )
+_PYTORCH_IMAGE = re.compile(r"(?:docker\.io/)?pytorch/pytorch(?::(?:latest|(?P<version>\d+(?:\.\d+)*))(?:-[a-z0-9.-]+)?)?")
 _ROOT_COMMANDS = frozenset(
     {"apt", "apt-get", "aptitude", "dpkg", "yum", "dnf", "microdnf", "apk", "zypper", "pacman", "sudo"}
 )
@@ -41,6 +42,9 @@ def choose_packages(base: str, *, gpus: bool) -> tuple[tuple[str, ...], str]:
         >>> choose_packages("tensorflow/tensorflow:2.21.0", gpus=False)
         (('tensorflow-cpu==2.21.0', 'tensorboard'), '')
     """
+    torch = _PYTORCH_IMAGE.fullmatch(base)
+    if torch is not None:
+        return (f"torch=={torch['version']}" if torch["version"] else "torch", "numpy"), ""
     found = _TENSORFLOW_IMAGE.fullmatch(base)
     if found is None:
         return (), f"The image {base} is not used: jobs run without Docker; what they need goes into train.install"
@@ -73,16 +77,18 @@ def refuse_root_commands(install: tuple[str, ...]) -> None:
 
 def make_installer_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the variables for installers: those of the server without the ones that would mislead installers, plain
-    output, pip's package index for uv, and `variables` last.
+    output, pip's package index and folders of wheels for uv, and `variables` last.
     """
     kept = {name: value for name, value in os.environ.items() if not _FOREIGN_VARIABLE.match(name)}
     named = {"UV_DEFAULT_INDEX", "UV_INDEX_URL"} & kept.keys()
-    index = None if named else kept.get("PIP_INDEX_URL") or _read_pip_index()
-    return {**kept, **_INSTALLER_VARIABLES, **({"UV_DEFAULT_INDEX": index} if index else {}), **variables}
+    index = None if named else kept.get("PIP_INDEX_URL") or _read_pip_setting("index-url")
+    links = None if "UV_FIND_LINKS" in kept else kept.get("PIP_FIND_LINKS") or _read_pip_setting("find-links")
+    found = {"UV_DEFAULT_INDEX": index, "UV_FIND_LINKS": ",".join((links or "").split())}
+    return {**kept, **_INSTALLER_VARIABLES, **{name: value for name, value in found.items() if value}, **variables}
 
 
-def _read_pip_index() -> str | None:
-    """Return the package index of pip's own settings, which uv ignores. Often only they name a company's mirror."""
+def _read_pip_setting(name: str) -> str | None:
+    """Return one of pip's own settings, which uv ignores. Often only they name a company's mirror or its wheels."""
     parser = configparser.RawConfigParser()
     home = Path.home()
     places = ("/etc/pip.conf", home / ".pip" / "pip.conf", home / ".config" / "pip" / "pip.conf")
@@ -90,4 +96,4 @@ def _read_pip_index() -> str | None:
         parser.read([*places, os.environ.get("PIP_CONFIG_FILE", "")])
     except (configparser.Error, UnicodeDecodeError):
         return None
-    return parser.get("global", "index-url", fallback=None)
+    return parser.get("global", name, fallback=None)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from riseml.spec.config.cluster import read_resources, read_tensorflow
-from riseml.spec.config.parameters import RISEML_VARIABLES, check_placeholders, read_parameters
+from riseml.spec.config.parameters import check_placeholders, is_set_by_riseml, read_parameters
+from riseml.spec.config.pytorch_section import read_pytorch
 from riseml.spec.config.types import (
+    DEFAULT_PYTORCH,
     DEFAULT_TENSORFLOW,
     EnvVariable,
     Limits,
@@ -24,7 +26,7 @@ from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 
 _TRAIN: KeyPath = ("train",)
-_WITH_IMAGE = frozenset({"tensorflow"})  # frameworks with a default image
+_SECTIONS = frozenset({"tensorflow", "pytorch"})  # frameworks with an image and a section of `train` of this name
 
 
 def build_spec(file: SourceFile) -> Spec:
@@ -34,6 +36,7 @@ def build_spec(file: SourceFile) -> Spec:
     limits = _read_limits(file)
     resources = read_resources(file, (*_TRAIN, "resources"), _default_resources(limits))
     tensorflow = read_tensorflow(file, image, resources)
+    pytorch = read_pytorch(file, image, resources)
     run = _read_lines(file, (*_TRAIN, "run"))
     _check_framework(file, framework, image)
     parameters = read_parameters(file)
@@ -46,6 +49,7 @@ def build_spec(file: SourceFile) -> Spec:
         limits=limits,
         framework=framework,
         tensorflow=tensorflow,
+        pytorch=pytorch,
         parameters=parameters,
         concurrency=_int_or(file.value_at((*_TRAIN, "concurrency")), 1),
         env=_read_env(file, parameters),
@@ -132,17 +136,16 @@ def _check_framework(file: SourceFile, framework: str | None, image: str | None)
     train = file.value_at(_TRAIN)
     if not isinstance(train, dict) or (*_TRAIN, "framework") in file.bad:
         return
-    path = (*_TRAIN, "tensorflow")
-    if "tensorflow" in train and framework != "tensorflow":
+    for section in sorted(_SECTIONS & train.keys() - {framework}):
+        path = (*_TRAIN, section)
         if framework is None:
             file.refuse_key(
-                path, "the section has no effect without a framework", "write `framework: tensorflow` in train"
+                path, "the section has no effect without a framework", f"write `framework: {section}` in train"
             )
             return
         file.refuse_key(path, f"the section does not apply to `framework: {framework}`", "remove it")
-    if image is None and "image" not in train and framework not in _WITH_IMAGE:
-        other = ", or `framework: tensorflow`, which includes one" if framework is None else ""
-        hint = f"write `image: python:3.11`{other}" if framework != "pytorch" else "write `image: pytorch/pytorch`"
+    if image is None and "image" not in train and framework not in _SECTIONS:
+        hint = "write `image: python:3.11`, or `framework: tensorflow` or `pytorch`, which include one"
         file.refuse_key((*_TRAIN, "image"), "is missing", hint)
 
 
@@ -173,6 +176,9 @@ def _check_limits(file: SourceFile, train: Train) -> None:
 
 def _list_role_resources(train: Train) -> list[tuple[str, Resources]]:
     found = [("train.resources", train.resources)]
+    group = None if train.pytorch is None else train.pytorch.distributed
+    if group is not None:
+        return [("the worker", group.worker_resources), ("the master", group.master_resources)]
     cluster = None if train.tensorflow is None else train.tensorflow.distributed
     if cluster is not None:
         found = [
@@ -199,7 +205,7 @@ def _read_env(file: SourceFile, parameters: tuple[Parameter, ...]) -> tuple[EnvV
         name, mark, content = (part, "=", text) if isinstance(part, str) else text.partition("=")
         if name in found:
             file.refuse(inner, f"{name} is set twice", "keep one of them")
-        if name in RISEML_VARIABLES or name.startswith("RISEML_"):
+        if is_set_by_riseml(name, file.value_at((*_TRAIN, "framework"))):
             file.warn(inner, f"riseml sets {name}; this value has no effect", "remove it")
         if name in taken:
             problem = f"this and the parameter {taken[name]} would both set the environment variable {name}"
@@ -236,8 +242,9 @@ def _list_notes(file: SourceFile, train: Train) -> tuple[str, ...]:
         "resources.cpus": f"each job is sure to get {resources.cpus:g} core{'' if resources.cpus == 1 else 's'}",
         "resources.mem": f"each job is sure to get {resources.mem} MiB of memory",
     }
-    if train.framework == "tensorflow" and train.image is None:
-        filled["tensorflow.version"] = f"it is {DEFAULT_TENSORFLOW}"
+    version = {"tensorflow": DEFAULT_TENSORFLOW, "pytorch": DEFAULT_PYTORCH}.get(train.framework or "")
+    if version is not None and train.image is None:
+        filled[f"{train.framework}.version"] = f"it is {version}"
     return tuple(
         f"train.{key} is not set: {what}"
         for key, what in filled.items()

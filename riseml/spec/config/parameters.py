@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from types import MappingProxyType
 
 from riseml.spec.config.types import Parameter
 from riseml.spec.scalars.placeholders import BUILT_IN_PLACEHOLDERS, find_placeholders, variable_name
@@ -26,6 +27,18 @@ RISEML_VARIABLES = frozenset(
     }
 )
 """Variables that riseml sets itself."""
+
+FRAMEWORK_VARIABLES: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "pytorch": frozenset(
+            {
+                *("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK"),
+                *("PET_NNODES", "PET_NODE_RANK", "PET_NPROC_PER_NODE", "PET_MASTER_ADDR", "PET_MASTER_PORT"),
+            }
+        )
+    }
+)
+"""Variables that a framework sets in each of its jobs, by `framework`."""
 
 RESERVED_VARIABLES = frozenset(
     {
@@ -108,11 +121,20 @@ def _placeholder_position(file: SourceFile, path: KeyPath, order: int) -> FilePo
     return node.position
 
 
+def is_set_by_riseml(name: str, framework: str | None) -> bool:
+    """Return True for a variable that riseml sets in the jobs of a framework, whatever `env` says."""
+    return (
+        name in RISEML_VARIABLES
+        or name.startswith("RISEML_")
+        or name in FRAMEWORK_VARIABLES.get(framework or "", frozenset())
+    )
+
+
 def _check_name(file: SourceFile, path: KeyPath, name: str, variables: dict[str, str]) -> None:
     variable = variable_name(name)
     if name in BUILT_IN_PLACEHOLDERS:
         file.refuse_key(path, f"riseml itself fills in {{{{{name}}}}}", "rename the parameter")
-    elif variable in RESERVED_VARIABLES or variable.startswith("RISEML_"):
+    elif variable in RESERVED_VARIABLES or is_set_by_riseml(variable, file.value_at(("train", "framework"))):
         problem = f"the parameter would set the environment variable {variable}, which jobs need"
         file.refuse_key(path, problem, "rename the parameter")
     elif variable in variables:

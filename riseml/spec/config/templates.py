@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from riseml.errors import UsageError
-from riseml.spec.config.types import DEFAULT_TENSORFLOW
+from riseml.spec.config.types import DEFAULT_PYTORCH, DEFAULT_TENSORFLOW
 
 _PLAIN = """\
 # What to train and what it needs. All keys: docs/riseml-yml.md
@@ -82,7 +82,11 @@ project: {project}
 
 train:
   framework: pytorch
-  image: pytorch/pytorch:latest # choose a version, so that runs are repeatable
+  pytorch:
+    version: "{pytorch}"   # the tag of the image pytorch/pytorch
+    # distributed:              # several jobs; each finds the others in MASTER_ADDR, WORLD_SIZE and RANK
+    #   worker: 3               # master, worker.1 and worker.2
+
   # install:                    # steps that are built into the image once
   #   - pip install -r requirements.txt
 
@@ -90,7 +94,6 @@ train:
     cpus: 1
     mem: 2GiB
     gpus: 0
-  shm_size: 1GiB                # data loaders with several processes need it
 
   parameters:                   # for one run: riseml train -p lr=0.1
     lr: 0.01                    # a list makes one experiment for each value: [0.1, 0.01]
@@ -136,4 +139,4 @@ def make_starter_config(project: str, framework: str | None) -> str:
         raise UsageError(f"there is no starter riseml.yml for the framework {framework!r}", f"use one of: {known}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", project).strip("-")[:100] or "my-project"
     written = f'"{name}"' if name in _NULL else name
-    return _STARTERS[framework].format(project=written, version=DEFAULT_TENSORFLOW)
+    return _STARTERS[framework].format(project=written, version=DEFAULT_TENSORFLOW, pytorch=DEFAULT_PYTORCH)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 DEFAULT_CPUS = 1.0  # cores
 DEFAULT_MEM = 1024  # MiB
 DEFAULT_TENSORFLOW = "2.21.0"
+DEFAULT_PYTORCH = "2.6.0-cuda12.4-cudnn9-runtime"
 
 
 Labels = tuple[tuple[str, str], ...]
@@ -102,6 +103,24 @@ class TensorFlow:
 
 
 @dataclass(frozen=True, slots=True)
+class TorchDistributed:
+    """A PyTorch process group: one node of `torchrun` in each container."""
+
+    workers: int  # containers, the master included: 3 is master, worker.1 and worker.2
+    processes: int | None  # processes that `torchrun` starts in each container; None: one for each GPU of the role
+    master_resources: Resources
+    worker_resources: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class PyTorch:
+    """The `pytorch` section."""
+
+    version: str = DEFAULT_PYTORCH  # tag of the image pytorch/pytorch, as written
+    distributed: TorchDistributed | None = None  # None: one job
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """One hyperparameter."""
 
@@ -128,6 +147,7 @@ class Train:
     limits: Limits = Limits()  # of each job
     framework: str | None = None  # None: one job that runs `run`
     tensorflow: TensorFlow | None = None  # None: no such section
+    pytorch: PyTorch | None = None  # None: no such section
     parameters: tuple[Parameter, ...] = ()
     concurrency: int = 1  # experiments of a set that run at the same time
     env: tuple[EnvVariable, ...] = ()

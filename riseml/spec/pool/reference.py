@@ -79,7 +79,8 @@ NVIDIA's. No machine with a GPU was there: readings of real hardware, MIG and CD
 - **`unix:///path`**: an engine on this machine.
 
 A host that does not answer is silent. The server leaves its jobs alone until the host counts as lost. It notices a
-connection that died without a message within half a minute.
+connection that died without a message within half a minute. An experiment whose image no other host has, and no
+registry gives, waits until the silent host answers or is lost.
 
 ## Forms
 

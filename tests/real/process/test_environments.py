@@ -82,11 +82,14 @@ def test_steps_that_only_name_a_package_manager_run(tmp_path: Path) -> None:
         ("tensorflow/tensorflow:latest", False, "tensorflow-cpu"),
         ("tensorflow/tensorflow", False, "tensorflow-cpu"),
         ("tensorflow/tensorflow:nightly", False, None),
+        ("pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime", True, "torch==2.6.0"),
+        ("docker.io/pytorch/pytorch:latest", False, "torch"),
+        ("pytorch/torchserve:0.12.0", False, None),
         ("example/tensorflow:2.21.0", False, None),
         ("python:3.11", False, None),
     ],
 )
-def test_packages_replace_tensorflow_images(
+def test_packages_replace_the_images_of_frameworks(
     monkeypatch: pytest.MonkeyPatch, base: str, *, gpus: bool, package: str | None
 ) -> None:
     monkeypatch.setattr("platform.machine", lambda: "x86_64")

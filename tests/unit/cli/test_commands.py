@@ -146,10 +146,11 @@ def test_init_writes_a_file_that_is_valid(riseml: Riseml, tmp_path: Path) -> Non
 
 
 def test_validate_says_that_train_would_refuse_a_framework(riseml: Riseml, tmp_path: Path) -> None:
-    (tmp_path / "riseml.yml").write_text("project: p\ntrain: {framework: pytorch, image: x, run: y}\n")
+    train = "framework: tensorflow, tensorflow: {horovod: {workers: 2}}, image: x, run: y"
+    (tmp_path / "riseml.yml").write_text(f"project: p\ntrain: {{{train}}}\n")
     result = riseml("validate", where=tmp_path)
     assert result.code == 0
-    assert "cannot run the framework 'pytorch'" in result.err
+    assert "cannot run the framework 'horovod'" in result.err
 
 
 def test_validate_describes_a_valid_file(riseml: Riseml) -> None:

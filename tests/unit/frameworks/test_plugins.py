@@ -1,8 +1,7 @@
-"""The seam is wide enough: sketches of Horovod and PyTorch that touch nothing but the registry, and really run."""
+"""The seam is wide enough: a sketch of Horovod that touches nothing but the registry, and really runs."""
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import subprocess
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from riseml.frameworks import registry
-from riseml.frameworks.base import Binding, Role, join_run_lines
+from riseml.frameworks.base import Binding, Role
 from riseml.model import Environment, Experiment, Plan
 from riseml.names import JobName, job_name
 from riseml.planning.launch import JobFolders, bind_job, job_command, job_variables
@@ -98,34 +97,9 @@ class HorovodSketch:
         return f"exec {sys.executable} -c {shlex.join([LAUNCHER, *lines])}"
 
 
-class PytorchSketch:
-    """One process for each worker; `torchrun` starts more of them."""
-
-    name = "pytorch"
-
-    def image(self, train: Train) -> str | None:
-        return None
-
-    def roles(self, train: Train) -> tuple[Role, ...]:
-        helper = Role(job_name("worker", 1), Part.HELPS, train.resources, 10.0)
-        return (Role(JobName("master"), Part.DECIDES, train.resources), helper)
-
-    def options(self, train: Train) -> Environment:
-        return ()
-
-    def bind(self, plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> Binding:
-        names = [one.name for one in plan.jobs]
-        host, _, port = addresses[names[0]].rpartition(":")
-        variables = {"RANK": str(names.index(job)), "WORLD_SIZE": str(len(names))}
-        return Binding({**variables, "MASTER_ADDR": host, "MASTER_PORT": port}, NO_FLAGS)
-
-    def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
-        return join_run_lines(lines)
-
-
 @pytest.fixture(autouse=True)
 def more_frameworks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "FRAMEWORKS", (*registry.FRAMEWORKS, HorovodSketch(), PytorchSketch()))
+    monkeypatch.setattr(registry, "FRAMEWORKS", (*registry.FRAMEWORKS, HorovodSketch()))
 
 
 def run_all(experiment: Experiment, folder: Path) -> list[int]:
@@ -169,15 +143,3 @@ def test_horovod_stops_everywhere_at_the_first_failing_line(tmp_path: Path) -> N
     experiment = on_free_ports(make_horovod('test "$HOROVOD_RANK" != 4', 'touch "$OUTPUT_DIR/reached"'))
     assert run_all(experiment, tmp_path) == [1, 1]
     assert not (tmp_path / "reached").exists()
-
-
-def test_pytorch_finds_its_master(tmp_path: Path) -> None:
-    names = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-    shown = ", ".join(f'\\"{name}\\": \\"${name}\\"' for name in names)
-    run = (f'echo "{{{shown}}}" > $OUTPUT_DIR/$RISEML_JOB.json',)
-    experiment = on_free_ports(make_experiment(Spec("t", Train(run, image="torch", framework="pytorch"))))
-    assert run_all(experiment, tmp_path) == [0, 0]
-    found = [json.loads((tmp_path / f"{job}.json").read_text()) for job in ("master", "worker.1")]
-    master = gang(experiment)[0]
-    wanted = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(master.port)}
-    assert found == [{"RANK": "0", **wanted}, {"RANK": "1", **wanted}]

@@ -62,25 +62,20 @@ def test_a_framework_keeps_the_rules_of_the_seam(framework: Framework) -> None:
     for job in gang(experiment):
         binding = framework.bind(experiment.plan, job.name, job_addresses(experiment))
         assert set(binding.placeholders) == BUILT_IN_PLACEHOLDERS - {"data_dir", "output_dir"}
-        assert framework.script(experiment.plan, job.name, ["true"]) == "true"
+        assert framework.script(experiment.plan, job.name, ["true"]).splitlines()[-1] == "true"
 
 
 def test_a_file_chooses_its_framework() -> None:
     assert choose_framework(Train(())).name == "plain"
+    assert choose_framework(Train((), framework="pytorch")).name == "pytorch"
     assert choose_framework(Train((), framework="tensorflow")).name == "tensorflow"
 
 
-@pytest.mark.parametrize(
-    ("train", "name"),
-    [
-        (Train((), framework="pytorch"), "pytorch"),
-        (Train((), framework="tensorflow", tensorflow=TensorFlow(horovod=Horovod(2, 1))), "horovod"),
-    ],
-)
-def test_an_unknown_framework_is_refused(train: Train, name: str) -> None:
-    with pytest.raises(UsageError, match=f"cannot run the framework '{name}'") as refusal:
+def test_an_unknown_framework_is_refused() -> None:
+    train = Train((), framework="tensorflow", tensorflow=TensorFlow(horovod=Horovod(2, 1)))
+    with pytest.raises(UsageError, match="cannot run the framework 'horovod'") as refusal:
         choose_framework(train)
-    assert refusal.value.hint == "it runs tensorflow, and any `image` without one"
+    assert refusal.value.hint == "it runs pytorch, tensorflow, and any `image` without one"
 
 
 def test_a_file_without_any_image_is_refused() -> None:

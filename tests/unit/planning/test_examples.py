@@ -14,7 +14,7 @@ from riseml.spec.config.loader import Overrides, load_config
 from tests.unit.spec.examples import DISTRIBUTED, EXAMPLES
 
 ROOT = Path(__file__).parents[3]
-NOT_YET = ("pytorch", "horovod")
+NOT_YET = ("horovod",)
 FILES = [ROOT / "riseml.yml.example", *sorted((ROOT / "examples").rglob("*.yml"))]
 
 

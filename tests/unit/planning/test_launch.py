@@ -24,7 +24,7 @@ from riseml.planning.launch import (
     output_folder,
 )
 from riseml.planning.plan import make_next_attempt
-from riseml.spec.config.parameters import RESERVED_VARIABLES, RISEML_VARIABLES
+from riseml.spec.config.parameters import FRAMEWORK_VARIABLES, RESERVED_VARIABLES, RISEML_VARIABLES, is_set_by_riseml
 from riseml.spec.config.types import Limits, Resources
 from riseml.spec.scalars.placeholders import variable_name
 from riseml.states import State
@@ -112,7 +112,8 @@ def test_everything_that_riseml_sets_is_reserved() -> None:
     for framework in FRAMEWORKS:
         one = replace(experiment, jobs=jobs, plan=replace(experiment.plan, framework=framework.name))
         found = {name for job in one.jobs[1:] for name, _ in job_variables(bind_job(one, job))}
-        assert all(is_reserved(name) for name in found - set(DEFAULTS))
+        assert all(is_set_by_riseml(name, framework.name) for name in found - set(DEFAULTS))
+        assert all(is_reserved(name) for name in found - set(DEFAULTS) - FRAMEWORK_VARIABLES.get(framework.name, set()))
     assert {name for name in RESERVED_VARIABLES if is_reserved(name)} == RISEML_VARIABLES
     assert set(DEFAULTS) <= RESERVED_VARIABLES
 

@@ -57,6 +57,7 @@ def test_no_map_accepts_unknown_keys() -> None:
         (("train", "limits"), types.Limits, set()),
         (("train", "retry"), types.Retry, set()),
         (("train", "tensorflow"), types.TensorFlow, set()),
+        (("train", "pytorch"), types.PyTorch, set()),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -87,6 +88,7 @@ def test_choices_are_the_members_of_the_enum(path: KeyPath, members: type[enum.E
         (("train", "resources", "cpus"), types.DEFAULT_CPUS),
         (("train", "resources", "gpus"), types.Resources().gpus),
         (("train", "tensorflow", "version"), types.DEFAULT_TENSORFLOW),
+        (("train", "pytorch", "version"), types.DEFAULT_PYTORCH),
         (("train", "tensorflow", "tensorboard"), types.TensorFlow().tensorboard),
         (("train", "concurrency"), types.Train(()).concurrency),
         (("train", "priority"), types.Train(()).priority),

@@ -18,13 +18,20 @@ def test_a_dry_run_of_a_valid_project_stores_nothing(client: httpx.Client) -> No
     assert client.get("/v1/experiments", params={"all": "true"}).json() == before
 
 
+HOROVOD = "framework: tensorflow, tensorflow: {horovod: {workers: 2}}"
+
+
 @pytest.mark.parametrize(
     ("config", "status", "message"),
     [
         (single("true", resources={"gpus": 99}), 403, "this can never run"),
         (single("{{lr}}{{b}}", parameters={"lr": list(range(50)), "b": list(range(50))}), 422, ""),
         (single("true", env=["API_TOKEN"]), 400, "train.env passes API_TOKEN through"),
-        ("project: p\ntrain: {framework: pytorch, image: x, run: y}\n", 400, "cannot run the framework 'pytorch'"),
+        (
+            f"project: p\ntrain: {{{HOROVOD}, image: x, run: y}}\n",
+            400,
+            "cannot run the framework 'horovod'",
+        ),
         ("project: p\ntrain: {run: y, imagee: z}\n", 422, ""),
     ],
     ids=["room", "grid", "env", "framework", "file"],

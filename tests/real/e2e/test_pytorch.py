@@ -1,0 +1,82 @@
+"""The PyTorch example with real PyTorch on real digits: one process in each container, several, and without Docker."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.real.e2e.console import Console, Result
+from tests.real.e2e.test_toaster import EXAMPLE, find_cache
+
+DIGITS = EXAMPLE.parent / "pytorch-digits"
+IMAGE = ("--set", "train.image=riseml-test/pytorch:2.13.0")  # the tests' own, for CPUs alone
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory, engine_url: str) -> Iterator[Console]:
+    data = find_cache() / "data"
+    subprocess.run([sys.executable, EXAMPLE / "get_data.py", data / "digits"], check=True)
+    console = Console(tmp_path_factory.mktemp("digits") / "home", engine_url, DIGITS, RISEML_DATA=str(data))
+    yield console
+    console.close()
+
+
+def accuracies(result: Result) -> dict[str, float]:
+    """By the rank that printed it."""
+    found = re.findall(r"rank (\d+ of \d+): test accuracy: ([0-9.]+)", result.out)
+    return {rank: float(accuracy) for rank, accuracy in found}
+
+
+@pytest.mark.parametrize(
+    ("words", "ranks", "jobs"),
+    [
+        (["-p", "epochs=5"], 3, {"master", "worker.1", "worker.2"}),
+        (["-f", "torchrun.yml", "-p", "epochs=5"], 4, {"master", "worker.1"}),
+    ],
+    ids=["riseml.yml", "torchrun.yml"],
+)
+def test_digits_are_learned(digits: Console, words: list[str], ranks: int, jobs: set[str]) -> None:
+    result = digits.run("train", *words, *IMAGE)
+    assert (result.code, result.err) == (0, ""), result.out
+    found = digits.ask("status", result.id)
+    assert found["state"] == "FINISHED"
+    assert {one["name"] for one in found["jobs"]} - {"build"} == jobs
+    reached = accuracies(result)
+    assert set(reached) == {f"{rank} of {ranks}" for rank in range(ranks)}
+    assert len(set(reached.values())) == 1, "every process has the same weights"
+    assert min(reached.values()) >= 0.85
+    assert digits.leftovers() == []
+
+
+def test_a_killed_rank_ends_the_attempt_and_the_next_goes_on_from_the_checkpoint(digits: Console) -> None:
+    with digits.start("train", *IMAGE, "-p", "epochs=150") as running:
+        running.wait_for(r"epoch 2: loss")
+        api, server = digits.engine.api, digits.server_id()
+        api.kill(digits.engine.find(server, "worker.2"), "SIGKILL")
+        result = running.finish()
+    assert result.code == 0, result.out
+    (first,) = re.findall(r"3 processes, epoch (\d+) to 150", result.out)[1:]
+    assert int(first) > 2
+    assert min(accuracies(result).values()) >= 0.85
+    attempts = {job["name"]: job["attempt"] for job in digits.ask("status", result.id)["jobs"]}
+    assert attempts["master"] == attempts["worker.2"] == 2
+    assert "Message: exit code 137 (SIGKILL)" in result.out, "the cause, not what it did to the others"
+
+
+def test_digits_are_learned_without_docker(tmp_path: Path, engine_url: str) -> None:
+    console = Console(
+        tmp_path / "home", engine_url, DIGITS, RISEML_DATA=str(find_cache() / "data"), RISEML_EXECUTOR="process"
+    )
+    try:
+        result = console.run("train", "-p", "epochs=5", "--set", "train.pytorch.version=2.13.0-cpu")
+    finally:
+        console.run("server", "stop")
+        console.engine.close()
+    assert (result.code, result.err) == (0, ""), result.out
+    assert set(accuracies(result)) == {f"{rank} of 3" for rank in range(3)}
+    assert min(accuracies(result).values()) >= 0.85

@@ -1,0 +1,106 @@
+"""PyTorch: what each job finds in its environment, as whole values and as laws for every group."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from riseml.model import Experiment
+from riseml.planning.launch import bind_job, job_command, job_variables
+from riseml.spec.config.loader import load_config
+from riseml.spec.config.types import PyTorch, Resources, Spec, TorchDistributed, Train
+from riseml.states import Part
+from tests.unit.frameworks.layouts import gang, make_experiment, on_loopback
+
+FILE = """
+project: toaster
+train:
+  framework: pytorch
+  pytorch: {distributed: {worker: 3, processes: 2}}
+  resources: {cpus: 4, mem: 1GiB}
+  run: torchrun train.py
+"""
+
+
+def variables(experiment: Experiment, name: str) -> dict[str, str]:
+    (job,) = [one for one in gang(experiment) if one.name == name]
+    return dict(job_variables(bind_job(experiment, job)))
+
+
+def script(experiment: Experiment, name: str) -> str:
+    (job,) = [one for one in gang(experiment) if one.name == name]
+    return job_command(bind_job(experiment, job))[-1]
+
+
+def make_group(workers: int, processes: int | None = None, gpus: int = 0) -> Experiment:
+    resources = Resources(cpus=4, mem=1024, gpus=gpus)
+    group = TorchDistributed(workers, processes, resources, resources)
+    return make_experiment(Spec("t", Train(("c",), framework="pytorch", pytorch=PyTorch(distributed=group))))
+
+
+def test_a_worker_gets_what_python_and_torchrun_read() -> None:
+    experiment = make_experiment(load_config(FILE))
+    assert [(job.name, job.part) for job in gang(experiment)] == [
+        ("master", Part.DECIDES),
+        ("worker.1", Part.HELPS),
+        ("worker.2", Part.HELPS),
+    ]
+    found = variables(experiment, "worker.1")
+    assert {name: found[name] for name in sorted(found) if name not in variables(make_plain(), "train")} == {
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
+        "MASTER_ADDR": "master",
+        "MASTER_PORT": "2222",
+        "NODE_RANK": "1",
+        "PET_MASTER_ADDR": "master",
+        "PET_MASTER_PORT": "2222",
+        "PET_NNODES": "3",
+        "PET_NODE_RANK": "1",
+        "PET_NPROC_PER_NODE": "2",
+        "RANK": "1",
+        "WORLD_SIZE": "3",
+    }
+    assert script(experiment, "worker.1") == "export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2}\ntorchrun train.py"
+    assert experiment.plan.image.base == "pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime"
+
+
+def make_plain() -> Experiment:
+    return make_experiment(Spec("t", Train(("c",), image="x")))
+
+
+def test_a_single_job_is_a_group_of_its_own() -> None:
+    experiment = make_experiment(Spec("t", Train(("c",), framework="pytorch")))
+    found = variables(experiment, "train")
+    assert (found["MASTER_ADDR"], found["WORLD_SIZE"], found["RANK"]) == ("train", "1", "0")
+
+
+@pytest.mark.parametrize(("gpus", "processes", "count"), [(0, None, "1"), (4, None, "4"), (4, 2, "2"), (0, 3, "3")])
+def test_torchrun_starts_one_process_for_each_gpu(gpus: int, processes: int | None, count: str) -> None:
+    assert variables(make_group(2, processes, gpus), "worker.1")["PET_NPROC_PER_NODE"] == count
+
+
+@given(st.integers(1, 40), st.one_of(st.none(), st.integers(1, 16)), st.integers(0, 8))
+def test_all_jobs_agree(workers: int, processes: int | None, gpus: int) -> None:
+    experiment = make_group(workers, processes, gpus)
+    check_agreement(experiment)
+    check_agreement(on_loopback(experiment))
+
+
+def check_agreement(experiment: Experiment) -> None:
+    views = [variables(experiment, job.name) for job in gang(experiment)]
+    workers = len(views)
+    for rank, view in enumerate(views):
+        assert view["RANK"] == view["NODE_RANK"] == view["PET_NODE_RANK"] == view["WORKER_INDEX"] == str(rank)
+        assert view["WORLD_SIZE"] == view["PET_NNODES"] == view["TOTAL_WORKERS"] == str(workers)
+    for name in ("MASTER_ADDR", "MASTER_PORT"):
+        assert {view[name] for view in views} == {view[f"PET_{name}"] for view in views}
+        assert len({view[name] for view in views}) == 1
+
+
+def test_roles_have_resources_of_their_own() -> None:
+    section = "{worker: {count: 2, resources: {gpus: 2}}, master: {resources: {gpus: 1, mem: 8GiB}}}"
+    text = FILE.replace("{worker: 3, processes: 2}", section)
+    experiment = make_experiment(load_config(text))
+    assert [(job.resources.gpus, job.resources.mem) for job in gang(experiment)] == [(1, 8192), (2, 1024)]
+    assert [variables(experiment, job.name)["PET_NPROC_PER_NODE"] for job in gang(experiment)] == ["1", "2"]
