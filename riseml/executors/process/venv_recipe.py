@@ -14,7 +14,9 @@ from riseml.errors import EngineError
 _TENSORFLOW_IMAGE = re.compile(
     r"(?:docker\.io/)?tensorflow/tensorflow(?::(?:latest|(?P<version>\d+(?:\.\d+)*(?:rc\d+)?))(?:-(?:gpu|jupyter|py3))*)?"
 )
-_PYTORCH_IMAGE = re.compile(r"(?:docker\.io/)?pytorch/pytorch(?::(?:latest|(?P<version>\d+(?:\.\d+)*))(?:-[a-z0-9.-]+)?)?")
+_PYTORCH_IMAGE = re.compile(
+    r"(?:docker\.io/)?pytorch/pytorch(?::(?:latest|(?P<version>\d+(?:\.\d+)*))(?:-[a-z0-9.-]+)?)?"
+)
 _ROOT_COMMANDS = frozenset(
     {"apt", "apt-get", "aptitude", "dpkg", "yum", "dnf", "microdnf", "apk", "zypper", "pacman", "sudo"}
 )
