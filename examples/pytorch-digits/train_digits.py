@@ -1,7 +1,8 @@
 """Learns to read handwritten digits with DistributedDataParallel: one process or many, on CPUs or GPUs.
 
-`python train.py` is one process in each container. `torchrun train.py` starts as many as riseml.yml says. Both find
-each other by the variables that riseml sets. Rank 0 saves a checkpoint, so that a retry goes on where it stopped.
+`python train_digits.py` is one process in each container. `torchrun train_digits.py` starts as many as riseml.yml says.
+Their processes find each other by the variables that riseml sets. Rank 0 saves a checkpoint, so that a retry goes on
+where it stopped.
 """
 
 import argparse
