@@ -12,6 +12,7 @@ from riseml.control.placement.candidates import CandidateHost, find_candidates
 from riseml.control.placement.connect import needs_ports
 from riseml.control.placement.fit import find_hosts
 from riseml.control.placement.free import find_free_resources
+from riseml.control.placement.gpu_models import describe_wanted, wants_models
 from riseml.control.placement.place import PlacementPass
 from riseml.control.placement.queue import make_queue, waits_for_place
 from riseml.control.placement.refusal import describe_misfit, show_label
@@ -142,7 +143,7 @@ def _explain_place(world: World, seen: Observation, experiment: Experiment) -> E
             tuple(
                 name
                 for name, free in room.items()
-                if name != job.host and free.holds(job.resources) and candidates[name].has_labels(job.resources.labels)
+                if name != job.host and free.holds(job.resources) and candidates[name].accepts(job.resources)
             ),
         )
         for job in gang
@@ -167,6 +168,8 @@ def _explain_host(job: Job, gang: list[Job], candidates: dict[HostName, Candidat
     reasons = []
     if job.resources.labels:
         reasons.append(f"the host has {', '.join(map(show_label, job.resources.labels))}")
+    if wants_models(job.resources):
+        reasons.append(f"its GPUs are {describe_wanted(job.resources)}")
     beside = [other.name for other in gang if other.host == job.host and other.name != job.name]
     host = None if job.host is None else candidates.get(job.host)
     if len(gang) == 1:

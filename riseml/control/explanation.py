@@ -29,6 +29,7 @@ class Lack(enum.Enum):
     MEM = "mem"
     GPUS = "gpus"
     LABEL = "label"
+    GPU = "gpu"
 
 
 class Obstacle(enum.Enum):
@@ -56,7 +57,7 @@ class BlockerKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """One resource that one host lacks for one job. Amounts are cores, MiB or devices; 0 for a label."""
+    """One resource that one host lacks for one job. Amounts are cores, MiB or devices; 0 for a label or a model."""
 
     lack: Lack
     needs: float  # what the job needs

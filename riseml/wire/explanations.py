@@ -12,7 +12,7 @@ from riseml.wire.state_names import StateName
 class ShortageView(TypedDict):
     """One thing that a host lacks for a job."""
 
-    lack: Literal["cpus", "mem", "gpus", "label"]
+    lack: Literal["cpus", "mem", "gpus", "label", "gpu"]
     needs: float  # cores, MiB or devices
     free: float  # on this host, in the same unit
     total: float  # of this host, in the same unit

@@ -14,6 +14,8 @@ class PlanJob(TypedDict):
     cpus: float  # guaranteed cores
     mem_mib: int  # guaranteed memory
     gpus: int
+    gpu: str  # model that each of its GPUs must be; empty: any
+    gpu_mem_mib: int | None  # memory that each of its GPUs must have; None: any
     limit_cpus: float | None  # hard limit in cores; None: no limit
     limit_mem_mib: int | None  # hard limit; None: no limit
     shm_mib: int  # size of its /dev/shm

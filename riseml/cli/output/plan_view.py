@@ -88,9 +88,15 @@ def _wait_for_image(plan: wire.PlanView) -> str:
 
 
 def _make_job_row(job: wire.PlanJob, *, limited: bool) -> list[str]:
-    amounts = [f"{job['cpus']:g}", f"{job['mem_mib']} MiB", str(job["gpus"]), f"{job['shm_mib']} MiB"]
+    amounts = [f"{job['cpus']:g}", f"{job['mem_mib']} MiB", _format_gpus(job), f"{job['shm_mib']} MiB"]
     row = [job["name"], job["part"].lower(), job["host"] or "-", *amounts]
     return [*row, _format_limits(job) or "-"] if limited else row
+
+
+def _format_gpus(job: wire.PlanJob) -> str:
+    """Return `2 a100, 40960 MiB`."""
+    memory = "" if job["gpu_mem_mib"] is None else f", {job['gpu_mem_mib']} MiB"
+    return f"{job['gpus']} {job['gpu']}".rstrip() + memory
 
 
 def _format_limits(job: wire.PlanJob) -> str:

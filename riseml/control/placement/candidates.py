@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from riseml.control.actions import StartJob
 from riseml.control.explanation import Obstacle
 from riseml.control.observation import Observation
+from riseml.control.placement.gpu_models import GpuModel, has_wanted_gpus, list_models
 from riseml.model import Experiment, HostSeen, Job, JobKey
 from riseml.names import HostName
-from riseml.spec.config.types import Labels
+from riseml.spec.config.types import Labels, Resources
 from riseml.states import TERMINAL, Network
 
 
@@ -20,11 +21,16 @@ class CandidateHost:
 
     labels: Mapping[str, str]
     gpus: int  # how many devices the host has, free or not
+    models: tuple[GpuModel, ...]  # of these devices; empty: none, or not known
     link: str | None  # a gang may spread over hosts of one link; None: a gang must be on this host as a whole
 
     def has_labels(self, wanted: Labels) -> bool:
         """Return True when the host has all of these labels."""
         return not wanted or all(self.labels.get(name) == value for name, value in wanted)
+
+    def accepts(self, need: Resources) -> bool:
+        """Return True when the host is of the kind that a job with this need wants, whatever is free on it."""
+        return self.has_labels(need.labels) and has_wanted_gpus(self.models, need)
 
 
 def find_candidates(
@@ -41,7 +47,7 @@ def find_candidates(
     swarms = frozenset(host.swarm for name, host in seen.hosts.items() if host.manager and name not in no_managers)
     swarms -= {""}
     return {
-        name: CandidateHost(host.labels, len(host.capacity.gpus), _find_link(host, seen, swarms))
+        name: CandidateHost(host.labels, len(host.capacity.gpus), list_models(host), _find_link(host, seen, swarms))
         for name, host in sorted(seen.hosts.items())
         if name not in left_out
     }

@@ -45,7 +45,7 @@ def make_gang(needs: Sequence[Resources]) -> Gang:
     found: dict[Resources, list[int]] = {}
     for place, need in enumerate(needs):
         found.setdefault(need, []).append(place)
-    order = sorted(found, key=lambda need: (-need.gpus, -need.mem, -need.cpus, need.labels))
+    order = sorted(found, key=_rank_need)
     labels = {label for need in found for label in need.labels}
     whole = Resources(
         sum(need.cpus * len(places) for need, places in found.items()),
@@ -55,6 +55,11 @@ def make_gang(needs: Sequence[Resources]) -> Gang:
     )
     kinds = tuple(JobKind(need, tuple(found[need])) for need in order)
     return Gang(kinds, whole, len(needs), len({name for name, _ in labels}) == len(labels))
+
+
+def _rank_need(need: Resources) -> tuple[object, ...]:
+    """Return what sorts needs, those that need most first."""
+    return -need.gpus, -need.mem, -need.cpus, need.labels, need.gpu, need.gpu_mem or 0
 
 
 def find_hosts(
@@ -96,6 +101,7 @@ def _find_single_host(gang: Gang, room: FreeByHost, candidates: Mapping[HostName
             or free.mem < mem
             or len(free.gpus) < gpus
             or not candidate.has_labels(need.labels)
+            or not all(candidate.accepts(kind.need) for kind in gang.kinds)
         ):
             continue
         rank = (candidate.gpus if gpus == 0 else 0, len(free.gpus), free.cpus, free.mem, name)
@@ -114,7 +120,7 @@ def _spread_over(
         {name: candidate for name, candidate in candidates.items() if candidate.link == link and name in room},
     )
     for kind in gang.kinds:  # the jobs that need most come first and mostly decide
-        able = [room[name] for name, candidate in hosts.items() if candidate.has_labels(kind.need.labels)]
+        able = [room[name] for name, candidate in hosts.items() if candidate.accepts(kind.need)]
         if sum(free.count_fits(kind.need) for free in able) < len(kind.places):
             return None
     counts = {
@@ -139,8 +145,7 @@ Shares = dict[HostName, tuple[int, ...]]
 def _count_each_kind(gang: Gang, free: FreeResources, candidate: CandidateHost) -> tuple[int, ...]:
     """Return how many jobs of each kind a host could hold, if it got only that kind."""
     return tuple(
-        free.count_fits(kind.need, len(kind.places)) if candidate.has_labels(kind.need.labels) else 0
-        for kind in gang.kinds
+        free.count_fits(kind.need, len(kind.places)) if candidate.accepts(kind.need) else 0 for kind in gang.kinds
     )
 
 
@@ -152,7 +157,7 @@ def _drop_equal_hosts(
     found: dict[HostName, CandidateHost] = {}
     for name, candidate in candidates.items():
         free = room[name]
-        key = (free.cpus, free.mem, len(free.gpus), candidate.gpus, *candidate.labels.items())
+        key = (free.cpus, free.mem, len(free.gpus), candidate.gpus, candidate.models, *candidate.labels.items())
         alike[key] = count = alike.get(key, 0) + 1
         if count <= gang.size and any(free.holds(kind.need) for kind in gang.kinds):
             found[name] = candidate
@@ -199,7 +204,7 @@ def _fill_host(gang: Gang, left: Sequence[int], free: FreeResources, candidate: 
     """Return how many of the jobs that are left fit on a host, by kind, those that need most first."""
     filled: list[int] = []
     for kind, most in zip(gang.kinds, left, strict=True):
-        count = free.count_fits(kind.need, most) if most and candidate.has_labels(kind.need.labels) else 0
+        count = free.count_fits(kind.need, most) if most and candidate.accepts(kind.need) else 0
         filled.append(count)
         if count:
             free = free.without(kind.need, count)
@@ -252,7 +257,7 @@ class _ExactSearch:
             yield ()
             return
         need = self._gang.kinds[kind].need
-        most = free.count_fits(need, left[kind]) if left[kind] and candidate.has_labels(need.labels) else 0
+        most = free.count_fits(need, left[kind]) if left[kind] and candidate.accepts(need) else 0
         least = most if kind == len(left) - 1 else 0
         for count in range(most, least - 1, -1):
             for rest in self._host_shares(left, free.without(need, count), candidate, kind + 1):

@@ -9,6 +9,7 @@ from riseml.control.observation import Observation
 from riseml.control.placement.candidates import CandidateHost, find_candidates
 from riseml.control.placement.fit import Gang, find_hosts, make_gang
 from riseml.control.placement.free import free_after
+from riseml.control.placement.gpu_models import describe_models, describe_wanted, wants_models
 from riseml.model import HostSeen
 from riseml.names import HostName, JobName
 from riseml.spec.config.types import Labels, Resources
@@ -29,13 +30,14 @@ def describe_misfit(needs: Mapping[JobName, Resources], seen: Observation) -> tu
     if find_hosts(gang, room, candidates) is not None:
         return ()
     subject = "the job needs" if gang.size == 1 else f"the {gang.size} jobs together need"
-    wanted = f"{subject} {describe_resources(gang.whole)}{_with_labels(gang.whole.labels)}"
+    wanted = f"{subject} {describe_resources(gang.whole)}{_with_models(gang)}{_with_labels(gang.whole.labels)}"
     linked = {name: replace(candidate, link=_ANY_LINK) for name, candidate in candidates.items()}
     several = gang.size > 1 and find_hosts(gang, room, linked) is not None
     unlinked = (f"it needs several hosts, but {_describe_missing_link(seen)}",) if several else ()
     return (
         wanted,
         *unlinked,
+        *_describe_unknown_models(gang, candidates),
         *(_describe_host(name, host, gang, candidates[name]) for name, host in sorted(seen.hosts.items())),
     )
 
@@ -64,8 +66,23 @@ def _with_labels(labels: Labels) -> str:
     return f", on hosts with {', '.join(map(show_label, labels))}" if labels else ""
 
 
+def _with_models(gang: Gang) -> str:
+    """Return which GPUs the jobs accept: ` (a100 with 40960 MiB or more)`."""
+    wanted = dict.fromkeys(describe_wanted(kind.need) for kind in gang.kinds if wants_models(kind.need))
+    return f" ({', '.join(wanted)})" if wanted else ""
+
+
+def _describe_unknown_models(gang: Gang, candidates: Mapping[HostName, CandidateHost]) -> tuple[str, ...]:
+    """Return a sentence when the jobs want a model of GPU, and no host knows those that it has."""
+    if not any(wants_models(kind.need) for kind in gang.kinds) or any(one.models for one in candidates.values()):
+        return ()
+    return ("no host knows the models of its GPUs, and `riseml pool check` says why",)
+
+
 def _describe_host(name: HostName, host: HostSeen, gang: Gang, candidate: CandidateHost) -> str:
     held = Resources(host.capacity.cpus, host.capacity.mem, len(host.capacity.gpus))
     lacking = [show_label(label) for label in gang.whole.labels if not candidate.has_labels((label,))]
     without = f", and not {', '.join(lacking)}" if lacking else ""
-    return f"host {name} has {describe_resources(held)}{without}"
+    kinds = [kind.need for kind in gang.kinds if wants_models(kind.need)]
+    models = f" ({describe_models(candidate.models, candidate.gpus)})" if kinds and candidate.gpus else ""
+    return f"host {name} has {describe_resources(held)}{models}{without}"

@@ -75,7 +75,7 @@ class Reserve:
         now = (free.cpus, free.mem, len(free.gpus))
         candidate, capacity = self._candidates[name], self._capacities[name]
         parts = Counter(_amount(job.resources) for job in self._held.get(name, ()))
-        usable = tuple(candidate.has_labels(kind.need.labels) for kind in self._head.kinds)
+        usable = tuple(candidate.accepts(kind.need) for kind in self._head.kinds)
         key = (  # hosts that are alike have the same answer
             now,
             capacity.cpus,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from riseml.control.explanation import HostFit, JobFit, Lack, Obstacle, Shortage
 from riseml.control.placement.fit import Gang
 from riseml.control.placement.free import SLACK, FreeResources, find_free_resources
+from riseml.control.placement.gpu_models import describe_models, describe_wanted, has_wanted_gpus, list_models
 from riseml.control.placement.place import PlacementPass
 from riseml.control.placement.refusal import show_label
 from riseml.model import Experiment, HostSeen, Job, World
@@ -96,6 +97,10 @@ def _find_shortages(
         if labels.get(label[0]) != label[1]:
             there = f"has {show_label((label[0], labels[label[0]]))}" if label[0] in labels else "has no such label"
             yield Shortage(Lack.LABEL, 0, 0, 0, (), f"label: needs {show_label(label)}, {there}")
+    models = list_models(host)
+    if not has_wanted_gpus(models, need):
+        there = describe_models(models, len(host.capacity.gpus))
+        yield Shortage(Lack.GPU, 0, 0, 0, (), f"gpu: needs {describe_wanted(need)}, has {there}")
     if need.cpus > free.cpus + SLACK:
         by = tuple(owner for owner, jobs in sorted(holders.items()) if any(one.resources.cpus for one in jobs))
         yield _make_shortage(Lack.CPUS, (need.cpus, free.cpus, host.capacity.cpus), by, name)

@@ -156,6 +156,8 @@ def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, services: S
         "cpus": planned.resources.cpus,
         "mem_mib": planned.resources.mem,
         "gpus": planned.resources.gpus,
+        "gpu": planned.resources.gpu if planned.resources.gpus else "",
+        "gpu_mem_mib": planned.resources.gpu_mem if planned.resources.gpus else None,
         "limit_cpus": planned.limits.cpus,
         "limit_mem_mib": planned.limits.mem,
         "shm_mib": choose_shm_size(experiment.plan, planned),

@@ -61,6 +61,7 @@ def build_spec(file: SourceFile) -> Spec:
         priority=_int_or(file.value_at((*_TRAIN, "priority")), 0),
     )
     _check_limits(file, train)
+    _check_gpus(file, train)
     if train.max_duration == 0:
         file.refuse((*_TRAIN, "max_duration"), "must be more than 0", "remove it for runs without a limit")
     return Spec(str(file.value_at(("project",))), train, _list_notes(file, train))
@@ -172,6 +173,16 @@ def _check_limits(file: SourceFile, train: Train) -> None:
         if train.limits.mem is not None and train.limits.mem < resources.mem:
             problem = f"the limit of {train.limits.mem} MiB is below the {resources.mem} MiB that {name} guarantees"
             file.refuse((*path, "mem"), problem, hint)
+
+
+def _check_gpus(file: SourceFile, train: Train) -> None:
+    """Refuse a model or memory of GPUs when no job asks for a GPU."""
+    if any(resources.gpus for _, resources in _list_role_resources(train)):
+        return
+    for key in ("gpu", "gpu_mem"):
+        path = (*_TRAIN, "resources", key)
+        if file.value_at(path) is not None:
+            file.refuse_key(path, "says which GPUs, and no job asks for a GPU", "write `gpus: 1` beside it")
 
 
 def _list_role_resources(train: Train) -> list[tuple[str, Resources]]:

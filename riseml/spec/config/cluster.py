@@ -24,6 +24,8 @@ def read_resources(file: SourceFile, path: KeyPath, default: Resources) -> Resou
         default.mem if mem is None else mem,
         default.gpus if gpus is None else gpus,
         _read_labels(file, (*path, "labels"), default.labels),
+        default.gpu if (gpu := file.value_at((*path, "gpu"))) is None else str(gpu),
+        default.gpu_mem if (gpu_mem := file.memory_at((*path, "gpu_mem"))) is None else gpu_mem,
     )
 
 

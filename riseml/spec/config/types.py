@@ -26,6 +26,8 @@ class Resources:
     mem: int = DEFAULT_MEM  # MiB
     gpus: int = 0  # whole GPUs
     labels: Labels = ()  # labels that the host must have
+    gpu: str = ""  # model that each of the GPUs must be; empty: any
+    gpu_mem: int | None = None  # MiB that each of the GPUs must have; None: any
 
 
 @dataclass(frozen=True, slots=True)

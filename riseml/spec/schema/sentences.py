@@ -1,7 +1,7 @@
 """Errors of jsonschema as problems: where, what is wrong, and what to write instead.
 
-The messages of jsonschema have no line, no column and no hint. `gpu: 1` in `resources` is "Additional properties are
-not allowed ('gpu' was unexpected)" there, and `riseml.yml:6:5 train.resources.gpu: unknown key; did you mean "gpus"?`
+The messages of jsonschema have no line, no column and no hint. `cpu: 1` in `resources` is "Additional properties are
+not allowed ('cpu' was unexpected)" there, and `riseml.yml:6:5 train.resources.cpu: unknown key; did you mean "cpus"?`
 here. jsonschema gives 157 of the problems in tests/unit/spec/broken.txt and broken_pools.txt (counted by running these
 tables); this module adds a position and a path to all of them, and a hint to 139.
 """
@@ -38,6 +38,7 @@ _FORMATS = {
     "lines": "a string or a list of strings",
     "line": "a string",
     "image": "an image",
+    "gpu-model": "a model of GPU",
     "version": "a version",
     "variable": "a string such as NAME or NAME=value",
     "hosts": "a list of hosts",
@@ -53,6 +54,7 @@ _PATTERNS = {
     "env": ("{} is not the name of an environment variable", "begin with a letter; use letters, digits and _"),
     "host": ("{} is not a host name", "use lower-case letters, digits and -"),
     "address": ("{} is not an address", "write a host name or an IP address, without scheme and port"),
+    "gpu-model": ("{} is not a model of GPU", "write a name such as a100; the number of GPUs is `gpus`"),
     "gpus": ("{} is neither `all` nor a list", "write `gpus: all`, or device ids such as `gpus: [0, 1]`"),
     "device": ("{} is not a device id", "write an index such as 0, or a UUID as `nvidia-smi -L` shows it: GPU-..."),
     "labels": ("{} is not a label name", "begin and end with a letter or digit; use letters, digits, . _ / and -"),

@@ -42,6 +42,9 @@ PLAIN = [  # there is nothing to get wrong
 ]
 ROUTES = [
     *PLAIN,
+    "GET /v1/gpus",
+    "POST /v1/pool/hosts",
+    "POST /v1/pool/hosts/{name}/remove",
     "POST /v1/pool/hosts/{name}/drain",
     "POST /v1/pool/hosts/{name}/resume",
     "GET /v1/pool/hosts/{name}/keys",

@@ -30,11 +30,21 @@ from tests.support.hosts import Machine, kill
 from tests.support.rig import Rig, filter_entries, gang, single
 
 NVML = """
+from types import SimpleNamespace
 class NVMLError(Exception): pass
 def nvmlInit(): pass
 def nvmlDeviceGetCount(): return 2
 def nvmlDeviceGetHandleByIndex(index): return index
 def nvmlDeviceGetUUID(handle): return f"GPU-{handle}"
+def nvmlDeviceGetName(handle): return "Tesla T4"
+def nvmlSystemGetDriverVersion(): return "535.129.03"
+def nvmlDeviceGetPciInfo(handle): return SimpleNamespace(busId=f"00000000:0{handle}:00.0")
+def nvmlDeviceGetMemoryInfo(handle): return SimpleNamespace(used=2**30, total=15 * 2**30)
+def nvmlDeviceGetUtilizationRates(handle): return SimpleNamespace(gpu=87)
+def nvmlDeviceGetTemperature(handle, sensor): return 68
+def nvmlDeviceGetPowerUsage(handle): return 61500
+def nvmlDeviceGetEnforcedPowerLimit(handle): return 70000
+def nvmlDeviceGetMigMode(handle): raise NVMLError("not supported")
 """
 
 
@@ -54,6 +64,18 @@ def test_a_job_gets_its_gpus_and_no_others(tmp_path: Path, gpus: str) -> None:
         assert rig.lines("1.train") == ["1.train [0,1]"]
         assert rig.lines("2.train") == ["2.train []"]
         rig.wait_closed("2")
+        rig.submit(single("sleep 600", resources={"cpus": 0.1, "mem": "64MiB", "gpus": 1, "gpu": "t4"}))
+        rig.wait_state("3", "RUNNING")
+        (first, second) = rig.get("/v1/gpus")["gpus"]
+        assert (first["name"], first["percent"], first["power"], first["jobs"]) == ("Tesla T4", 87, 61.5, ["3.train"])
+        assert (second["bus"], second["jobs"]) == ("00000000:01:00.0", [])
+        assert rig.get("/v1/gpus", of="3")["gpus"] == [first]
+        other = {"resources": {"cpus": 0.1, "mem": "64MiB", "gpus": 1, "gpu": "a100"}}
+        refused = rig.post("/v1/experiments", rig.submission(single("true", **other)))
+        assert refused.status_code == 403
+        assert "2 gpus (Tesla T4 (15360 MiB))" in refused.json()["error"]["message"]
+        assert rig.post("/v1/experiments/3/kill").status_code == 200
+        rig.wait_closed("3")
 
 
 def first_port(server: str) -> int:

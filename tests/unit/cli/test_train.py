@@ -212,6 +212,8 @@ PLAN: wire.PlanView = {
                     "cpus": 1.0,
                     "mem_mib": 512,
                     "gpus": 0,
+                    "gpu": "",
+                    "gpu_mem_mib": None,
                     "limit_cpus": None,
                     "limit_mem_mib": 2048,
                     "shm_mib": 1024,

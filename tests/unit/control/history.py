@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from riseml.control.actions import Action
 from riseml.control.decide import Decision, decide
 from riseml.executors.memory import MemoryExecutor
-from riseml.model import Capacity, HostSeen, Image
+from riseml.model import Capacity, Gpu, HostSeen, Image
 from riseml.names import HostName
 from riseml.spec.config.types import Resources, Retry, RetryScope
 from riseml.states import TERMINAL, Network
@@ -26,6 +26,7 @@ from tests.unit.control.simulation import Crash, Simulation, make_experiment, ma
 
 CPU = Resources(cpus=1, mem=64)
 GPU = Resources(cpus=1, mem=64, gpus=1)
+T4 = replace(GPU, gpu="t4")
 NAMES = ("h1", "h2", "h3")
 SHAPES: tuple[dict[str, Resources], ...] = (
     {"train": CPU},
@@ -38,6 +39,8 @@ SHAPES: tuple[dict[str, Resources], ...] = (
     {"master": GPU, "worker.1": GPU, "ps.1": CPU},
     {"master": Resources(cpus=2, mem=64), "worker.1": Resources(cpus=2, mem=64), "ps.1": CPU},
     {"master": GPU, "worker.1": GPU, "worker.2": GPU, "worker.3": GPU},
+    {"train": T4},
+    {"master": T4, "ps.1": CPU},
 )
 MOST = 5
 QUIET = 24
@@ -45,6 +48,15 @@ QUIET = 24
 
 WAKE_UPS = st.sampled_from([1, 1, 1, 0, 2])
 """How often a notification wakes the loop: it may be lost, and it may come twice."""
+
+
+A100 = Gpu("", "", "NVIDIA A100-SXM4-40GB", 40960)
+TESLA_T4 = Gpu("", "", "Tesla T4", 15360)
+
+
+def _know(gpu: Gpu, ids: str) -> dict[str, Gpu]:
+    """Return devices of one model, by these ids."""
+    return {identity: replace(gpu, id=identity) for identity in ids}
 
 
 class History(RuleBasedStateMachine):
@@ -65,9 +77,20 @@ class History(RuleBasedStateMachine):
     def begin(self, managers: int, network: Network, shapes: list[int]) -> None:
         """Two experiments run or wait before the first fault."""
         hosts = make_hosts(
-            h1=HostSeen(Capacity(4, 8192, ("a", "b", "c")), swarm="s", manager=True, address="10.0.0.1"),
+            h1=HostSeen(
+                Capacity(4, 8192, ("a", "b", "c")),
+                swarm="s",
+                manager=True,
+                address="10.0.0.1",
+                devices=_know(A100, "abc"),
+            ),
             h2=HostSeen(
-                Capacity(3, 8192, ("d",)), swarm="s", manager=managers > 1, address="10.0.0.2", labels={"disk": "fast"}
+                Capacity(3, 8192, ("d",)),
+                swarm="s",
+                manager=managers > 1,
+                address="10.0.0.2",
+                labels={"disk": "fast"},
+                devices=_know(TESLA_T4, "d"),
             ),
             h3=HostSeen(Capacity(3, 8192), address="10.0.0.3", labels={"disk": "fast"}),
         )

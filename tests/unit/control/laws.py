@@ -224,6 +224,8 @@ class Laws(Witness):
         for job in gang:
             if job.host is not None:
                 assert all(hosts[job.host].labels.get(n) == v for n, v in job.resources.labels), "labels"
+                names = [hosts[job.host].devices[one].name.lower() for one in job.gpus]
+                assert all(job.resources.gpu in name for name in names), "the model of its GPUs"
         addresses = [(job.address, job.port) for job in gang]
         assert len(addresses) == len(set(addresses)), "every job has an address of its own"
         if len(hosts) == 1:

@@ -10,7 +10,7 @@ from riseml.control.explanation import BlockerKind, Explanation, ExplanationPhas
 from riseml.control.observation import Observation
 from riseml.control.placement.addresses import PORTS
 from riseml.control.placement.place import place_gangs
-from riseml.model import Experiment, Owner, World
+from riseml.model import Experiment, Gpu, Owner, World
 from riseml.spec.config.types import Resources
 from riseml.states import Network, Reason, State
 from tests.unit.control.pools import GANG, GPU, H1, ONE, look, ready, site
@@ -77,6 +77,19 @@ def test_hosts_that_get_no_new_jobs_are_named() -> None:
     assert found.blockers[0].kind is BlockerKind.NEVER
     none = tell(look(h1=site(8, taking=False)), ready(1, ONE_JOB))
     assert [blocker.kind for blocker in none.blockers] == [BlockerKind.NO_HOST]
+
+
+def test_the_gpus_that_a_host_lacks_are_named() -> None:
+    devices = {"0": Gpu("0", "GPU-b", "Tesla T4", 15360)}
+    pool = look(h1=site(8, "0", devices=devices), h2=site(8, "0"), h3=site(8))
+    need = Resources(cpus=1, mem=64, gpus=1, gpu="a100", gpu_mem=40960)
+    found = tell(pool, ready(1, {"train": need}))
+    assert [host.jobs[0].shortages[0].text for host in found.hosts] == [
+        "gpu: needs a100 with 40960 MiB or more, has Tesla T4 (15360 MiB)",
+        "gpu: needs a100 with 40960 MiB or more, has GPUs of unknown model",
+        "gpu: needs a100 with 40960 MiB or more, has no GPU",
+    ]
+    assert found.blockers[0].kind is BlockerKind.NEVER
 
 
 def test_sets_subnets_ports_and_clearing_hosts_can_block() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,10 @@ from riseml.control.placement.addresses import PORTS, SubnetAllocator
 from riseml.control.placement.candidates import CandidateHost
 from riseml.control.placement.fit import find_hosts, make_gang
 from riseml.control.placement.free import FreeResources
+from riseml.control.placement.gpu_models import matches_model
 from riseml.control.placement.place import place_gangs
 from riseml.control.placement.refusal import describe_misfit
-from riseml.model import HostSeen, World
+from riseml.model import Gpu, HostSeen, World
 from riseml.names import JobName
 from riseml.spec.config.types import Resources
 from riseml.states import Network, Part, State
@@ -146,7 +148,7 @@ def test_a_gang_that_barely_fits_gets_its_place() -> None:
     """The quick search puts the small job beside the large one, where a middle one should be."""
     needs = [Resources(cpus=c, mem=1) for c in (6, 5, 5, 4)]
     room = {H1: FreeResources(10, 100, ()), H2: FreeResources(10, 100, ())}
-    sites = {H1: CandidateHost({}, 0, "s"), H2: CandidateHost({}, 0, "s")}
+    sites = {H1: CandidateHost({}, 0, (), "s"), H2: CandidateHost({}, 0, (), "s")}
     found = find_hosts(make_gang(needs), room, sites)
     assert found is not None
     assert sum(need.cpus for need, host in zip(needs, found, strict=True) if host == H1) == 10
@@ -166,6 +168,84 @@ def test_jobs_of_one_gang_may_want_different_labels() -> None:
         name: Resources(cpus=1, mem=64, labels=(("gpu", gpu),)) for name, gpu in (("master", "t4"), ("ps.1", "a100"))
     }
     assert hosts_of(place_all(pool, ready(1, needs))[1]) == {"master": "h2", "ps.1": "h1"}
+
+
+A100 = Gpu("0", "GPU-a", "NVIDIA A100-SXM4-40GB", 40960)
+TESLA_T4 = Gpu("0", "GPU-b", "Tesla T4", 15360)
+
+
+def gpu_site(*gpus: Gpu) -> HostSeen:
+    """Return a host with these GPUs."""
+    ids = [str(index) for index in range(len(gpus))]
+    return site(8, *ids, devices=dict(zip(ids, gpus, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "host"),
+    [
+        ({"gpu": "a100"}, "h1"),
+        ({"gpu": "T4"}, "h2"),
+        ({"gpu_mem": 40960}, "h1"),
+        ({"gpu_mem": 15000}, "h2"),
+        ({"gpu": "tesla t4", "gpu_mem": 15360}, "h2"),
+        ({"gpu": "a10"}, None),
+        ({"gpu": "t4", "gpu_mem": 16384}, None),
+        ({"gpu": "h100"}, None),
+    ],
+)
+def test_models_and_memory_choose_the_host(wanted: dict[str, Any], host: str | None) -> None:
+    pool = look(h1=gpu_site(A100, A100), h2=gpu_site(TESLA_T4), h3=site(8, "0"), h4=gpu_site(TESLA_T4, A100))
+    need = Resources(cpus=1, mem=64, gpus=1, **wanted)
+    found = place_all(pool, ready(1, {"train": need}))[1]
+    assert hosts_of(found) == {"train": host}
+
+
+def test_a_job_without_gpus_goes_anywhere() -> None:
+    need = Resources(cpus=1, mem=64, gpu="a100", gpu_mem=40960)  # a ps that has it from train.resources
+    assert hosts_of(place_all(look(h1=site(8)), ready(1, {"train": need}))[1]) == {"train": "h1"}
+
+
+def test_jobs_of_one_gang_may_want_different_gpus() -> None:
+    pool = look(h1=gpu_site(A100, A100), h2=gpu_site(TESLA_T4, TESLA_T4))
+    needs = {
+        "master": Resources(cpus=1, mem=64, gpus=1, gpu="t4"),
+        "worker.1": Resources(cpus=1, mem=64, gpus=2, gpu="a100"),
+        "ps.1": Resources(cpus=1, mem=64),
+    }
+    found = hosts_of(place_all(pool, ready(1, needs))[1])
+    assert (found["master"], found["worker.1"]) == ("h2", "h1")
+
+
+def test_a_refusal_names_the_gpus_that_hosts_have() -> None:
+    wanted = {JobName("train"): Resources(cpus=1, mem=64, gpus=1, gpu="a100", gpu_mem=81920)}
+    assert describe_misfit(wanted, look(h1=gpu_site(A100), h2=site(3))) == (
+        "the job needs 1 cpus, 64 MiB and 1 gpus (a100 with 81920 MiB or more)",
+        "host h1 has 8 cpus, 8192 MiB and 1 gpus (NVIDIA A100-SXM4-40GB (40960 MiB))",
+        "host h2 has 3 cpus, 8192 MiB and 0 gpus",
+    )
+    unknown = describe_misfit(wanted, look(h1=site(3, "0")))
+    assert unknown[1] == "no host knows the models of its GPUs, and `riseml pool check` says why"
+    assert "(GPUs of unknown model)" in unknown[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "matches"),
+    [
+        ("NVIDIA A100-SXM4-40GB", "a100", True),
+        ("NVIDIA A100-SXM4-40GB", "A100-SXM4", True),
+        ("NVIDIA A100-SXM4-40GB", "a10", False),
+        ("NVIDIA A10", "a100", False),
+        ("NVIDIA GeForce RTX 3090", "rtx3090", True),
+        ("NVIDIA GeForce RTX 3090", "3090", True),
+        ("GeForce RTX 3090", "geforce rtx 3090", True),
+        ("NVIDIA H100 80GB HBM3", "h100 80gb", True),
+        ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", "a100", False),
+        ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", "mig 3g.20gb", True),
+        ("Tesla T4", "...", False),
+    ],
+)
+def test_the_words_of_a_model_are_compared(name: str, wanted: str, *, matches: bool) -> None:
+    assert matches_model(name, wanted) is matches
 
 
 def test_subnets_never_overlap() -> None:

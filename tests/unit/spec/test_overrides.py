@@ -60,7 +60,7 @@ def test_a_setting_replaces_false_with_a_section() -> None:
 @pytest.mark.parametrize(
     ("setting", "expected"),
     [
-        (("train.resources.gpu", "2"), 'train.resources.gpu: unknown key; did you mean "gpus"?'),
+        (("train.resources.gpuss", "2"), 'train.resources.gpuss: unknown key; did you mean "gpus"?'),
         (
             ("train.resources.gpus", "two"),
             'train.resources.gpus: must be a whole number, not "two"; for example `gpus: 1`',
