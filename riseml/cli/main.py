@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from riseml import __version__
 from riseml.cli.commands import config_file, experiments, jobs
 from riseml.cli.commands.explain import explain_experiment
+from riseml.cli.commands.forward import forward_port
 from riseml.cli.commands.pool import pool_app
 from riseml.cli.commands.pool_changes import add_host, remove_host
 from riseml.cli.commands.server import server_app
@@ -65,6 +66,7 @@ app.command("monitor")(experiments.monitor_experiment)
 app.command("kill")(experiments.kill_experiments)
 app.command("exec", context_settings={"allow_interspersed_args": False})(jobs.run_command)
 app.command("shell")(jobs.open_shell)
+app.command("forward")(forward_port)
 app.command("explain")(explain_experiment)
 app.command("tfconfig")(print_tf_config)
 pool_app.command("add")(add_host)

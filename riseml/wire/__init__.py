@@ -42,6 +42,8 @@ Every refusal is a `Failure`. `{id}` is a canonical ID; when it names jobs (`4.p
 from __future__ import annotations
 
 from riseml.wire.command_output import (
+    Forwards,
+    ForwardView,
     Kill,
     Kills,
     NewFile,
@@ -135,6 +137,8 @@ __all__ = [
     "ExplanationView",
     "Failure",
     "FailureBody",
+    "ForwardView",
+    "Forwards",
     "GpuList",
     "GpuTrouble",
     "GpuView",

@@ -7,6 +7,20 @@ from typing_extensions import TypedDict
 from riseml.wire.state_names import StateName
 
 
+class ForwardView(TypedDict):
+    """A port of a job that `riseml forward` has opened on this machine."""
+
+    job: str  # `4.worker.1`
+    port: int  # of the job
+    address: str  # URL on this machine: `http://127.0.0.1:8888`
+
+
+class Forwards(TypedDict):
+    """What `riseml forward` has opened."""
+
+    forwards: list[ForwardView]
+
+
 class Kill(TypedDict):
     """The outcome of `kill` for one experiment."""
 

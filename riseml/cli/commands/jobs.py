@@ -76,20 +76,29 @@ def choose_job(command: CommandContext, client: Client, identity: str | None) ->
         UsageError: the ID names several jobs, and the user cannot be asked.
         Conflict: none of them runs.
     """
-    found = list_named_jobs(client, choose_experiment_id(command, client, identity))
-    if len(found) == 1:
-        return found[0]["id"]
-    running = [job for job in found if job["state"] == "RUNNING"]
-    if not running:
-        states = ", ".join(f"{job['id']} {job['state']}" for job in found)
-        ended = all(job["state"] in ENDED_STATES for job in found)
-        raise Conflict(f"no job of {identity or found[0]['id']} runs: {states}", None if ended else "`riseml explain`")
-    if len(running) == 1:
-        return running[0]["id"]
-    names = [job["id"] for job in running]
+    names = find_running_jobs(client, choose_experiment_id(command, client, identity))
+    if len(names) == 1:
+        return names[0]
     if not command.asks:
         raise UsageError(f"{identity or 'it'} has several jobs", f"name one: {', '.join(names)}")
     return _ask_for_job(command, names)
+
+
+def find_running_jobs(client: Client, identity: str) -> list[str]:
+    """Return the IDs of the jobs that an ID names and that run. A single job is returned in any state: the server says
+    best why it cannot be entered.
+
+    Raises:
+        UsageError: there is none, or the ID names a set.
+        Conflict: none of several runs.
+    """
+    found = list_named_jobs(client, identity)
+    running = [job["id"] for job in found if job["state"] == "RUNNING"]
+    if running or len(found) == 1:
+        return running or [found[0]["id"]]
+    states = ", ".join(f"{job['id']} is {job['state']}" for job in found)
+    ended = all(job["state"] in ENDED_STATES for job in found)
+    raise Conflict(f"no job of {identity} runs: {states}", None if ended else f"`riseml explain {identity}` says why")
 
 
 def list_named_jobs(client: Client, identity: str) -> list[wire.JobView]:

@@ -46,11 +46,11 @@ def open_container_port(engine: Engine, name: str, port: int) -> JobStream:
             continue
         door.settimeout(None)
         return JobStream(door, RawCodec(), NoControl())
-    return _open_relay(engine, name, port, ("127.0.0.1", *addresses))
+    return _open_relay(engine, name, port, tuple(dict.fromkeys(("127.0.0.1", *addresses))))
 
 
 def _find_addresses(engine: Engine, name: str) -> tuple[str, ...]:
-    """Return the addresses of a running container; none when it has those of its host."""
+    """Return the addresses of a running container. With its host's network it has all of the host."""
     with engine.api() as api:
         try:
             found: dict[str, Any] = api.inspect_container(name)
@@ -60,6 +60,8 @@ def _find_addresses(engine: Engine, name: str) -> tuple[str, ...]:
             raise
     if not found["State"]["Running"]:
         raise NotThere("the job does not run")
+    if found["HostConfig"]["NetworkMode"] == "host":
+        return ("127.0.0.1",)
     networks: dict[str, Any] = found["NetworkSettings"]["Networks"] or {}
     return tuple(str(one["IPAddress"]) for one in networks.values() if one.get("IPAddress"))
 

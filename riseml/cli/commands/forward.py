@@ -1,0 +1,92 @@
+"""`forward`: a port of a job on this machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from riseml.cli.arguments import choose_experiment_id
+from riseml.cli.commands.jobs import JobArgument, find_running_jobs
+from riseml.cli.commands.options import JsonOption
+from riseml.errors import NotFound, UsageError
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.cli.context import CommandContext
+    from riseml.cli.port_forward import PortPair
+    from riseml.client import Client
+
+_PORTS = re.compile(r"(?:(\d{1,5}):)?(\d{1,5})", re.ASCII)
+_LAST_PORT = 65535
+
+
+def forward_port(
+    context: typer.Context,
+    identity: JobArgument,
+    ports: Annotated[list[str], typer.Argument(metavar="[LOCAL:]PORT...", show_default=False)],
+    *,
+    json: JsonOption = False,
+) -> None:
+    """Reach a port of a running job at 127.0.0.1.
+
+    `riseml forward 4.worker.1 8888` listens at 127.0.0.1:8888, and `9999:8888` at 127.0.0.1:9999; Ctrl-C ends it.
+    Without a job, the job in which something listens on the port is taken.
+    """
+    from riseml.cli.port_forward import forward_ports
+
+    command: CommandContext = context.obj
+    pairs = [parse_ports(text) for text in ports]
+    with command.connect() as client:
+        jobs = find_running_jobs(client, choose_experiment_id(command, client, identity))
+        job = choose_answering_job(client, jobs, pairs[0].remote)
+
+        def say(used: Sequence[PortPair]) -> None:
+            shown = [show_forward(job, pair) for pair in used]
+            if json:
+                command.printer.print_json({"forwards": shown})
+            else:
+                command.printer.print_lines([f"{one['address']} is port {one['port']} of {job}" for one in shown])
+                command.printer.say("Ctrl-C ends it; the job runs on.")
+
+        forward_ports(client.address, job, pairs, say)
+
+
+def choose_answering_job(client: Client, jobs: list[str], port: int) -> str:
+    """Return the one job in which something listens on a port.
+
+    Raises:
+        NotFound: there is none.
+        UsageError: there are several.
+    """
+    from riseml.cli.port_forward import find_answering_jobs
+
+    found = find_answering_jobs(client.address, jobs, port)
+    if not found:
+        raise NotFound(f"nothing listens on port {port} in {', '.join(jobs)}", "`riseml logs` shows what listens where")
+    if len(found) > 1:
+        raise UsageError(f"something listens on port {port} in several jobs", f"name one: {', '.join(found)}")
+    return found[0]
+
+
+def parse_ports(text: str) -> PortPair:
+    """Return `8888` or `9999:8888` as ports of this machine and of the job.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    from riseml.cli.port_forward import PortPair
+
+    found = _PORTS.fullmatch(text)
+    remote = int(found[2]) if found else 0
+    local = int(found[1]) if found and found[1] else remote
+    if not 0 < remote <= _LAST_PORT or local > _LAST_PORT:
+        raise UsageError(f"{text!r} is not a port", "write 8888, or 9999:8888 for port 9999 of this machine")
+    return PortPair(local, remote)
+
+
+def show_forward(job: str, pair: PortPair) -> wire.ForwardView:
+    """Return a forwarded port in its wire shape."""
+    return {"job": job, "port": pair.remote, "address": f"http://127.0.0.1:{pair.local}"}

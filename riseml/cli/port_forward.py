@@ -1,0 +1,162 @@
+"""Listen on 127.0.0.1 and pass each connection on to a port of a job: `forward` and `tensorboard`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+
+from riseml.errors import Conflict, NotFound, RisemlError, Unreachable
+from riseml.exchange import Address
+from riseml.stream_client import StreamConnection, open_stream, port_path
+from riseml.stream_messages import LONGEST_PIECE, WINDOW, Channel, ChannelEnd, Piece
+
+HOST = "127.0.0.1"
+_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True)
+class PortPair:
+    """A port of this machine and the port of the job that it leads to."""
+
+    local: int  # 0: any free one
+    remote: int
+
+
+def find_answering_jobs(address: Address, jobs: Sequence[str], port: int) -> list[str]:
+    """Return those of the jobs in which something listens on a port.
+
+    Raises:
+        RisemlError: a single job cannot be reached, with the reason.
+    """
+    return asyncio.run(_find_answering_jobs(address, jobs, port))
+
+
+def forward_ports(
+    address: Address, job: str, pairs: Sequence[PortPair], on_ready: Callable[[Sequence[PortPair]], None]
+) -> None:
+    """Forward until the user ends it.
+
+    Args:
+        address: where the server is.
+        job: the ID of the job.
+        pairs: the ports.
+        on_ready: is called once with the ports that are in use.
+
+    Raises:
+        KeyboardInterrupt: the user ended it.
+        Conflict: a port of this machine is in use, or the job has ended.
+        Unreachable: the server or the host does not answer any more.
+    """
+    asyncio.run(_Forwarder(address, job, on_ready).run(pairs))
+    raise KeyboardInterrupt
+
+
+async def _find_answering_jobs(address: Address, jobs: Sequence[str], port: int) -> list[str]:
+    found: list[str] = []
+    for job in jobs:
+        try:
+            async with open_stream(address, port_path(job, port)):
+                found.append(job)
+        except (NotFound, Conflict):  # nothing listens there, or the job has just ended
+            if len(jobs) == 1:
+                raise
+    return found
+
+
+class _Forwarder:
+    """All connections of one command."""
+
+    def __init__(self, address: Address, job: str, on_ready: Callable[[Sequence[PortPair]], None]) -> None:
+        self._address = address
+        self._job = job
+        self._on_ready = on_ready
+        self._is_over = asyncio.Event()
+        self._error: RisemlError | None = None  # why it is over; None: the user ends it
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def run(self, pairs: Sequence[PortPair]) -> None:
+        """Listen until the command is to end."""
+        loop = asyncio.get_running_loop()
+        for number in _ENDINGS:
+            loop.add_signal_handler(number, self._is_over.set)
+        async with AsyncExitStack() as stack:
+            try:
+                used = [await self._listen(stack, pair) for pair in pairs]
+                self._on_ready(used)
+                await self._is_over.wait()
+            finally:
+                for task in self._connections:
+                    task.cancel()
+                await asyncio.gather(*self._connections, return_exceptions=True)
+        if self._error is not None:
+            raise self._error
+
+    async def _listen(self, stack: AsyncExitStack, pair: PortPair) -> PortPair:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None, "asyncio has made it"
+            self._connections.add(task)
+            task.add_done_callback(self._connections.discard)
+            await self._serve(pair.remote, reader, writer)
+
+        try:
+            server = await asyncio.start_server(serve, HOST, pair.local, family=socket.AF_INET, limit=WINDOW)
+        except OSError as error:
+            raise Conflict(
+                f"port {pair.local} of this machine cannot be used: {os.strerror(error.errno or 0)}",
+                f"choose another one: `riseml forward {self._job} 0:{pair.remote}` takes any free port",
+            ) from None
+        stack.callback(server.close)
+        return PortPair(server.sockets[0].getsockname()[1], pair.remote)
+
+    async def _serve(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass one connection on, to its end."""
+        try:
+            async with open_stream(self._address, port_path(self._job, port)) as stream:
+                sending = asyncio.create_task(_send(reader, stream))
+                try:
+                    await _receive(stream, writer)
+                    await sending
+                finally:
+                    sending.cancel()
+            writer.close()
+        except OSError:  # the program at this end is gone
+            writer.transport.abort()
+        except NotFound:  # nothing listens there now: the connection ends as if it had been refused
+            writer.transport.abort()
+        except RisemlError as error:
+            writer.transport.abort()
+            if isinstance(error, Conflict | Unreachable):
+                self._error = self._error or error
+                self._is_over.set()
+        except asyncio.CancelledError:
+            writer.transport.abort()
+            raise
+
+
+async def _send(reader: asyncio.StreamReader, stream: StreamConnection) -> None:
+    """Send what comes from this machine, to its end."""
+    with suppress(ConnectionError):
+        while data := await reader.read(LONGEST_PIECE):
+            await stream.send_input(data)
+    await stream.end_input()
+
+
+async def _receive(stream: StreamConnection, writer: asyncio.StreamWriter) -> None:
+    """Write what the job sends, to its end."""
+    while True:
+        match await stream.receive():
+            case Piece(Channel.OUTPUT, content):
+                writer.write(content)
+                await writer.drain()
+                await stream.grant(len(content))
+            case ChannelEnd(Channel.OUTPUT):
+                writer.write_eof()
+                return
+            case _:
+                continue

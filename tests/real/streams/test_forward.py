@@ -1,0 +1,114 @@
+"""`riseml forward`: ports of jobs on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from tests.real.streams.conftest import Hands
+from tests.support.ports import find_free_port
+from tests.support.rig import Rig, single
+from tests.support.waiting import DEADLINE
+
+SERVER = """
+import hashlib, http.server, sys, threading
+class Echo(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_POST(self):
+        size = int(self.headers["Content-Length"])
+        body = self.rfile.read(size)
+        answer = hashlib.sha256(body).hexdigest().encode() + body
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+    def log_message(self, *_):
+        pass
+servers = [http.server.ThreadingHTTPServer((host, int(port)), Echo) for host, port in map(str.split, sys.argv[1:])]
+threads = [threading.Thread(target=server.serve_forever) for server in servers]
+for thread in threads:
+    thread.start()
+print("listens", flush=True)
+"""
+
+
+class EchoJob:
+    """A job with an HTTP server at two ports: one that its network reaches, one on its loopback."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.hands = Hands(rig)
+        self.open, self.inner = (8888, 9999) if rig.host.contained else (find_free_port(), find_free_port())
+        rig.submit(
+            single(f"exec python3 server.py '0.0.0.0 {self.open}' '127.0.0.1 {self.inner}'"), {"server.py": SERVER}
+        )
+        rig.wait("the job listens", lambda: "1.train listens" in rig.lines("1", follow=False))
+
+    @contextmanager
+    def forward(self, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], list[int]]]:
+        """Run `riseml forward`; give its process and the ports of this machine."""
+        process = self.hands.start("forward", *words, "--json")
+        assert process.stdout is not None
+        try:
+            shown = json.loads(process.stdout.readline())
+            yield process, [int(one["address"].rpartition(":")[2]) for one in shown["forwards"]]
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def post(port: int, body: bytes) -> bool:
+    """Return whether an echo of the body came back."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+    try:
+        connection.request("POST", "/", body)
+        answer = connection.getresponse().read()
+    finally:
+        connection.close()
+    return answer == hashlib.sha256(body).hexdigest().encode() + body
+
+
+@pytest.mark.every_engine
+def test_many_connections_reach_both_ports(rig: Rig) -> None:
+    job = EchoJob(rig)
+    with job.forward("1", f"0:{job.open}", f"0:{job.inner}") as (process, (open_, inner)):
+        bodies = [bytes([number]) * (number * 40_000) for number in range(1, 25)]
+        with ThreadPoolExecutor(24) as pool:
+            assert all(pool.map(post, [open_] * 24, bodies))
+            assert all(pool.map(post, [inner] * 4, bodies[:4]))
+        with socket.create_connection(("127.0.0.1", open_)) as silent:  # a connection that is open at the end
+            silent.sendall(b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\n")
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=DEADLINE)
+            assert (process.returncode, b"Interrupted." in err) == (130, True)
+            with suppress(ConnectionResetError):
+                assert silent.recv(10) == b""
+    rig.wait("no relay is left", lambda: not any("RELAY" in line for line in job.hands.list_commands()))
+    assert rig.experiment("1")["state"] == "RUNNING"
+
+
+def test_what_cannot_be_forwarded_is_said_in_one_sentence(rig: Rig) -> None:
+    job = EchoJob(rig)
+    call = job.hands.call
+    code, _, err = call("forward", "1", "7")
+    assert (code, "nothing listens on port 7 in 1.train" in err) == (3, True)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, err = call("forward", "1", f"{port}:{job.open}")
+        assert (code, f"port {port} of this machine cannot be used: Address already in use" in err) == (4, True)
+    assert call("forward", "1", "70000")[0] == call("forward", "1", "a:1")[0] == 2
+    with job.forward("1.train", f"0:{job.open}") as (process, (port,)):
+        rig.post("/v1/experiments/1/kill")
+        rig.wait_closed("1")
+        with socket.create_connection(("127.0.0.1", port)) as late:
+            late.sendall(b"POST / HTTP/1.1\r\n\r\n")
+            _, err_ = process.communicate(timeout=DEADLINE)
+        assert (process.returncode, b"1.train has ended (KILLED)" in err_) == (4, True)
