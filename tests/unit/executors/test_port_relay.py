@@ -55,7 +55,7 @@ def test_a_relay_copies_both_ways(tmp_path: Path, tools: list[str]) -> None:
 @pytest.mark.parametrize("tools", [["python3"], ["perl"], ["bash", "cat"]], ids=["python", "perl", "bash"])
 def test_a_relay_says_that_nothing_listens(tmp_path: Path, tools: list[str]) -> None:
     relay = start(tmp_path, tools, find_free_port())
-    assert relay.communicate(timeout=DEADLINE) == (b"", None)
+    assert relay.communicate(timeout=DEADLINE)[0] == b""
     assert relay.returncode == CLOSED
 
 
