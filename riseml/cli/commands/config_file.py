@@ -23,12 +23,15 @@ def init_project(
     *,
     framework: Annotated[
         str | None,
-        typer.Option("--framework", metavar="NAME", help="Start from this framework, for example tensorflow."),
+        typer.Option("--framework", metavar="NAME", help="Start from this framework: pytorch or tensorflow."),
     ] = None,
     file: FileOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write a commented riseml.yml for this folder, which runs as it is. Never overwrites a file."""
+    """Write a commented riseml.yml that runs at once.
+
+    The command never overwrites a file.
+    """
     from riseml.spec.config.templates import make_starter_config
 
     command: CommandContext = context.obj

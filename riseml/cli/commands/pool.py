@@ -13,7 +13,7 @@ from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import clean_text, count_noun
 from riseml.errors import UsageError
 
-pool_app = typer.Typer(help="Show, add, remove, check, join, drain and trust the hosts of the pool.")
+pool_app = typer.Typer(help="Show the hosts of the pool; add, remove and check them.")
 
 _HOST_NAME = re.compile(r"[^/\s]{1,100}")
 
