@@ -7,6 +7,10 @@ import re
 _TOKEN = re.compile(r"\x1b\[(\??[\d;]*)([A-Za-z])|(.)", re.DOTALL)
 
 
+Cell = tuple[str, str]
+"""A character and its colours, as SGR codes."""
+
+
 class ScreenError(AssertionError):
     """The text has a sequence that no command should write."""
 
@@ -24,8 +28,9 @@ class Screen:
         self.columns, self.rows = columns, rows
         self.cursor_shown = True
         self.painted = False  # it got a colour
-        self._above: list[str] = []  # what has scrolled away
-        self._cells: list[list[str]] = [[]]
+        self._above: list[list[Cell]] = []  # what has scrolled away
+        self._cells: list[list[Cell]] = [[]]
+        self._style = ""  # SGR codes
         self._row = self._column = 0
 
     def feed(self, text: str) -> None:
@@ -38,23 +43,33 @@ class Screen:
 
     def lines(self) -> list[str]:
         """Return all lines, those that have scrolled away first, without empty ones at the end."""
-        shown = [*self._above, *("".join(row).rstrip() for row in self._cells)]
+        shown = ["".join(character for character, _ in row).rstrip() for row in (*self._above, *self._cells)]
         while shown and not shown[-1]:
             shown.pop()
         return shown
+
+    def coloured_lines(self) -> list[str]:
+        """Return the same lines with their colours, as text for a terminal."""
+        rows = [*self._above, *self._cells]
+        return [
+            "".join(f"\x1b[0;{style}m{character}" if style else f"\x1b[0m{character}" for character, style in row)
+            for row in rows[: len(self.lines())]
+        ]
 
     def _write(self, character: str) -> None:
         if character == "\n":
             self._go_down()
         elif character == "\r":
             self._column = 0
+        elif character == "\t":
+            self._column = min(self.columns - 1, self._column // 8 * 8 + 8)
         elif character.isprintable():
             if self._column >= self.columns:  # the line wraps
                 self._go_down()
                 self._column = 0
             row = self._cells[self._row]
-            row.extend(" " * (self._column + 1 - len(row)))
-            row[self._column] = character
+            row.extend([(" ", "")] * (self._column + 1 - len(row)))
+            row[self._column] = (character, self._style)
             self._column += 1
         else:
             raise ScreenError(f"{character!r} has no place in a view")
@@ -64,7 +79,7 @@ class Screen:
         if self._row == len(self._cells):
             self._cells.append([])
         if len(self._cells) > self.rows:
-            self._above.append("".join(self._cells.pop(0)).rstrip())
+            self._above.append(self._cells.pop(0))
             self._row -= 1
 
     def _control(self, parameter: str, letter: str) -> None:
@@ -73,6 +88,7 @@ class Screen:
                 self.cursor_shown = letter == "h" if parameter == "?25" else self.cursor_shown
             case (_, "m"):
                 self.painted = True
+                self._style = "" if parameter in ("", "0") else f"{self._style};{parameter}".strip(";")
             case ("2", "K"):
                 self._cells[self._row] = []
             case (_, "A"):
