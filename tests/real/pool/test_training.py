@@ -1,4 +1,4 @@
-"""The main job over three hosts: TensorFlow's parameter servers across the overlay network, on real digits."""
+"""Training over several hosts, across the overlay network, on real digits: TensorFlow's parameter servers, PyTorch."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import docker
 
@@ -15,19 +16,16 @@ from tests.real.e2e.test_toaster import EXAMPLE, find_cache
 from tests.real.pool.conftest import PoolRig
 
 TENSORFLOW = "tensorflow/tensorflow:2.21.0"
+PYTORCH = "riseml-test/pytorch:2.13.0"
 
 
 def test_digits_are_learned_over_three_hosts(pool_rig: PoolRig, engine_url: str) -> None:
     pool_rig.post("/v1/pool/join")
-    digits = find_cache() / "data" / "digits"
-    subprocess.run([sys.executable, EXAMPLE / "get_data.py", digits], check=True)
-    _provide(pool_rig.hosts[0].api, engine_url)
-    os.rmdir(pool_rig.shared_folder / "data")
-    (pool_rig.shared_folder / "data").symlink_to(digits.parent)
+    _provide_data(pool_rig)
+    _provide(pool_rig.hosts[0].api, engine_url, TENSORFLOW)
     changes = ("--set", "train.tensorflow.distributed.ps=2", "--set", "train.resources.cpus=1")
-    said = _riseml(pool_rig, "train", *changes, "-p", "epochs=3")
-    found = json.loads(_riseml(pool_rig, "status", "1", "--json"))
-    jobs = {job["name"]: job["host"] for job in found["jobs"] if job["name"] != "build"}
+    said = _riseml(pool_rig, EXAMPLE, "train", *changes, "-p", "epochs=3")
+    jobs = _read_hosts(pool_rig)
     assert set(jobs) == {"master", "worker.1", "worker.2", "ps.1", "ps.2"}
     assert set(jobs.values()) == {"h1", "h2", "h3"}
     (accuracy,) = re.findall(r"^\d+\.master .*test accuracy: ([0-9.]+)", said, re.MULTILINE)
@@ -36,16 +34,46 @@ def test_digits_are_learned_over_three_hosts(pool_rig: PoolRig, engine_url: str)
     assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
 
 
-def _riseml(rig: PoolRig, *words: str) -> str:
+def test_a_pytorch_group_spans_two_hosts(pool_rig: PoolRig, engine_url: str) -> None:
+    pool_rig.post("/v1/pool/join")
+    _provide_data(pool_rig)
+    _provide(pool_rig.hosts[0].api, engine_url, PYTORCH)
+    changes = ("--set", f"train.image={PYTORCH}", "--set", "train.resources.cpus=1")
+    said = _riseml(pool_rig, EXAMPLE.parent / "pytorch-digits", "train", *changes, "-p", "epochs=5")
+    jobs = _read_hosts(pool_rig)
+    assert set(jobs) == {"master", "worker.1", "worker.2"}
+    assert len(set(jobs.values())) == 2
+    accuracies = re.findall(r"rank \d of 3: test accuracy: ([0-9.]+)", said)
+    assert len(accuracies) == 3
+    assert len(set(accuracies)) == 1, "every process has the same weights"
+    assert float(accuracies[0]) >= 0.85
+    pool_rig.wait_closed("1")
+    assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
+
+
+def _read_hosts(rig: PoolRig) -> dict[str, str]:
+    """The host of each job of the first experiment."""
+    found = json.loads(_riseml(rig, EXAMPLE, "status", "1", "--json"))
+    return {job["name"]: job["host"] for job in found["jobs"] if job["name"] != "build"}
+
+
+def _provide_data(rig: PoolRig) -> None:
+    digits = find_cache() / "data" / "digits"
+    subprocess.run([sys.executable, EXAMPLE / "get_data.py", digits], check=True)
+    os.rmdir(rig.shared_folder / "data")
+    (rig.shared_folder / "data").symlink_to(digits.parent)
+
+
+def _riseml(rig: PoolRig, folder: Path, *words: str) -> str:
     """What a command prints that ends well."""
     done = subprocess.run(
-        [*RISEML, *words], cwd=EXAMPLE, env=rig.environ(), capture_output=True, text=True, check=False, timeout=400
+        [*RISEML, *words], cwd=folder, env=rig.environ(), capture_output=True, text=True, check=False, timeout=400
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def _provide(api: docker.APIClient, engine_url: str) -> None:
-    if not any(TENSORFLOW in (image["RepoTags"] or []) for image in api.images()):
+def _provide(api: docker.APIClient, engine_url: str, name: str) -> None:
+    if not any(name in (image["RepoTags"] or []) for image in api.images()):
         with docker.APIClient(base_url=engine_url, version="auto", timeout=300) as source:
-            api.load_image(source.get_image(TENSORFLOW))
+            api.load_image(source.get_image(name))
