@@ -30,7 +30,9 @@ class CandidateHost:
 
     def accepts(self, need: Resources) -> bool:
         """Return True when the host is of the kind that a job with this need wants, whatever is free on it."""
-        return self.has_labels(need.labels) and has_wanted_gpus(self.models, need)
+        if need.labels and not self.has_labels(need.labels):
+            return False
+        return not need.gpus or has_wanted_gpus(self.models, need)
 
 
 def find_candidates(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from riseml.control.placement.candidates import CandidateHost
 from riseml.control.placement.free import SLACK, FreeByHost, FreeResources
+from riseml.control.placement.gpu_models import has_wanted_gpus, wants_models
 from riseml.names import HostName
 from riseml.spec.config.types import Resources
 
@@ -34,6 +35,7 @@ class Gang:
     whole: Resources  # of all jobs together
     size: int  # number of jobs
     one_host_possible: bool  # False: the jobs want different values of one label
+    wants_models: bool  # True: a job does not accept any GPU
 
     def exceeds_every_host(self, room: FreeByHost) -> bool:
         """Return True when some job fits on no host; a quick test before the search."""
@@ -54,7 +56,8 @@ def make_gang(needs: Sequence[Resources]) -> Gang:
         tuple(sorted(labels)),
     )
     kinds = tuple(JobKind(need, tuple(found[need])) for need in order)
-    return Gang(kinds, whole, len(needs), len({name for name, _ in labels}) == len(labels))
+    one_host_possible = len({name for name, _ in labels}) == len(labels)
+    return Gang(kinds, whole, len(needs), one_host_possible, any(map(wants_models, found)))
 
 
 def _rank_need(need: Resources) -> tuple[object, ...]:
@@ -101,7 +104,7 @@ def _find_single_host(gang: Gang, room: FreeByHost, candidates: Mapping[HostName
             or free.mem < mem
             or len(free.gpus) < gpus
             or not candidate.has_labels(need.labels)
-            or not all(candidate.accepts(kind.need) for kind in gang.kinds)
+            or (gang.wants_models and not all(has_wanted_gpus(candidate.models, kind.need) for kind in gang.kinds))
         ):
             continue
         rank = (candidate.gpus if gpus == 0 else 0, len(free.gpus), free.cpus, free.mem, name)

@@ -85,6 +85,16 @@ def scan_keys(destination: Destination) -> tuple[HostKey, ...]:
     return _scan_address(_resolve_address(destination), destination)
 
 
+def find_hostname(destination: Destination) -> str:
+    """Return the name or address that ssh connects to, behind the aliases of the user's ssh configuration.
+
+    Raises:
+        UsageError: a file of ssh cannot be read.
+    """
+    address, _ = _read_address(destination)
+    return address.hostname
+
+
 def has_pinned_key(destination: Destination) -> bool:
     """Return True when known_hosts has a key of the host, whatever the host shows now.
 

@@ -22,7 +22,7 @@ from riseml.names import LOCAL_HOST, HostName
 from riseml.server.pool.checkup import check_storage, list_answering, show_findings
 from riseml.server.pool.choose_executor import DOCKER
 from riseml.server.pool.encryption import check_encryption
-from riseml.server.pool.host_keys import pin_host_keys, scan_new_host
+from riseml.server.pool.host_keys import find_address, pin_host_keys, scan_new_host
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.mode import LocalMode, PoolMode, choose_network, shares_output
 from riseml.server.pool.pool_edit import rewrite_pool_file
@@ -100,7 +100,10 @@ def propose_host(hosts: HostSet, new: wire.NewHost) -> Candidate:
     if "tls" in new:
         entry["tls"] = {name: str(Path(new["tls"]) / f"{name}.pem") for name in _PEM}
     path = hosts.settings.pool_file
-    return _propose_in(path, path.read_text(encoding="utf-8") if path.exists() else "", entry)
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    found = _propose_in(path, text, entry)
+    address = "" if "address" in new else find_address(found.host, hosts.settings.home)
+    return _propose_in(path, text, {**entry, "address": address}) if address else found
 
 
 def _propose_in(path: Path, text: str, entry: HostEntry) -> Candidate:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from riseml import wire
-from riseml.executors.transports.hostkeys import BehindOtherHost, HostKey, has_pinned_key, pin_keys, scan_keys
+from riseml.executors.transports.hostkeys import (
+    BehindOtherHost,
+    HostKey,
+    find_hostname,
+    has_pinned_key,
+    pin_keys,
+    scan_keys,
+)
 from riseml.executors.transports.ssh_command import Destination, find_destination
 from riseml.spec.pool.types import HostSpec
 from riseml.spec.scalars.engine_url import Scheme, parse_engine_url
@@ -39,6 +46,19 @@ def scan_new_host(host: HostSpec, home: Path) -> wire.HostKeys | None:
         if has_pinned_key(find_destination(host, home)):
             return None
         raise
+
+
+def find_address(host: HostSpec, home: Path) -> str:
+    """Return what an alias of the user's ssh configuration stands for; empty when the URL names the host itself.
+
+    Raises:
+        UsageError: a file of ssh cannot be read.
+    """
+    if parse_engine_url(host.url).scheme is not Scheme.SSH:
+        return ""
+    destination = find_destination(host, home)
+    found = find_hostname(destination)
+    return "" if found.lower() == destination.url.host.lower() else found
 
 
 def find_pins(host: HostSpec, home: Path) -> str:

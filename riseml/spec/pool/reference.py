@@ -37,6 +37,7 @@ _TAIL = """\
 2. It reads the host's cores, memory and engine, and runs the checks of `riseml pool check` on it: versions, clock,
    encryption, and that it sees the storage that the other hosts write. It refuses an engine that the pool has under
    another address. `--force` adds a host although a check fails.
+   An alias of your ssh configuration becomes `address`, which the other hosts need.
 3. It pins the key, makes the host a member of the swarm (`network: overlay`, from the second host on), and inserts its
    lines below the last host. Every other character of the file stays. Two commands take turns; when you save the file
    in the same moment, your text is kept, and the host is inserted into it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 
 from tests.real.e2e.console import RISEML
@@ -38,8 +39,8 @@ def test_a_host_joins_the_pool_and_leaves_it(pool_rig: PoolRig) -> None:
     url = pool_rig.hosts[1].url
     assert "any client that reaches this port is root" in ask(pool_rig, "pool", "add", "h2", url, code=2)
     added = ask(pool_rig, "pool", "add", "h2", url, "--insecure", "--cpus", "2")
-    assert "h1 made the swarm." in added
-    assert "h2 joined the swarm." in added
+    assert re.search(r"^h1 (made|was in) the swarm", added, re.MULTILINE)
+    assert re.search(r"^h2 (joined|was in) the swarm", added, re.MULTILINE), "another test may have joined it"
     assert "reads in" in added
     assert "h2 is in" in added
     big = single("sleep 600", resources={"cpus": 0.1, "mem": "64MiB", "labels": {"host": "h2"}})

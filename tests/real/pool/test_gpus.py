@@ -71,6 +71,20 @@ def test_a_host_knows_its_gpus(gpu_host: EngineHost, engines: tuple[EngineHost, 
         assert "2 x NVIDIA A100-SXM4-40GB (40.0 GiB), driver 535.129.03" in ask(rig, "pool", "check")
         assert not [row for row in gpu_host.api.containers(all=True) if "gpus" in row["Names"][0]]
 
+        rig.write_pool("h2", storage={"output": str(tmp_path)})
+        tried = ask(rig, "pool", "add", "h1", gpu_host.url, "--insecure", "--dry-run")
+        assert "2 x NVIDIA A100-SXM4-40GB" in tried
+        assert "and 2 GPUs." in tried
+        rig.write_pool("h1", storage={"output": str(tmp_path)})
+        big = {"resources": {"cpus": 0.1, "mem": "32MiB", "gpus": 1, "gpu": "a100", "gpu_mem": "80GiB"}}
+        rig.wait("h1 has GPUs again", lambda: rig.get("/v1/pool")["hosts"][0]["gpus"] == 2)
+        refused = rig.post("/v1/experiments", rig.submission(single("true", **big)))
+        assert refused.status_code == 403
+        assert "(a100 with 81920 MiB or more); host h1 has" in refused.json()["error"]["message"]
+        planned = rig.post("/v1/plans", rig.submission(single("true", resources={"gpus": 2, "gpu": "a100"})))
+        (job,) = planned.json()["experiments"][0]["jobs"]
+        assert (job["host"], job["gpus"], job["gpu"]) == ("h1", 2, "a100")
+
         (gpu_host.folder / "nvidia-smi").write_text(_print_text("Failed to initialize NVML: Unknown Error\n"))
         rig.wait("the reading is old", lambda: "Unknown Error" in ask(rig, "system", "info", "-g"))
         found = json.loads(ask(rig, "monitor", "--gpu", "--json", "--once"))

@@ -6,6 +6,7 @@ import getpass
 import json
 import os
 import pwd
+import shutil
 import socket
 import subprocess
 import sys
@@ -88,6 +89,20 @@ def test_a_host_joins_in_one_command(rig: AddRig, sshd: Sshd, engine_url: str) -
     assert "the pool has a host far already" in rig.call(*words, code=4)
     assert "the pool has this engine already, as host far" in rig.call("add", "other", url, code=4)
     assert "far is the only host of the pool" in rig.call("remove", "far", code=4)
+
+
+def test_an_alias_of_ssh_gives_the_address(tmp_path: Path, sshd: Sshd, engine_url: str) -> None:
+    """The other hosts do not have the user's ssh configuration."""
+    (tmp_path / "config").write_text(f"Host box\n  HostName 127.0.0.1\n  Port {sshd.port}\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ssh").write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {tmp_path}/config "$@"\n')
+    (tmp_path / "bin" / "ssh").chmod(0o755)
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    with AddRig(tmp_path / "home", engine_url, PATH=path) as rig:
+        url = f"ssh://{getpass.getuser()}@box{engine_url.removeprefix('unix://')}"
+        words = ("add", "far", url, "--identity", str(sshd.identity), "--host-key", fingerprint(sshd.host_key))
+        rig.call(*words)
+        assert "    address: 127.0.0.1\n" in rig.pool_file.read_text()
 
 
 def test_a_user_compares_the_key_on_a_terminal(rig: AddRig, sshd: Sshd, engine_url: str) -> None:

@@ -211,9 +211,9 @@ PLAN: wire.PlanView = {
                     "host": None,
                     "cpus": 1.0,
                     "mem_mib": 512,
-                    "gpus": 0,
-                    "gpu": "",
-                    "gpu_mem_mib": None,
+                    "gpus": 2,
+                    "gpu": "a100",
+                    "gpu_mem_mib": 40960,
                     "limit_cpus": None,
                     "limit_mem_mib": 2048,
                     "shm_mib": 1024,
@@ -258,6 +258,7 @@ def test_a_dry_run_starts_nothing(riseml: Riseml, fake_server: FakeServer) -> No
     assert result.code == 0
     assert "riseml/environment:1 (will be built)" in result.out
     assert "lr=1" in result.out
+    assert "2 a100, 40960 MiB" in result.out
     assert "python train.py" in result.out
     assert (fake_server.snapshots, fake_server.bodies) == ({}, [])
     assert json.loads(riseml("train", "--dry-run", "--json").out) == PLAN

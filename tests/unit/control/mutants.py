@@ -10,7 +10,7 @@ from typing import Any
 from riseml.control import converge, decide, images, networks, observation, settle, verdict
 from riseml.control.actions import Action, PrepareHost, ReleaseHost
 from riseml.control.explanation import Obstacle
-from riseml.control.placement import candidates, place, room
+from riseml.control.placement import candidates, fit, place, room
 from riseml.model import Experiment, Job, JobKey, World
 from riseml.states import TERMINAL, Part, State, Wanted
 from riseml.store import experiments as rows
@@ -244,7 +244,10 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "networks are never released": ((networks.OccupiedHosts, "find_releases", never_release),),
     "drained hosts are used": ((place, "find_obstacles", use_drained_hosts),),
     "what is left on a host is not removed first": ((place, "find_obstacles", start_beside_what_is_left),),
-    "models of GPUs are passed over": ((candidates, "has_wanted_gpus", pass_over_labels),),
+    "models of GPUs are passed over": (
+        (candidates, "has_wanted_gpus", pass_over_labels),
+        (fit, "has_wanted_gpus", pass_over_labels),
+    ),
     "labels are passed over": ((candidates.CandidateHost, "has_labels", pass_over_labels),),
     "hosts need no swarm": ((candidates, "_find_link", spread_over_any_hosts),),
     "an attempt starts beside the last one": ((converge, "_earlier_attempt_runs", start_beside_the_last_attempt),),
