@@ -1,7 +1,7 @@
 """Lines below a log, on a terminal, that say what the experiment waits for before it runs.
 
-A thread asks the server once a second, because the command itself waits for the log. The thread ends when the
-experiment runs, and starts again when it waits once more (`retry`).
+A thread asks the server once a second, because the command itself waits for the log. The thread ends when nothing
+waits any more, and another one starts when the log says that something waits again (`retry`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from riseml.cli.output.log_lines import is_job_id
 from riseml.cli.output.progress import RateMeter
 from riseml.cli.output.style import BEFORE_OUTPUT
 from riseml.cli.output.waiting_view import list_waiting
@@ -54,24 +55,26 @@ class ProgressFooter:
 
     def note_entry(self, entry: wire.Entry) -> None:
         """Note a change of state in the log: it says whether the experiment waits."""
-        if entry["type"] == "state" and entry["id"] == self._identity:
-            if entry["state"] in BEFORE_OUTPUT:
-                self._start()
-            else:
-                self._end()
+        if entry["type"] != "state" or is_job_id(entry["id"]):
+            return
+        if entry["state"] in BEFORE_OUTPUT:
+            self._start()
+        elif entry["id"] == self._identity:
+            self._end()
 
     def _start(self) -> None:
-        if self._stop is None:
-            self._stop = threading.Event()
-            threading.Thread(target=self._draw_until, args=(self._stop,), name="progress", daemon=True).start()
+        with self._printer.hold():
+            if self._stop is None:
+                self._stop = threading.Event()
+                threading.Thread(target=self._draw_until, args=(self._stop,), name="progress", daemon=True).start()
 
     def _end(self) -> None:
         """Erase the lines. The thread may wait for an answer of the server: it draws nothing after that."""
-        if self._stop is not None:
-            with self._printer.hold():
+        with self._printer.hold():
+            if self._stop is not None:
                 self._stop.set()
+                self._stop = None
                 self._printer.end_redraw()
-            self._stop = None
 
     def _draw_until(self, stop: threading.Event) -> None:
         meters: dict[tuple[str, str], RateMeter] = {}
@@ -80,15 +83,14 @@ class ProgressFooter:
                 try:
                     found = _explain_waiting(client, self._identity)
                 except RisemlError:
-                    found = None  # the command itself finds out, and says so
-                lines = [] if found is None else self._list_lines(found, meters)
+                    continue  # the command itself finds out, and says so
                 with self._printer.hold():
                     if stop.is_set():
                         return
-                    if lines:
-                        self._printer.redraw(lines, stays=False)
+                    if found is None:
+                        self._end()
                     else:
-                        self._printer.end_redraw()
+                        self._printer.redraw(self._list_lines(found, meters), stays=False)
 
     def _list_lines(self, found: wire.ExplanationView, meters: dict[tuple[str, str], RateMeter]) -> list[str]:
         for one in found["activities"]:

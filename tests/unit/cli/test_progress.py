@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -168,6 +169,16 @@ def test_lines_of_a_log_come_above_what_an_experiment_waits_for(fake_server: Fak
         wait_for("it is drawn again", lambda: has_drawn(before + 1), DEADLINE)
         printer.say("Lost the riseml server")
     assert read_screen(terminal.getvalue(), 80, 24) == ["a line of the build", "Lost the riseml server"]
+
+
+def test_nothing_is_asked_once_the_experiment_runs(fake_server: FakeServer) -> None:
+    fake_server.experiments["4"] = make_experiment()
+    terminal = io.StringIO()
+    printer = Printer(terminal, terminal, live=True)
+    with ProgressFooter(printer, "4", Address(fake_server.home / "server.sock"), lambda: 0.0):
+        wait_for("the server is asked", lambda: "GET /experiments/4" in fake_server.asked, DEADLINE)
+        wait_for("the thread ends", lambda: all(one.name != "progress" for one in threading.enumerate()), DEADLINE)
+    assert (terminal.getvalue(), fake_server.asked) == ("", ["GET /experiments/4"])
 
 
 def test_what_is_not_a_terminal_asks_for_no_progress(riseml: Riseml, fake_server: FakeServer) -> None:
