@@ -113,7 +113,7 @@ class DockerExecutor:
             subnets = list_network_subnets(api, self._server, self.name, self._stuck.written_off())
             present = image_names.observe_images(api, references)
             facts = self._facts.read_fresh(api)
-            devices = self._inventory.find_devices(self.engine)
+            devices = self._inventory.find_devices(self.engine, self._facts.info)
         self._seen = {one.seen.id: one.seen for one in merged}
         return HostSeen(
             capacity=replace(facts.capacity, gpus=self._inventory.choose_ids(devices)),

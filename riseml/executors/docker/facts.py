@@ -33,13 +33,15 @@ class FactsReader:
 
     def __init__(self, host: HostSpec) -> None:
         self.last: EngineFacts | None = None  # None: never read
+        self.info: dict[str, Any] = {}  # the engine's last answer; empty: none yet
         self._host = host
         self._read_at = 0.0  # monotonic seconds
 
     def read_fresh(self, api: docker.APIClient) -> EngineFacts:
         """Return facts that are at most 15 seconds old."""
         if self.last is None or time.monotonic() - self._read_at > _FRESH:
-            self.last, self._read_at = parse_facts(api.info(), self._host), time.monotonic()
+            self.info = api.info()
+            self.last, self._read_at = parse_facts(self.info, self._host), time.monotonic()
         return self.last
 
 

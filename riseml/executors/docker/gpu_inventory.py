@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.capabilities import Finding, GpuReading, Outcome
@@ -41,8 +42,12 @@ class GpuInventory:
         self._read_at = 0.0  # monotonic seconds
         self._problem: RisemlError | None = None  # why the last reading failed
 
-    def find_devices(self, engine: Engine) -> tuple[Gpu, ...]:
+    def find_devices(self, engine: Engine, info: dict[str, Any]) -> tuple[Gpu, ...]:
         """Return the GPUs that jobs may use, by the ids that they get; the first call reads them.
+
+        Args:
+            engine: the host's.
+            info: its answer of `GET /info`.
 
         A reading that fails is not tried again before a user asks: it would delay every observation of the host.
 
@@ -51,7 +56,7 @@ class GpuInventory:
         """
         with self._lock:
             if self._readings is None and self._host.gpus != ():
-                self._read(engine, pulls=False)
+                self._read(engine, info)
             return tuple(one.gpu for one in self._select(self._readings or ()))
 
     def choose_ids(self, devices: tuple[Gpu, ...]) -> tuple[str, ...]:
@@ -67,7 +72,7 @@ class GpuInventory:
         """
         with self._lock:
             if self._readings is None or time.monotonic() - self._read_at > _KEPT:
-                self._read(engine, pulls=True)
+                self._read(engine, None)
             if self._problem is not None:
                 raise self._problem
             return self._select(self._readings or ())
@@ -90,15 +95,20 @@ class GpuInventory:
         with self._lock:
             self._readings = None
 
-    def _read(self, engine: Engine, *, pulls: bool) -> None:
-        """Read the GPUs, or keep why they cannot be read; what was known before stays known."""
+    def _read(self, engine: Engine, known: dict[str, Any] | None) -> None:
+        """Read the GPUs, or keep why they cannot be read; what was known before stays known.
+
+        Args:
+            engine: the host's.
+            known: its answer of `GET /info`; nothing is pulled then. None: a user asks, and waits for a pull.
+        """
         self._problem = None
         try:
             found = () if self._reader is None else self._reader.read_all()
-            if not found:
+            if not found and (known is None or offers_gpus(known)):
                 with engine.api(patient=True) as api:
-                    info = api.info()
-                    found = probe_gpus(api, self._server, info, pulls=pulls) if offers_gpus(info) else ()
+                    info = api.info() if known is None else known
+                    found = probe_gpus(api, self._server, info, pulls=known is None)
             self._readings = found
         except EngineError as error:
             self._problem = error
