@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from riseml import __version__
 from riseml.cli.commands import config_file, experiments, jobs
+from riseml.cli.commands.copying import copy_files
 from riseml.cli.commands.explain import explain_experiment
 from riseml.cli.commands.forward import forward_port
 from riseml.cli.commands.pool import pool_app
@@ -67,6 +68,7 @@ app.command("kill")(experiments.kill_experiments)
 app.command("exec", context_settings={"allow_interspersed_args": False})(jobs.run_command)
 app.command("shell")(jobs.open_shell)
 app.command("forward")(forward_port)
+app.command("cp")(copy_files)
 app.command("explain")(explain_experiment)
 app.command("tfconfig")(print_tf_config)
 pool_app.command("add")(add_host)

@@ -42,6 +42,7 @@ Every refusal is a `Failure`. `{id}` is a canonical ID; when it names jobs (`4.p
 from __future__ import annotations
 
 from riseml.wire.command_output import (
+    CopyView,
     Forwards,
     ForwardView,
     Kill,
@@ -130,6 +131,7 @@ __all__ = [
     "ActivityView",
     "AddedHost",
     "BlockerView",
+    "CopyView",
     "EndEntry",
     "Entry",
     "ExperimentList",

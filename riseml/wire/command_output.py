@@ -6,6 +6,15 @@ from typing_extensions import TypedDict
 
 from riseml.wire.state_names import StateName
 
+CopyView = TypedDict(
+    "CopyView",
+    {
+        "from": str,  # the path of this machine, or `4.master:/output/x`
+        "to": str,  # where the copy is
+    },
+)
+"""What `riseml cp` has copied."""
+
 
 class ForwardView(TypedDict):
     """A port of a job that `riseml forward` has opened on this machine."""

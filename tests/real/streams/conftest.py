@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -59,6 +60,18 @@ class Hands:
     def wait_until_nothing_is_left(self) -> None:
         """Wait until no command runs in a job."""
         self.rig.wait("nothing is left of the commands", lambda: not self.list_commands())
+
+
+@pytest.fixture(autouse=True)
+def end_experiments(request: pytest.FixtureRequest) -> Iterator[None]:
+    """End what a test leaves running, before its server ends."""
+    names = {"rig", "docker_rig", "process_rig"} & set(request.fixturenames)
+    rigs: list[Rig] = [request.getfixturevalue(name) for name in names]
+    yield
+    for rig in rigs:
+        for one in rig.get("/v1/experiments")["experiments"]:
+            rig.post(f"/v1/experiments/{one['id']}/kill")
+            rig.wait_closed(one["id"])
 
 
 @pytest.fixture

@@ -1,0 +1,259 @@
+"""Copy files out of a running job and into one: a tar that `tar` in the job writes or reads.
+
+What comes from a job is foreign: it is read by the strict reader of project archives, written into a new folder beside
+the target without following links, and renamed when it is complete. A job can only decide the content of the one name
+that the user asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import posixpath
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.archives.writer import END, pad_content, write_header
+from riseml.errors import NotFound, Refused, RisemlError, UsageError
+from riseml.exchange import Address
+from riseml.project.unpacking import OpenFolder, unpack_entries
+from riseml.stream_client import StreamConnection, command_path, open_stream
+from riseml.stream_messages import Channel, CommandExit, CommandOrder, Piece
+
+_PIECE = 256 * 1024  # bytes of a file that are read at once
+_MOST_ERRORS = 4096  # bytes of what `tar` says
+_MISSING, _NO_TAR, _CHANGED = 44, 45, 1  # exit codes; _CHANGED: of tar, a file changed while it was read
+_PACK = r"""
+command -v tar >/dev/null 2>&1 || exit 45
+cd "$1" 2>/dev/null || exit 44
+[ -e "$2" ] || [ -L "$2" ] || exit 44
+option=
+case $(tar --help 2>&1) in *--hard-dereference*) option=--hard-dereference ;; esac
+exec tar $option -cf - -- "$2"
+"""
+_UNPACK = r"""
+command -v tar >/dev/null 2>&1 || exit 45
+cd "$1" 2>/dev/null || exit 44
+exec tar -xof -
+"""
+_LOOK = r"""
+if [ -d "$1" ]; then echo folder; elif [ -e "$1" ]; then echo file; else echo none; fi
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class JobPath:
+    """A path in a job."""
+
+    job: str  # its ID
+    path: str  # absolute, or below the job's working directory
+
+    def __str__(self) -> str:
+        return f"{self.job}:{self.path}"
+
+
+def copy_out(address: Address, source: JobPath, target: Path) -> Path:
+    """Copy a file or a folder of a job; return where it is now.
+
+    Args:
+        address: where the server is.
+        source: what to copy.
+        target: an existing folder, into which it goes under its own name, or the new name.
+
+    Raises:
+        NotFound: the job has no such file.
+        Refused: a folder of this name is there already, or the job sent what riseml does not take.
+    """
+    above, name = split_path(source.path)
+    final = target / name if target.is_dir() else target
+    if final.is_dir() and not final.is_symlink():
+        raise Refused(f"{final} is there already, and riseml replaces no folder", "name another target")
+    with ExitStack() as stack:
+        try:
+            stage = Path(tempfile.mkdtemp(prefix=".riseml-cp-", dir=final.parent))
+        except OSError as error:
+            raise Refused(f"{final.parent} cannot be written: {error.strerror}", "name another target") from None
+        stack.callback(shutil.rmtree, stage, ignore_errors=True)
+        archive = stack.enter_context(tempfile.TemporaryFile(dir=stage))
+        _run_tar(address, source, [_PACK, "sh", above, name], archive.write)
+        _unpack(archive, stage / "files", source)
+        made = stage / "files" / name
+        if not os.path.lexists(made):
+            raise Refused(f"{source.job} did not send {name}", "is its `tar` the usual one?")
+        made.replace(final)
+    return final
+
+
+def copy_in(address: Address, source: Path, target: JobPath) -> JobPath:
+    """Copy a file or a folder of this machine into a job; return where it is now.
+
+    Raises:
+        NotFound: there is no such file here, or no folder for it in the job.
+        UsageError: it is neither a file nor a folder.
+    """
+    if not source.exists():
+        raise NotFound(f"there is no {source}")
+    kind = _ask_job(address, target, [_LOOK, "sh", target.path]).strip()
+    above, name = (target.path, source.resolve().name) if kind == b"folder" else split_path(target.path)
+    try:
+        _run_tar(address, target, [_UNPACK, "sh", above], lambda _: None, _pack(source.resolve(), name))
+    except NotFound:
+        raise NotFound(f"{target.job} has no folder {above}", "make it with `riseml exec ... -- mkdir -p`") from None
+    return JobPath(target.job, posixpath.join(above, name))
+
+
+def split_path(path: str) -> tuple[str, str]:
+    """Return the folder and the last name of a path in a job.
+
+    Raises:
+        UsageError: it has no name of its own, such as `/` or `..`.
+    """
+    above, name = posixpath.split(path.rstrip("/"))
+    if name in ("", ".", "..") or "\0" in path:
+        raise UsageError(f"{path!r} names no file or folder of its own", "name one: 4.master:/output/model")
+    return above or ".", name
+
+
+def _unpack(archive: BinaryIO, folder: Path, source: JobPath) -> None:
+    """Unpack what a job sent into a new folder."""
+    folder.mkdir()
+    with ExitStack() as stack:
+        root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        stack.callback(os.close, root)
+        try:
+            unpack_entries(archive, OpenFolder(root, stack), None)
+        except UsageError as error:
+            why = error.message.replace("the project's archive", "what it sent").replace(
+                "the project", "what is copied"
+            )
+            raise Refused(
+                f"{source} was not copied: {why}", "copy a part of it that has only files and folders"
+            ) from None
+
+
+def _pack(source: Path, name: str) -> Iterator[bytes]:
+    """Yield a tar of a file or folder under a name. What is neither, nor a link, is left out."""
+    for path, entry in _list_entries(source, name):
+        yield write_header(entry)
+        if entry.kind is EntryKind.FILE:
+            yield from _read_file(path, entry.size)
+            yield pad_content(entry.size)
+    yield END
+
+
+def _list_entries(source: Path, name: str) -> Iterator[tuple[Path, ArchiveEntry]]:
+    found = source.lstat()
+    mtime = int(found.st_mtime)
+    if source.is_symlink():
+        yield source, ArchiveEntry(name, EntryKind.LINK, mtime=mtime, target=os.readlink(source))
+    elif source.is_dir():
+        yield source, ArchiveEntry(name, EntryKind.FOLDER, mtime=mtime)
+        for inner in sorted(os.listdir(source)):
+            yield from _list_entries(source / inner, f"{name}/{inner}")
+    elif source.is_file():
+        executable = bool(found.st_mode & 0o100)
+        yield source, ArchiveEntry(name, EntryKind.FILE, found.st_size, mtime, executable=executable)
+
+
+def _read_file(path: Path, size: int) -> Iterator[bytes]:
+    """Yield exactly so many bytes of a file: a file that grows is copied as it was.
+
+    Raises:
+        Refused: the file has become shorter.
+    """
+    with path.open("rb") as file:
+        while size > 0:
+            piece = file.read(min(size, _PIECE))
+            if not piece:
+                raise Refused(f"{path} changed while it was copied", "copy it again when nothing writes to it")
+            size -= len(piece)
+            yield piece
+
+
+def _ask_job(address: Address, place: JobPath, script: list[str]) -> bytes:
+    said = bytearray()
+    _run_tar(address, place, script, said.extend)
+    return bytes(said)
+
+
+def _run_tar(
+    address: Address,
+    place: JobPath,
+    script: list[str],
+    sink: Callable[[bytes], object],
+    pieces: Iterable[bytes] = (),
+) -> None:
+    """Run a script in a job with `pieces` as its input and `sink` for its output.
+
+    Raises:
+        NotFound: the path does not exist there.
+        RisemlError: it failed.
+    """
+    code, errors = asyncio.run(_run_script(address, place.job, ("/bin/sh", "-c", *script), sink, pieces))
+    words = errors.decode("utf-8", "replace").strip().splitlines()
+    grows = script[0] is _PACK and code == _CHANGED and any("changed" in line for line in words)
+    if code == 0 or grows:  # a log that grows is copied as it was
+        return
+    if code == _MISSING:
+        raise NotFound(f"{place.job} has no {place.path}", f"`riseml exec {place.job} -- ls` shows what is there")
+    if code == _NO_TAR:
+        raise Refused(f"the image of {place.job} has no tar", "add it to `install`, or use `riseml exec ... cat`")
+    raise RisemlError(f"{place} was not copied: {words[-1] if words else f'tar ended with exit code {code}'}")
+
+
+async def _run_script(
+    address: Address,
+    job: str,
+    command: tuple[str, ...],
+    sink: Callable[[bytes], object],
+    pieces: Iterable[bytes],
+) -> tuple[int, bytes]:
+    """Return the exit code and the end of standard error."""
+    async with open_stream(address, command_path(job), CommandOrder(command)) as stream:
+        sending = asyncio.create_task(_send(stream, pieces))
+        try:
+            return await _receive(stream, sink, sending)
+        finally:
+            sending.cancel()
+
+
+async def _send(stream: StreamConnection, pieces: Iterable[bytes]) -> None:
+    for piece in pieces:
+        await stream.send_input(piece)
+    await stream.end_input()
+
+
+async def _receive(
+    stream: StreamConnection, sink: Callable[[bytes], object], sending: asyncio.Task[None]
+) -> tuple[int, bytes]:
+    errors = b""
+    receiving = asyncio.ensure_future(stream.receive())
+    try:
+        while True:
+            await asyncio.wait(
+                {receiving, sending} if not sending.done() else {receiving}, return_when="FIRST_COMPLETED"
+            )
+            if sending.done() and sending.exception() is not None:
+                await sending  # a file here cannot be read
+            if not receiving.done():
+                continue
+            match receiving.result():
+                case Piece(channel, content):
+                    if channel is Channel.OUTPUT:
+                        sink(content)
+                    else:
+                        errors = (errors + content)[-_MOST_ERRORS:]
+                    await stream.grant(len(content))
+                case CommandExit(code):
+                    return code, errors
+                case _:
+                    pass
+            receiving = asyncio.ensure_future(stream.receive())
+    finally:
+        receiving.cancel()

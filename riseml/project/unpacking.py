@@ -1,0 +1,88 @@
+"""The entries of an archive written below a folder, by descriptors: no link is followed on the way.
+
+Every folder is opened from the one above it with O_NOFOLLOW, every file is created and never replaced, and links come
+last, once it is known where each of them leads. So nothing leaves the folder, whatever the archive holds, and whatever
+another process puts there meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from contextlib import ExitStack
+from typing import BinaryIO
+
+from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.archives.reader import read_content, read_entries
+from riseml.archives.tree import ProjectTree
+from riseml.folders import open_folder
+
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Flags of a file that must not be there yet."""
+
+
+class OpenFolder:
+    """The folder that is written to, and the last folder below it that was opened."""
+
+    def __init__(self, root: int, stack: ExitStack) -> None:
+        self._root = self._last = root
+        self._path = ""  # of the last folder
+        stack.callback(self._close_last)
+
+    def open_folder(self, path: str) -> int:
+        """Return the descriptor of a folder, which is created when it is missing. It is open until the next call."""
+        if path != self._path:
+            fresh = self._walk(path)
+            self._close_last()
+            self._last, self._path = fresh, path
+        return self._last
+
+    def _walk(self, path: str) -> int:
+        at = os.dup(self._root)
+        for part in path.split("/") if path else ():
+            try:
+                inner = open_folder(at, part, 0o755)
+            finally:
+                os.close(at)
+            at = inner
+        return at
+
+    def _close_last(self) -> None:
+        if self._last != self._root:
+            os.close(self._last)
+        self._last, self._path = self._root, ""
+
+
+def unpack_entries(file: BinaryIO, folders: OpenFolder, wanted: Collection[str] | None) -> None:
+    """Create folders and files, then links: so no file is written through a link of the archive."""
+    tree = ProjectTree()
+    links: list[ArchiveEntry] = []
+    empty: list[ArchiveEntry] = []
+    for entry, at in read_entries(file):
+        if wanted is not None and entry.path not in wanted:
+            continue
+        tree.add_entry(entry)
+        match entry.kind:
+            case EntryKind.FILE:
+                _write_file(file, at, entry, folders)
+            case EntryKind.LINK:
+                links.append(entry)
+            case EntryKind.FOLDER:
+                folders.open_folder(entry.path)
+                empty.append(entry)
+    tree.check_links()
+    for link in links:
+        above, _, name = link.path.rpartition("/")
+        os.symlink(link.target, name, dir_fd=folders.open_folder(above))
+    for entry in empty:
+        os.utime(folders.open_folder(entry.path), (entry.mtime, entry.mtime))
+
+
+def _write_file(source: BinaryIO, at: int, entry: ArchiveEntry, folders: OpenFolder) -> None:
+    above, _, name = entry.path.rpartition("/")
+    handle = os.open(name, NEW_FILE, 0o600, dir_fd=folders.open_folder(above))
+    with open(handle, "wb") as file:
+        file.writelines(read_content(source, at, entry.size))
+        file.flush()
+        os.fchmod(handle, 0o755 if entry.executable else 0o644)
+        os.utime(handle, (entry.mtime, entry.mtime))
