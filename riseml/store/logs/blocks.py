@@ -95,6 +95,7 @@ class _OpenLine:
 
     start: int  # offset of its first record
     at: bytes  # its first timestamp
+    attempt: int  # of the job
     state: LineState = BETWEEN_LINES
     pieces: list[bytes] = field(default_factory=list)
 
@@ -142,18 +143,26 @@ class _BlockFinder:
         return ready, ReadPosition(restart, lines_given)
 
     def _add_record(self, head: RecordHead, row: bytes) -> None:
-        """Take a piece of a line, or a line between the pieces of another."""
+        """Take a piece of a line, or a line between the pieces of another.
+
+        The last line of an attempt that was lost may never end: the first record of the next attempt ends it.
+        """
+        owner = (head.job, head.stream)
+        former = self._open.get(owner)
+        if former is not None and former.attempt != head.attempt:
+            self._end_line(owner, former)
         start = self._offset
         self._offset += len(head.text) + len(row) + 1
         if not head.kind.has_text:
             return
         at, _, text = row.partition(b" ")
-        owner = (head.job, head.stream)
-        line = self._open.setdefault(owner, _OpenLine(start, at))
+        line = self._open.setdefault(owner, _OpenLine(start, at, head.attempt))
         line.pieces.append(text)
         line.state = line.state.feed(head.kind, len(text))
-        if line.state.phase is LinePhase.OPEN:
-            return
+        if line.state.phase is not LinePhase.OPEN:
+            self._end_line(owner, line)
+
+    def _end_line(self, owner: tuple[JobName, int], line: _OpenLine) -> None:
         del self._open[owner]
         restart = self._restart()
         given = 1 + len(self._ends) - bisect_right(self._ends, restart) if restart < self._offset else 0

@@ -204,6 +204,17 @@ def test_lines_behind_the_last_piece_of_a_line_are_one_block(tmp_path: Path) -> 
     assert end == blocks[-1].end == ReadPosition(logs.log_size(4))
 
 
+def test_the_next_attempt_ends_the_last_line_of_a_lost_one(tmp_path: Path) -> None:
+    logs = LogStore(tmp_path)
+    logs.append_frames(KEY, [frame(1, b"one\n"), frame(2, b"a half")])
+    again = replace(KEY, attempt=2)
+    logs.append_frames(again, [frame(3, b"first\n"), frame(4, b"second\n")])
+    found = list(read_all_lines(logs, 4))
+    assert [line.text for line in found] == [b"one", b"a half", b"first", b"second"]
+    for number, line in enumerate(found, 1):
+        assert list(read_all_lines(logs, 4, line.end)) == found[number:]
+
+
 def test_lines_longer_than_one_read_are_read_whole(tmp_path: Path) -> None:
     logs = LogStore(tmp_path)
     logs.append_frames(KEY, [frame(1, b"x" * 16384) for _ in range(40)])
