@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from riseml.server.pool.admission import admit_host
 from riseml.server.pool.dismissal import dismiss_host
 from riseml.server.pool.host_set import HostSet
 from riseml.settings import Settings
+from riseml.spec.pool.loader import load_pool
 from riseml.spec.pool.types import HostSpec
 
 ROOM = Capacity(8.0, 32_768)
@@ -152,6 +154,28 @@ def test_the_first_host_does_not_strand_the_jobs_of_this_machine(hosts: MemoryHo
     assert f"`riseml pool add {LOCAL_HOST} unix:///var/run/docker.sock` first" in str(refusal.value.hint)
     assert not hosts.settings.pool_file.exists()
     assert admit_host(hosts, {"name": "two", "url": "unix:///two"}, {})["state"] == "added"
+
+
+def test_hosts_that_join_at_once_are_all_there(pooled: MemoryHosts) -> None:
+    def add(number: int) -> None:
+        _add(pooled, name=f"h{number}", url=f"unix:///h{number}", address=f"192.0.2.{number}")
+
+    with ThreadPoolExecutor(6) as workers:
+        list(workers.map(add, range(10, 16)))
+    hosts = load_pool(_text(pooled), pooled.settings.pool_file).hosts
+    assert sorted(host.name for host in hosts) == [*(f"h{number}" for number in range(10, 16)), "one"]
+
+
+def test_of_two_hosts_of_one_name_that_join_at_once_one_is_refused(pooled: MemoryHosts) -> None:
+    def add(number: int) -> str:
+        try:
+            return _add(pooled, url=f"unix:///h{number}")["state"]
+        except Conflict:
+            return "refused"
+
+    with ThreadPoolExecutor(4) as workers:
+        answers = list(workers.map(add, range(4)))
+    assert sorted(answers) == ["added", "refused", "refused", "refused"]
 
 
 def test_a_file_with_problems_gets_no_host(pooled: MemoryHosts) -> None:
