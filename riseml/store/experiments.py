@@ -320,20 +320,25 @@ def _first_events(experiment: int, first: Iterable[Job], now: datetime) -> Itera
 
 
 def _state_changes(before: Experiment, after: Experiment, now: datetime) -> Iterator[dict[str, Any]]:
-    """Give the row of an event for each change of state: the jobs first, then the experiment.
+    """Give the row of an event for each change of state: the jobs in the order of time, then the experiment.
 
-    A job's start and end have the time of its host, as its lines have, so that the stream can merge them by time.
+    A job's start and end have the time of its host, as its lines have, so that the stream can merge them by time. An
+    experiment runs from the start of its last job on.
     """
-    last = now
+    found: list[tuple[datetime, Job]] = []
     for old, new in zip(before.jobs, after.jobs, strict=True):
         if _shown_state(old) != _shown_state(new):
             at = new.ended_at if new.state in TERMINAL else new.started_at if new.state is State.RUNNING else now
-            last = max(last, at or now)
-            values = _event_columns(after.id, new, at or now)
-            yield values | {"job": new.name, "attempt": new.attempt, "exit_code": new.exit_code}
+            found.append((at or now, new))
+    for at, new in sorted(found, key=lambda change: change[0]):
+        values = _event_columns(after.id, new, at)
+        yield values | {"job": new.name, "attempt": new.attempt, "exit_code": new.exit_code}
     if _shown_state(before) != _shown_state(after):
         attempt = max((job.attempt for job in after.jobs), default=1)
-        yield _event_columns(after.id, after, last) | {"job": None, "attempt": attempt, "exit_code": None}
+        last = max([at for at, _ in found], default=now)
+        began = after.state is State.RUNNING and after.placed_at is not None and found
+        moment = max(last, after.placed_at or last) if began else max(last, now)
+        yield _event_columns(after.id, after, moment) | {"job": None, "attempt": attempt, "exit_code": None}
 
 
 def _shown_state(record: Experiment | Job) -> tuple[State, Reason, str]:

@@ -7,10 +7,11 @@ has everything up to there. Lines that follow each other stay together, unless t
 from __future__ import annotations
 
 import asyncio
+import heapq
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import datetime
 
 from riseml import wire
@@ -135,8 +136,46 @@ class _Followed:
     record: Experiment
     events: deque[StateEvent]  # events that were not sent
     ends: Mapping[tuple[JobName, int], int]  # where the logs of jobs and attempts end that are complete
+    read_end: ReadPosition  # what was read of the log
+    blocks: deque[LogBlock] = field(default_factory=deque)  # read, and not sent
+    may_have_more: bool = False  # the last read found something, so that there may be more
+    last_at: datetime | None = None  # of the last event that was sent
     waiting_event: int = 0  # id of the event that waits for lines
     waiting_since: float = 0.0  # on the monotonic clock
+    held_since: float = 0.0  # since when lines wait for the start of their job, on the monotonic clock; 0: none do
+
+    @property
+    def is_read_up(self) -> bool:
+        """True when everything that was read was sent, and another read may find more."""
+        return self.may_have_more and not self.blocks
+
+    def is_before(self, event: StateEvent, block: LogBlock) -> bool:
+        """Return True when the next event comes before the next lines: it is older, it or one behind it says that the
+        job of the lines runs, or it happened at the moment of the event before it.
+        """
+        if format_moment(event.at) <= block.first_at or event.at == self.last_at:
+            return True
+        return any(one.state is State.RUNNING and one.job == block.job and one.attempt == 1 for one in self.events)
+
+    def waits_for_start(self, block: LogBlock, moment: float) -> bool:
+        """Return True while the server has not written that the job of the lines runs. It does so at once; the lines
+        wait no longer than the patience.
+        """
+        job = next((job for job in self.record.jobs if job.name == block.job), None)
+        if job is None or job.part is Part.PREPARES or job.attempt > 1 or job.state is not State.STARTING:
+            self.held_since = 0.0
+            return False
+        self.held_since = self.held_since or moment
+        return moment - self.held_since < log_gate.PATIENCE
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Head:
+    """What comes next of an experiment."""
+
+    time: str
+    is_event: bool = False  # False: lines
+    until: str = ""  # when the next event happened; empty: there is none
 
 
 class _StreamReader:
@@ -160,19 +199,19 @@ class _StreamReader:
 
     @property
     def holds_event(self) -> bool:
-        """True while an event waits, because lines that belong before it may still come."""
-        return any(one.events for one in self._followed)
+        """True while an event waits for lines that belong before it, or a line for the start of its job."""
+        return any(one.events or one.blocks for one in self._followed)
 
     def mark_stale(self, changed: frozenset[int]) -> None:
         """Load the records of these experiments again before the next read."""
         self._stale |= changed
 
     def read_entries(self) -> list[wire.Entry]:
-        """Return the next entries: of each experiment in the order of their times, as far as they are there."""
+        """Return the next entries in the order of their times, as far as they are there."""
         self._load_records()
         over = all(self._is_over(one.record) for one in self._followed)  # before the logs are read
         before = [one.position for one in self._followed]
-        entries = [entry for one in self._followed for entry in self._merge_entries(one)]
+        entries = list(self._merge_experiments())
         self.idle = before == [one.position for one in self._followed]
         self.complete = self.idle and over and not self.holds_event
         return entries
@@ -196,31 +235,76 @@ class _StreamReader:
     def _load_followed(self, identity: int, position: StreamPosition) -> _Followed:
         record = self._store.get_experiment(identity).experiment  # first: what closed it was written before
         events = deque(self._store.read_events(identity, position.event))
-        return _Followed(identity, position, record, events, self._logs.find_job_ends(identity))
+        return _Followed(identity, position, record, events, self._logs.find_job_ends(identity), position.log_position)
 
-    def _merge_entries(self, one: _Followed) -> Iterator[wire.Entry]:
-        """Merge events and lines by time, each in its own order, so that a cursor can name what was sent of both."""
-        found, end = self._logs.read_blocks(one.identity, one.position.log_position)
-        has_more = end != one.position.log_position
-        blocks = deque(found)
-        while one.events or blocks:
-            is_due = bool(one.events) and self._ask_gate(one, one.events[0], has_more=has_more) is not Gate.WAIT
-            if is_due and (not blocks or format_moment(one.events[0].at) <= blocks[0].first_at):
-                yield from self._send_event(one, one.events.popleft())
-                continue
-            if not blocks:
-                break
-            block = blocks.popleft()
-            if is_due:
-                block, *rest = _split_at(block, format_moment(one.events[0].at))
-                blocks.extendleft(rest)
-            if self._request.wanted.names(block.job):
-                yield from self._send_block(one, block)
-            one.position = one.position.with_log_position(block.end)
-        one.position = one.position.with_log_position(end)
+    def _merge_experiments(self) -> Iterator[wire.Entry]:
+        """Give the next entries of all experiments by time, until one has sent all that was read of its log: only the
+        next read tells what it says then.
+        """
+        for one in self._followed:
+            self._read_on(one)
+        if any(one.is_read_up for one in self._followed):
+            return
+        heads = [
+            (head.time, number, head) for number, one in enumerate(self._followed) if (head := self._find_head(one))
+        ]
+        heapq.heapify(heads)
+        while heads:
+            _, number, head = heapq.heappop(heads)
+            one = self._followed[number]
+            yield from self._send_head(one, head, heads[0][0] if heads else "")
+            if one.is_read_up:
+                return
+            following = self._find_head(one)
+            if following is not None:
+                heapq.heappush(heads, (following.time, number, following))
+
+    def _read_on(self, one: _Followed) -> None:
+        """Read more of a log of which everything was sent."""
+        if one.blocks:
+            return
+        found, end = self._logs.read_blocks(one.identity, one.read_end)
+        one.may_have_more = end != one.read_end
+        one.read_end = end
+        one.blocks.extend(found)
+        if not found:
+            one.position = one.position.with_log_position(end)
+
+    def _find_head(self, one: _Followed) -> _Head | None:
+        """Return what comes next of an experiment: events and lines by time, each in its own order, so that a cursor
+        can name what was sent of both. None: nothing that can be sent now.
+        """
+        event = one.events[0] if one.events else None
+        block = one.blocks[0] if one.blocks else None
+        has_more = block is not None or one.may_have_more
+        if event is not None and self._ask_gate(one, event, has_more=has_more) is Gate.WAIT:
+            event = None
+        if block is None:
+            return None if event is None else _Head(format_moment(event.at), is_event=True)
+        waits = one.waits_for_start(block, time.monotonic())
+        if event is not None and (waits or one.is_before(event, block)):
+            return _Head(min(format_moment(event.at), block.first_at), is_event=True)
+        if waits:
+            return None
+        return _Head(block.first_at, until="" if event is None else format_moment(event.at))
+
+    def _send_head(self, one: _Followed, head: _Head, limit: str) -> Iterator[wire.Entry]:
+        """Send an event, or the lines before the next event and before `limit`, where another experiment comes next."""
+        if head.is_event:
+            yield from self._send_event(one, one.events.popleft())
+            return
+        block = one.blocks.popleft()
+        until = min(filter(None, (head.until, limit)), default="")
+        if until:
+            block, *rest = _split_at(block, until)
+            one.blocks.extendleft(rest)
+        if self._request.wanted.names(block.job):
+            yield from self._send_block(one, block)
+        one.position = one.position.with_log_position(block.end if one.blocks else one.read_end)
 
     def _send_event(self, one: _Followed, event: StateEvent) -> Iterator[wire.StateEntry]:
         one.position = replace(one.position, event=event.id)
+        one.last_at = event.at
         if self._wants(event.job) and format_moment(event.at) >= self._since:
             yield state_entry(one.record, event, self.cursor())
 
