@@ -1,0 +1,103 @@
+"""The merged stream: no line stands before the start of its job, and a set is in the order of time."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from riseml.model import Frame, JobKey, Owner
+from riseml.names import JobName, parse_id
+from riseml.planning.plan import first_jobs
+from riseml.server.api.log_stream import StreamRequest, parse_stream_cursor, stream_entries
+from riseml.states import Part, State
+from riseml.store.experiments import NewExperiments
+from tests.unit.control.simulation import make_plan
+from tests.unit.server.test_stream import BEGUN, JOBS, Scene, at, parse, shown
+
+
+def start(scene: Scene, state: State, second: float) -> None:
+    """Write that the experiment and its jobs are starting or run; the jobs started at this second of their host."""
+    before = scene.load()
+    jobs = tuple(
+        job
+        if job.part is Part.PREPARES
+        else replace(job, state=state, started_at=at(second) if state is State.RUNNING else None)
+        for job in before.jobs
+    )
+    after = replace(before, state=state, jobs=jobs, placed_at=at(1))
+    assert scene.experiments.save_decision(before, after, at(second + 1))
+    scene.notifier.publish_records(1)
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_no_line_stands_before_the_start_of_its_job(tmp_path: Path, *, batch: bool) -> None:
+    scene = Scene(tmp_path)
+    start(scene, State.STARTING, 1)
+    scene.write("worker.1", (2, "early"))
+    scene.write("master", (2.5, "early"))
+    first = scene.read(batch=batch)
+    assert not [word for word in shown(first) if "early" in word], "the server has not written yet that they run"
+    start(scene, State.RUNNING, 3)
+    scene.write("master", (4, "late"))
+    expected = [f"1.{job} state RUNNING" for job in JOBS] + ["1 state RUNNING"]
+    expected += ["1.worker.1 early", "1.master early", "1.master late"]
+    assert shown(scene.read(first[-1]["cursor"], batch=batch)) == expected
+    assert shown(scene.read(batch=batch))[-6:] == expected
+
+
+def test_lines_wait_for_the_start_no_longer_than_the_patience(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("riseml.server.api.log_gate.PATIENCE", 0.0)
+    scene = Scene(tmp_path)
+    start(scene, State.STARTING, 1)
+    scene.write("master", (2, "early"))
+    assert "1.master early" in shown(scene.read())
+
+
+class SetScene(Scene):
+    """A set of two experiments, whose logs are longer than what is read at once."""
+
+    LINES = 3000
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        plans = [make_plan(*JOBS), make_plan(*JOBS)]
+        pairs = tuple((plan, first_jobs(plan)) for plan in plans)
+        self.experiments.add_experiments(NewExperiments(Owner("paul", 1, 1), "p", "", "", pairs, concurrency=2), BEGUN)
+        for member, shift in ((2, 0.0), (3, 0.05)):
+            frames = [
+                Frame(f"{at(number / 10 + shift):%Y-%m-%dT%H:%M:%S.%f}000Z", 1, f"{number} {'x' * 100}\n".encode())
+                for number in range(self.LINES)
+            ]
+            self.logs.append_frames(JobKey(member, JobName("master"), 1), frames)
+
+    def read_set(self, cursor: str = "", *, batch: bool = False) -> list[dict[str, Any]]:
+        async def run() -> list[dict[str, Any]]:
+            positions = parse_stream_cursor(cursor, 2)
+            request = StreamRequest(parse_id("2"), (2, 3), follow=False, positions=positions, batch=batch)
+            stream = stream_entries(request, self.experiments, self.logs, self.notifier)
+            return [entry async for piece in stream for entry in parse(piece)]
+
+        return asyncio.run(run())
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_the_log_of_a_set_is_in_the_order_of_time(tmp_path: Path, *, batch: bool) -> None:
+    scene = SetScene(tmp_path)
+    entries = scene.read_set(batch=batch)
+    times = [time for entry in entries for time in times_of(entry)]
+    assert times == sorted(times)
+    words = [word for word in shown(entries) if "state" not in word]
+    assert len(words) == len(set(words)) == 2 * scene.LINES
+    for number in (0, 1, 7, len(entries) // 2, len(entries) - 1):
+        assert shown(scene.read_set(entries[number]["cursor"], batch=batch)) == shown(entries[number + 1 :])
+
+
+def times_of(entry: dict[str, Any]) -> list[str]:
+    """Return the time of an entry, or the times of its lines."""
+    if entry["type"] == "lines":
+        return [row.partition(" ")[0] for row in entry["text"].removesuffix("\n").split("\n")]
+    return [entry["time"]]
