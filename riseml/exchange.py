@@ -129,8 +129,12 @@ def _check_socket(path: Path) -> None:
         )
 
 
-def _check_peer(door: socket.socket, path: Path) -> None:
-    """Refuse a server of another user before anything is sent to it."""
+def check_peer(door: socket.socket, path: Path) -> None:
+    """Refuse a server of another user before anything is sent to it.
+
+    Raises:
+        Refused: the process at the other end of the socket is not one of this user.
+    """
     if not hasattr(socket, "SO_PEERCRED"):  # not Linux: only the check of the home protects there
         return
     peer = struct.Struct("3i")  # pid, uid, gid
@@ -236,7 +240,7 @@ class Exchange:
         try:
             door.settimeout(_CONNECT)
             door.connect(str(path))
-            _check_peer(door, path)
+            check_peer(door, path)
         except PermissionError:
             door.close()
             raise Refused(

@@ -1,5 +1,5 @@
 """Run `python -m riseml.cli` as `riseml`."""
 
-from riseml.cli.main import run
+from riseml.cli.entry import run
 
 run()

@@ -13,6 +13,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     POST   /v1/experiments/check     Submission -> 204              (refused as the route above refuses it)
     POST   /v1/plans                 Submission -> PlanView         (stores nothing)
     GET    /v1/experiments?all=&project=&limit= -> ExperimentList   (running ones; all: ended ones too; newest last)
+    GET    /v1/names?prefix=&running=           -> NameList         (for shells that complete an ID)
     GET    /v1/experiments/{id}                 -> ExperimentView
     POST   /v1/experiments/{id}/kill            -> ExperimentView
     GET    /v1/experiments/{id}/logs?follow=&cursor=&tail=&since=&batch=&closed=
@@ -42,6 +43,7 @@ Every refusal is a `Failure`. `{id}` is a canonical ID; when it names jobs (`4.p
 from __future__ import annotations
 
 from riseml.wire.command_output import (
+    CompletionScript,
     CopyView,
     Forwards,
     ForwardView,
@@ -55,6 +57,7 @@ from riseml.wire.experiments import (
     ExperimentList,
     ExperimentView,
     JobView,
+    NameList,
     TfConfigs,
 )
 from riseml.wire.explanations import (
@@ -131,6 +134,7 @@ __all__ = [
     "ActivityView",
     "AddedHost",
     "BlockerView",
+    "CompletionScript",
     "CopyView",
     "EndEntry",
     "Entry",
@@ -159,6 +163,7 @@ __all__ = [
     "LeftoversView",
     "LineEntry",
     "LinesEntry",
+    "NameList",
     "NewFile",
     "NewHost",
     "Pairs",

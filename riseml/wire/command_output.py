@@ -16,6 +16,13 @@ CopyView = TypedDict(
 """What `riseml cp` has copied."""
 
 
+class CompletionScript(TypedDict):
+    """What `riseml completion --json` prints."""
+
+    shell: str  # `bash`, `zsh` or `fish`
+    script: str  # what the shell has to read
+
+
 class ForwardView(TypedDict):
     """A port of a job that `riseml forward` has opened on this machine."""
 

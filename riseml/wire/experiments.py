@@ -65,6 +65,12 @@ class ExperimentList(TypedDict):
     experiments: list[ExperimentView]  # oldest first
 
 
+class NameList(TypedDict):
+    """IDs that begin with what a user has typed, for shells that complete it."""
+
+    names: list[str]  # of experiments and sets; behind a dot those of the members and jobs: `4.worker.1`
+
+
 class TfConfigs(TypedDict):
     """What each job reads as TF_CONFIG."""
 

@@ -1,0 +1,79 @@
+"""`completion`: the script with which a shell completes commands, options and IDs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from riseml.cli.commands.options import JsonOption
+from riseml.cli.output.completion_scripts import CompletedCommand, write_script
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.cli.context import CommandContext
+
+_OF_RUNNING = frozenset({"kill", "monitor", "exec", "shell", "forward", "cp", "tensorboard"})
+_IDS = ("ID", "JOB")  # words in the place of an argument that is an ID
+
+
+class ShellChoice(Enum):
+    """The shells that riseml knows."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def print_completion(
+    context: typer.Context,
+    shell: Annotated[ShellChoice, typer.Argument(help="Your shell.")],
+    *,
+    json: JsonOption = False,
+) -> None:
+    """Print the script with which a shell completes commands, options and IDs.
+
+    Put `eval "$(riseml completion bash)"` into ~/.bashrc, the same with zsh behind `compinit` into ~/.zshrc, or
+    `riseml completion fish | source` into ~/.config/fish/config.fish.
+    """
+    command: CommandContext = context.obj
+    found: wire.CompletionScript = {
+        "shell": shell.value,
+        "script": write_script(shell.value, list(_list_commands(context.find_root().command, ""))),
+    }
+    if json:
+        command.printer.print_json(found)
+    else:
+        command.printer.print_lines(found["script"].splitlines())
+
+
+def _list_commands(command: Any, path: str) -> Iterator[CompletedCommand]:
+    """Yield a command and all below it. `command` is of the library that typer parses with, and has no types."""
+    below: dict[str, Any] = getattr(command, "commands", {})
+    shown = {name: one for name, one in below.items() if not one.hidden}
+    options = [one for one in command.params if one.param_type_name == "option"]
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    takes_id = any(word in (one.metavar or "") for one in arguments for word in _IDS)
+    choices = next(
+        (tuple(map(_name_choice, one.type.choices)) for one in arguments if hasattr(one.type, "choices")), ()
+    )
+    yield CompletedCommand(
+        path,
+        (*shown, *choices),
+        (*(name for one in options for name in (*one.opts, *one.secondary_opts)), "-h", "--help"),
+        ("running" if path in _OF_RUNNING else "all") if takes_id else "",
+        {
+            name: tuple(map(_name_choice, getattr(one.type, "choices", ())))
+            for one in options
+            if not one.is_flag and (hasattr(one.type, "choices") or one.metavar == "FILE")
+            for name in one.opts
+        },
+    )
+    for name, one in shown.items():
+        yield from _list_commands(one, f"{path} {name}".strip())
+
+
+def _name_choice(choice: object) -> str:
+    return str(choice.value if isinstance(choice, Enum) else choice)

@@ -1,0 +1,84 @@
+"""IDs of experiments and jobs for a shell that completes a word: quick, and silent when there is nothing to say.
+
+A completion has to come within 0.1 s. httpx and typer alone take longer to import, so this module sends its one
+request itself. It starts no server, and makes the same checks as every other command before it asks one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from riseml.errors import RisemlError
+from riseml.exchange import check_peer, read_address
+from riseml.settings import read_settings
+
+_PATIENCE = 0.5  # seconds for the whole answer; a user who types does not wait longer
+_MOST_BYTES = 1 << 18
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""A name that no shell takes for anything else: some shells evaluate the words that they complete."""
+
+
+def print_names(wanted: str, words: Sequence[str], environ: Mapping[str, str]) -> None:
+    """Print the names that begin with the last word, each on its line.
+
+    Args:
+        wanted: `running` for experiments that have not ended, `all` for every one.
+        words: the arguments of the command; only the last one counts.
+        environ: RISEML_HOME and the other settings.
+    """
+    prefix = words[-1] if words else ""
+    print(*find_names(prefix, environ, running=wanted == "running"), sep="\n", end="")
+
+
+def find_names(prefix: str, environ: Mapping[str, str], *, running: bool) -> list[str]:
+    """Return the names that the user's own server gives; none when it does not run or does not answer at once.
+
+    A server at RISEML_SERVER is not asked: its connection takes longer than a completion may.
+    """
+    try:
+        address = read_address(read_settings(environ), environ)
+        if address.socket is None:
+            return []
+        query = f"/v1/names?prefix={quote(prefix[:100])}&running={str(running).lower()}"
+        names = json.loads(_ask(address.socket, query))["names"]
+        return [name for name in names if isinstance(name, str) and _NAME.fullmatch(name)]
+    except (RisemlError, OSError, ValueError, LookupError, TypeError, RecursionError):
+        return []  # a message would land in the line that the user types
+
+
+def _ask(path: Path, query: str) -> bytes:
+    """Return the body of an answer.
+
+    Raises:
+        OSError: the server does not answer in time, or closes the connection.
+        ValueError: it answers anything else than a short success.
+    """
+    end = time.monotonic() + _PATIENCE
+    with socket.socket(socket.AF_UNIX) as door:
+        door.settimeout(_PATIENCE)
+        door.connect(str(path))
+        check_peer(door, path)
+        door.sendall(f"GET {query} HTTP/1.0\r\nHost: riseml\r\n\r\n".encode())
+        head, _, body = b"".join(_receive(door, end)).partition(b"\r\n\r\n")
+    if head.split(b" ", 2)[1:2] != [b"200"]:
+        raise ValueError("the server refuses")
+    return body
+
+
+def _receive(door: socket.socket, end: float) -> Iterator[bytes]:
+    size = 0
+    while True:
+        door.settimeout(max(0.001, end - time.monotonic()))
+        piece = door.recv(1 << 16)
+        size += len(piece)
+        if size > _MOST_BYTES:
+            raise ValueError("the answer is too long")
+        if not piece:
+            return
+        yield piece

@@ -1,0 +1,19 @@
+"""The console script `riseml`: a shell that completes an ID gets its answer before the commands are imported."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def run() -> None:
+    """Run the command line of this process, or answer a shell."""
+    wanted = os.environ.get("_RISEML_NAMES")  # set by the scripts of `riseml completion`
+    if wanted:
+        from riseml.cli.completion_names import print_names
+
+        print_names(wanted, sys.argv[1:], os.environ)
+        return
+    from riseml.cli.main import run as run_command
+
+    run_command()

@@ -1,0 +1,158 @@
+"""Scripts with which bash, zsh and fish complete `riseml`: commands and options from a table, IDs from the server.
+
+The table is in the script, so that only a word that is an ID starts a process: `riseml` itself with the variable
+_RISEML_NAMES, which `cli.entry` answers. Pure.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedCommand:
+    """What can be typed behind one command or group."""
+
+    path: str  # `pool add`; empty for `riseml` itself
+    commands: tuple[str, ...] = ()  # of a group
+    options: tuple[str, ...] = ()  # `-f`, `--file`
+    names: str = ""  # which IDs its argument may be: `running` or `all`; empty: it takes none
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # option -> its values; none: a file
+
+
+_POSIX = """\
+_riseml_words() { case "$1" in
+@WORDS@  esac; }
+_riseml_options() { case "$1" in
+@OPTIONS@  esac; }
+_riseml_names() { case "$1" in
+@NAMES@  esac; }
+_riseml_values() { case "$1 $2" in
+@VALUES@  *) return 1 ;;
+  esac; }
+# Print the words that fit; return 1 where a file fits.
+_riseml_candidates() {
+  local program="$1" current="$2" verb="" previous="" word
+  shift 2
+  for word in "$@"; do
+    case " $(_riseml_words "$verb") " in *" $word "*) verb="${verb:+$verb }$word" ;; esac
+    previous="$word"
+  done
+  if word="$(_riseml_values "$verb" "$previous")"; then
+    [ -n "$word" ] || return 1
+    echo "$word"
+    return 0
+  fi
+  case "$current" in -*) _riseml_options "$verb" && return 0 ;; esac
+  _riseml_words "$verb"
+  word="$(_riseml_names "$verb")"
+  [ -z "$word" ] || _RISEML_NAMES="$word" "$program" "$current" 2>/dev/null
+  return 0
+}
+"""
+
+_BASH = """\
+# Completion of riseml for bash, written by `riseml completion bash`.
+@COMMON@_riseml() {
+  local IFS=$' \\t\\n' found
+  COMPREPLY=()
+  if found="$(_riseml_candidates "$1" "$2" "${COMP_WORDS[@]:1:COMP_CWORD-1}")"; then
+    COMPREPLY=($(compgen -W "$found" -- "$2"))
+  else
+    compopt -o default
+  fi
+}
+complete -F _riseml riseml
+"""
+
+_ZSH = """\
+#compdef riseml
+# Completion of riseml for zsh, written by `riseml completion zsh`.
+@COMMON@_riseml() {
+  local found
+  if found="$(_riseml_candidates "${words[1]}" "${words[CURRENT]}" "${(@)words[2,CURRENT-1]}")"; then
+    compadd -- ${=found}
+  else
+    _files
+  fi
+}
+if [ "${funcstack[1]}" = _riseml ]; then _riseml "$@"; else compdef _riseml riseml; fi
+"""
+
+_FISH = """\
+# Completion of riseml for fish, written by `riseml completion fish`.
+function __riseml_words; switch "$argv[1]"
+@WORDS@end; end
+function __riseml_options; switch "$argv[1]"
+@OPTIONS@end; end
+function __riseml_names; switch "$argv[1]"
+@NAMES@end; end
+function __riseml_values; switch "$argv[1] $argv[2]"
+@VALUES@case '*'; return 1
+end; end
+function __riseml_candidates
+  set -l current (commandline -ct)
+  set -l before (commandline -opc)
+  set -l verb ''
+  set -l previous ''
+  for word in $before[2..-1]
+    if contains -- $word (__riseml_words "$verb")
+      set verb (string trim -- "$verb $word")
+    end
+    set previous $word
+  end
+  if set -l values (__riseml_values "$verb" "$previous")
+    if test -n "$values"
+      printf '%s\\n' $values
+    else
+      __fish_complete_path "$current"
+    end
+    return
+  end
+  if string match -q -- '-*' "$current"
+    __riseml_options "$verb"
+    return
+  end
+  __riseml_words "$verb"
+  set -l kind (__riseml_names "$verb")
+  if test -n "$kind"
+    env _RISEML_NAMES=$kind $before[1] "$current" 2>/dev/null
+  end
+end
+complete -c riseml -f -a '(__riseml_candidates)'
+"""
+
+
+def write_script(shell: str, commands: Sequence[CompletedCommand]) -> str:
+    """Return the script for `bash`, `zsh` or `fish`."""
+    if shell == "fish":
+        return _fill(_FISH, commands, _case_of_fish)
+    return {"bash": _BASH, "zsh": _ZSH}[shell].replace("@COMMON@", _fill(_POSIX, commands, _case_of_sh))
+
+
+def _fill(template: str, commands: Sequence[CompletedCommand], case: Callable[[str, Sequence[str]], str]) -> str:
+    rows: dict[str, list[tuple[str, Sequence[str]]]] = {
+        "@WORDS@": [(one.path, one.commands) for one in commands if one.commands],
+        "@OPTIONS@": [(one.path, one.options) for one in commands],
+        "@NAMES@": [(one.path, (one.names,)) for one in commands if one.names],
+        "@VALUES@": list(_yield_values(commands)),
+    }
+    for name, found in rows.items():
+        template = template.replace(name, "".join(case(key, words) for key, words in found))
+    return template
+
+
+def _yield_values(commands: Sequence[CompletedCommand]) -> Iterator[tuple[str, Sequence[str]]]:
+    for one in commands:
+        yield from ((f"{one.path} {option}", values) for option, values in one.values.items())
+
+
+def _case_of_sh(key: str, words: Sequence[str]) -> str:
+    return f"  {shlex.quote(key)}) echo {' '.join(map(shlex.quote, words))} ;;\n"
+
+
+def _case_of_fish(key: str, words: Sequence[str]) -> str:
+    printed = f"printf '%s\\n' {' '.join(map(shlex.quote, words))}" if words else "true"
+    return f"case {shlex.quote(key)}; {printed}\n"

@@ -1,0 +1,150 @@
+"""Completion: which words fit where, and IDs that come at once or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from riseml.cli.completion_names import find_names
+from tests.unit.cli.conftest import Riseml
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
+
+
+@contextmanager
+def serve_once(home: Path, answer: Callable[[socket.socket], None]) -> Iterator[None]:
+    """A socket in the home of which one connection gets an answer."""
+    home.chmod(0o700)
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(home / "server.sock"))
+        door.listen()
+
+        def run() -> None:
+            with door.accept()[0] as connection:
+                answer(connection)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        yield
+        thread.join(30)
+
+
+def send(body: bytes) -> Callable[[socket.socket], None]:
+    def answer(connection: socket.socket) -> None:
+        connection.recv(4096)
+        connection.sendall(body)
+
+    return answer
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    found = tmp_path / "h"
+    found.mkdir(mode=0o700)
+    return found
+
+
+def ask(home: Path, prefix: str = "") -> list[str]:
+    return find_names(prefix, {"RISEML_HOME": str(home)}, running=False)
+
+
+def test_names_come_from_the_server(home: Path) -> None:
+    with serve_once(home, send(ANSWER + b'{"names": ["4", "4.worker.1", "144.1"]}')):
+        assert ask(home) == ["4", "4.worker.1", "144.1"]
+
+
+@pytest.mark.parametrize("name", ["$(touch x)", "`x`", "4;x", "4 5", "\\u001b[2J", "-rf", "", "a" * 101, "é"])
+def test_a_name_that_a_shell_might_evaluate_is_left_out(home: Path, name: str) -> None:
+    with serve_once(home, send(ANSWER + f'{{"names": ["{name}", "4"]}}'.encode())):
+        assert ask(home) == ["4"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"nonsense",
+        b"HTTP/1.1 404 Not Found\r\n\r\n{}",
+        ANSWER + b"[]",
+        ANSWER + b'{"names": 4}',
+        ANSWER + b'{"names": [[]]}',
+        ANSWER + b"[" * 100_000,
+        ANSWER + b" " * 300_000,
+    ],
+    ids=range(8),
+)
+def test_a_strange_answer_is_no_name_and_no_message(home: Path, answer: bytes) -> None:
+    def tolerant(connection: socket.socket) -> None:
+        try:
+            send(answer)(connection)
+        except BrokenPipeError:
+            assert len(answer) > 1 << 18, "the reader has had enough"
+
+    with serve_once(home, tolerant):
+        assert ask(home) == []
+
+
+def test_a_server_that_does_not_answer_is_left_alone(home: Path) -> None:
+    asked = threading.Event()
+
+    def hesitate(_: socket.socket) -> None:
+        asked.wait(30)
+
+    with serve_once(home, hesitate):
+        assert ask(home) == []
+        asked.set()
+
+
+def test_no_server_is_asked_where_none_runs_or_another_user_could_answer(home: Path) -> None:
+    assert ask(home) == []
+    home.chmod(0o777)
+    assert ask(home) == []
+    assert find_names("", {"RISEML_SERVER": "https://riseml.example.org", "RISEML_HOME": str(home)}, running=True) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (["kil"], ["kill"]),
+        (["pool", "dr"], ["drain"]),
+        (["train", "--ex"], ["--executor"]),
+        (["train", "--executor", "p"], ["process"]),
+        (["--debug", "server", "st"], ["status", "start", "stop"]),
+        (["completion", ""], ["bash", "zsh", "fish"]),
+        (["logs", "4."], ["4.all"]),
+        (["kill", "-f", "4."], ["4.running"]),
+        (["init", "x"], []),
+    ],
+    ids=lambda words: " ".join(words),
+)
+def test_bash_completes(riseml: Riseml, tmp_path: Path, line: list[str], expected: list[str]) -> None:
+    script = riseml("completion", "bash").out
+    fake = tmp_path / "riseml"
+    fake.write_text('#!/bin/sh\necho "$1$_RISEML_NAMES"\n')
+    fake.chmod(0o755)
+    words = " ".join(f"'{word}'" for word in [str(fake), *line])
+    program = f'{script}\nCOMP_WORDS=({words}) COMP_CWORD={len(line)}\n_riseml "{fake}" "{line[-1]}"\n'
+    done = subprocess.run(
+        ["bash", "--norc", "-c", program + 'printf "%s\\n" "${COMPREPLY[@]}"'],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout.split(), done.stderr) == (expected, "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_is_of_its_shell(riseml: Riseml, shell: str) -> None:
+    script = riseml("completion", shell).out
+    assert f"`riseml completion {shell}`" in script
+    program = shutil.which(shell)
+    if program is not None:
+        subprocess.run([program, "-n"], input=script, text=True, check=True, env={"PATH": os.environ["PATH"]})
