@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from riseml import __version__
+from riseml.cli.main import _choose_app, app
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import HOSTS, FakeServer
 
@@ -287,3 +288,11 @@ def test_pool_remove_says_what_stays(riseml: Riseml, fake_server: FakeServer) ->
     assert "3 environments of riseml, 3" in shown
     assert "`docker swarm leave --force` there ends it" in shown
     assert "\x1b" not in shown
+
+
+def test_only_the_named_command_is_built() -> None:
+    """Typer builds every command that it is given, which costs each command some milliseconds."""
+    assert [one.name for one in _choose_app(["status", "4"]).registered_commands] == ["status"]
+    chosen = _choose_app(["pool", "add"])
+    assert ([one.name for one in chosen.registered_groups], chosen.registered_commands) == (["pool"], [])
+    assert all(_choose_app(words) is app for words in (["statsu"], ["-h"], ["--version", "status"]))
