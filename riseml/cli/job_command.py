@@ -32,6 +32,15 @@ def run_in_job(address: Address, identity: str, order: CommandOrder) -> int:
     return asyncio.run(_run_command(address, identity, order))
 
 
+def ask_job(address: Address, identity: str, command: tuple[str, ...]) -> str:
+    """Run a command without input in a job, and return what it printed.
+
+    Raises:
+        RisemlError: the command could not be started, or its stream broke.
+    """
+    return asyncio.run(_read_output(address, identity, CommandOrder(command)))
+
+
 def read_window_size() -> WindowSize:
     """Return the size of the terminal at standard input."""
     size = os.get_terminal_size(_INPUT)
@@ -53,6 +62,21 @@ async def _run_command(address: Address, identity: str, order: CommandOrder) -> 
                 return await _copy_output(stream)
     except asyncio.CancelledError:
         return Interrupted.exit_code
+
+
+async def _read_output(address: Address, identity: str, order: CommandOrder) -> str:
+    said = b""
+    async with open_stream(address, command_path(identity), order) as stream:
+        while len(said) < LONGEST_PIECE:
+            match await stream.receive():
+                case Piece(channel, content):
+                    said += content if channel is Channel.OUTPUT else b""
+                    await stream.grant(len(content))
+                case CommandExit():
+                    break
+                case _:
+                    continue
+    return said.decode("utf-8", "replace")
 
 
 async def _copy_output(stream: StreamConnection) -> int:

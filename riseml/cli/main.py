@@ -25,6 +25,7 @@ from riseml.cli.commands.pool import pool_app
 from riseml.cli.commands.pool_changes import add_host, remove_host
 from riseml.cli.commands.server import server_app
 from riseml.cli.commands.system import system_app
+from riseml.cli.commands.tensorboard import open_tensorboard
 from riseml.cli.commands.tfconfig import print_tf_config
 from riseml.cli.commands.train import train_project
 from riseml.cli.context import CommandContext, Exit
@@ -72,6 +73,7 @@ app.command("exec", context_settings={"allow_interspersed_args": False})(jobs.ru
 app.command("shell")(jobs.open_shell)
 app.command("forward")(forward_port)
 app.command("cp")(copy_files)
+app.command("tensorboard")(open_tensorboard)
 app.command("explain")(explain_experiment)
 app.command("tfconfig")(print_tf_config)
 app.command("completion")(print_completion)

@@ -36,6 +36,17 @@ def find_answering_jobs(address: Address, jobs: Sequence[str], port: int) -> lis
     return asyncio.run(_find_answering_jobs(address, jobs, port))
 
 
+def choose_local_port(wanted: int) -> int:
+    """Return a port of this machine if it is free now, else 0, which stands for any free one."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, wanted))
+        except OSError:
+            return 0
+    return wanted
+
+
 def forward_ports(
     address: Address, job: str, pairs: Sequence[PortPair], on_ready: Callable[[Sequence[PortPair]], None]
 ) -> None:

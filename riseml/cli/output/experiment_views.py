@@ -125,11 +125,16 @@ def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[s
             ("Framework", one["framework"]),
             ("Output", one["output"]),
             ("Parameters", format_parameters(one["parameters"])),
+            ("TensorBoard", f"`riseml tensorboard {one['id']}` opens it" if _has_tensorboard(one) else None),
             ("Cleaning up", "jobs are still being stopped" if ended and not one["closed"] else None),
         ]
     )
     heads[2] = f"State: {paint_state(one['state'], one['state'], colour=style.colour)}"
     return heads
+
+
+def _has_tensorboard(one: wire.ExperimentView) -> bool:
+    return any(job["name"] == "tensorboard" and job["state"] == "RUNNING" for job in one["jobs"])
 
 
 def _describe_reason(one: wire.ExperimentView) -> str:
