@@ -57,6 +57,7 @@ ROUTES = [
     "GET /v1/leftovers",
     "POST /v1/leftovers/remove",
     "GET /v1/experiments",
+    "GET /v1/names",
     "GET /v1/experiments/{name}",
     "POST /v1/experiments/{name}/kill",
     "GET /v1/experiments/{name}/samples",
