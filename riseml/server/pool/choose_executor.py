@@ -26,6 +26,7 @@ from riseml.spec.pool.types import HostSpec, Tls
 DOCKER, PROCESS = "docker", "process"
 
 _NEEDS_LINUX = ("jobs without Docker need Linux", "start a Docker Engine, and unset RISEML_EXECUTOR")
+_OR_PROCESSES = "without Docker, `riseml train --executor process` runs jobs as you, with your files"
 
 log = logging.getLogger(__name__)
 
@@ -93,8 +94,11 @@ def check_executor(settings: Settings) -> None:
     if settings.executor == PROCESS and sys.platform != "linux":
         raise UsageError(*_NEEDS_LINUX)
     if settings.executor == DOCKER and PoolFile(settings.pool_file).load() is None:
-        with suppress(EngineError), closing(_make_engine(settings)) as engine:  # a refusal is an answer, too
-            engine.version()
+        try:
+            with suppress(EngineError), closing(_make_engine(settings)) as engine:  # a refusal is an answer, too
+                engine.version()
+        except Unreachable as error:
+            raise Unreachable(error.message, f"{error.hint}; {_OR_PROCESSES}") from error
 
 
 def _choose_processes(settings: Settings, server: str, note: str) -> LocalChoice:
