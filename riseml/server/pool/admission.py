@@ -7,6 +7,7 @@ end, in this order. A host that is refused leaves nothing behind.
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -14,9 +15,9 @@ from pathlib import Path
 from typing import Literal, cast
 
 from riseml import wire
-from riseml.errors import Conflict, Refused, RisemlError, UsageError
+from riseml.errors import Conflict, EngineError, Refused, RisemlError, Unreachable, UsageError
 from riseml.executors.base import Executor
-from riseml.executors.capabilities import Finding, HostCheck, Outcome
+from riseml.executors.capabilities import Finding, HostCheck, HostReport, Outcome
 from riseml.model import HostSeen
 from riseml.names import LOCAL_HOST, HostName
 from riseml.server.pool.checkup import check_storage, list_answering, show_findings
@@ -35,6 +36,7 @@ from riseml.states import Network
 
 _KEYS = ("name", "url", "address", "gpus", "labels", "cpus", "mem", "identity", "insecure")  # as they are in pool.yml
 _PEM = ("ca", "cert", "key")
+_PAUSES = (0.3, 1.0)  # seconds before a host that did not answer is asked again
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ def examine_host(hosts: HostSet, candidate: Candidate, executor: Executor) -> Fi
     """
     name, mode = candidate.host.name, PoolMode(candidate.pool)
     checked = cast(HostCheck, executor)
-    report = checked.check_host()
+    report = ask_patiently(checked)
     findings = [(name, one) for one in report.findings]
     if choose_network(mode) is Network.OVERLAY:
         findings.append((name, check_encryption(checked, report.kernel, wanted=candidate.pool.encrypted)))
@@ -157,6 +159,26 @@ def examine_host(hosts: HostSet, candidate: Candidate, executor: Executor) -> Fi
     findings += check_storage(find_mounts(mode, hosts.settings), reached, shared=shared)
     seen = executor.observe(frozenset())
     return Fitness(executor.describe(), seen, tuple(findings))
+
+
+def ask_patiently(host: HostCheck) -> HostReport:
+    """Return what a host says of itself; ask again when it does not answer.
+
+    ssh says why the engine's socket cannot be opened a moment after the connection broke;
+    the next failure has its words.
+
+    Raises:
+        Unreachable: it does not answer.
+        EngineError: its engine refuses.
+    """
+    for pause in _PAUSES:
+        try:
+            return host.check_host()
+        except EngineError:
+            raise
+        except Unreachable:
+            threading.Event().wait(pause)
+    return host.check_host()
 
 
 def find_twins(engine: str, others: list[tuple[HostName, HostCheck]]) -> Iterator[Finding]:
