@@ -16,7 +16,7 @@ from riseml.cli.output.printer import Printer
 from riseml.project.archive import Snapshot, take_snapshot
 from riseml.project.listing import Listing
 from tests.unit.cli.conftest import Riseml
-from tests.unit.cli.fake_server import LOST, FakeServer, finish
+from tests.unit.cli.fake_server import LOST, FakeServer, finish, make_experiment
 
 
 def test_train_syncs_submits_and_follows(riseml: Riseml, fake_server: FakeServer) -> None:
@@ -104,6 +104,13 @@ def test_train_detached_names_the_command_for_its_log(riseml: Riseml, fake_serve
     assert result.code == 0
     assert "`riseml logs 4`" in result.out
     assert not any("logs" in question for question in fake_server.asked)
+
+
+def test_train_detached_says_of_a_set_how_many_experiments_it_has(riseml: Riseml, fake_server: FakeServer) -> None:
+    members = [make_experiment(f"4.{number}") for number in range(1, 9)]
+    fake_server.experiments["4"] = make_experiment(type="set", experiments=members)
+    out = riseml("train", "-d").out
+    assert "Set 4 of 8 experiments runs in the background. Type `riseml logs 4` for its log.\n" in out
 
 
 def test_train_json_is_one_document_a_line(riseml: Riseml, fake_server: FakeServer) -> None:
