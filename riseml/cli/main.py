@@ -188,7 +188,8 @@ def _choose_app(words: Sequence[str]) -> typer.Typer:
     """
     commands = [one for one in app.registered_commands if one.name == words[0]]
     groups = [one for one in app.registered_groups if one.name == words[0]]
-    if not commands and not groups:  # a misspelt name, or an option: the others are shown
+    if words[0] == "completion" or (not commands and not groups):
+        # Its script names all commands; and of a misspelt name, or an option, the others are shown.
         return app
     chosen = copy(app)
     chosen.registered_commands, chosen.registered_groups = commands, groups
