@@ -6,7 +6,6 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from copy import copy
 from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
@@ -16,18 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from riseml import __version__
-from riseml.cli.commands import config_file, experiments, jobs
-from riseml.cli.commands.completion import print_completion
-from riseml.cli.commands.copying import copy_files
-from riseml.cli.commands.explain import explain_experiment
-from riseml.cli.commands.forward import forward_port
-from riseml.cli.commands.pool import pool_app
-from riseml.cli.commands.pool_changes import add_host, remove_host
-from riseml.cli.commands.server import server_app
-from riseml.cli.commands.system import system_app
-from riseml.cli.commands.tensorboard import open_tensorboard
-from riseml.cli.commands.tfconfig import print_tf_config
-from riseml.cli.commands.train import train_project
+from riseml.cli.command_table import add_commands
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.printer import discard_output, make_printer
 from riseml.errors import Interrupted, Refused, RisemlError, UsageError
@@ -52,47 +40,33 @@ class CommandGroup(TyperGroup):
             raise Exit(Interrupted.exit_code) from None
 
 
-app = typer.Typer(
-    name="riseml",
-    cls=CommandGroup,
-    help="Distributed training on your own Docker hosts, from one riseml.yml.",
-    epilog="Exit codes: 0 done, 1 the experiment failed, 2 wrong usage or riseml.yml, 3 not found, 4 refused, "
-    "5 no server or engine, 130 killed or interrupted.",
-    add_completion=False,  # `riseml completion` knows IDs, and is quicker
-    rich_markup_mode=None,  # plain help: quick, and readable in a pipe
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-app.command("init")(config_file.init_project)
-app.command("validate")(config_file.validate_config)
-app.command("train")(train_project)
-app.command("status")(experiments.show_status)
-app.command("logs")(experiments.print_logs)
-app.command("monitor")(experiments.monitor_experiment)
-app.command("kill")(experiments.kill_experiments)
-app.command("exec", context_settings={"allow_interspersed_args": False})(jobs.run_command)
-app.command("shell")(jobs.open_shell)
-app.command("forward")(forward_port)
-app.command("cp")(copy_files)
-app.command("tensorboard")(open_tensorboard)
-app.command("explain")(explain_experiment)
-app.command("tfconfig")(print_tf_config)
-app.command("completion")(print_completion)
-pool_app.command("add")(add_host)
-pool_app.command("remove")(remove_host)
-app.add_typer(pool_app, name="pool")
-app.add_typer(server_app, name="server")
-app.add_typer(system_app, name="system")
 _GROUPS = (["server"], ["system"])
 """Groups that do nothing without a subcommand."""
 
 
-@app.callback()
 def accept_root_options(
     *,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     debug: Annotated[bool, typer.Option(_DEBUG, help="Show where an unexpected error came from.")] = False,
 ) -> None:
     """Declare the options before any command, for the help; `execute` handles them."""
+
+
+def make_app(words: Sequence[str]) -> typer.Typer:
+    """Return the command line interface with the command that `words` name, or with all of them."""
+    app = typer.Typer(
+        name="riseml",
+        cls=CommandGroup,
+        help="Distributed training on your own Docker hosts, from one riseml.yml.",
+        epilog="Exit codes: 0 done, 1 the experiment failed, 2 wrong usage or riseml.yml, 3 not found, 4 refused, "
+        "5 no server or engine, 130 killed or interrupted.",
+        add_completion=False,  # `riseml completion` knows IDs, and is quicker
+        rich_markup_mode=None,  # plain help: quick, and readable in a pipe
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    app.callback()(accept_root_options)
+    add_commands(app, words)
+    return app
 
 
 def run() -> None:
@@ -180,28 +154,12 @@ def _make_context() -> CommandContext:
     return CommandContext(make_printer(os.environ), os.environ, folder, asks=asks)
 
 
-def _choose_app(words: Sequence[str]) -> typer.Typer:
-    """Return the commands that a command line may mean.
-
-    Typer builds the parsers of all its commands before it reads a word: that takes 12 ms, and 1 ms for one command
-    (processor time, best of 15).
-    """
-    commands = [one for one in app.registered_commands if one.name == words[0]]
-    groups = [one for one in app.registered_groups if one.name == words[0]]
-    if words[0] == "completion" or (not commands and not groups):
-        # Its script names all commands; and of a misspelt name, or an option, the others are shown.
-        return app
-    chosen = copy(app)
-    chosen.registered_commands, chosen.registered_groups = commands, groups
-    return chosen
-
-
 def _call_app(words: Sequence[str], context: CommandContext) -> int:
     if words == ["--version"]:
         context.printer.print_lines([f"riseml {__version__}"])
         return 0
     try:
-        code = _choose_app(words)(args=list(words), prog_name="riseml", standalone_mode=False, obj=context)
+        code = make_app(words)(args=list(words), prog_name="riseml", standalone_mode=False, obj=context)
     except typer.Abort:
         context.printer.say("Nothing was done.")
         return Interrupted.exit_code

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from riseml.cli.commands.options import JsonOption
-from riseml.cli.commands.pool import HostArgument
+from riseml.cli.commands.pool import HostArgument, pool_app
 from riseml.cli.context import CommandContext, Exit
 from riseml.errors import Refused, UsageError
 
@@ -41,6 +41,7 @@ _InsecureOption = Annotated[bool, typer.Option("--insecure", help="A tcp:// engi
 _ForceOption = Annotated[bool, typer.Option("--force", help="Add it although a check fails.")]
 
 
+@pool_app.command("add")
 def add_host(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
     host: HostArgument,
@@ -132,6 +133,7 @@ def _split_label(text: str) -> tuple[str, str]:
     return name, value
 
 
+@pool_app.command("remove")
 def remove_host(
     context: typer.Context,
     host: HostArgument,
