@@ -118,5 +118,5 @@ def list_last_lines(experiment: wire.ExperimentView) -> list[str]:
 
 def list_advice(experiment: wire.ExperimentView) -> list[str]:
     """Return what ended a failed experiment and what to do next; empty when it is not known."""
-    advice = experiment["advice"]
+    advice = experiment.get("advice")  # a server that an older version started has none
     return [clean_text(f"Advice: {advice}")] if advice else []
