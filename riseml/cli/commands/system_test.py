@@ -1,10 +1,11 @@
-"""`system test`: a real small job on each host."""
+"""`system test`: real small jobs on each host."""
 
 from __future__ import annotations
 
 import json as codec
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -27,13 +28,19 @@ _RUN = ("echo hello from $RISEML_JOB", 'echo hello > "$OUTPUT_DIR/hello"', 'test
 _FINDINGS = (Column("HOST"), Column("OUTCOME"), Column("ID"), Column("FOUND", folds=True))
 
 
-def run_system_test(
+def run_system_test(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
     hosts: Annotated[list[str] | None, typer.Argument(metavar="[HOST...]", help="Only these hosts.")] = None,
     *,
     image: Annotated[
         str, typer.Option(metavar="IMAGE", help="A small image with a shell; hosts fetch it if they lack it.")
     ] = _IMAGE,
+    jobs: Annotated[int, typer.Option("--num-jobs", min=1, max=100, metavar="N", help="Jobs for each host.")] = 1,
+    cpus: Annotated[float, typer.Option("--num-cpus", min=0, metavar="N", help="Cores for each job.")] = 0.1,
+    mem: Annotated[str, typer.Option(metavar="SIZE", help="Memory for each job.")] = "64MiB",
+    builds: Annotated[
+        bool, typer.Option("--force-build-steps", help="Build an environment for it, which no host has yet.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Run a small job on each host.
@@ -45,9 +52,11 @@ def run_system_test(
     command = replace(command, asks=command.asks and not json)
     with command.connect_to_run() as client:
         known = {host["name"]: host for host in client.get_system()["hosts"]}
-        chosen = {name: _make_submission(command, name, image) for name in hosts or sorted(known)}
-        started = {name: _start_test(client, name, known.get(name), one) for name, one in chosen.items()}
-        findings = [_finish_test(client, name, one) for name, one in started.items()]
+        train = _make_train(image, {"cpus": cpus, "mem": mem}, builds=builds)
+        chosen = [name for name in hosts or sorted(known) for _ in range(jobs)]
+        submissions = [(name, _make_submission(command, name, train)) for name in chosen]
+        started = [(name, _start_test(client, name, known.get(name), one)) for name, one in submissions]
+        findings = [_finish_test(client, name, one) for name, one in started]
     if json:
         command.printer.print_json({"findings": findings})
     else:
@@ -57,14 +66,25 @@ def run_system_test(
     if failed:
         ids = [one["id"] for one in failed if one["id"]]
         next_step = f" `riseml logs {ids[0]}` shows what the job printed." if ids else ""
-        command.printer.say(f"{count_noun(len(failed), 'host')} failed.{next_step}")
+        what = count_noun(len(failed), "host" if jobs == 1 else "job")
+        command.printer.say(f"{what} failed.{next_step}")
         raise Exit(1)
 
 
-def _make_submission(command: CommandContext, name: str, image: str) -> wire.Submission:
-    resources = {"cpus": 0.1, "mem": "64MiB", "labels": {HOST_LABEL: name}}
-    train = {"image": image, "resources": resources, "max_duration": "10m", "run": list(_RUN)}
-    config = codec.dumps({"project": TEST_PROJECT, "train": train})
+def _make_train(image: str, resources: Mapping[str, object], *, builds: bool) -> dict[str, object]:
+    """Return the section `train` of a test. With `builds`, its environment is new."""
+    train: dict[str, object] = {"image": image, "resources": resources, "max_duration": "10m", "run": list(_RUN)}
+    if builds:
+        import uuid
+
+        train["install"] = [f"echo {uuid.uuid4().hex}"]
+    return train
+
+
+def _make_submission(command: CommandContext, name: str, train: Mapping[str, object]) -> wire.Submission:
+    resources = cast("Mapping[str, object]", train["resources"])
+    placed = {**train, "resources": {**resources, "labels": {HOST_LABEL: name}}}
+    config = codec.dumps({"project": TEST_PROJECT, "train": placed})
     submission: wire.Submission = {"project": TEST_PROJECT, "file": "riseml.yml", "config": config}
     return command.add_executor(submission)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -123,6 +124,7 @@ def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[s
             ("Image", one["image"]),
             ("Image Digest", one["image_digest"]),
             ("Framework", one["framework"]),
+            ("Framework Config", _count_roles(one)),
             ("Output", one["output"]),
             ("Parameters", format_parameters(one["parameters"])),
             ("TensorBoard", f"`riseml tensorboard {one['id']}` opens it" if _has_tensorboard(one) else None),
@@ -131,6 +133,13 @@ def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[s
     )
     heads[2] = f"State: {paint_state(one['state'], one['state'], colour=style.colour)}"
     return heads
+
+
+def _count_roles(one: wire.ExperimentView) -> str | None:
+    """Return how many jobs each role has: `master: 1, worker: 2, ps: 1`; None for a single job."""
+    names = [job["name"] for job in one["jobs"] if job["name"] not in ("build", "train")]
+    roles = Counter(name.partition(".")[0] for name in names)
+    return ", ".join(f"{role}: {count}" for role, count in roles.items()) or None
 
 
 def _has_tensorboard(one: wire.ExperimentView) -> bool:

@@ -71,6 +71,14 @@ def test_a_job_on_each_host(pool_rig: PoolRig) -> None:
     found = json.loads(ask(pool_rig, "system", "test", "--image", BASE, "--json"))["findings"]
     assert [(one["host"], one["outcome"]) for one in found] == [("h1", "ok"), ("h2", "ok"), ("h3", "ok")]
     assert "there is no such host" in ask(pool_rig, "system", "test", "h9", code=1)
+    larger = ("--num-jobs", "2", "--num-cpus", "0.5", "--mem", "32MiB", "--force-build-steps")
+    found = json.loads(ask(pool_rig, "system", "test", "h1", "--image", BASE, *larger, "--json"))["findings"]
+    assert [(one["host"], one["outcome"]) for one in found] == [("h1", "ok")] * 2
+    ran = [pool_rig.experiment(one["id"]) for one in found]
+    assert [(one["jobs"][1]["cpus"], one["jobs"][1]["mem_mib"]) for one in ran] == [(0.5, 32)] * 2
+    assert {one["jobs"][0]["reason"] for one in ran} <= {"COMPLETED", "CACHED"}
+    assert "COMPLETED" in {one["jobs"][0]["reason"] for one in ran}, "its environment was built"
+    assert "would run on no host" in ask(pool_rig, "system", "test", "h1", "--num-cpus", "64", code=1)
 
 
 def test_explain_names_what_is_missing(pool_rig: PoolRig) -> None:

@@ -66,7 +66,8 @@ def test_a_no_to_processes_sends_nothing_and_a_yes_is_asked_for_once(
         " Run them so, here and from now on?"
     ]
     assert riseml("train", "-d", asks=True).code == 0
-    assert riseml("train", "-d").code == 0
+    later = riseml("train", "-d")
+    assert (later.code, later.err) == (0, ""), "not one word about it after that"
     assert len(asked) == 1
 
 

@@ -45,7 +45,8 @@ def test_status_of_one(riseml: Riseml, fake_server: FakeServer) -> None:
         state="FAILED", cause="worker.1", jobs=[make_job("4.master"), failed]
     )
     result = riseml("status", "4")
-    for shown in ("ID: 4", "Type: Experiment", "State: FAILED", "Cause: 4.worker.1", "Framework: tensorflow"):
+    roles = "Framework Config: master: 1, worker: 1"
+    for shown in ("ID: 4", "Type: Experiment", "State: FAILED", "Cause: 4.worker.1", "Framework: tensorflow", roles):
         assert f"{shown}\n" in result.out
     row = next(one for one in result.out.splitlines() if one.startswith("4.worker.1  "))
     assert row.split()[:6] == ["4.worker.1", "FAILED", "local", "1", "SIGKILL", "OUT_OF_MEMORY"]
