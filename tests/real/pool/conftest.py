@@ -43,10 +43,16 @@ class Pool:
         self._host_of(server, job).wait_end(server, job)
 
     def clean_up(self, server: str) -> None:
+        wait_for("its containers are gone", lambda: self._remove_containers(server), DEADLINE)
+        wait_for("its networks are gone", lambda: self._remove_networks(server), DEADLINE)
+
+    def _remove_containers(self, server: str) -> bool:
+        """Return True when none is left. The server, or the engine itself, may remove them at the same time."""
         for engine in self.engines.values():
             for row in engine.rows(server):
-                engine.api.remove_container(row["Id"], force=True, v=True)
-        wait_for("its networks are gone", lambda: self._remove_networks(server), DEADLINE)
+                with suppress(APIError):
+                    engine.api.remove_container(row["Id"], force=True, v=True)
+        return not any(engine.rows(server) for engine in self.engines.values())
 
     def _remove_networks(self, server: str) -> bool:
         """Return True when none is left. The server may remove them, too, and members of a swarm notice it late."""

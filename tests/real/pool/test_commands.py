@@ -78,7 +78,7 @@ def test_a_job_on_each_host(pool_rig: PoolRig) -> None:
     assert [(one["jobs"][1]["cpus"], one["jobs"][1]["mem_mib"]) for one in ran] == [(0.5, 32)] * 2
     assert {one["jobs"][0]["reason"] for one in ran} <= {"COMPLETED", "CACHED"}
     assert "COMPLETED" in {one["jobs"][0]["reason"] for one in ran}, "its environment was built"
-    assert "would run on no host" in ask(pool_rig, "system", "test", "h1", "--num-cpus", "64", code=1)
+    assert "this can never run" in ask(pool_rig, "system", "test", "h1", "--num-cpus", "64", code=1)
 
 
 def test_explain_names_what_is_missing(pool_rig: PoolRig) -> None:
