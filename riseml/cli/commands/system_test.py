@@ -38,9 +38,7 @@ def run_system_test(  # noqa: PLR0913  # one parameter for each option of the co
     jobs: Annotated[int, typer.Option("--num-jobs", min=1, max=100, metavar="N", help="Jobs for each host.")] = 1,
     cpus: Annotated[float, typer.Option("--num-cpus", min=0, metavar="N", help="Cores for each job.")] = 0.1,
     mem: Annotated[str, typer.Option(metavar="SIZE", help="Memory for each job.")] = "64MiB",
-    builds: Annotated[
-        bool, typer.Option("--force-build-steps", help="Build an environment for it, which no host has yet.")
-    ] = False,
+    builds: Annotated[bool, typer.Option("--force-build-steps", help="Build a new environment for it.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Run a small job on each host.
@@ -53,8 +51,8 @@ def run_system_test(  # noqa: PLR0913  # one parameter for each option of the co
     with command.connect_to_run() as client:
         known = {host["name"]: host for host in client.get_system()["hosts"]}
         train = _make_train(image, {"cpus": cpus, "mem": mem}, builds=builds)
-        chosen = [name for name in hosts or sorted(known) for _ in range(jobs)]
-        submissions = [(name, _make_submission(command, name, train)) for name in chosen]
+        names = [name for name in hosts or sorted(known) for _ in range(jobs)]
+        submissions = [(name, _make_submission(command, name, train)) for name in names]
         started = [(name, _start_test(client, name, known.get(name), one)) for name, one in submissions]
         findings = [_finish_test(client, name, one) for name, one in started]
     if json:
