@@ -24,7 +24,7 @@ bench: ## how fast it is here, beside what else there is: under 15 minutes
 chaos: ## some hundred crashes and faults of every kind, and what they cost: under 20 minutes
 	@scripts/chaos
 
-audit: ## known vulnerabilities of the packages that riseml brings; it takes a connection to pypi.org
+audit: ## known vulnerabilities of the packages that riseml brings; it takes a connection to the Python Package Index
 	@scripts/audit
 
 pictures: ## docs/architecture-*.svg, drawn from the imports of the code
