@@ -145,7 +145,7 @@ def _settle_failed_build(job: Job, problem: ActionFailure, seen: Observation) ->
 
 
 def _find_silent_host(seen: Observation) -> HostName | None:
-    """Return a host that is silent and not yet lost: nobody knows which images it has."""
+    """Return a host that is silent and not yet lost: it may have any image."""
     silent = (name for name, host in sorted(seen.hosts.items()) if host.silent_since is not None)
     return next((name for name in silent if not seen.is_lost(seen.hosts[name])), None)
 

@@ -51,7 +51,7 @@ Report = Callable[[WorkReport], None]
 
 
 def ignore_report(report: WorkReport) -> None:
-    """Take a report that nobody reads."""
+    """Take a report and do nothing."""
 
 
 class SubnetTaken(EngineError):

@@ -6,6 +6,7 @@ import importlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol, TypeVar, cast
 
 from riseml.executors.capabilities import GpuReading
@@ -195,7 +196,7 @@ def _find_parts(nvml: Nvml, handle: object) -> Iterator[object]:
     if mode is None or mode[0] != _DIVIDED:
         return
     for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
-        part = _ask(nvml, lambda index=index: nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index))  # type: ignore[misc]
+        part = _ask(nvml, partial(nvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index))
         if part is not None:
             yield part
 

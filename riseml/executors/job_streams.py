@@ -54,7 +54,14 @@ class JobStream:
 
 
 class RawCodec:
-    """The bytes are the content: a port."""
+    """The bytes are the content: a port, or a terminal.
+
+    Args:
+        end_of_input: bytes that end the input; None: one direction of the socket is closed.
+    """
+
+    def __init__(self, end_of_input: bytes | None = None) -> None:
+        self._end_of_input = end_of_input
 
     def decode(self, data: bytes) -> list[StreamMessage]:
         return [Piece(Channel.OUTPUT, data)]
@@ -64,7 +71,7 @@ class RawCodec:
             case Piece(Channel.INPUT, content):
                 return content
             case ChannelEnd(Channel.INPUT):
-                return None
+                return self._end_of_input
             case _:
                 return b""
 

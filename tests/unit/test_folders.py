@@ -16,6 +16,7 @@ from riseml.settings import read_settings
 OWN = frozenset({0, os.geteuid()})
 NEIGHBOUR = 54_321  # a uid
 
+# `make unit` needs no root; `make test` as root skips nothing here.
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a folder to another user")
 
 

@@ -112,7 +112,7 @@ def list_named_jobs(client: Client, identity: str) -> list[wire.JobView]:
         raise UsageError(f"{identity} is a set", f"name a job of one of its experiments: {identity}.1.master")
     jobs = [job for job in experiment["jobs"] if job["name"] != "build"]
     if not jobs:
-        raise UsageError(f"{identity} builds the environment, and nobody can enter that", "name another job")
+        raise UsageError(f"{identity} builds the environment and cannot be entered", "name another job")
     return jobs
 
 

@@ -62,7 +62,7 @@ class LiveScreen:
         """
         size = shutil.get_terminal_size()
         if self._live is not None and size != self._size:
-            # Terminals break long lines anew when their size changes, so that nobody knows where the frame is.
+            # A terminal breaks long lines again when its size changes: the command no longer knows where the frame is.
             self._stop()
             self._frame.write(_CLEAR)
         self._size = size

@@ -63,7 +63,7 @@ def describe_remains(found: wire.RemovedHost) -> list[str]:
 
 def _list_remains(found: wire.RemovedHost) -> Iterator[str]:
     if not found["answers"]:
-        yield "it does not answer, so that nobody knows"
+        yield "it does not answer: riseml does not know"
     if found["containers"] or found["networks"]:
         yield f"{count_noun(found['containers'], 'container')} and {count_noun(found['networks'], 'network')} of riseml"
     if found["environments"]:

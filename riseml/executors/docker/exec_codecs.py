@@ -12,23 +12,7 @@ from riseml.stream_messages import Channel, ChannelEnd, Piece, StreamMessage
 _HEADER = struct.Struct(">BxxxI")  # the stream, the size of what follows
 _CHANNELS = {1: Channel.OUTPUT, 2: Channel.ERRORS}
 _ENGINE_STREAM = 3  # the engine's own messages
-_END_OF_INPUT = b"\x04"  # Ctrl-D: a terminal has no other end
-
-
-class TerminalCodec:
-    """The bytes of a terminal."""
-
-    def decode(self, data: bytes) -> list[StreamMessage]:
-        return [Piece(Channel.OUTPUT, data)]
-
-    def encode(self, message: StreamMessage) -> bytes | None:
-        match message:
-            case Piece(Channel.INPUT, content):
-                return content
-            case ChannelEnd(Channel.INPUT):
-                return _END_OF_INPUT
-            case _:
-                return b""
+END_OF_INPUT = b"\x04"  # Ctrl-D: a terminal has no other end
 
 
 class FramedCodec:

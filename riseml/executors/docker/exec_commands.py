@@ -19,9 +19,9 @@ from docker.errors import APIError, NotFound
 
 from riseml.errors import RisemlError
 from riseml.executors.base import NotThere
-from riseml.executors.docker.exec_codecs import FramedCodec, TerminalCodec
+from riseml.executors.docker.exec_codecs import END_OF_INPUT, FramedCodec
 from riseml.executors.docker.exec_sweep import MARKER, make_sweep
-from riseml.executors.job_streams import JobStream
+from riseml.executors.job_streams import JobStream, RawCodec
 from riseml.executors.transports.engine_client import Engine
 from riseml.stream_messages import CommandOrder, Piece, WindowSize
 
@@ -29,7 +29,7 @@ SHELL = ("/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; f
 """What an order without a command runs."""
 
 _EXEC = ("/bin/sh", "-c", 'exec "$@"', "sh")  # so that the shell says in its own words what it cannot run
-_DETACH_KEYS = ",".join(["ctrl-@", "ctrl-_", "ctrl-@", "ctrl-^"] * 8)  # what nobody types
+_DETACH_KEYS = ",".join(["ctrl-@", "ctrl-_", "ctrl-@", "ctrl-^"] * 8)  # keys that no user types
 _MISSING, _CONFLICT = 404, 409
 _GRACE = 2.0  # seconds between SIGHUP and SIGKILL
 _SWEEPS = 5  # with SIGKILL, at most: processes that fork meanwhile are found by the next one
@@ -54,7 +54,7 @@ def open_container_command(engine: Engine, name: str, order: CommandOrder) -> Jo
     control = _ExecControl(engine, name, identity, key)
     if order.terminal is not None:
         control.resize(order.terminal)
-    return JobStream(stream, TerminalCodec() if has_terminal else FramedCodec(), control, received)
+    return JobStream(stream, RawCodec(END_OF_INPUT) if has_terminal else FramedCodec(), control, received)
 
 
 class _ExecControl:

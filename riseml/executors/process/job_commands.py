@@ -53,7 +53,7 @@ class RunnerControl:
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
-        # A thread waits, so that no zombie is left and the runner's end is seen by whoever asks.
+        # A thread waits, so that no zombie is left, and each caller sees the runner's end.
         threading.Thread(target=process.wait, name="command-runner", daemon=True).start()
 
     def resize(self, size: WindowSize) -> None:

@@ -1,4 +1,4 @@
-"""What is told of an experiment that failed: the last lines of the job that caused it, and advice."""
+"""What users see of an experiment that failed: the last lines of the job that caused it, and advice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STOPPED = frozenset({None, 0, 128 + 9, 128 + 15})  # exit codes of jobs that th
 
 
 def explain_bad_end(experiment: Experiment, logs: LogStore) -> BadEnd:
-    """Return what is told of an experiment that failed because of a job; of any other, nothing."""
+    """Return what users see of an experiment that failed because of a job; of any other, nothing."""
     cause = find_failed_job(experiment)
     first = next((job for job in experiment.jobs if job.name == cause), None)
     if first is None:

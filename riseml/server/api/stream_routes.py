@@ -136,6 +136,6 @@ def _find_single_job(wanted: CanonicalId, jobs: tuple[Job, ...]) -> Job:
     if len(named) == 1:
         return named[0]
     if not named:
-        raise UsageError(f"{wanted} builds the environment, and nobody can enter that", "name another job")
+        raise UsageError(f"{wanted} builds the environment and cannot be entered", "name another job")
     base = str(wanted).removesuffix(f".{wanted.job}")
     raise UsageError(f"{wanted} has several jobs", f"name one: {', '.join(f'{base}.{job.name}' for job in named[:20])}")

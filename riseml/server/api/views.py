@@ -19,7 +19,7 @@ from riseml.store.experiments import ExperimentDetail
 
 @dataclass(frozen=True, slots=True)
 class BadEnd:
-    """What is told of an experiment that failed."""
+    """The last lines and the advice that users see of an experiment that failed."""
 
     last_lines: tuple[str, ...] = ()  # of the job that caused it
     advice: str = ""  # what the user can do; empty: not known

@@ -40,7 +40,7 @@ def test_train_shows_each_install_step_below_the_log_until_the_experiment_runs(
     with open_terminal([*RISEML, "train"], console.where, environ, (80, 40)) as terminal:
         for number, step in enumerate(steps, 1):
             said = f"Install step {number} of 2 on "
-            terminal.wait_for(said, lambda screen, said=said, step=step: _has(screen, said, step))  # type: ignore[misc]
+            terminal.wait_for(said, _shows(said, step))
         terminal.wait_for("it has run", lambda screen: _has(screen, "hello", "FINISHED"))
         assert terminal.finish() == 0
         lines = terminal.screen.lines()
@@ -65,6 +65,10 @@ def test_train_shows_the_place_in_the_queue_and_ctrl_c_leaves_the_log(console: C
     assert console.run("kill", first, second, "-f").code == 0
     for identity in (first, second):
         console.end(identity)
+
+
+def _shows(*texts: str) -> Callable[[Screen], bool]:
+    return lambda screen: _has(screen, *texts)
 
 
 def _has(screen: Screen, *texts: str) -> bool:

@@ -39,6 +39,7 @@ def explain(*activities: tuple[str, str, int, int | None], **changes: object) ->
         "hosts": [],
         "jobs": [],
         "activities": [
+            # mypy does not take a plain text for the Literal of `work`.
             {"host": "gpu1", "work": work, "what": what, "done": done, "total": total}  # type: ignore[typeddict-item]
             for work, what, done, total in activities
         ],

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.executors.docker.exec_codecs import FramedCodec, TerminalCodec
+from riseml.executors.docker.exec_codecs import END_OF_INPUT, FramedCodec
+from riseml.executors.job_streams import RawCodec
 from riseml.stream_messages import Channel, ChannelEnd, Piece, WindowSize
 
 STREAMS = {1: Channel.OUTPUT, 2: Channel.ERRORS, 3: Channel.ERRORS}
@@ -34,8 +35,8 @@ def test_a_frame_of_another_stream_is_refused() -> None:
 
 def test_the_input_of_a_terminal_ends_with_control_d_and_another_with_the_connection() -> None:
     end = ChannelEnd(Channel.INPUT)
-    assert TerminalCodec().encode(end) == b"\x04"
+    assert RawCodec(END_OF_INPUT).encode(end) == b"\x04"
     assert FramedCodec().encode(end) is None
-    for codec in (TerminalCodec(), FramedCodec()):
+    for codec in (RawCodec(END_OF_INPUT), FramedCodec()):
         assert codec.encode(Piece(Channel.INPUT, b"ls\n")) == b"ls\n"
         assert codec.encode(WindowSize(24, 80)) == b""

@@ -21,7 +21,7 @@ def start(tmp_path: Path, tools: list[str], port: int) -> subprocess.Popen[bytes
     """Start a relay that finds these programs alone; it tries an address where nothing listens first."""
     for tool in tools:
         found = sys.executable if tool == "python3" else shutil.which(tool)  # a shim of pyenv needs other programs
-        if found is None:
+        if found is None:  # a machine for `make unit` may lack Perl; the images of jobs have what they have
             pytest.skip(f"{tool} is not here")
         (tmp_path / tool).symlink_to(found)
     command = make_relay(port, ("127.0.0.2", "127.0.0.1"))

@@ -1,4 +1,4 @@
-"""pool.yml is rewritten whole or not at all, and no change that somebody makes meanwhile is lost."""
+"""pool.yml is rewritten whole or not at all, and no change that a user makes meanwhile is lost."""
 
 from __future__ import annotations
 

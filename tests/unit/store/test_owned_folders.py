@@ -16,6 +16,7 @@ ME = Owner("paul", os.geteuid(), os.getegid())
 OTHER = Owner("alice", 54_321, 54_322)
 BELOW = PurePosixPath("paul/toaster/1")
 
+# `make unit` needs no root; `make test` as root skips nothing here.
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a folder to another user")
 
 
