@@ -12,8 +12,9 @@ from fastapi.responses import StreamingResponse
 from riseml.errors import UsageError
 from riseml.names import parse_id
 from riseml.server.api.experiment_routes import Name
-from riseml.server.api.log_stream import StreamRequest, parse_stream_cursor, stream_entries
+from riseml.server.api.log_stream import StreamRequest, stream_entries
 from riseml.server.api.named_experiments import find_details
+from riseml.server.api.stream_cursor import parse_stream_cursor
 from riseml.server.api.views import show_time
 from riseml.server.services import Services
 from riseml.settings import MOST_TAIL

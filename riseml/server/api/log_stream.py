@@ -1,7 +1,6 @@
 """The merged stream of an experiment: its changes of state and the lines of all its jobs, from a cursor on.
 
-A cursor is `<event id>.<log offset>[.<lines given>]` for each experiment of the stream, joined by commas: the client
-has everything up to there. Lines that follow each other stay together, unless the client wants each of them alone.
+Lines that follow each other stay together, unless the client wants each of them alone.
 """
 
 from __future__ import annotations
@@ -11,11 +10,10 @@ import heapq
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from riseml import wire
-from riseml.errors import UsageError
 from riseml.model import Experiment, Job, JobKey
 from riseml.names import CanonicalId, JobName
 from riseml.server.api import log_gate
@@ -29,38 +27,15 @@ from riseml.server.api.log_entries import (
     state_entry,
 )
 from riseml.server.api.log_gate import Gate, LogState, gate
+from riseml.server.api.stream_cursor import StreamPosition
 from riseml.server.clock import now
 from riseml.server.reconcile.notifier import Notifier
 from riseml.states import TERMINAL, Part, State
 from riseml.store.experiments import ExperimentStore, StateEvent
-from riseml.store.logs.blocks import LogBlock, ReadPosition
+from riseml.store.logs.blocks import LogBlock, ReadPosition, join_blocks
 from riseml.store.logs.log_store import LogStore
 
-_MOST_EVENTS = 2**31  # what every database can count
-_MOST_BYTES = 2**43  # what every file system can seek
 _HEARTBEAT = 15.0  # seconds between two entries at most
-
-
-@dataclass(frozen=True, slots=True)
-class StreamPosition:
-    """What the stream has sent of one experiment."""
-
-    event: int = 0  # id of the last event that was sent
-    offset: int = 0  # where to read the log file on, in bytes
-    lines_given: int = 0  # lines behind `offset` that were sent
-
-    @property
-    def log_position(self) -> ReadPosition:
-        """Where to read the log on."""
-        return ReadPosition(self.offset, self.lines_given)
-
-    def with_log_position(self, end: ReadPosition) -> StreamPosition:
-        """Return the same position with the log sent up to `end`."""
-        return StreamPosition(self.event, end.offset, end.lines_given)
-
-    def __str__(self) -> str:
-        lines = f".{self.lines_given}" if self.lines_given else ""
-        return f"{self.event}.{self.offset}{lines}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +50,6 @@ class StreamRequest:
     since: datetime | None = None  # send nothing older
     batch: bool = False  # lines that follow each other may come in one entry
     closed: bool = True  # end when no host has anything left; False: end when all jobs ended and all lines were sent
-
-
-def parse_stream_cursor(text: str, count: int) -> tuple[StreamPosition, ...]:
-    """Return the positions in the text of a cursor; an empty text begins at the beginning.
-
-    Args:
-        text: what an entry said as its `cursor`.
-        count: experiments of the stream.
-
-    Raises:
-        UsageError: it is no cursor of such a stream.
-    """
-    if not text:
-        return (StreamPosition(),) * count
-    try:
-        positions = tuple(StreamPosition(*map(int, part.split("."))) for part in text.split(","))
-    except (ValueError, TypeError):
-        positions = ()
-    bounds = (_MOST_EVENTS, _MOST_BYTES, _MOST_BYTES)
-    sound = all(0 <= part < most for one in positions for part, most in zip(astuple(one), bounds, strict=True))
-    if len(positions) != count or not sound:
-        raise UsageError(f"{text[:80]!r} is no cursor of this log", "leave it out to read from the beginning")
-    return positions
 
 
 async def stream_entries(
@@ -298,9 +250,40 @@ class _StreamReader:
         if until:
             block, *rest = _split_at(block, until)
             one.blocks.extendleft(rest)
+        if self._sends_together:
+            block = self._join_blocks(one, block, until)
         if self._request.wanted.names(block.job):
             yield from self._send_block(one, block)
         one.position = one.position.with_log_position(block.end if one.blocks else one.read_end)
+
+    @property
+    def _sends_together(self) -> bool:
+        """True when lines that follow each other go in one entry."""
+        return self._request.batch and not self._since
+
+    def _join_blocks(self, one: _Followed, block: LogBlock, until: str) -> LogBlock:
+        """Take the blocks of the same job and stream that come next anyway: a job that prints its lines in pieces makes
+        one block of each line, and an entry for each costs the server and the client more than the line.
+
+        An event that waits for the end of its job's log waits as long as lines before that end are there.
+        """
+        end = self._find_awaited_end(one) if not until and one.events else None
+        joined = [block]
+        while one.blocks:
+            following = one.blocks[0]
+            if (following.job, following.stream) != (block.job, block.stream):
+                break
+            if end is not None and joined[-1].end.offset >= end:
+                break
+            if until and (following.count > 1 or following.first_at >= until):
+                break
+            joined.append(one.blocks.popleft())
+        return block if len(joined) == 1 else join_blocks(joined)
+
+    def _find_awaited_end(self, one: _Followed) -> int | None:
+        """Return the offset behind the last record of the job whose end is the next event; None: not known yet."""
+        event = one.events[0]
+        return None if event.job is None else one.ends.get((event.job, event.attempt))
 
     def _send_event(self, one: _Followed, event: StateEvent) -> Iterator[wire.StateEntry]:
         one.position = replace(one.position, event=event.id)
@@ -310,7 +293,7 @@ class _StreamReader:
 
     def _send_block(self, one: _Followed, block: LogBlock) -> Iterator[wire.LineEntry | wire.LinesEntry]:
         """Give the lines as the client wants them: together, or each with its own cursor."""
-        if self._request.batch and not self._since:
+        if self._sends_together:
             one.position = one.position.with_log_position(block.end)
             yield lines_entry(one.record, block, self.cursor())
             return

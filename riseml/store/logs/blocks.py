@@ -78,6 +78,11 @@ class LogBlock:
         return first, replace(self, data=self.data[size:], start=middle)
 
 
+def join_blocks(blocks: list[LogBlock]) -> LogBlock:
+    """Return the lines of blocks of one job and stream as one block, which can be sent and not be split."""
+    return replace(blocks[-1], data=b"".join(block.data for block in blocks), start=blocks[0].start)
+
+
 def find_blocks(data: bytes, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
     """Return the complete lines in whole records that begin at `position.offset`, and where to go on.
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from riseml.model import Experiment, Frame, JobKey, Owner
 from riseml.names import BUILD, JobName, parse_id
 from riseml.planning.plan import first_jobs
-from riseml.server.api.log_stream import StreamRequest, parse_stream_cursor, stream_entries
+from riseml.server.api.log_stream import StreamRequest, stream_entries
+from riseml.server.api.stream_cursor import parse_stream_cursor
 from riseml.server.reconcile.notifier import Notifier
 from riseml.states import Part, Reason, State
 from riseml.store.database import Database
@@ -71,6 +72,15 @@ class Scene:
         frames = [Frame(f"{at(second):%Y-%m-%dT%H:%M:%S.%f}000Z", 1, f"{text}\n".encode()) for second, text in lines]
         self.logs.append_frames(JobKey(1, JobName(job), 1), frames)
         self.notifier.publish_lines(1)
+
+    def write_pieces(self, job: str, second: float, *texts: str) -> None:
+        """Write each line as the engine gives it of a program that writes the text and the newline one by one."""
+        frames = [
+            Frame(f"{at(second):%Y-%m-%dT%H:%M:%S.%f}000Z", 1, piece.encode())
+            for text in texts
+            for piece in (text, "\n")
+        ]
+        self.logs.append_frames(JobKey(1, JobName(job), 1), frames)
 
     def finish(self, *jobs: str) -> None:
         for job in jobs:
@@ -274,6 +284,22 @@ def test_in_a_stored_log_the_end_of_a_job_is_behind_its_last_line_whatever_the_c
     assert words[-4:] == ["1.worker.1 very last", *ENDS[1:], "1 end FINISHED"]
     for number, entry in enumerate(entries[:-1]):
         assert shown(scene.read(entry["cursor"], batch=batch, follow=True)) == shown(entries[number + 1 :])
+
+
+def test_lines_in_pieces_come_together_and_in_the_order_in_which_they_come_alone(scene: Scene) -> None:
+    scene.write_pieces("master", 8.0, "a", "b", "c")
+    scene.write_pieces("worker.1", 8.1, "d", "e")
+    scene.finish("master")
+    scene.write_pieces("worker.1", 8.2, "f", "g")
+    scene.finish("worker.1")
+    scene.save(State.FINISHED, 8, closed=True)
+    entries = scene.read(batch=True, follow=True)
+    words = ["1.worker.1 d", "1.worker.1 e", ENDS[0], "1.worker.1 f", "1.worker.1 g", *ENDS[1:], "1 end FINISHED"]
+    assert shown(entries)[-len(words) :] == words
+    assert shown(scene.read(follow=True)) == shown(entries)
+    assert [entry["text"].count("\n") for entry in entries if entry["type"] == "lines"][-3:] == [3, 2, 2]
+    for number, entry in enumerate(entries[:-1]):
+        assert shown(scene.read(entry["cursor"], batch=True, follow=True)) == shown(entries[number + 1 :])
 
 
 @pytest.mark.usefixtures("then")

@@ -12,7 +12,8 @@ import pytest
 from riseml.model import Frame, JobKey, Owner
 from riseml.names import JobName, parse_id
 from riseml.planning.plan import first_jobs
-from riseml.server.api.log_stream import StreamRequest, parse_stream_cursor, stream_entries
+from riseml.server.api.log_stream import StreamRequest, stream_entries
+from riseml.server.api.stream_cursor import parse_stream_cursor
 from riseml.states import Part, State
 from riseml.store.experiments import NewExperiments
 from tests.unit.control.simulation import make_plan

@@ -1,0 +1,60 @@
+"""The cursor of the merged stream: what a client has of each experiment, as text.
+
+A cursor is `<event id>.<log offset>[.<lines given>]` for each experiment of the stream, joined by commas: the client
+has everything up to there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+from riseml.errors import UsageError
+from riseml.store.logs.blocks import ReadPosition
+
+_MOST_EVENTS = 2**31  # what every database can count
+_MOST_BYTES = 2**43  # what every file system can seek
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPosition:
+    """What the stream has sent of one experiment."""
+
+    event: int = 0  # id of the last event that was sent
+    offset: int = 0  # where to read the log file on, in bytes
+    lines_given: int = 0  # lines behind `offset` that were sent
+
+    @property
+    def log_position(self) -> ReadPosition:
+        """Where to read the log on."""
+        return ReadPosition(self.offset, self.lines_given)
+
+    def with_log_position(self, end: ReadPosition) -> StreamPosition:
+        """Return the same position with the log sent up to `end`."""
+        return StreamPosition(self.event, end.offset, end.lines_given)
+
+    def __str__(self) -> str:
+        lines = f".{self.lines_given}" if self.lines_given else ""
+        return f"{self.event}.{self.offset}{lines}"
+
+
+def parse_stream_cursor(text: str, count: int) -> tuple[StreamPosition, ...]:
+    """Return the positions in the text of a cursor; an empty text begins at the beginning.
+
+    Args:
+        text: what an entry said as its `cursor`.
+        count: experiments of the stream.
+
+    Raises:
+        UsageError: it is no cursor of such a stream.
+    """
+    if not text:
+        return (StreamPosition(),) * count
+    try:
+        positions = tuple(StreamPosition(*map(int, part.split("."))) for part in text.split(","))
+    except (ValueError, TypeError):
+        positions = ()
+    bounds = (_MOST_EVENTS, _MOST_BYTES, _MOST_BYTES)
+    sound = all(0 <= part < most for one in positions for part, most in zip(astuple(one), bounds, strict=True))
+    if len(positions) != count or not sound:
+        raise UsageError(f"{text[:80]!r} is no cursor of this log", "leave it out to read from the beginning")
+    return positions
