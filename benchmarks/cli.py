@@ -1,4 +1,6 @@
-"""The command line: the wall time of commands with a running server, the start of a server, and imported modules."""
+"""The command line: the wall time of commands and of a completion with a running server, the start of a server, and
+imported modules.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,8 @@ from benchmarks.home import COMMAND, Home
 
 _WALL = "wall time"
 _BARS = {"--help": 0.150, "validate": 0.200, "status": 0.250, "logs": 0.250}
+_COMPLETION = 0.100
+_MOST_OF_COMPLETION = 3.0  # times what `python -c pass` and one request by curl take together
 _COLD = 1.5
 _COLD_CAUSE = "the server imports fastapi, sqlalchemy and the docker SDK, and checks its tables, before it answers"
 _SINGLE = {"image": BASE, "resources": {"cpus": 0.05, "mem": "64MiB"}, "run": "seq 1000"}
@@ -38,6 +42,7 @@ def run(context: BenchContext) -> Report:
         contenders: dict[str, RunOnce] = {"python -c pass": lambda turn: _bare(home)}
         for name in _BARS:
             contenders[f"riseml {name}"] = _command(home, words[name], project)
+        contenders |= {"completion of an ID": lambda turn: _complete(home), "curl": lambda turn: _request(home)}
         found = interleave(context.rounds(20, 3), contenders, skip=1)
         report.add(_WALL, *select_measures(found, _WALL, "ms"))
         for name, limit in _BARS.items():
@@ -51,6 +56,7 @@ def run(context: BenchContext) -> Report:
                     "the machine is slow: see the start of Python alone, and the slowest imports in the notes",
                 )
             )
+        report.bars += _judge_completion({name: Measure(name, tuple(one[_WALL])).median for name, one in found.items()})
         imports = {name: _imports(home, words[name], project) for name in _BARS}
         cold = [_cold(home, project) for _ in range(context.rounds(5, 1))]
     report.add("cold start of the server", Measure("riseml status", tuple(cold)))
@@ -75,6 +81,29 @@ def _bare(home: Home) -> Mapping[str, float]:
     begun = time.perf_counter()
     subprocess.run([sys.executable, "-c", "pass"], env=home.environ, check=True)
     return {_WALL: time.perf_counter() - begun}
+
+
+def _complete(home: Home) -> Mapping[str, float]:
+    """Measure what a shell waits for between the tab key and the IDs."""
+    begun = time.perf_counter()
+    subprocess.run([COMMAND, ""], env={**home.environ, "_RISEML_NAMES": "all"}, check=True, capture_output=True)
+    return {_WALL: time.perf_counter() - begun}
+
+
+def _request(home: Home) -> Mapping[str, float]:
+    begun = time.perf_counter()
+    door = ["curl", "--silent", "--fail", "--unix-socket", str(home.folder / "server.sock")]
+    subprocess.run([*door, "http://riseml/v1/names"], env=home.environ, check=True, capture_output=True)
+    return {_WALL: time.perf_counter() - begun}
+
+
+def _judge_completion(medians: Mapping[str, float]) -> list[Bar]:
+    taken, least = medians["completion of an ID"], medians["python -c pass"] + medians["curl"]
+    name = "completion of an ID"
+    return [
+        bar_at_most(name, taken, _COMPLETION, "ms", "the machine is slow: see the next bar"),
+        bar_at_most(f"{name}: times python -c pass and curl", taken / least, _MOST_OF_COMPLETION, ""),
+    ]
 
 
 def _cold(home: Home, project: Path) -> float:

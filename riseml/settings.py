@@ -5,7 +5,6 @@ The README's table of settings lists the variables for users. There is no settin
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -72,6 +71,8 @@ class Settings:
         path = self.home / "server.sock"
         if len(os.fsencode(path)) <= _LONGEST_SOCKET:
             return path
+        import hashlib
+
         short = hashlib.sha256(os.fsencode(self.home)).hexdigest()[:16]
         return Path("/tmp") / f"riseml-{os.getuid()}-{short}" / "server.sock"
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 _SIZE = re.compile(r"(?P<amount>[0-9]+(\.[0-9]*)?|\.[0-9]+) ?(?P<unit>(?P<prefix>[KMGTkmgt])([Ii]?[Bb]|[Ii])?)?")
 _BITS = re.compile(r"[KMGT][Ii]?b")
@@ -36,6 +39,8 @@ class Size:
     def count_bytes(self) -> Decimal:
         """Return the exact number of bytes. Only for a size with a unit: a bare number means what its key says."""
         assert self.prefix, "a number without a unit has no size of its own"
+        from decimal import Decimal  # a completion needs settings, and no sizes
+
         return self.amount * Decimal(1024) ** (_PREFIXES.index(self.prefix) + 1)
 
 
@@ -47,6 +52,8 @@ def parse_size(text: str) -> Size:
     Raises:
         BadSize: the text is not a size, is negative, or counts bits.
     """
+    from decimal import Decimal
+
     found = _SIZE.fullmatch(text)
     if text.startswith("-"):
         raise BadSize("is negative")

@@ -13,7 +13,8 @@ def run() -> None:
         from riseml.cli.completion_names import print_names
 
         print_names(wanted, sys.argv[1:], os.environ)
-        return
+        sys.stdout.flush()
+        os._exit(0)  # Python takes 5 of some 40 ms of processor time to tidy up
     from riseml.cli.main import run as run_command
 
     run_command()

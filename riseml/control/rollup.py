@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
 
 from riseml.model import Experiment
 from riseml.names import JobName
@@ -11,7 +13,23 @@ from riseml.states import TERMINAL, Reason, State
 _ACTIVE = (State.RUNNING, State.STARTING, State.BUILDING, State.PENDING, State.CREATED)
 
 
-def roll_up_set(experiments: Sequence[Experiment]) -> tuple[State, Reason]:
+class SetMember(Protocol):
+    """What the state of a set depends on: an experiment, or what a log has told of one so far."""
+
+    @property
+    def state(self) -> State:
+        """Its state."""
+
+    @property
+    def reason(self) -> Reason:
+        """Why it is in this state."""
+
+    @property
+    def started_at(self) -> datetime | None:
+        """When its first job ran; None: none has."""
+
+
+def roll_up_set(experiments: Sequence[SetMember]) -> tuple[State, Reason]:
     """Return the state of a set: that of its most advanced member while one is active, then what became of the members.
 
     From the first job that ran on, a set is RUNNING until all members have ended, also between two members.
@@ -35,7 +53,7 @@ def roll_up_set(experiments: Sequence[Experiment]) -> tuple[State, Reason]:
     return State.RUNNING if any(experiment.started_at for experiment in experiments) else state, reason
 
 
-def describe_set_end(experiments: Sequence[Experiment]) -> str:
+def describe_set_end(experiments: Sequence[SetMember]) -> str:
     """Return what became of the members of a set: `6 of 8 finished, 2 failed`; empty while one is active."""
     states = [experiment.state for experiment in experiments]
     if not set(states) <= TERMINAL:

@@ -36,6 +36,7 @@ from riseml.server.services import ServerInfo, Services
 from riseml.settings import Settings
 from riseml.store.database import Database
 from riseml.store.drained_hosts import DrainedHosts
+from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
 from riseml.store.snapshots import SnapshotStore
@@ -84,6 +85,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         settings=settings,
         info=ServerInfo(server, __version__, os.getpid(), _find_owner(), now()),
         experiments=experiments,
+        names=ExperimentNames(database),
         logs=logs,
         snapshots=snapshots,
         drained=DrainedHosts(database),

@@ -20,6 +20,7 @@ from riseml.server.reconcile.passes import Passes
 from riseml.server.reconcile.wake import Wake
 from riseml.settings import Settings
 from riseml.store.drained_hosts import DrainedHosts
+from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
 from riseml.store.snapshots import SnapshotStore
@@ -43,6 +44,7 @@ class Services:
     settings: Settings
     info: ServerInfo
     experiments: ExperimentStore
+    names: ExperimentNames  # for the completion of a shell
     logs: LogStore  # the output of jobs
     snapshots: SnapshotStore  # project archives
     drained: DrainedHosts  # hosts that get no new jobs

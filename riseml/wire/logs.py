@@ -13,11 +13,11 @@ from riseml.wire.state_names import StateName
 
 
 class StateEntry(TypedDict):
-    """A job or the experiment enters a state."""
+    """A job, the experiment or the set enters a state."""
 
     type: Literal["state"]
     cursor: str
-    id: str  # of the experiment or the job
+    id: str  # of the experiment, the job or the set
     time: str  # RFC 3339 with fractions of a second
     state: StateName
     reason: str  # name of a Reason

@@ -27,6 +27,7 @@ from riseml.server.api.log_entries import (
     state_entry,
 )
 from riseml.server.api.log_gate import Gate, LogState, gate
+from riseml.server.api.set_states import SetStates, load_set_states
 from riseml.server.api.stream_cursor import StreamPosition
 from riseml.server.clock import now
 from riseml.server.reconcile.notifier import Notifier
@@ -143,6 +144,7 @@ class _StreamReader:
         self._since = "" if request.since is None else format_moment(request.since)[:-1]
         self._stale: frozenset[int] = frozenset()
         self._followed: list[_Followed] = []  # empty until the first read
+        self._set_states: SetStates | None = None  # None: the stream is not that of a set
 
     @property
     def experiments(self) -> tuple[Experiment, ...]:
@@ -177,6 +179,9 @@ class _StreamReader:
         if not self._followed:
             pairs = zip(self._request.experiments, self._request.positions, strict=True)
             self._followed = [self._load_followed(*pair) for pair in pairs]
+            if self._followed[0].record.set_id is not None and self._request.wanted.sub is None:
+                sent = {one.identity: one.position.event for one in self._followed}
+                self._set_states = load_set_states(self._request.wanted.number, sent, self._store)
         else:
             for one in self._followed:
                 if one.identity in self._stale:
@@ -286,10 +291,15 @@ class _StreamReader:
         return None if event.job is None else one.ends.get((event.job, event.attempt))
 
     def _send_event(self, one: _Followed, event: StateEvent) -> Iterator[wire.StateEntry]:
+        """Give the change of state, and that of the set with it: a client that gets the first alone gets both again."""
+        before = self.cursor() if self._set_states and event.job is None else ""
         one.position = replace(one.position, event=event.id)
         one.last_at = event.at
+        of_set = self._set_states and self._set_states.note_event(one.identity, event)
         if self._wants(event.job) and format_moment(event.at) >= self._since:
-            yield state_entry(one.record, event, self.cursor())
+            yield state_entry(one.record, event, before if of_set else self.cursor())
+            if of_set:
+                yield {**of_set, "cursor": self.cursor()}
 
     def _send_block(self, one: _Followed, block: LogBlock) -> Iterator[wire.LineEntry | wire.LinesEntry]:
         """Give the lines as the client wants them: together, or each with its own cursor."""

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import islice
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
 from riseml import wire
-from riseml.errors import NotFound
-from riseml.model import Experiment
-from riseml.names import experiment_name
 from riseml.server.services import Services
-from riseml.states import TERMINAL
 
 _MOST_EXPERIMENTS = 50  # of the newest ones
 _MOST_NAMES = 200
-_INSIDE = re.compile(r"(\d{1,9})\.")
+_PREFIX = re.compile(r"(\d{0,9})(\.)?", re.ASCII)
 
 
 def add_name_routes(router: APIRouter, services: Services) -> None:
@@ -28,33 +25,15 @@ def add_name_routes(router: APIRouter, services: Services) -> None:
         prefix: Annotated[str, Query(max_length=100)] = "",
         running: bool = False,  # noqa: FBT001, FBT002  # a query parameter is named by its caller
     ) -> wire.NameList:
-        found = _find_experiments(prefix, services, running=running)
-        names = _yield_names([one for one in found if not running or one.state not in TERMINAL], inside="." in prefix)
-        matching = dict.fromkeys(name for name in names if name.startswith(prefix))
-        return {"names": list(matching)[:_MOST_NAMES]}
+        found = _find_names(prefix, services, running=running)
+        return {"names": list(islice((name for name in found if name.startswith(prefix)), _MOST_NAMES))}
 
 
-def _find_experiments(prefix: str, services: Services, *, running: bool) -> list[Experiment]:
-    """Return the experiment or the members of the set that the prefix is inside of; else the newest experiments."""
-    user = services.info.owner.user
-    inside = _INSIDE.match(prefix)
-    try:
-        details = (
-            services.experiments.list_experiments(user, ended=not running, project=None, limit=_MOST_EXPERIMENTS)
-            if inside is None
-            else services.experiments.find_by_number(user, int(inside[1]))
-        )
-    except NotFound:
-        return []
-    return [detail.experiment for detail in details]
-
-
-def _yield_names(experiments: Iterable[Experiment], *, inside: bool) -> Iterator[str]:
-    for one in experiments:
-        name = experiment_name(one.number, one.sub)
-        if not inside:
-            yield str(one.number)
-            continue
-        if one.sub is not None:
-            yield name
-        yield from (f"{name}.{job.name}" for job in one.jobs)
+def _find_names(prefix: str, services: Services, *, running: bool) -> Iterable[str]:
+    """Return the names inside of an experiment or a set that the prefix names; else the newest experiments."""
+    user, begun = services.info.owner.user, _PREFIX.match(prefix)
+    if begun is None or (begun.end() != len(prefix) and not begun[2]):
+        return ()
+    if begun[1] and begun[2]:
+        return services.names.list_names(user, int(begun[1]), running=running)
+    return map(str, services.names.list_numbers(user, begun[1], running=running, most=_MOST_EXPERIMENTS))

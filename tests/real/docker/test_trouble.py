@@ -141,3 +141,7 @@ def test_a_set_runs_its_grid(rig: Rig) -> None:
         "1.2.train 0.2 0.2",
         "1.3.train 0.3 0.3",
     ]
+    of_set = [entry for entry in rig.logs("1") if entry["type"] == "state" and entry["id"] == "1"]
+    assert (of_set[0]["state"], of_set[-1]["state"]) == ("CREATED", "FINISHED")
+    assert [entry["state"] for entry in of_set].count("RUNNING") == 1
+    assert of_set[-1]["message"] == "3 of 3 finished"

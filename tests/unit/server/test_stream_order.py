@@ -14,7 +14,7 @@ from riseml.names import JobName, parse_id
 from riseml.planning.plan import first_jobs
 from riseml.server.api.log_stream import StreamRequest, stream_entries
 from riseml.server.api.stream_cursor import parse_stream_cursor
-from riseml.states import Part, State
+from riseml.states import Part, Reason, State
 from riseml.store.experiments import NewExperiments
 from tests.unit.control.simulation import make_plan
 from tests.unit.server.test_stream import BEGUN, JOBS, Scene, at, parse, shown
@@ -93,7 +93,7 @@ def test_the_log_of_a_set_is_in_the_order_of_time(tmp_path: Path, *, batch: bool
     assert times == sorted(times)
     words = [word for word in shown(entries) if "state" not in word]
     assert len(words) == len(set(words)) == 2 * scene.LINES
-    for number in (0, 1, 7, len(entries) // 2, len(entries) - 1):
+    for number in (0, 2, 7, len(entries) // 2, len(entries) - 1):
         assert shown(scene.read_set(entries[number]["cursor"], batch=batch)) == shown(entries[number + 1 :])
 
 
@@ -102,3 +102,31 @@ def times_of(entry: dict[str, Any]) -> list[str]:
     if entry["type"] == "lines":
         return [row.partition(" ")[0] for row in entry["text"].removesuffix("\n").split("\n")]
     return [entry["time"]]
+
+
+def test_the_log_of_a_set_tells_its_own_changes_of_state(tmp_path: Path) -> None:
+    scene = SetScene(tmp_path)
+    history = (
+        (2, State.BUILDING, 400),
+        (3, State.BUILDING, 401),
+        (2, State.RUNNING, 402),
+        (3, State.FAILED, 403),
+        (2, State.FINISHED, 404),
+    )
+    for member, state, second in history:
+        before = scene.experiments.get_experiment(member).experiment
+        after = replace(before, state=state, reason=Reason.COMPLETED)
+        assert scene.experiments.save_decision(before, after, at(second))
+    entries = scene.read_set()
+    changes = [entry for entry in entries if entry["type"] == "state" and entry["id"] == "2"]
+    assert [(entry["state"], entry["message"]) for entry in changes] == [
+        ("CREATED", ""),
+        ("BUILDING", ""),
+        ("RUNNING", ""),
+        ("FINISHED", "1 of 2 finished, 1 failed"),
+    ]
+    causes = [entries[entries.index(change) - 1] for change in changes]
+    assert [cause["id"] for cause in causes] == ["2.1", "2.1", "2.1", "2.1"]
+    for change, cause in zip(changes, causes, strict=True):
+        assert shown(scene.read_set(change["cursor"])) == shown(entries[entries.index(change) + 1 :])
+        assert shown(scene.read_set(cause["cursor"])) == shown(entries[entries.index(cause) :]), "both come again"

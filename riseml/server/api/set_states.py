@@ -1,0 +1,96 @@
+"""The changes of state of a set, as the stream of its log tells them: made from the events of its members."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from riseml import wire
+from riseml.control.rollup import describe_set_end, roll_up_set
+from riseml.names import experiment_name
+from riseml.server.api.log_entries import format_moment
+from riseml.states import SENTENCES, TERMINAL, Reason, State
+from riseml.store.experiments import ExperimentStore, StateEvent
+
+_ORDER = (State.CREATED, State.BUILDING, State.PENDING, State.STARTING, State.RUNNING)
+"""States in which a set is told to be; it goes back from none of them, while one member ends and another one waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """What the stream has told of one member."""
+
+    state: State = State.CREATED
+    reason: Reason = Reason.SUBMITTED
+    started_at: datetime | None = None
+
+
+class SetStates:
+    """Follows the state of a set through the events of its members, in the order in which the stream sends them.
+
+    Args:
+        number: of the set.
+        members: keys of its experiments in the store.
+
+    Example:
+        states = SetStates(144, (7, 8))
+        entry = states.note_event(7, event)  # None while the set stays in its state
+    """
+
+    def __init__(self, number: int, members: Iterable[int]) -> None:
+        self._name = experiment_name(number, None)
+        self._members = dict.fromkeys(members, _Member())
+        self._counts = Counter(member.state for member in self._members.values())
+        self._state: State | None = None  # that was told; None: nothing was
+
+    def note_event(self, member: int, event: StateEvent) -> wire.StateEntry | None:
+        """Take an event of a member; return the entry of the set without its cursor, if the set changes its state."""
+        if event.job is not None:
+            return None
+        before = self._members[member]
+        has_run = event.state in (State.RUNNING, State.FINISHED)  # a short job ends before the server sees it run
+        started_at = before.started_at or (event.at if has_run else None)
+        self._members[member] = replace(before, state=event.state, reason=event.reason, started_at=started_at)
+        if not self._recount(before.state, event.state) and self._state is not None:
+            return None
+        members = tuple(self._members.values())
+        state, reason = roll_up_set(members)
+        if state not in TERMINAL and self._state in _ORDER[_ORDER.index(state) :]:
+            return None
+        self._state = state
+        reason = Reason.RUNNING if state is State.RUNNING else reason
+        return {
+            "type": "state",
+            "cursor": "",
+            "id": self._name,
+            "time": format_moment(event.at),
+            "state": state.value,
+            "reason": reason.value,
+            "sentence": SENTENCES[reason],
+            "message": describe_set_end(members),
+            "exit_code": None,
+        }
+
+    def _recount(self, before: State, after: State) -> bool:
+        """Count a member that left one state for another; return whether other states are present than before."""
+        self._counts[before] -= 1
+        self._counts[after] += 1
+        return self._counts[before] == 0 or self._counts[after] == 1
+
+
+def load_set_states(number: int, sent: Mapping[int, int], store: ExperimentStore) -> SetStates:
+    """Return the state of a set as a stream has told it so far.
+
+    Args:
+        number: of the set.
+        sent: the id of the last event that was sent, by key of each member in the store.
+        store: has the events.
+    """
+    states = SetStates(number, sent)
+    for member, last in sent.items():
+        for event in store.read_events(member, 0) if last else ():
+            if event.id <= last:
+                states.note_event(member, event)
+    return states
