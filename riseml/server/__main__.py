@@ -1,190 +1,22 @@
-"""`python -m riseml.server`: the one server of RISEML_HOME, held by a file lock. Read from `main` downwards."""
+"""`python -m riseml.server`: what runs before the server's modules are imported."""
 
 from __future__ import annotations
 
-import asyncio
-import fcntl
-import logging
-import os
-import resource
-import signal
-import socket
+import gc
 import sys
-import threading
-from datetime import timedelta
-from pathlib import Path
-from typing import TextIO
-
-import uvicorn
-
-from riseml import __version__, faultpoints
-from riseml.errors import Refused, RisemlError, StoreError
-from riseml.folders import check_home, make_private
-from riseml.server.app import Application, make_application
-from riseml.server.clock import now
-from riseml.server.server_log import configure_logging
-from riseml.settings import Settings, read_settings
-from riseml.stream_messages import LONGEST_MESSAGE
-
-_IDLE_CHECK = 5.0  # seconds between two checks whether the server is idle
-_LAST_ANSWERS = 1.0  # seconds that pending answers get when the server ends
-
-log = logging.getLogger("riseml.server")
 
 
-def main() -> int:
-    """Serve until a signal or a request ends the server, or until it was idle for long enough; return the exit code.
+def run() -> int:
+    """Run the server of RISEML_HOME and return the exit code.
 
-    The exit code is 4 at once when RISEML_HOME has a server already, or when other users control it.
+    The collector of cycles is off until the application is made: imports make no garbage, and searching what they make
+    for it takes a tenth of the server's cold start.
     """
-    os.umask(0o022)
-    try:
-        faultpoints.armed()
-        settings = read_settings(os.environ)
-        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        check_home(settings.home)
-        with _open_lock(settings.lock) as lock:
-            _take_lock(lock, settings.home)
-            configure_logging(settings)
-            _serve(settings)
-    except RisemlError as error:
-        shown = error.message if error.hint is None else f"{error.message}; {error.hint}"
-        print("error: " + shown.replace("\n", "\n  "), file=sys.stderr)  # the command that started it reads this
-        return error.exit_code
-    except OSError as error:
-        print(f"error: the server cannot start: {error}", file=sys.stderr)
-        return 5
-    return 0
+    gc.disable()
+    from riseml.server.process import main
 
-
-def _open_lock(path: Path) -> TextIO:
-    """Open the lock file, and let its user alone open it: another user who could read it could lock it, and so keep the
-    server from starting. An earlier version let all users read it.
-    """
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    os.fchmod(descriptor, 0o600)
-    return open(descriptor, "a+")
-
-
-def _take_lock(lock: TextIO, home: Path) -> None:
-    """Lock the home, and write this process's id into the lock file.
-
-    Raises:
-        Refused: another server holds the lock.
-    """
-    lock.seek(0)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise Refused(
-            f"process {lock.read().strip() or '?'} is the server of {home} already",
-            "`riseml server stop` ends it; another RISEML_HOME has a server of its own",
-        ) from None
-    lock.truncate(0)
-    lock.write(f"{os.getpid()}\n")
-    lock.flush()
-
-
-def _serve(settings: Settings) -> None:
-    """Run the application until it ends, then leave the process."""
-    _raise_file_limit()
-    stop = threading.Event()
-    application = make_application(settings, stop)
-    code = 0
-    try:
-        _serve_until_idle(application, settings, stop)
-        log.info("the server ends; training goes on")
-    except Exception:
-        log.exception("the server failed; training goes on")
-        code = 1
-    finally:
-        settings.socket.unlink(missing_ok=True)
-        application.loop.stop()
-        application.services.hosts.close()
-        application.database.close()
-    logging.shutdown()
-    os._exit(code)  # pending actions are not waited for: the next server finds what they made
-
-
-def _serve_until_idle(application: Application, settings: Settings, stop: threading.Event) -> None:
-    """Answer requests until `stop` is set, or until the server is idle. A request at the last moment keeps it alive."""
-    door = _bind_socket(settings)
-    log.info("riseml %s serves %s, process %d", __version__, settings.socket, os.getpid())
-    application.loop.start()
-    while asyncio.run(_answer_requests(application, settings, door, stop)) and not _is_idle(application, settings):
-        log.info("a request came while the idle server was about to end: it goes on")
-        door = _bind_socket(settings)
-
-
-async def _answer_requests(
-    application: Application, settings: Settings, door: socket.socket, stop: threading.Event
-) -> bool:
-    """Answer requests until the server ends. True after an idle shutdown: check for late requests."""
-    server = uvicorn.Server(_configure(application))
-    serving = asyncio.create_task(server.serve(sockets=[door]))
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    idle = False
-    while not (serving.done() or stop.is_set() or idle):
-        idle = await asyncio.to_thread(_is_idle, application, settings)
-        if not idle:
-            await asyncio.to_thread(stop.wait, _IDLE_CHECK)
-    server.should_exit = True
-    await serving
-    return idle and not stop.is_set()
-
-
-def _configure(application: Application) -> uvicorn.Config:
-    """Return how uvicorn serves. No pings: a client that its user has stopped (Ctrl-Z) is not gone."""
-    return uvicorn.Config(
-        application.api,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        timeout_graceful_shutdown=int(_LAST_ANSWERS),
-        ws="websockets-sansio",
-        ws_max_size=LONGEST_MESSAGE,
-        ws_ping_interval=None,
-        ws_per_message_deflate=False,
-    )
-
-
-def _is_idle(application: Application, settings: Settings) -> bool:
-    """Return True when no experiment has been open for RISEML_IDLE_AFTER."""
-    services = application.services
-    idle = now() - services.passes.active_at
-    try:
-        return idle > timedelta(seconds=settings.idle_after) and services.experiments.count_open() == 0
-    except StoreError:  # the loop logs it; whether an experiment is open is not known
-        return False
-
-
-def _bind_socket(settings: Settings) -> socket.socket:
-    """Return the listening unix socket; only its user can open it, from its first moment on.
-
-    Raises:
-        OSError: its folder in /tmp belongs to another user, or cannot be made.
-    """
-    path = settings.socket
-    if path.parent != settings.home:
-        make_private(path.parent)
-    path.unlink(missing_ok=True)
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
-    try:
-        door.bind(str(path))
-    finally:
-        os.umask(before)
-    door.listen(128)
-    return door
-
-
-def _raise_file_limit() -> None:
-    """Allow as many open files as the system does: each follower of a log holds one connection."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return main()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

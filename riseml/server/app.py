@@ -16,7 +16,7 @@ from riseml.errors import RisemlError
 from riseml.executors.pool import HostPool
 from riseml.model import Owner
 from riseml.names import HostName
-from riseml.server.api.failures import install_handlers
+from riseml.server.api.failures import Api, install_handlers
 from riseml.server.api.limits import BodyLimit
 from riseml.server.api.router import make_router
 from riseml.server.clock import now
@@ -103,7 +103,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
 
 
 def _make_api(services: Services) -> FastAPI:
-    api = FastAPI(title="riseml", version=__version__, docs_url=None, redoc_url=None)
+    api = Api(title="riseml", version=__version__, docs_url=None, redoc_url=None)
     api.add_middleware(BodyLimit)
     install_handlers(api)
     api.include_router(make_router(services))

@@ -24,7 +24,7 @@ def _offset() -> int:
 
 clock.now = _now  # before other modules import it
 
-from riseml.server.__main__ import main  # noqa: E402  # modules imported from here on get the test's clock
+from riseml.server.process import main  # noqa: E402  # modules imported from here on get the test's clock
 
 if __name__ == "__main__":
     sys.exit(main())

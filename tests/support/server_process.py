@@ -57,7 +57,7 @@ class _ForkedServer:
 
     def __init__(self, environ: Mapping[str, str], log: Path) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["riseml.server.app", "uvicorn", __name__])
+        context.set_forkserver_preload(["riseml.server.process", __name__])
         self._process: ForkServerProcess = context.Process(target=_serve, args=(dict(environ), log), daemon=True)
         self._process.start()
         assert self._process.pid is not None, "it was started"

@@ -23,7 +23,6 @@ from docker.errors import NotFound as EngineNotFound
 from riseml.errors import EngineError, Unreachable
 from riseml.executors.base import NotThere
 from riseml.executors.transports.routes import Timeouts, Transport, find_plain_transport, find_transport
-from riseml.executors.transports.upgrade import UpgradeRefused, upgrade_connection
 from riseml.spec.pool.types import HostSpec
 
 _TLS_WANTED = "HTTP request to an HTTPS server"  # an engine with TLS answers this to a plain HTTP request
@@ -140,6 +139,9 @@ class Engine:
             Unreachable: the engine did not answer.
             EngineError: the engine refused; `NotThere`: the object of the path does not exist, or does not run.
         """
+        # Here, so that a server's start does not take the time to import h11.
+        from riseml.executors.transports.upgrade import UpgradeRefused, upgrade_connection
+
         with self.api() as api:
             door = self._transport.dial(self._timeouts.quick)
             try:

@@ -23,7 +23,7 @@ RISEML = (str(Path(sys.executable).with_name("riseml")),)
 OLD = "1.9.0"
 _OLD_RISEML = f"import riseml; riseml.__version__ = {OLD!r}; from riseml.cli.main import run; run()"
 _OLD_SERVER = (
-    f"import riseml, sys; riseml.__version__ = {OLD!r}; from riseml.server.__main__ import main; sys.exit(main())"
+    f"import riseml, sys; riseml.__version__ = {OLD!r}; from riseml.server.process import main; sys.exit(main())"
 )
 OLD_RISEML = (sys.executable, "-c", _OLD_RISEML)
 OLD_SERVER = (sys.executable, "-c", _OLD_SERVER)

@@ -9,7 +9,7 @@ import pytest
 
 from riseml.errors import Refused
 from riseml.exchange import read_address
-from riseml.server.__main__ import _bind_socket
+from riseml.server.process import _bind_socket
 from riseml.settings import Settings, read_settings
 
 
