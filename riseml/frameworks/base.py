@@ -19,7 +19,7 @@ A small plug-in, for a framework whose processes find each other by the address 
         name = "pytorch"                      # `framework: pytorch`
 
         def image(self, train):
-            return "pytorch/pytorch:2.4.0"    # for a file without `image`
+            return BaseImage("pytorch/pytorch:2.4.0")    # for a file without `image`
 
         def roles(self, train):
             return (Role(JobName("master"), Part.DECIDES, train.resources),
@@ -61,6 +61,18 @@ _STOP = "case $? in 0) ;; *) exit ;; esac"
 """Ends the script after a failing line. `sh -e` alone does not stop after `false && true`."""
 
 
+_BARRIER = "{ echo >&8 && read -r riseml_go <&9; } || exit"
+"""Waits for the other processes, over the two pipes that the launcher gives to each shell."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaseImage:
+    """The image of a framework, for a file without `image`."""
+
+    reference: str  # as in `docker pull`
+    install: tuple[str, ...] = ()  # shell steps on top of it, before those of the file
+
+
 @dataclass(frozen=True, slots=True)
 class Role:
     """One job that a framework asks for."""
@@ -86,8 +98,8 @@ class Framework(Protocol):
     name: str
     """The value of `framework` in riseml.yml."""
 
-    def image(self, train: Train) -> str | None:
-        """Return the base image for a file without `image`; None when the framework has no default image."""
+    def image(self, train: Train) -> BaseImage | None:
+        """Return the image for a file without `image`; None when the framework has no default image."""
 
     def roles(self, train: Train) -> tuple[Role, ...]:
         """Return every job of one experiment, one that decides first."""
@@ -120,6 +132,14 @@ def join_run_lines(lines: Sequence[str]) -> str:
     """
     *first, last = lines
     return "\n".join([*(line if _continues(line) else f"{line}\n{_STOP}" for line in first), last])
+
+
+def join_lines_at_barriers(lines: Sequence[str]) -> str:
+    """Return the script of `join_run_lines` for one of several processes, all of which end a line before the next one
+    begins: after each line the shell tells `riseml.job_programs.rank_launcher`, and waits for its answer.
+    """
+    *first, last = lines
+    return "\n".join([*(line if _continues(line) else f"{line}\n{_STOP}\n{_BARRIER}" for line in first), last])
 
 
 def _continues(line: str) -> bool:

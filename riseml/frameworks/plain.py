@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from riseml.frameworks.base import Binding, Role, join_run_lines
+from riseml.frameworks.base import BaseImage, Binding, Role, join_run_lines
 from riseml.model import Environment, Plan
 from riseml.names import JobName
 from riseml.spec.config.types import Train
@@ -16,7 +16,7 @@ class Plain:
 
     name = "plain"
 
-    def image(self, train: Train) -> str | None:
+    def image(self, train: Train) -> BaseImage | None:
         return None
 
     def roles(self, train: Train) -> tuple[Role, ...]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from riseml.errors import UsageError
 from riseml.frameworks.base import Framework
+from riseml.frameworks.jax import Jax
 from riseml.frameworks.plain import Plain
 from riseml.frameworks.pytorch import Pytorch
 from riseml.frameworks.tensorflow import Tensorflow
 from riseml.spec.config.types import Train
 
-FRAMEWORKS: tuple[Framework, ...] = (Plain(), Pytorch(), Tensorflow())
+FRAMEWORKS: tuple[Framework, ...] = (Plain(), Jax(), Pytorch(), Tensorflow())
 
 
 def choose_framework(train: Train) -> Framework:

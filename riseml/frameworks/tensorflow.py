@@ -19,7 +19,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from riseml.frameworks.base import EVALUATOR_GRACE, WORKER_GRACE, Binding, Role, join_run_lines
+from riseml.frameworks.base import EVALUATOR_GRACE, WORKER_GRACE, BaseImage, Binding, Role, join_run_lines
 from riseml.model import Environment, Plan
 from riseml.names import JobName, job_name, job_type
 from riseml.spec.config.types import ChiefKey, Distributed, Resources, TensorFlow, Train
@@ -38,8 +38,8 @@ class Tensorflow:
 
     name = "tensorflow"
 
-    def image(self, train: Train) -> str | None:
-        return f"tensorflow/tensorflow:{_section_of(train).version}"
+    def image(self, train: Train) -> BaseImage:
+        return BaseImage(f"tensorflow/tensorflow:{_section_of(train).version}")
 
     def roles(self, train: Train) -> tuple[Role, ...]:
         section = _section_of(train)

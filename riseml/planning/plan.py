@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from riseml.errors import UsageError
+from riseml.frameworks.base import BaseImage
 from riseml.frameworks.registry import choose_framework
 from riseml.model import Environment, Job, Plan, PlannedJob
 from riseml.names import BUILD
@@ -34,7 +35,7 @@ def make_plan(spec: Spec, point: Environment, manifest: Manifest) -> Plan:
     """
     train = spec.train
     framework = choose_framework(train)
-    base = train.image or framework.image(train)
+    base = BaseImage(train.image) if train.image else framework.image(train)
     if base is None:
         raise UsageError("train.image is missing", "name an image, or use a framework that has a default image")
     jobs = tuple(
@@ -43,7 +44,7 @@ def make_plan(spec: Spec, point: Environment, manifest: Manifest) -> Plan:
     )
     return Plan(
         project=spec.project,
-        image=plan_image(base, train.install, manifest),
+        image=plan_image(base.reference, (*base.install, *train.install), manifest),
         jobs=jobs,
         framework=framework.name,
         parameters=point,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from riseml.spec.config.cluster import read_resources, read_tensorflow
+from riseml.spec.config.jax_section import read_jax
 from riseml.spec.config.parameters import check_placeholders, is_set_by_riseml, read_parameters
 from riseml.spec.config.pytorch_section import read_pytorch
 from riseml.spec.config.types import (
+    DEFAULT_JAX,
     DEFAULT_PYTORCH,
     DEFAULT_TENSORFLOW,
     EnvVariable,
@@ -26,7 +28,8 @@ from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 
 _TRAIN: KeyPath = ("train",)
-_SECTIONS = frozenset({"tensorflow", "pytorch"})  # frameworks with an image and a section of `train` of this name
+# Frameworks with an image and a section of `train` of this name, and its version when the file has none.
+_SECTIONS = {"tensorflow": DEFAULT_TENSORFLOW, "pytorch": DEFAULT_PYTORCH, "jax": DEFAULT_JAX}
 
 
 def build_spec(file: SourceFile) -> Spec:
@@ -37,6 +40,7 @@ def build_spec(file: SourceFile) -> Spec:
     resources = read_resources(file, (*_TRAIN, "resources"), _default_resources(limits))
     tensorflow = read_tensorflow(file, image, resources)
     pytorch = read_pytorch(file, image, resources)
+    jax = read_jax(file, resources)
     run = _read_lines(file, (*_TRAIN, "run"))
     _check_framework(file, framework, image)
     parameters = read_parameters(file)
@@ -50,6 +54,7 @@ def build_spec(file: SourceFile) -> Spec:
         framework=framework,
         tensorflow=tensorflow,
         pytorch=pytorch,
+        jax=jax,
         parameters=parameters,
         concurrency=_int_or(file.value_at((*_TRAIN, "concurrency")), 1),
         env=_read_env(file, parameters),
@@ -137,7 +142,7 @@ def _check_framework(file: SourceFile, framework: str | None, image: str | None)
     train = file.value_at(_TRAIN)
     if not isinstance(train, dict) or (*_TRAIN, "framework") in file.bad:
         return
-    for section in sorted(_SECTIONS & train.keys() - {framework}):
+    for section in sorted(_SECTIONS.keys() & train.keys() - {framework}):
         path = (*_TRAIN, section)
         if framework is None:
             file.refuse_key(
@@ -146,7 +151,7 @@ def _check_framework(file: SourceFile, framework: str | None, image: str | None)
             return
         file.refuse_key(path, f"the section does not apply to `framework: {framework}`", "remove it")
     if image is None and "image" not in train and framework not in _SECTIONS:
-        hint = "write `image: python:3.11`, or `framework: tensorflow` or `pytorch`, which include one"
+        hint = "write `image: python:3.11`, or `framework: tensorflow`, `pytorch` or `jax`, which include one"
         file.refuse_key((*_TRAIN, "image"), "is missing", hint)
 
 
@@ -187,7 +192,7 @@ def _check_gpus(file: SourceFile, train: Train) -> None:
 
 def _list_role_resources(train: Train) -> list[tuple[str, Resources]]:
     found = [("train.resources", train.resources)]
-    group = None if train.pytorch is None else train.pytorch.distributed
+    group = next((section.distributed for section in (train.pytorch, train.jax) if section is not None), None)
     if group is not None:
         return [("the worker", group.worker_resources), ("the master", group.master_resources)]
     cluster = None if train.tensorflow is None else train.tensorflow.distributed
@@ -253,7 +258,9 @@ def _list_notes(file: SourceFile, train: Train) -> tuple[str, ...]:
         "resources.cpus": f"each job is sure to get {resources.cpus:g} core{'' if resources.cpus == 1 else 's'}",
         "resources.mem": f"each job is sure to get {resources.mem} MiB of memory",
     }
-    version = {"tensorflow": DEFAULT_TENSORFLOW, "pytorch": DEFAULT_PYTORCH}.get(train.framework or "")
+    version = {"tensorflow": DEFAULT_TENSORFLOW, "pytorch": DEFAULT_PYTORCH, "jax": DEFAULT_JAX}.get(
+        train.framework or ""
+    )
     if version is not None and train.image is None:
         filled[f"{train.framework}.version"] = f"it is {version}"
     return tuple(

@@ -35,7 +35,14 @@ FRAMEWORK_VARIABLES: Mapping[str, frozenset[str]] = MappingProxyType(
                 *("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK"),
                 *("PET_NNODES", "PET_NODE_RANK", "PET_NPROC_PER_NODE", "PET_MASTER_ADDR", "PET_MASTER_PORT"),
             }
-        )
+        ),
+        "jax": frozenset(
+            {
+                *("JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_BIND_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"),
+                *("JAX_LOCAL_DEVICE_IDS", "JAX_ENABLE_PREEMPTION_SERVICE"),
+                *("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID"),
+            }
+        ),
     }
 )
 """Variables that a framework sets in each of its jobs, by `framework`."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from riseml.spec.config.cluster import read_resources
-from riseml.spec.config.types import PyTorch, Resources, TorchDistributed
+from riseml.spec.config.process_group import read_process_group, runs_command
+from riseml.spec.config.types import ProcessGroup, PyTorch, Resources
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 
@@ -34,26 +34,10 @@ def read_pytorch(file: SourceFile, image: str | None, base: Resources) -> PyTorc
     return PyTorch(version or PyTorch().version, _read_distributed(file, base))
 
 
-def _read_distributed(file: SourceFile, base: Resources) -> TorchDistributed | None:
-    if not file.value_at(_DISTRIBUTED):
-        return None
-    processes = file.value_at((*_DISTRIBUTED, "processes"))
-    if processes is not None and processes > 1:
-        _warn_of_single_processes(file, processes)
-    worker = file.value_at((*_DISTRIBUTED, "worker"))
-    count = file.value_at((*_DISTRIBUTED, "worker", "count")) if isinstance(worker, dict) else worker
-    return TorchDistributed(
-        workers=1 if count is None else int(count),
-        processes=processes,
-        master_resources=read_resources(file, (*_DISTRIBUTED, "master", "resources"), base),
-        worker_resources=read_resources(file, (*_DISTRIBUTED, "worker", "resources"), base),
-    )
-
-
-def _warn_of_single_processes(file: SourceFile, processes: int) -> None:
-    run = file.value_at(("train", "run"))
-    text = "\n".join(str(line) for line in run) if isinstance(run, list) else str(run)
-    if not _LAUNCHERS.search(text):
-        path = (*_DISTRIBUTED, "processes")
-        problem = f"`run` starts one process in each container, not {processes}"
-        file.warn(path, problem, "write `torchrun train.py` instead of `python train.py`: it starts them")
+def _read_distributed(file: SourceFile, base: Resources) -> ProcessGroup | None:
+    group = read_process_group(file, _DISTRIBUTED, base)
+    if group is not None and (group.processes or 1) > 1 and not runs_command(file, _LAUNCHERS):
+        problem = f"`run` starts one process in each container, not {group.processes}"
+        hint = "write `torchrun train.py` instead of `python train.py`: it starts them"
+        file.warn((*_DISTRIBUTED, "processes"), problem, hint)
+    return group

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from riseml.errors import UsageError
-from riseml.spec.config.types import DEFAULT_PYTORCH, DEFAULT_TENSORFLOW
+from riseml.spec.config.types import DEFAULT_JAX, DEFAULT_PYTORCH, DEFAULT_TENSORFLOW
 
 _PLAIN = """\
 # What to train and what it needs. All keys: docs/riseml-yml.md
@@ -118,7 +118,49 @@ train:
     END
 """
 
-_STARTERS: dict[str | None, str] = {None: _PLAIN, "tensorflow": _TENSORFLOW, "pytorch": _PYTORCH}
+_JAX = """\
+# What to train and what it needs. All keys: docs/riseml-yml.md
+project: {project}
+
+train:
+  framework: jax
+  jax:
+    version: "{jax}"           # riseml installs it on python:3.12-slim
+    # distributed:              # several jobs; `jax.distributed.initialize()` finds the others
+    #   worker: 3               # master, worker.1 and worker.2
+
+  # install:                    # steps that are built into the image once
+  #   - pip install -r requirements.txt
+
+  resources:                    # guaranteed to each job; it may use more
+    cpus: 1
+    mem: 2GiB
+    gpus: 0
+
+  parameters:                   # for one run: riseml train -p lr=0.1
+    lr: 0.1                     # a list makes one experiment for each value: [0.1, 0.01]
+
+  # This runs as it is. Replace it with your own program:
+  # run: python train.py --lr {{{{lr}}}} --output "$OUTPUT_DIR"
+  run: |
+    python - {{{{lr}}}} <<'END'
+    import os, sys
+    import jax, jax.numpy as jnp
+    x = jax.random.normal(jax.random.key(0), (1000,))
+    @jax.jit
+    def step(w):
+        loss, gradient = jax.value_and_grad(lambda w: ((w[0] * x + w[1] - (3 * x + 1)) ** 2).mean())(w)
+        return w - float(sys.argv[1]) * gradient, loss
+    w = jnp.zeros(2)
+    for number in range(1, 101):
+        w, loss = step(w)
+        if number % 20 == 0:
+            print("step", number, "loss", round(float(loss), 6))
+    jnp.save(os.path.join(os.environ["OUTPUT_DIR"], "model.npy"), w)
+    END
+"""
+
+_STARTERS: dict[str | None, str] = {None: _PLAIN, "tensorflow": _TENSORFLOW, "pytorch": _PYTORCH, "jax": _JAX}
 _NULL = frozenset({"null", "Null", "NULL"})  # YAML reads these as null unless they are quoted
 
 
@@ -139,4 +181,5 @@ def make_starter_config(project: str, framework: str | None) -> str:
         raise UsageError(f"there is no starter riseml.yml for the framework {framework!r}", f"use one of: {known}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", project).strip("-")[:100] or "my-project"
     written = f'"{name}"' if name in _NULL else name
-    return _STARTERS[framework].format(project=written, version=DEFAULT_TENSORFLOW, pytorch=DEFAULT_PYTORCH)
+    versions = {"version": DEFAULT_TENSORFLOW, "pytorch": DEFAULT_PYTORCH, "jax": DEFAULT_JAX}
+    return _STARTERS[framework].format(project=written, **versions)

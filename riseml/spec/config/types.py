@@ -12,6 +12,7 @@ DEFAULT_CPUS = 1.0  # cores
 DEFAULT_MEM = 1024  # MiB
 DEFAULT_TENSORFLOW = "2.21.0"
 DEFAULT_PYTORCH = "2.6.0-cuda12.4-cudnn9-runtime"
+DEFAULT_JAX = "0.10.2"
 
 
 Labels = tuple[tuple[str, str], ...]
@@ -105,11 +106,11 @@ class TensorFlow:
 
 
 @dataclass(frozen=True, slots=True)
-class TorchDistributed:
-    """A PyTorch process group: one node of `torchrun` in each container."""
+class ProcessGroup:
+    """Containers whose processes train together: for PyTorch, each is a node of `torchrun`."""
 
     workers: int  # containers, the master included: 3 is master, worker.1 and worker.2
-    processes: int | None  # processes that `torchrun` starts in each container; None: one for each GPU of the role
+    processes: int | None  # processes in each container; None: PyTorch has one for each GPU of the role, JAX has one
     master_resources: Resources
     worker_resources: Resources
 
@@ -119,7 +120,15 @@ class PyTorch:
     """The `pytorch` section."""
 
     version: str = DEFAULT_PYTORCH  # tag of the image pytorch/pytorch, as written
-    distributed: TorchDistributed | None = None  # None: one job
+    distributed: ProcessGroup | None = None  # None: one job
+
+
+@dataclass(frozen=True, slots=True)
+class JAX:
+    """The `jax` section."""
+
+    version: str = DEFAULT_JAX  # of the package jax, as written
+    distributed: ProcessGroup | None = None  # None: one job
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +159,7 @@ class Train:
     framework: str | None = None  # None: one job that runs `run`
     tensorflow: TensorFlow | None = None  # None: no such section
     pytorch: PyTorch | None = None  # None: no such section
+    jax: JAX | None = None  # None: no such section
     parameters: tuple[Parameter, ...] = ()
     concurrency: int = 1  # experiments of a set that run at the same time
     env: tuple[EnvVariable, ...] = ()

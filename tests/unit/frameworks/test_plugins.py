@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from riseml.frameworks import registry
-from riseml.frameworks.base import Binding, Role
+from riseml.frameworks.base import BaseImage, Binding, Role
 from riseml.model import Environment, Experiment, Plan
 from riseml.names import JobName, job_name
 from riseml.planning.launch import JobFolders, bind_job, job_command, job_variables
@@ -67,8 +67,8 @@ class HorovodSketch:
 
     name = "horovod"
 
-    def image(self, train: Train) -> str | None:
-        return "horovod/horovod"
+    def image(self, train: Train) -> BaseImage:
+        return BaseImage("horovod/horovod")
 
     def roles(self, train: Train) -> tuple[Role, ...]:
         assert train.tensorflow is not None

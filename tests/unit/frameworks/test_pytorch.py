@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from riseml.model import Experiment
 from riseml.planning.launch import bind_job, job_command, job_variables
 from riseml.spec.config.loader import load_config
-from riseml.spec.config.types import PyTorch, Resources, Spec, TorchDistributed, Train
+from riseml.spec.config.types import ProcessGroup, PyTorch, Resources, Spec, Train
 from riseml.states import Part
 from tests.unit.frameworks.layouts import gang, make_experiment, on_loopback
 
@@ -35,7 +35,7 @@ def script(experiment: Experiment, name: str) -> str:
 
 def make_group(workers: int, processes: int | None = None, gpus: int = 0) -> Experiment:
     resources = Resources(cpus=4, mem=1024, gpus=gpus)
-    group = TorchDistributed(workers, processes, resources, resources)
+    group = ProcessGroup(workers, processes, resources, resources)
     return make_experiment(Spec("t", Train(("c",), framework="pytorch", pytorch=PyTorch(distributed=group))))
 
 

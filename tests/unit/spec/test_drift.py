@@ -58,6 +58,7 @@ def test_no_map_accepts_unknown_keys() -> None:
         (("train", "retry"), types.Retry, set()),
         (("train", "tensorflow"), types.TensorFlow, set()),
         (("train", "pytorch"), types.PyTorch, set()),
+        (("train", "jax"), types.JAX, set()),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -89,6 +90,7 @@ def test_choices_are_the_members_of_the_enum(path: KeyPath, members: type[enum.E
         (("train", "resources", "gpus"), types.Resources().gpus),
         (("train", "tensorflow", "version"), types.DEFAULT_TENSORFLOW),
         (("train", "pytorch", "version"), types.DEFAULT_PYTORCH),
+        (("train", "jax", "version"), types.DEFAULT_JAX),
         (("train", "tensorflow", "tensorboard"), types.TensorFlow().tensorboard),
         (("train", "concurrency"), types.Train(()).concurrency),
         (("train", "priority"), types.Train(()).priority),

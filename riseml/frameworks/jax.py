@@ -1,0 +1,95 @@
+"""The plug-in for JAX: master and workers, and the variables that `jax.distributed.initialize()` reads.
+
+For `worker: 3`, the job `worker.1` gets
+
+    JAX_COORDINATOR_ADDRESS=master:2222 JAX_COORDINATOR_BIND_ADDRESS=master:2222 JAX_NUM_PROCESSES=3 JAX_PROCESS_ID=1
+    SLURM_JOB_ID=1 SLURM_STEP_NODELIST=master SLURM_NTASKS=3 SLURM_PROCID=1 SLURM_LOCALID=0
+
+JAX reads the address from its own variables, but the number and the rank of its processes only from a cluster that it
+knows. So the second line looks like Slurm; JAX_NUM_PROCESSES and JAX_PROCESS_ID are for scripts that pass them on.
+
+With `processes: 2`, `riseml.job_programs.rank_launcher` starts two processes in each job, each with a rank of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from riseml.frameworks.base import BaseImage, Binding, Role, join_lines_at_barriers, join_run_lines
+from riseml.frameworks.process_group import (
+    count_written_processes,
+    find_job,
+    limit_threads,
+    list_group_roles,
+    make_group_options,
+    make_group_placeholders,
+)
+from riseml.job_programs import launch_ranks, write_program
+from riseml.model import Environment, Plan, PlannedJob
+from riseml.names import JobName
+from riseml.spec.config.types import JAX, Train
+
+_PYTHON = "python:3.12-slim"
+
+
+class Jax:
+    """The plug-in for `framework: jax`."""
+
+    name = "jax"
+
+    def image(self, train: Train) -> BaseImage:
+        version = _section_of(train).version
+        variant = "cuda12" if any(role.resources.gpus for role in self.roles(train)) else "cpu"
+        return BaseImage(_PYTHON, (f'pip install "jax[{variant}]=={version}"',))
+
+    def roles(self, train: Train) -> tuple[Role, ...]:
+        return list_group_roles(train, _section_of(train).distributed)
+
+    def options(self, train: Train) -> Environment:
+        return make_group_options(_section_of(train).distributed)
+
+    def bind(self, plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> Binding:
+        index, planned = find_job(plan, job)
+        here = count_written_processes(plan) or 1
+        master = addresses[plan.jobs[0].name]
+        size = str(here * len(plan.jobs))
+        variables = {
+            # Without the second one the coordinator listens on every network of its machine.
+            **{"JAX_COORDINATOR_ADDRESS": master, "JAX_COORDINATOR_BIND_ADDRESS": master, "JAX_NUM_PROCESSES": size},
+            # This service would catch SIGTERM and end the process ten seconds later.
+            "JAX_ENABLE_PREEMPTION_SERVICE": "false",
+            **{"SLURM_JOB_ID": "1", "SLURM_STEP_NODELIST": master.rpartition(":")[0], "SLURM_NTASKS": size},
+            **_make_rank_variables(planned, index, here, 0),
+            **{"WORKER_INDEX": str(index), "TOTAL_WORKERS": str(len(plan.jobs))},
+        }
+        return Binding(variables, make_group_placeholders(plan, job, addresses))
+
+    def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
+        """Return the lines of `run`, in one process or in several that a launcher starts.
+
+        Before them the script writes a module that Python imports when it starts: without it a process that raises an
+        exception waits for all others for five minutes before it ends.
+        """
+        index, planned = find_job(plan, job)
+        here = count_written_processes(plan) or 1
+        script = join_run_lines(lines)
+        if here > 1:
+            ranks = [_make_rank_variables(planned, index, here, local) for local in range(here)]
+            script = launch_ranks(join_lines_at_barriers(lines), index * here, ranks)
+        hook = write_program("jax_exit", ".riseml/sitecustomize.py")
+        path = 'export PYTHONPATH="$PWD/.riseml${PYTHONPATH:+:$PYTHONPATH}"'
+        return limit_threads(planned, here, f"{hook}\n{path}\n{script}")
+
+
+def _make_rank_variables(planned: PlannedJob, index: int, here: int, local: int) -> dict[str, str]:
+    """Return what tells one process of a job from the others: its rank, and its share of the GPUs."""
+    rank, gpus = str(index * here + local), planned.resources.gpus
+    variables = {"JAX_PROCESS_ID": rank, "SLURM_PROCID": rank, "SLURM_LOCALID": str(local)}
+    if gpus:
+        share = range(local * gpus // here, max((local + 1) * gpus // here, local * gpus // here + 1))
+        variables["JAX_LOCAL_DEVICE_IDS"] = ",".join(map(str, share))
+    return variables
+
+
+def _section_of(train: Train) -> JAX:
+    return train.jax or JAX()

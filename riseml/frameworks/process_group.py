@@ -1,0 +1,64 @@
+"""What the plug-ins of PyTorch and JAX share: the jobs of a process group, their placeholders and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from riseml.frameworks.base import WORKER_GRACE, Role
+from riseml.model import Environment, Plan, PlannedJob
+from riseml.names import JobName, job_name
+from riseml.spec.config.types import ProcessGroup, Train
+from riseml.states import Part
+
+MASTER = JobName("master")
+_PROCESSES = "processes"
+
+
+def list_group_roles(train: Train, group: ProcessGroup | None) -> tuple[Role, ...]:
+    """Return the master, which decides, and the workers; without a group the one job `train`."""
+    if group is None:
+        return (Role(JobName("train"), Part.DECIDES, train.resources),)
+    grace = WORKER_GRACE if train.finish_grace is None else train.finish_grace
+    master = Role(MASTER, Part.DECIDES, group.master_resources)
+    workers = range(1, group.workers)
+    return master, *(Role(job_name("worker", at), Part.HELPS, group.worker_resources, grace) for at in workers)
+
+
+def make_group_options(group: ProcessGroup | None) -> Environment:
+    """Return what `count_written_processes` reads later."""
+    return () if group is None or group.processes is None else ((_PROCESSES, str(group.processes)),)
+
+
+def count_written_processes(plan: Plan) -> int | None:
+    """Return how many processes each job has, as the file says; None when it does not."""
+    written = dict(plan.options).get(_PROCESSES)
+    return None if written is None else int(written)
+
+
+def find_job(plan: Plan, job: JobName) -> tuple[int, PlannedJob]:
+    """Return the index of a job among the jobs of the plan, and the job."""
+    return next((at, one) for at, one in enumerate(plan.jobs) if one.name == job)
+
+
+def make_group_placeholders(plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> dict[str, str]:
+    """Return the built-in placeholders, for which every job is a worker."""
+    names: Sequence[JobName] = [one.name for one in plan.jobs]
+    index = str(names.index(job))
+    return {
+        "job_name": "worker",
+        "task_index": index,
+        "worker_hosts": ",".join(addresses[name] for name in names),
+        "ps_hosts": "",
+        "worker_index": index,
+        "num_workers": str(len(names)),
+    }
+
+
+def limit_threads(planned: PlannedJob, processes: int, script: str) -> str:
+    """Return a script with OMP_NUM_THREADS, unless the user's `env` sets it.
+
+    Libraries count the cores of the machine, not those of the job: with three jobs of PyTorch on two cores, a training
+    step takes six times as long.
+    """
+    threads = max(1, int(planned.resources.cpus) // processes)
+    return f"export OMP_NUM_THREADS=${{OMP_NUM_THREADS:-{threads}}}\n{script}"

@@ -1,0 +1,38 @@
+"""Programs that run inside jobs, in the Python of the image: standard library only, Python 3.7 or newer, one file each.
+
+A plug-in of a framework puts their text into the script of a job, so that no image needs riseml. Does not belong here:
+what riseml itself imports.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import posixpath
+import shlex
+from collections.abc import Mapping, Sequence
+from importlib import resources
+
+
+@functools.cache
+def read_program(name: str) -> str:
+    """Return the text of a program of this package."""
+    return resources.files(__package__).joinpath(f"{name}.py").read_text(encoding="utf-8")
+
+
+def write_program(name: str, path: str) -> str:
+    """Return the shell line that writes a program to a path below the working directory of a job."""
+    return f"mkdir -p {posixpath.dirname(path)} && printf %s {shlex.quote(read_program(name))} >{path}"
+
+
+def launch_ranks(script: str, first: int, ranks: Sequence[Mapping[str, str]], **more: object) -> str:
+    """Return the shell line that runs a script in several processes of one job, with the program `rank_launcher`.
+
+    Args:
+        script: of `frameworks.base.join_lines_at_barriers`.
+        first: the rank of the first process.
+        ranks: for each process, the environment variables that only it has.
+        more: what `rank_launcher` needs to meet the other jobs.
+    """
+    order = json.dumps({"script": script, "first": first, "ranks": [dict(rank) for rank in ranks], **more})
+    return f"exec python3 -c {shlex.quote(read_program('rank_launcher'))} {shlex.quote(order)}"

@@ -1,0 +1,54 @@
+"""The JAX example with real JAX on real digits: a rank fails, and the next attempt learns on from the checkpoint."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.real.e2e.console import Console
+from tests.real.e2e.test_toaster import EXAMPLE, find_cache
+
+DIGITS = EXAMPLE.parent / "jax-digits"
+SCRIPT = "train_digits_jax.py"
+IMAGE = ("--set", "train.image=riseml-test/jax:0.10.2")  # the tests' own, for CPUs alone
+PAIR = ("--set", "train.jax.distributed.worker=2")
+BROKEN = """\
+            print(f"epoch {epoch}: loss {loss:.4f}")
+        if rank == 1 and epoch == 3 and os.environ["RISEML_ATTEMPT"] == "1":
+            raise RuntimeError("rank 1 is broken")
+"""
+
+
+@pytest.fixture
+def digits(tmp_path: Path, engine_url: str) -> Iterator[Console]:
+    """The example, whose second rank fails once in the third epoch."""
+    data = find_cache() / "data"
+    subprocess.run([sys.executable, EXAMPLE / "get_data.py", data / "digits"], check=True)
+    project = tmp_path / "jax-digits"
+    shutil.copytree(DIGITS, project)
+    text = (project / SCRIPT).read_text()
+    (project / SCRIPT).write_text(text.replace(BROKEN.splitlines(keepends=True)[0], BROKEN))
+    console = Console(tmp_path / "home", engine_url, project, RISEML_DATA=str(data))
+    yield console
+    console.close()
+
+
+def test_an_exception_ends_the_attempt_at_once_and_the_next_one_learns_on(digits: Console) -> None:
+    result = digits.run("train", "-p", "epochs=6", *IMAGE, *PAIR)
+    assert (result.code, result.err) == (0, ""), result.out
+    assert any("RuntimeError: rank 1 is broken" in line for line in result.lines("worker.1"))
+    (first,) = re.findall(r"2 processes, 2 devices, epoch (\d+) to 6", result.out)[1:]
+    assert 1 < int(first) <= 4, "from a checkpoint of the first attempt"
+    accuracies = dict(re.findall(r"rank (\d of 2): test accuracy: ([0-9.]+)", result.out))
+    assert set(accuracies) == {"0 of 2", "1 of 2"}
+    assert len(set(accuracies.values())) == 1, "both have the same weights"
+    assert min(map(float, accuracies.values())) >= 0.85
+    waited = digits.ask("status", result.id)
+    assert {job["name"]: job["attempt"] for job in waited["jobs"]}["worker.1"] == 2
+    assert digits.leftovers() == []
