@@ -7,10 +7,13 @@ from riseml.frameworks.base import Framework
 from riseml.frameworks.jax import Jax
 from riseml.frameworks.plain import Plain
 from riseml.frameworks.pytorch import Pytorch
+from riseml.frameworks.roles import Roles
 from riseml.frameworks.tensorflow import Tensorflow
 from riseml.spec.config.types import Train
 
-FRAMEWORKS: tuple[Framework, ...] = (Plain(), Jax(), Pytorch(), Tensorflow())
+FRAMEWORKS: tuple[Framework, ...] = (Plain(), Jax(), Pytorch(), Roles(), Tensorflow())
+
+_UNNAMED = frozenset({"plain", "roles"})  # no value of `framework` in riseml.yml
 
 
 def choose_framework(train: Train) -> Framework:
@@ -21,7 +24,7 @@ def choose_framework(train: Train) -> Framework:
     """
     if train.tensorflow is not None and train.tensorflow.horovod is not None:
         return find_framework("horovod")  # in riseml.yml a section of tensorflow, here a separate framework
-    return find_framework(train.framework or "plain")
+    return find_framework("roles" if train.roles else train.framework or "plain")
 
 
 def find_framework(name: str) -> Framework:
@@ -33,7 +36,7 @@ def find_framework(name: str) -> Framework:
     for framework in FRAMEWORKS:
         if framework.name == name:
             return framework
-    known = ", ".join(framework.name for framework in FRAMEWORKS if framework.name != "plain")
+    known = ", ".join(framework.name for framework in FRAMEWORKS if framework.name not in _UNNAMED)
     raise UsageError(
         f"this version of riseml cannot run the framework {name!r}", f"it runs {known}, and any `image` without one"
     )

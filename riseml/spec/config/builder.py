@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from riseml.spec.config.cluster import read_resources, read_tensorflow
+from riseml.spec.config.command_lines import read_lines
 from riseml.spec.config.jax_section import read_jax
 from riseml.spec.config.parameters import check_placeholders, is_set_by_riseml, read_parameters
 from riseml.spec.config.pytorch_section import read_pytorch
+from riseml.spec.config.roles_section import list_role_names, read_role_lines, read_roles
 from riseml.spec.config.types import (
     DEFAULT_JAX,
     DEFAULT_PYTORCH,
@@ -23,7 +25,6 @@ from riseml.spec.config.types import (
     Train,
 )
 from riseml.spec.scalars.placeholders import variable_name
-from riseml.spec.yaml.document import ScalarNode
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 
@@ -41,10 +42,11 @@ def build_spec(file: SourceFile) -> Spec:
     tensorflow = read_tensorflow(file, image, resources)
     pytorch = read_pytorch(file, image, resources)
     jax = read_jax(file, resources)
-    run = _read_lines(file, (*_TRAIN, "run"))
+    roles = read_roles(file, resources)
+    run = read_lines(file, (*_TRAIN, "run"))
     _check_framework(file, framework, image)
     parameters = read_parameters(file)
-    check_placeholders(file, run)
+    check_placeholders(file, {**run, **read_role_lines(file)})
     train = Train(
         run=tuple(run.values()),
         image=image,
@@ -55,6 +57,7 @@ def build_spec(file: SourceFile) -> Spec:
         tensorflow=tensorflow,
         pytorch=pytorch,
         jax=jax,
+        roles=roles,
         parameters=parameters,
         concurrency=_int_or(file.value_at((*_TRAIN, "concurrency")), 1),
         env=_read_env(file, parameters),
@@ -76,49 +79,6 @@ def _int_or(value: Any, default: int) -> int:
     return default if value is None else int(value)
 
 
-def _read_lines(file: SourceFile, path: KeyPath) -> dict[KeyPath, str]:
-    """Return the strings of a string or a list of strings, by path."""
-    value = file.value_at(path)
-    paths = [(*path, index) for index in range(len(value))] if isinstance(value, list) else [path]
-    found: dict[KeyPath, str] = {}
-    for one in paths:
-        text = file.value_at(one)
-        if text is None:
-            continue
-        if text.strip():
-            found[one] = _unfold_command(file, one, text)
-        else:
-            file.refuse(one, "is an empty string")
-    return found
-
-
-def _unfold_command(file: SourceFile, path: KeyPath, text: str) -> str:
-    """Return a command with the line breaks that its author meant.
-
-    In a `>` text YAML keeps the line breaks before lines with more indentation. Options of a command are often indented
-    this way; no command begins with a dash, so such a line joins the line above. A backslash at the end of a line is
-    removed: once YAML has joined the lines, the shell would read it as an escaped space.
-    """
-    node = file.nodes[path]
-    if isinstance(node, ScalarNode):
-        for index in reversed(node.continued):
-            text = text[:index] + text[index + 1 :]
-        if node.style == ">":
-            text = _join_options(text)
-    return text.rstrip("\n")
-
-
-def _join_options(text: str) -> str:
-    lines: list[str] = []
-    for line in text.split("\n"):
-        inner = line.strip(" \t")
-        if inner.startswith("-") and lines and lines[-1].strip():
-            lines[-1] = f"{lines[-1].rstrip()} {inner}"
-        else:
-            lines.append(line)
-    return "\n".join(lines)
-
-
 def _read_environment(file: SourceFile) -> tuple[str | None, tuple[str, ...]]:
     """Return the image and the install steps, which may be in `train` or in `train.image`."""
     path = (*_TRAIN, "image")
@@ -126,7 +86,7 @@ def _read_environment(file: SourceFile) -> tuple[str | None, tuple[str, ...]]:
     inner = (*path, "install")
     outer = (*_TRAIN, "install")
     if not isinstance(image, dict):
-        return image, tuple(_read_lines(file, outer).values())
+        return image, tuple(read_lines(file, outer).values())
     if file.value_at(inner) is not None and file.value_at(outer) is not None:
         line = file.find_key_position(inner).line
         file.refuse_key(
@@ -134,7 +94,7 @@ def _read_environment(file: SourceFile) -> tuple[str | None, tuple[str, ...]]:
             f"install steps are given twice: here and in train.image.install on line {line}",
             "put all of them in one place",
         )
-    steps = _read_lines(file, inner) or _read_lines(file, outer)
+    steps = read_lines(file, inner) or read_lines(file, outer)
     return file.value_at((*path, "name")), tuple(steps.values())
 
 
@@ -192,6 +152,8 @@ def _check_gpus(file: SourceFile, train: Train) -> None:
 
 def _list_role_resources(train: Train) -> list[tuple[str, Resources]]:
     found = [("train.resources", train.resources)]
+    if train.roles:
+        return [(f"the role {role.name}", role.resources) for role in train.roles]
     group = next((section.distributed for section in (train.pytorch, train.jax) if section is not None), None)
     if group is not None:
         return [("the worker", group.worker_resources), ("the master", group.master_resources)]
@@ -221,7 +183,7 @@ def _read_env(file: SourceFile, parameters: tuple[Parameter, ...]) -> tuple[EnvV
         name, mark, content = (part, "=", text) if isinstance(part, str) else text.partition("=")
         if name in found:
             file.refuse(inner, f"{name} is set twice", "keep one of them")
-        if is_set_by_riseml(name, file.value_at((*_TRAIN, "framework"))):
+        if is_set_by_riseml(name, file.value_at((*_TRAIN, "framework")), list_role_names(file)):
             file.warn(inner, f"riseml sets {name}; this value has no effect", "remove it")
         if name in taken:
             problem = f"this and the parameter {taken[name]} would both set the environment variable {name}"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from types import MappingProxyType
 
+from riseml.spec.config.roles_section import list_role_names
 from riseml.spec.config.types import Parameter
 from riseml.spec.scalars.placeholders import BUILT_IN_PLACEHOLDERS, find_placeholders, variable_name
 from riseml.spec.scalars.quantities import format_decimal
+from riseml.spec.scalars.role_names import list_role_placeholders, list_role_variables
 from riseml.spec.scalars.texts import quote_text
 from riseml.spec.schema.sentences import suggest_word
 from riseml.spec.yaml.document import ScalarNode
@@ -87,15 +89,16 @@ def check_placeholders(file: SourceFile, lines: Mapping[KeyPath, str]) -> None:
         lines: the path and the text of every line of `run`.
     """
     section = file.value_at(_PATH) or {}
+    filled = BUILT_IN_PLACEHOLDERS | list_role_placeholders(list_role_names(file))
     undefined: set[str] = set()
     used: set[str] = set()
     for path, line in lines.items():
         for order, (name, _, _) in enumerate(find_placeholders(line)):
             used.add(name)
-            if name in section or name in BUILT_IN_PLACEHOLDERS or name in undefined or _PATH in file.bad:
+            if name in section or name in filled or name in undefined or _PATH in file.bad:
                 continue
             undefined.add(name)
-            near = suggest_word(name, [*section, *sorted(BUILT_IN_PLACEHOLDERS)])
+            near = suggest_word(name, [*section, *sorted(filled)])
             used |= {near} if near else set()  # a misspelt placeholder is one problem, not also an unused parameter
             _note_undefined(file, path, order, (name, near))
         odd = next((text for text in _ODD.findall(line) if not find_placeholders(text)), None)
@@ -128,12 +131,13 @@ def _placeholder_position(file: SourceFile, path: KeyPath, order: int) -> FilePo
     return node.position
 
 
-def is_set_by_riseml(name: str, framework: str | None) -> bool:
-    """Return True for a variable that riseml sets in the jobs of a framework, whatever `env` says."""
+def is_set_by_riseml(name: str, framework: str | None, roles: Iterable[str] = ()) -> bool:
+    """Return True for a variable that riseml sets in the jobs of a framework or of roles, whatever `env` says."""
     return (
         name in RISEML_VARIABLES
         or name.startswith("RISEML_")
         or name in FRAMEWORK_VARIABLES.get(framework or "", frozenset())
+        or name in list_role_variables(roles)
     )
 
 
@@ -141,7 +145,9 @@ def _check_name(file: SourceFile, path: KeyPath, name: str, variables: dict[str,
     variable = variable_name(name)
     if name in BUILT_IN_PLACEHOLDERS:
         file.refuse_key(path, f"riseml itself fills in {{{{{name}}}}}", "rename the parameter")
-    elif variable in RESERVED_VARIABLES or is_set_by_riseml(variable, file.value_at(("train", "framework"))):
+    elif variable in RESERVED_VARIABLES or is_set_by_riseml(
+        variable, file.value_at(("train", "framework")), list_role_names(file)
+    ):
         problem = f"the parameter would set the environment variable {variable}, which jobs need"
         file.refuse_key(path, problem, "rename the parameter")
     elif variable in variables:

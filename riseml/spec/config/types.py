@@ -131,6 +131,26 @@ class JAX:
     distributed: ProcessGroup | None = None  # None: one job
 
 
+class RoleEnd(enum.Enum):
+    """What the end of a role's jobs means for the experiment."""
+
+    DECIDES = "decides"
+    HELPS = "helps"
+    SERVES = "serves"
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSection:
+    """One role of the user's own."""
+
+    name: str
+    run: tuple[str, ...]  # command lines, with placeholders
+    count: int | None = None  # jobs `actor.1`, `actor.2`, ...; None: one job, named as the role
+    resources: Resources = Resources()  # of each job
+    ends: RoleEnd = RoleEnd.HELPS
+    after: tuple[tuple[str, int | None], ...] = ()  # roles that must answer first, and the port; None: their own
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One hyperparameter."""
@@ -151,7 +171,7 @@ class EnvVariable:
 class Train:
     """The `train` section."""
 
-    run: tuple[str, ...]  # command lines, with placeholders
+    run: tuple[str, ...]  # command lines, with placeholders; empty when each role has its own
     image: str | None = None  # None: the image of the framework
     install: tuple[str, ...] = ()  # shell steps that are built into the image
     resources: Resources = Resources()  # of each job; roles of a cluster may have their own
@@ -160,6 +180,7 @@ class Train:
     tensorflow: TensorFlow | None = None  # None: no such section
     pytorch: PyTorch | None = None  # None: no such section
     jax: JAX | None = None  # None: no such section
+    roles: tuple[RoleSection, ...] = ()  # the user's own kinds of jobs, in the order of the file
     parameters: tuple[Parameter, ...] = ()
     concurrency: int = 1  # experiments of a set that run at the same time
     env: tuple[EnvVariable, ...] = ()

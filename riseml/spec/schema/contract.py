@@ -17,6 +17,8 @@ from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile, read_values
 
 Schema = Mapping[str, Any]
+ANY_NAME = "NAME"
+"""Stands for a key that the user names, in the paths of `FileContract.walk`."""
 
 
 class FileContract:
@@ -66,7 +68,9 @@ class FileContract:
         return schema
 
     def walk(self, schema: Schema | None = None, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Schema]]:
-        """Yield path and resolved schema of every key, in the order of the schema; list items have the index 0."""
+        """Yield path and resolved schema of every key, in the order of the schema; list items have the index 0, and
+        keys that the user names are ANY_NAME.
+        """
         whole = self.resolve(self.schema if schema is None else schema)
         for key, child in whole.get("properties", {}).items():
             found = self.resolve(child)
@@ -74,12 +78,14 @@ class FileContract:
             yield from self.walk(found, (*path, key))
         if "items" in whole:
             yield from self.walk(whole["items"], (*path, 0))
+        if isinstance(whole.get("additionalProperties"), Mapping):
+            yield from self.walk(whole["additionalProperties"], (*path, ANY_NAME))
 
     @functools.cached_property
     def homes(self) -> Mapping[str, KeyPath]:
         """Each key of the schema -> the path of the topmost section that has it."""
         found: dict[str, KeyPath] = {}
-        for path, _ in sorted(self.walk(), key=lambda item: len(item[0])):
+        for path, _ in sorted(self.walk(), key=lambda item: (ANY_NAME in item[0], len(item[0]))):
             found.setdefault(str(path[-1]), path[:-1])
         return found
 

@@ -56,6 +56,8 @@ def _holds(keyword: str, schema: Schema, value: Any, resolve: Resolve) -> bool:
             return any(type(value) in _TYPES.get(name, ()) for name in names)
         case "enum":
             return any(type(value) is type(other) and value == other for other in wanted)
+        case "anyOf":
+            return any(is_surely_valid(one, value, resolve) for one in wanted)
         case "not":
             return wanted.keys() == {"const"} and bool(value != wanted["const"])
         case "properties" | "additionalProperties" | "propertyNames" | "required" | "items":

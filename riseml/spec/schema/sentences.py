@@ -57,6 +57,7 @@ _PATTERNS = {
     "gpu-model": ("{} is not a model of GPU", "write a name such as a100; the number of GPUs is `gpus`"),
     "gpus": ("{} is neither `all` nor a list", "write `gpus: all`, or device ids such as `gpus: [0, 1]`"),
     "device": ("{} is not a device id", "write an index such as 0, or a UUID as `nvidia-smi -L` shows it: GPU-..."),
+    "roles": ("{} is not the name of a role", "use lower-case letters and -; begin and end with a letter"),
     "labels": ("{} is not a label name", "begin and end with a letter or digit; use letters, digits, . _ / and -"),
     "storage": ("{} is not an absolute path", "begin it with /, or use a volume: `{volume: riseml-output}`"),
     "volume": ("{} is not a volume name", "use two or more letters, digits, _ . and -; begin with a letter or digit"),
@@ -124,6 +125,8 @@ def explain_schema_error(
         yield from _explain_unknown_keys(path, file, schema, homes)
     elif error.validator == "required":
         yield from _explain_missing_keys(path, file, schema, schema_at)
+    elif error.validator == "anyOf":  # one of several keys is required, and the first of them is the usual one
+        yield from _explain_missing_keys(path, file, {**schema, **error.validator_value[0]}, schema_at)
     elif "propertyNames" in error.absolute_schema_path:
         file.bad.add((*path, error.instance))
         problem, hint = _PATTERNS[schema["format"]]
@@ -219,8 +222,9 @@ def _explain_wrong_value(error: Any, path: KeyPath, file: SourceFile, schema: Sc
         case "minLength" | "minItems" | "minProperties":
             what = {"minLength": "an empty string", "minItems": "an empty list", "minProperties": "an empty map"}
             return f"is {what[error.validator]}", _example_hint(path, schema)
-        case "maxLength":
-            return f"has {len(value):,} characters; at most {bound:,} are allowed", ""
+        case "maxLength" | "maxProperties":
+            unit = "characters" if isinstance(value, str) else "keys"
+            return f"has {len(value):,} {unit}; at most {bound:,} are allowed", ""
         case "not":
             return f"cannot be {format_flow(error.instance)}", _example_hint(path, schema)
         case _:

@@ -15,8 +15,9 @@ from riseml.frameworks.registry import FRAMEWORKS, choose_framework, find_framew
 from riseml.planning.image import Manifest
 from riseml.planning.launch import job_addresses
 from riseml.planning.plan import first_jobs, make_plan
-from riseml.spec.config.types import Horovod, Spec, TensorFlow, Train
+from riseml.spec.config.types import Horovod, RoleEnd, RoleSection, Spec, TensorFlow, Train
 from riseml.spec.scalars.placeholders import BUILT_IN_PLACEHOLDERS
+from riseml.spec.scalars.role_names import list_role_placeholders
 from riseml.states import Part
 from tests.unit.frameworks.layouts import gang, make_experiment
 
@@ -52,7 +53,13 @@ def test_a_framework_is_its_methods_and_nothing_else(framework: Framework) -> No
 
 @BY_NAME
 def test_a_framework_keeps_the_rules_of_the_seam(framework: Framework) -> None:
-    train = Train(("true",), image="base", framework=None if framework.name == "plain" else framework.name)
+    named = None if framework.name in ("plain", "roles") else framework.name
+    roles = (RoleSection("one", ("true",), ends=RoleEnd.DECIDES),) if framework.name == "roles" else ()
+    train = Train(("true",), image="base", framework=named, roles=roles)
+    check_rules(framework, train)
+
+
+def check_rules(framework: Framework, train: Train) -> None:
     roles = framework.roles(train)
     assert roles[0].part is Part.DECIDES
     assert len({role.name for role in roles}) == len(roles)
@@ -61,7 +68,8 @@ def test_a_framework_keeps_the_rules_of_the_seam(framework: Framework) -> None:
     assert [job.name for job in gang(experiment)] == [role.name for role in roles]
     for job in gang(experiment):
         binding = framework.bind(experiment.plan, job.name, job_addresses(experiment))
-        assert set(binding.placeholders) == BUILT_IN_PLACEHOLDERS - {"data_dir", "output_dir"}
+        own = list_role_placeholders([role.name for role in train.roles])
+        assert set(binding.placeholders) == (BUILT_IN_PLACEHOLDERS | own) - {"data_dir", "output_dir"}
         assert framework.script(experiment.plan, job.name, ["true"]).splitlines()[-1] == "true"
 
 
@@ -69,6 +77,7 @@ def test_a_file_chooses_its_framework() -> None:
     assert choose_framework(Train(())).name == "plain"
     assert choose_framework(Train((), framework="jax")).name == "jax"
     assert choose_framework(Train((), framework="pytorch")).name == "pytorch"
+    assert choose_framework(Train((), roles=(RoleSection("learner", ("true",)),))).name == "roles"
     assert choose_framework(Train((), framework="tensorflow")).name == "tensorflow"
 
 

@@ -10,7 +10,7 @@ import pytest
 from riseml.frameworks.base import Binding, Framework
 from riseml.frameworks.registry import FRAMEWORKS
 from riseml.model import Experiment, Image, Job, Launch, Mount, Plan
-from riseml.names import HostName, JobName
+from riseml.names import HostName, JobName, job_type
 from riseml.planning.launch import (
     LaunchTarget,
     StorageRoots,
@@ -27,6 +27,7 @@ from riseml.planning.plan import make_next_attempt
 from riseml.spec.config.parameters import FRAMEWORK_VARIABLES, RESERVED_VARIABLES, RISEML_VARIABLES, is_set_by_riseml
 from riseml.spec.config.types import Limits, Resources
 from riseml.spec.scalars.placeholders import variable_name
+from riseml.spec.scalars.role_names import list_role_variables
 from riseml.states import State
 from tests.unit.control.simulation import make_experiment, make_plan
 
@@ -112,8 +113,10 @@ def test_everything_that_riseml_sets_is_reserved() -> None:
     for framework in FRAMEWORKS:
         one = replace(experiment, jobs=jobs, plan=replace(experiment.plan, framework=framework.name))
         found = {name for job in one.jobs[1:] for name, _ in job_variables(bind_job(one, job))}
-        assert all(is_set_by_riseml(name, framework.name) for name in found - set(DEFAULTS))
-        assert all(is_reserved(name) for name in found - set(DEFAULTS) - FRAMEWORK_VARIABLES.get(framework.name, set()))
+        roles = {job_type(job.name) for job in one.jobs[1:]} if framework.name == "roles" else set()
+        assert all(is_set_by_riseml(name, framework.name, roles) for name in found - set(DEFAULTS))
+        own = FRAMEWORK_VARIABLES.get(framework.name, frozenset()) | list_role_variables(roles)
+        assert all(is_reserved(name) for name in found - set(DEFAULTS) - own)
     assert {name for name in RESERVED_VARIABLES if is_reserved(name)} == RISEML_VARIABLES
     assert set(DEFAULTS) <= RESERVED_VARIABLES
 

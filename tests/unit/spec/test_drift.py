@@ -59,6 +59,7 @@ def test_no_map_accepts_unknown_keys() -> None:
         (("train", "tensorflow"), types.TensorFlow, set()),
         (("train", "pytorch"), types.PyTorch, set()),
         (("train", "jax"), types.JAX, set()),
+        (("train", "roles", "any"), types.RoleSection, {"name"}),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -76,6 +77,7 @@ def test_roles_of_a_cluster_have_their_resources() -> None:
     [
         (("train", "tensorflow", "distributed", "chief"), types.ChiefKey),
         (("train", "retry", "scope"), types.RetryScope),
+        (("train", "roles", "any", "ends"), types.RoleEnd),
         (("train", "retry", "on", 0), types.RetryOn),
     ],
 )

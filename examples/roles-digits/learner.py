@@ -1,0 +1,60 @@
+"""The learner: holds the policy, improves it with what the actors send, and examines it with digits nobody has seen."""
+
+import argparse
+import json
+import os
+import threading
+from pathlib import Path
+
+from lines import LABELS, TRAINING_IMAGES, load_digits, score, serve
+
+INPUTS = 50
+REPORT = 10_000  # plays between two lines of output
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", default="data/digits", help="folder with mnist_5k.csv.gz")
+    parser.add_argument("--plays", type=int, default=40_000, help="plays of all actors together")
+    args = parser.parse_args()
+    exam = load_digits(args.data)[TRAINING_IMAGES:]
+    policy = [[0.0] * INPUTS for _ in LABELS]
+    counts = {"plays": 0, "won": 0}
+    lock, enough = threading.Lock(), threading.Event()
+
+    def answer(message):
+        with lock:
+            if "gradient" in message and not enough.is_set():
+                improve(policy, message["gradient"], rate=1.5 / (1 + 2 * counts["plays"] / args.plays))
+                counts["plays"] += message["plays"]
+                counts["won"] += message["won"]
+                report(counts)
+                if counts["plays"] >= args.plays:
+                    enough.set()
+            return {"goes_on": not enough.is_set(), "policy": policy}
+
+    serve(answer)
+    enough.wait()
+    right = sum(choose(policy, image) == label for image, label in exam)
+    (Path(os.environ.get("OUTPUT_DIR", ".")) / "policy.json").write_text(json.dumps(policy))
+    print(f"test accuracy: {right / len(exam):.4f}")
+
+
+def improve(policy, gradient, rate):
+    for weights, slopes in zip(policy, gradient, strict=True):
+        weights[:] = [weight + rate * slope for weight, slope in zip(weights, slopes, strict=True)]
+
+
+def report(counts):
+    if counts["plays"] % REPORT == 0:
+        print(f"{counts['plays']} plays, {counts['won'] / REPORT:.2f} of the last ones won")
+        counts["won"] = 0
+
+
+def choose(policy, image):
+    scores = score(policy, image)
+    return scores.index(max(scores))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""The plug-in for `roles`: any gang of the user's own, and the addresses by which its jobs find each other.
+
+For `learner: {...}` and `actor: {count: 2, ...}`, the job `actor.2` gets
+
+    CLUSTER_SPEC={"cluster": {"learner": ["learner:2222"], "actor": ["actor-1:2222", "actor-2:2222"]},
+                  "task": {"type": "actor", "index": 1}}
+    ROLE=actor ROLE_INDEX=1 ROLE_COUNT=2 ROLE_ADDRESS=actor-2:2222 ROLE_HOST=actor-2 ROLE_PORT=2222
+    LEARNER_ADDRESS=learner:2222 LEARNER_ADDRESSES=learner:2222 LEARNER_HOST=learner LEARNER_PORT=2222
+    ACTOR_ADDRESS=actor-1:2222 ACTOR_ADDRESSES=actor-1:2222,actor-2:2222 ACTOR_HOST=actor-1 ACTOR_PORT=2222
+
+and the same values as placeholders: `{{role_port}}`, `{{learner_address}}`. CLUSTER_SPEC has the form of TF_CONFIG.
+
+`after` is kept by the script of the job that waits: only the job itself can tell that it reaches another one, whatever
+network is between them. The control loop knows nothing of it, because a gang has its places as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+
+from riseml.frameworks.base import WORKER_GRACE, BaseImage, Binding, Role, join_run_lines
+from riseml.model import Environment, Plan
+from riseml.names import JobName, job_name, job_type
+from riseml.spec.config.types import RoleEnd, RoleSection, Train
+from riseml.spec.scalars.placeholders import variable_name
+from riseml.spec.scalars.role_names import CLUSTER_SPEC, list_peer_placeholders
+from riseml.states import Part
+
+_PARTS = {RoleEnd.DECIDES: Part.DECIDES, RoleEnd.HELPS: Part.HELPS, RoleEnd.SERVES: Part.SERVES}
+_ROLES = "roles"
+_AFTER = "after "  # before the name of the role that waits
+
+_PROBE = """\
+import socket, sys, time
+tries = 0
+while True:
+    try:
+        socket.create_connection((sys.argv[1], int(sys.argv[2])), 5).close()
+        break
+    except OSError as error:
+        tries += 1
+        if tries % 300 == 0:
+            print("riseml: still waiting for", sys.argv[1] + ":" + sys.argv[2] + ":", error, flush=True)
+        time.sleep(0.2)
+"""
+"""Connects until somebody answers. `python3 -IS` starts fast, and the project's own modules do not change it."""
+
+_WAIT = f"""\
+riseml_wait() {{
+  echo "riseml: waiting until $3 answers at $1:$2"
+  if command -v python3 >/dev/null; then python3 -IS -c {shlex.quote(_PROBE)} "$1" "$2"
+  elif command -v bash >/dev/null
+  then until bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$2" 2>/dev/null; do sleep 0.5; done
+  else echo "riseml: \\`after\\` needs python3 or bash, and this image has neither" >&2; exit 127
+  fi
+}}"""
+"""A shell function that returns once the port $2 of the host $1, a job of the role $3, answers."""
+
+Groups = Mapping[str, Sequence[JobName]]
+"""The jobs of each role, in the order of the plan."""
+
+
+class Roles:
+    """The plug-in for files with `roles`."""
+
+    name = "roles"
+
+    def image(self, train: Train) -> BaseImage | None:
+        return None
+
+    def roles(self, train: Train) -> tuple[Role, ...]:
+        in_order = sorted(train.roles, key=lambda role: role.ends is not RoleEnd.DECIDES)
+        return tuple(
+            Role(name, _PARTS[role.ends], role.resources, _choose_grace(role, train), role.run)
+            for role in in_order
+            for name in _list_jobs(role)
+        )
+
+    def options(self, train: Train) -> Environment:
+        names = (_ROLES, ",".join(role.name for role in train.roles))
+        waits = ((f"{_AFTER}{role.name}", json.dumps(dict(role.after))) for role in train.roles if role.after)
+        return (names, *waits)
+
+    def bind(self, plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> Binding:
+        groups = _group_jobs(plan)
+        cluster = {role: [addresses[name] for name in names] for role, names in groups.items()}
+        role = job_type(job)
+        mine = groups.get(role, (job,))
+        index = mine.index(job)
+        own = {
+            **{"role": role, "role_index": str(index), "role_count": str(len(mine))},
+            **_name_addresses("role", addresses[job], [addresses[name] for name in mine]),
+        }
+        peers = {
+            key: value for one, all_ in cluster.items() for key, value in _name_addresses(one, all_[0], all_).items()
+        }
+        spec = json.dumps({"cluster": cluster, "task": {"type": role, "index": index}})
+        worker = _find_worker(plan, job)
+        shared = {"TOTAL_WORKERS": worker["num_workers"], CLUSTER_SPEC: spec}
+        if worker["worker_index"]:
+            shared["WORKER_INDEX"] = worker["worker_index"]
+        variables = {**{variable_name(name): value for name, value in {**peers, **own}.items()}, **shared}
+        flags = {"job_name": role, "task_index": str(index), **_list_hosts(plan, addresses), **worker}
+        return Binding(variables, {**peers, **own, **flags})
+
+    def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
+        """Return the lines of `run`, after those that wait for the roles of `after`."""
+        waits = json.loads(dict(plan.options).get(f"{_AFTER}{job_type(job)}", "{}"))
+        calls = [_wait_for(role, port) for role, port in waits.items()]
+        return "\n".join([*([_WAIT] if calls else []), *calls, join_run_lines(lines)])
+
+
+def _list_jobs(role: RoleSection) -> list[JobName]:
+    if role.count is None:
+        return [JobName(role.name)]
+    return [job_name(role.name, index) for index in range(1, role.count + 1)]
+
+
+def _choose_grace(role: RoleSection, train: Train) -> float:
+    if role.ends is not RoleEnd.HELPS:
+        return 0.0
+    return WORKER_GRACE if train.finish_grace is None else train.finish_grace
+
+
+def _group_jobs(plan: Plan) -> Groups:
+    """Return the jobs of each role, in the order of the file; jobs of no role (a companion) belong to no group."""
+    written = dict(plan.options).get(_ROLES)
+    roles = written.split(",") if written else list(dict.fromkeys(job_type(job.name) for job in plan.jobs))
+    return {role: [job.name for job in plan.jobs if job_type(job.name) == role] for role in roles}
+
+
+def _name_addresses(role: str, first: str, every: Sequence[str]) -> dict[str, str]:
+    """Return the values of the placeholders that lead to a role; one address of each job, and all of them."""
+    host, _, port = first.rpartition(":")
+    return dict(zip(list_peer_placeholders(role), (first, ",".join(every), host, port), strict=True))
+
+
+def _find_worker(plan: Plan, job: JobName) -> dict[str, str]:
+    """Return the place of a job among those that decide or help; a job that serves has none."""
+    workers = [one.name for one in plan.jobs if one.part in (Part.DECIDES, Part.HELPS)]
+    index = str(workers.index(job)) if job in workers else ""
+    return {"worker_index": index, "num_workers": str(len(workers))}
+
+
+def _list_hosts(plan: Plan, addresses: Mapping[JobName, str]) -> dict[str, str]:
+    """Return the flags of scripts that know only workers, which decide or help, and parameter servers, which serve."""
+    members = [name for names in _group_jobs(plan).values() for name in names]
+    serving = {job.name for job in plan.jobs if job.part is Part.SERVES}
+    return {
+        "worker_hosts": ",".join(addresses[name] for name in members if name not in serving),
+        "ps_hosts": ",".join(addresses[name] for name in members if name in serving),
+    }
+
+
+def _wait_for(role: str, port: int | None) -> str:
+    every = f"${variable_name(role)}_ADDRESSES"
+    number = '"${riseml_peer##*:}"' if port is None else str(port)
+    return (
+        f'for riseml_peer in $(echo "{every}" | tr , " "); do riseml_wait "${{riseml_peer%:*}}" {number} {role}; done'
+    )

@@ -1,0 +1,50 @@
+"""Command lines of a file: a string or a list of strings, with the line breaks that their author meant."""
+
+from __future__ import annotations
+
+from riseml.spec.yaml.document import ScalarNode
+from riseml.spec.yaml.problems import KeyPath
+from riseml.spec.yaml.values import SourceFile
+
+
+def read_lines(file: SourceFile, path: KeyPath) -> dict[KeyPath, str]:
+    """Return the strings of a string or a list of strings, by path; an empty one is refused."""
+    value = file.value_at(path)
+    paths = [(*path, index) for index in range(len(value))] if isinstance(value, list) else [path]
+    found: dict[KeyPath, str] = {}
+    for one in paths:
+        text = file.value_at(one)
+        if text is None:
+            continue
+        if text.strip():
+            found[one] = _unfold_command(file, one, text)
+        else:
+            file.refuse(one, "is an empty string")
+    return found
+
+
+def _unfold_command(file: SourceFile, path: KeyPath, text: str) -> str:
+    """Return a command with the line breaks that its author meant.
+
+    In a `>` text YAML keeps the line breaks before lines with more indentation. Options of a command are often indented
+    this way; no command begins with a dash, so such a line joins the line above. A backslash at the end of a line is
+    removed: once YAML has joined the lines, the shell would read it as an escaped space.
+    """
+    node = file.nodes[path]
+    if isinstance(node, ScalarNode):
+        for index in reversed(node.continued):
+            text = text[:index] + text[index + 1 :]
+        if node.style == ">":
+            text = _join_options(text)
+    return text.rstrip("\n")
+
+
+def _join_options(text: str) -> str:
+    lines: list[str] = []
+    for line in text.split("\n"):
+        inner = line.strip(" \t")
+        if inner.startswith("-") and lines and lines[-1].strip():
+            lines[-1] = f"{lines[-1].rstrip()} {inner}"
+        else:
+            lines.append(line)
+    return "\n".join(lines)

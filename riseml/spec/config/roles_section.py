@@ -1,0 +1,164 @@
+"""The `roles` section: the user's own kinds of jobs, who of them decides, and who starts after whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from riseml.spec.config.cluster import read_resources
+from riseml.spec.config.command_lines import read_lines
+from riseml.spec.config.types import Resources, RoleEnd, RoleSection
+from riseml.spec.scalars.texts import quote_text
+from riseml.spec.schema.sentences import suggest_word
+from riseml.spec.yaml.problems import KeyPath
+from riseml.spec.yaml.values import SourceFile
+
+_PATH: KeyPath = ("train", "roles")
+_RUN: KeyPath = ("train", "run")
+_JOBS_OF_RISEML = frozenset({"build", "tensorboard", "notebook"})
+_TAKEN_VARIABLES = frozenset({"role", "riseml"})  # ROLE_HOST is the job's own, RISEML_HOST riseml's
+_MOST_JOBS = 1_000  # their addresses are one variable, and Linux gives a program at most 128 KiB for each
+
+Waits = tuple[tuple[str, int | None], ...]
+
+
+def list_role_names(file: SourceFile) -> tuple[str, ...]:
+    """Return the names of the roles, in the order of the file; none without the section."""
+    section = file.value_at(_PATH)
+    return tuple(section) if isinstance(section, dict) else ()
+
+
+def read_role_lines(file: SourceFile) -> dict[KeyPath, str]:
+    """Return the command lines of all roles by path."""
+    names = list_role_names(file)
+    return {path: line for name in names for path, line in read_lines(file, (*_PATH, name, "run")).items()}
+
+
+def read_roles(file: SourceFile, base: Resources) -> tuple[RoleSection, ...]:
+    """Return the roles; none without the section. Problems go to `file`.
+
+    Args:
+        file: the file.
+        base: `train.resources`, the default of every role.
+    """
+    names = list_role_names(file)
+    if not names:
+        return ()
+    _check_beside(file)
+    for name in names:
+        _check_name(file, name)
+    common = tuple(read_lines(file, _RUN).values())
+    ends = _choose_ends(file, names)
+    roles = tuple(_read_role(file, name, base, (common, ends[name])) for name in names)
+    _check_cycles(file, {role.name: role.after for role in roles})
+    jobs = sum(role.count or 1 for role in roles)
+    if jobs > _MOST_JOBS:
+        file.refuse_key(_PATH, f"the roles are {jobs:,} jobs; at most {_MOST_JOBS:,} are allowed", "lower a `count`")
+    if common and all(file.value_at((*_PATH, name, "run")) for name in names):
+        file.warn(_RUN, "every role has a `run` of its own; this one has no effect", "remove it")
+    return roles
+
+
+def _read_role(file: SourceFile, name: str, base: Resources, defaults: tuple[tuple[str, ...], RoleEnd]) -> RoleSection:
+    path = (*_PATH, name)
+    common, end = defaults
+    own = tuple(read_lines(file, (*path, "run")).values())
+    if not own and not common and file.value_at(path) is not None and not _has_bad_run(file, path):
+        hint = f"write `run: python {name}.py` in the role, or a `run` in train for all roles"
+        file.refuse_key((*path, "run"), "is missing", hint)
+    return RoleSection(
+        name=name,
+        run=own or common,
+        count=file.value_at((*path, "count")),
+        resources=read_resources(file, (*path, "resources"), base),
+        ends=end,
+        after=_read_after(file, name),
+    )
+
+
+def _has_bad_run(file: SourceFile, path: KeyPath) -> bool:
+    """Return True when a `run` was written and has a problem of its own: a second sentence would not help."""
+    return any(bad[: len(one)] == one for one in ((*path, "run"), _RUN) for bad in file.bad)
+
+
+def _check_beside(file: SourceFile) -> None:
+    """Refuse a framework beside the roles: each says which jobs there are."""
+    path = ("train", "framework")
+    framework = file.value_at(path)
+    if framework is None:
+        return
+    line = file.find_key_position(path).line
+    file.refuse_key(
+        _PATH,
+        f"`roles` and `framework: {framework}` (line {line}) both say which jobs there are",
+        "remove `roles`, or remove `framework` with its section and write the `image` that the roles need",
+    )
+
+
+def _check_name(file: SourceFile, name: str) -> None:
+    path = (*_PATH, name)
+    if name in _JOBS_OF_RISEML:
+        file.refuse_key(path, f"riseml itself has a job named {name}", "rename the role")
+    elif name in _TAKEN_VARIABLES:
+        file.refuse_key(path, f"the role would set {name.upper()}_HOST, which has another meaning", "rename the role")
+
+
+def _choose_ends(file: SourceFile, names: Sequence[str]) -> dict[str, RoleEnd]:
+    """Return what the end of each role means: the first role that does not say it decides, unless another one does."""
+    written = {name: file.value_at((*_PATH, name, "ends")) for name in names}
+    unclear = any((*_PATH, name) in file.bad or (*_PATH, name, "ends") in file.bad for name in names)
+    silent = [name for name in names if written[name] is None]
+    found = {name: RoleEnd.HELPS if end is None else RoleEnd(end) for name, end in written.items()}
+    if RoleEnd.DECIDES not in found.values():
+        if silent:
+            found[silent[0]] = RoleEnd.DECIDES
+        elif not unclear:
+            hint = f"write `ends: decides` in the role whose exit code is the result, such as {names[0]}"
+            file.refuse_key(_PATH, "no role decides how the experiment ends", hint)
+    return found
+
+
+def _read_after(file: SourceFile, name: str) -> Waits:
+    """Return the roles that a role waits for, each with its port; None is the port that riseml gives to each job."""
+    path = (*_PATH, name, "after")
+    value = file.value_at(path)
+    if isinstance(value, dict):
+        written = {other: ((*path, other), file.value_at((*path, other))) for other in value}
+    else:
+        parts = [(*path, index) for index in range(len(value or ()))]
+        written = {other: (part, None) for part in parts if (other := file.value_at(part)) is not None}
+    names = list_role_names(file)
+    found: dict[str, int | None] = {}
+    for other, (part, port) in written.items():
+        if other == name:
+            file.refuse_key(part, "a role cannot wait for itself", "remove it")
+        elif other not in names:
+            near = suggest_word(other, list(names))
+            hint = f'did you mean "{near}"?' if near else f"the roles are {', '.join(names)}"
+            file.refuse_key(part, f"there is no role {quote_text(other)}", hint)
+        else:
+            found[other] = port
+    return tuple(found.items())
+
+
+def _check_cycles(file: SourceFile, waits: Mapping[str, Waits]) -> None:
+    """Refuse roles that wait for each other, once for each circle."""
+    done: set[str] = set()
+    for first in waits:
+        way: list[str] = []
+        _follow(first, way, done, (file, waits))
+
+
+def _follow(name: str, way: list[str], done: set[str], where: tuple[SourceFile, Mapping[str, Waits]]) -> None:
+    file, waits = where
+    if name in way:
+        circle = [*way[way.index(name) :], name]
+        problem = f"the roles would wait for each other for ever: {' after '.join(circle)}"
+        file.refuse_key((*_PATH, name, "after"), problem, "remove one of them")
+        return
+    if name in done:
+        return
+    way.append(name)
+    for other, _ in waits[name]:
+        _follow(other, way, done, where)
+    way.pop()
+    done.add(name)

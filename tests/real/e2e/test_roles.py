@@ -1,0 +1,63 @@
+"""Roles of the user's own, with the example that learns real digits from rewards: in containers, and without Docker."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.real.e2e.console import Console, Result
+from tests.real.e2e.test_toaster import EXAMPLE, find_cache
+
+GANG = EXAMPLE.parent / "roles-digits"
+
+
+@pytest.fixture(scope="module")
+def data() -> str:
+    folder = find_cache() / "data"
+    subprocess.run([sys.executable, EXAMPLE / "get_data.py", folder / "digits"], check=True)
+    return str(folder)
+
+
+def check_gang(result: Result, console: Console) -> None:
+    """The policy was learned, no actor began before the others answered, and each role ended as it should."""
+    assert (result.code, result.err) == (0, ""), result.out
+    (accuracy,) = re.findall(r"\.learner +\| \[[^]]+\] test accuracy: ([0-9.]+)", result.out)
+    assert float(accuracy) >= 0.75, "chance is 0.10"
+    for actor in ("actor.1", "actor.2"):
+        first, second, last = result.lines(actor)
+        assert first.startswith("riseml: waiting until learner answers at ")
+        assert second.startswith("riseml: waiting until arena answers at ")
+        assert re.fullmatch("played [1-9][0-9]* digits", last), "the probes of both actors did the services no harm"
+    found = console.ask("status", result.id)
+    states = {job["name"]: (job["state"], job["reason"]) for job in found["jobs"] if job["name"] != "build"}
+    assert states == {
+        "learner": ("FINISHED", "COMPLETED"),
+        "arena": ("FINISHED", "NO_LONGER_NEEDED"),
+        "actor.1": ("FINISHED", "COMPLETED"),
+        "actor.2": ("FINISHED", "COMPLETED"),
+    }
+    policy = json.loads((Path(found["output"]) / "policy.json").read_text())
+    assert len(policy) == 10
+
+
+def test_a_gang_of_roles_learns_in_containers(tmp_path: Path, engine_url: str, data: str) -> None:
+    console = Console(tmp_path / "home", engine_url, GANG, RISEML_DATA=data)
+    try:
+        check_gang(console.run("train", "--set", "train.image=riseml-test/base:py311"), console)
+        assert console.leftovers() == []
+    finally:
+        console.close()
+
+
+def test_a_gang_of_roles_learns_without_docker(tmp_path: Path, engine_url: str, data: str) -> None:
+    console = Console(tmp_path / "home", engine_url, GANG, RISEML_DATA=data, RISEML_EXECUTOR="process")
+    try:
+        check_gang(console.run("train"), console)
+    finally:
+        console.run("server", "stop")
+        console.engine.close()
