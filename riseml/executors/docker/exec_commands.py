@@ -8,11 +8,12 @@ written a moment after the stream has ended, and the event `exec_die` says when 
 from __future__ import annotations
 
 import logging
-import secrets
 import socket
 import threading
 import time
+from collections.abc import Callable, Iterable
 from contextlib import closing
+from functools import partial
 
 import docker
 from docker.errors import APIError, NotFound
@@ -20,7 +21,7 @@ from docker.errors import APIError, NotFound
 from riseml.errors import RisemlError
 from riseml.executors.base import NotThere
 from riseml.executors.docker.exec_codecs import END_OF_INPUT, FramedCodec
-from riseml.executors.docker.exec_sweep import MARKER, make_sweep
+from riseml.executors.docker.exec_sweep import MARKER, make_key, make_sweep, make_sweep_of_former_servers
 from riseml.executors.job_streams import JobStream, RawCodec
 from riseml.executors.transports.engine_client import Engine
 from riseml.stream_messages import CommandOrder, Piece, WindowSize
@@ -45,7 +46,7 @@ def open_container_command(engine: Engine, name: str, order: CommandOrder) -> Jo
     Raises:
         NotThere: the container does not run.
     """
-    key = secrets.token_hex(16)
+    key = make_key()
     variables = {MARKER: key, **({"TERM": order.term or "xterm"} if order.terminal else {})}
     has_terminal = order.terminal is not None
     command = [*_EXEC, *order.command] if order.command else list(SHELL)
@@ -55,6 +56,30 @@ def open_container_command(engine: Engine, name: str, order: CommandOrder) -> Jo
     if order.terminal is not None:
         control.resize(order.terminal)
     return JobStream(stream, RawCodec(END_OF_INPUT) if has_terminal else FramedCodec(), control, received)
+
+
+def end_forgotten_commands(engine: Engine, containers: Iterable[str]) -> None:
+    """End what servers that were killed had started in these containers; commands of this server go on.
+
+    Only containers in which the engine knows a command are entered: that costs more than the question.
+    """
+    for name in containers:
+        try:
+            if _has_commands(engine, name):
+                _end_commands(partial(_sweep_former_servers, engine, name))
+        except NotThere:
+            continue  # the container is gone, and everything in it
+        except RisemlError as error:
+            log.warning("what a former server started in %s may run on: %s", name, error.message)
+
+
+def _has_commands(engine: Engine, name: str) -> bool:
+    """Return whether the engine knows a command in a container; it forgets one some minutes after its end."""
+    with engine.api() as api:
+        try:
+            return bool(api.inspect_container(name).get("ExecIDs"))
+        except NotFound as error:
+            raise NotThere("the job does not run") from error
 
 
 class _ExecControl:
@@ -86,11 +111,7 @@ class _ExecControl:
 
     def end(self) -> None:
         try:
-            if self._sweep("HUP"):
-                threading.Event().wait(_GRACE)
-                for _ in range(_SWEEPS):
-                    if not self._sweep("KILL"):
-                        break
+            _end_commands(lambda signal: _sweep(self._engine, self._container, make_sweep(signal, self._key)))
         except NotThere:
             return  # the container is gone, and everything in it
         except RisemlError as error:
@@ -118,14 +139,33 @@ class _ExecControl:
                 if event.get("Action") == "die" or attributes.get("execID") == self._identity:
                     return
 
-    def _sweep(self, signal: str) -> int:
-        """Send a signal to everything of the command, and return to how many processes it went."""
-        identity = _create_exec(self._engine, self._container, make_sweep(signal, self._key), {}, has_terminal=False)
-        stream, received = self._engine.open_stream(f"/exec/{identity}/start", {"Detach": False, "Tty": False})
-        with stream:
-            stream.settimeout(10.0)
-            answer = _read_output(stream, received)
-        return int(answer) if answer.isdigit() else 0
+
+def _end_commands(sweep: Callable[[str], int]) -> None:
+    """Send SIGHUP, and SIGKILL to what is left.
+
+    Args:
+        sweep: sends a signal, and returns to how many processes it went.
+    """
+    if sweep("HUP"):
+        threading.Event().wait(_GRACE)
+        for _ in range(_SWEEPS):
+            if not sweep("KILL"):
+                break
+
+
+def _sweep_former_servers(engine: Engine, container: str, signal: str) -> int:
+    """Send a signal to every command of a server that has ended, and return to how many processes it went."""
+    return _sweep(engine, container, make_sweep_of_former_servers(signal))
+
+
+def _sweep(engine: Engine, container: str, command: list[str]) -> int:
+    """Run a sweep in a container, and return to how many processes its signal went."""
+    identity = _create_exec(engine, container, command, {}, has_terminal=False)
+    stream, received = engine.open_stream(f"/exec/{identity}/start", {"Detach": False, "Tty": False})
+    with stream:
+        stream.settimeout(10.0)
+        answer = _read_output(stream, received)
+    return int(answer) if answer.isdigit() else 0
 
 
 def _create_exec(

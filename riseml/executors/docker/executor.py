@@ -7,6 +7,7 @@ SDK's low-level client lists in one call, that of the high-level client inspects
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -24,7 +25,7 @@ from riseml.executors.base import BuildOrder, Report, Share, ignore_report
 from riseml.executors.capabilities import Finding, GpuReading, HostReport, InventoryItem, Outcome
 from riseml.executors.docker import helper_container, image_names, image_transfer, images, inventory, labels
 from riseml.executors.docker.containers import container_name, container_request
-from riseml.executors.docker.exec_commands import open_container_command
+from riseml.executors.docker.exec_commands import end_forgotten_commands, open_container_command
 from riseml.executors.docker.exec_ports import open_container_port
 from riseml.executors.docker.exit_events import ExitEvents
 from riseml.executors.docker.facts import FactsReader
@@ -302,6 +303,10 @@ class DockerExecutor:
         filters = {"label": ours, "event": ["die", "start", "destroy", "oom"]}
         with self.engine.stream() as api, closing(api.events(filters=filters, decode=True)) as news:
             remove_written_off(api, self._stuck)  # an engine that restarted removes them
+            running = [str(row["Id"]) for row in api.containers(filters={"label": ours})]
+            threading.Thread(
+                target=end_forgotten_commands, args=(self.engine, running), name="forgotten-commands", daemon=True
+            ).start()  # events do not wait for it
             for event in news:
                 self._exit_events.note_event(event)
                 yield

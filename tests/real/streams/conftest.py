@@ -62,6 +62,26 @@ class Hands:
         self.rig.wait("nothing is left of the commands", lambda: not self.list_commands())
 
 
+def use_two_shells(hands: Hands) -> None:
+    """Use a shell in the job of experiment 1 as a person does, beside a second one; leave both."""
+    with hands.open("shell", "1") as one, hands.open("shell", "1.train") as other:
+        one.wait_for("A shell in 1.train")
+        one.type("stty size; echo job=$RISEML_JOB term=$TERM\n")
+        one.wait_for("33 101")
+        one.wait_for("job=train term=xterm")
+        one.resize(44, 132)
+        one.type("until [ \"$(stty size)\" = '44 132' ]; do sleep 0.05; done; echo resi''zed\n")
+        one.wait_for("resized")
+        one.type("sh -c 'echo be\"\"gun; exec sleep 600'\n")  # what says so is in the foreground already
+        one.wait_for("begun")
+        one.type("\x03")  # Ctrl-C ends the sleep, and not the shell
+        one.type("echo co''de=$?\n")
+        one.wait_for("code=130")
+        one.type("exit 5\n")
+        other.type("exit 6\n")  # two shells at once
+        assert (one.finish(), other.finish()) == (5, 6)
+
+
 @pytest.fixture(autouse=True)
 def end_experiments(request: pytest.FixtureRequest) -> Iterator[None]:
     """End what a test leaves running, before its server ends."""

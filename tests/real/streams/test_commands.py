@@ -10,8 +10,8 @@ from websockets.sync.client import unix_connect
 from websockets.typing import Origin
 
 from riseml.stream_messages import StreamFailure, decode_message
-from tests.real.streams.conftest import Hands
-from tests.support.rig import GO, Rig, gang, single
+from tests.real.streams.conftest import Hands, use_two_shells
+from tests.support.rig import GO, gang, single
 from tests.support.waiting import DEADLINE
 
 SLOW = "trap '' HUP; (setsid sleep 611 &) ; sleep 612 & echo begun; cat >/dev/null; sleep 613"
@@ -35,22 +35,7 @@ def test_a_command_has_the_surroundings_of_the_job_and_its_exit_code_comes_back(
 
 @pytest.mark.every_engine
 def test_a_shell_is_a_real_terminal(hands: Hands) -> None:
-    with hands.open("shell", "1") as one, hands.open("shell", "1.train") as other:
-        one.wait_for("A shell in 1.train")
-        one.type("stty size; echo job=$RISEML_JOB term=$TERM\n")
-        one.wait_for("33 101")
-        one.wait_for("job=train term=xterm")
-        one.resize(44, 132)
-        one.type("until [ \"$(stty size)\" = '44 132' ]; do sleep 0.05; done; echo resi''zed\n")
-        one.wait_for("resized")
-        one.type("sh -c 'echo be\"\"gun; exec sleep 600'\n")  # what says so is in the foreground already
-        one.wait_for("begun")
-        one.type("\x03")  # Ctrl-C ends the sleep, and not the shell
-        one.type("echo co''de=$?\n")
-        one.wait_for("code=130")
-        one.type("exit 5\n")
-        other.type("exit 6\n")  # two shells at once
-        assert (one.finish(), other.finish()) == (5, 6)
+    use_two_shells(hands)
     hands.wait_until_nothing_is_left()
     assert hands.rig.experiment("1")["state"] == "RUNNING"
 
@@ -134,16 +119,14 @@ def test_a_web_page_opens_no_stream(docker_hands: Hands) -> None:
         unix_connect(door, url, origin=Origin("http://evil.example"))
 
 
-def test_a_command_in_a_process_ends_with_a_server_that_is_killed(process_rig: Rig) -> None:
-    process_rig.submit(single(GO))
-    process_rig.wait_state("1", "RUNNING")
-    hands = Hands(process_rig)
+@pytest.mark.every_engine
+def test_nothing_is_left_of_a_command_whose_server_was_killed(hands: Hands) -> None:
     running = hands.start("exec", "1", "--", "sh", "-c", SLOW)
     assert running.stdout is not None
     assert running.stdout.readline() == b"begun\n"
-    process_rig.kill()
+    hands.rig.kill()
     _, err = running.communicate(timeout=DEADLINE)
     assert (running.returncode, b"broke the stream; jobs run on" in err) == (5, True)
-    process_rig.start()
+    hands.rig.start()  # in a container, the next server ends it
     hands.wait_until_nothing_is_left()
-    assert process_rig.experiment("1")["state"] == "RUNNING"
+    assert hands.rig.experiment("1")["state"] == "RUNNING"

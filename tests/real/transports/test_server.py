@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.real.streams.conftest import Hands, use_two_shells
 from tests.real.transports.conftest import ssh_url
 from tests.real.transports.servers import Sshd, find_tunnels, wait
-from tests.support.rig import Rig, single
+from tests.support.rig import GO, Rig, single
 
 
 def test_a_command_pins_a_key(sshd: Sshd, engine_url: str, tmp_path: Path) -> None:
@@ -62,3 +63,33 @@ def test_an_experiment_behind_ssh_survives_a_kill_of_server_and_tunnel(
         (rig.home / "pool.yml").unlink()
         rig.wait("the pool is this machine again", lambda: rig.get("/v1/pool")["file"] is None)
         wait("the server closes the unused tunnel", lambda: not find_tunnels(rig.server_pid()))
+
+
+def test_shells_behind_ssh_are_real_terminals_and_end_with_the_connection(
+    sshd: Sshd, engine_url: str, tmp_path: Path
+) -> None:
+    rig = Rig(tmp_path / "home", engine_url)
+    (rig.home / "known_hosts").write_bytes(sshd.known_hosts.read_bytes())
+    host = {"name": "far", "url": ssh_url(sshd, engine_url), "identity": str(sshd.identity), "address": "192.0.2.1"}
+    (rig.home / "pool.yml").write_text(json.dumps({"hosts": [host]}))
+    with rig:
+        rig.submit(single(GO))
+        rig.wait_state("1", "RUNNING")
+        hands = Hands(rig)
+        use_two_shells(hands)
+        hands.wait_until_nothing_is_left()
+        with hands.open("shell", "1") as shell:
+            shell.wait_for("A shell in 1.train")
+            shell.type("echo be''gun\n")
+            shell.wait_for("begun")
+            sshd.stop()
+            (tunnel,) = find_tunnels(rig.server_pid())
+            tunnel.kill()
+            code = shell.finish()
+        assert (code, b"does not answer: ssh was ended" in shell.shown) == (5, True), shell.shown
+        rig.wait("the server has noticed", lambda: rig.get("/v1/pool")["hosts"][0]["state"] == "silent")
+        code, _, err = hands.call("exec", "1", "true")
+        assert (code, "far, the host of 1.train, does not answer" in err) == (5, True), err
+        sshd.start()
+        rig.go_file("1").touch()
+        assert rig.wait_closed("1")["state"] == "FINISHED"
