@@ -152,6 +152,11 @@ class Client:
         """Return the TF_CONFIG of each job of an experiment."""
         return cast("wire.TfConfigs", self._get(_format_path("experiments", identity, "tfconfig")))
 
+    def get_job_environments(self, identity: str) -> wire.JobEnvironments:
+        """Return the variables of each job of an experiment, without secrets."""
+        path = _format_path("experiments", identity, "environment")
+        return cast("wire.JobEnvironments", self._get(path))
+
     def explain_experiment(self, identity: str) -> wire.ExplanationView:
         """Return why an experiment waits, or why its jobs run where they run."""
         path = _format_path("experiments", identity, "explain")

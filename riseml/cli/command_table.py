@@ -39,6 +39,7 @@ _COMMANDS = (
     CommandPlace("tensorboard", "tensorboard", "open_tensorboard"),
     CommandPlace("explain", "explain", "explain_experiment"),
     CommandPlace("tfconfig", "tfconfig", "print_tf_config"),
+    CommandPlace("env", "env", "print_environment"),
     CommandPlace("completion", "completion", "print_completion"),
 )
 _GROUPS = (

@@ -21,6 +21,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/experiments/{id}/samples         -> Samples
     GET    /v1/samples                          -> Samples          (of every job that has a place)
     GET    /v1/experiments/{id}/tfconfig        -> TfConfigs        (of one experiment; a set is refused)
+    GET    /v1/experiments/{id}/environment     -> JobEnvironments  (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/explain         -> ExplanationView  (of one experiment; a set is refused)
     WS     /v1/experiments/{id}/command         -> messages of `stream_messages`, the first is a CommandOrder
     WS     /v1/experiments/{id}/ports/{port}    -> messages of `stream_messages`  (one connection to a port of a job)
@@ -56,6 +57,8 @@ from riseml.wire.command_output import (
 from riseml.wire.experiments import (
     ExperimentList,
     ExperimentView,
+    JobEnvironment,
+    JobEnvironments,
     JobView,
     NameList,
     TfConfigs,
@@ -154,6 +157,8 @@ __all__ = [
     "HostKeyView",
     "HostKeys",
     "HostView",
+    "JobEnvironment",
+    "JobEnvironments",
     "JobFitView",
     "JobPlaceView",
     "JobView",

@@ -71,6 +71,20 @@ class NameList(TypedDict):
     names: list[str]  # of experiments and sets; behind a dot those of the members and jobs: `4.worker.1`
 
 
+class JobEnvironment(TypedDict):
+    """The variables that riseml sets in one job. The image may set more."""
+
+    variables: dict[str, str]
+    hidden: list[str]  # names of variables that are set, too, and whose values are not shown
+
+
+class JobEnvironments(TypedDict):
+    """The variables of each job."""
+
+    id: str  # of the experiment
+    jobs: dict[str, JobEnvironment]  # by the name of the job
+
+
 class TfConfigs(TypedDict):
     """What each job reads as TF_CONFIG."""
 

@@ -14,6 +14,7 @@ from riseml.model import Experiment
 from riseml.names import CanonicalId, parse_id
 from riseml.server.api.dry_run import show_tf_configs
 from riseml.server.api.explain import show_activities, show_explanation
+from riseml.server.api.job_environments import show_job_environments
 from riseml.server.api.named_experiments import find_details, find_single_experiment, show_details
 from riseml.server.api.request_log import describe_kill
 from riseml.server.api.submit import check_text
@@ -67,7 +68,7 @@ def add_experiment_routes(router: APIRouter, services: Services) -> None:
 
 
 def _add_inspection_routes(router: APIRouter, services: Services) -> None:
-    """Add the routes that look into one experiment: what it uses, reads as TF_CONFIG and waits for."""
+    """Add the routes that look into one experiment: what it uses, finds in its environment and waits for."""
 
     @router.get("/experiments/{name}/samples")
     def read_samples(name: Name) -> wire.Samples:
@@ -85,6 +86,11 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
     def read_tf_configs(name: Name) -> wire.TfConfigs:
         wanted = parse_id(name)
         return show_tf_configs(find_single_experiment(wanted, services), wanted)
+
+    @router.get("/experiments/{name}/environment")
+    def read_job_environments(name: Name) -> wire.JobEnvironments:
+        wanted = parse_id(name)
+        return show_job_environments(find_single_experiment(wanted, services), wanted, services)
 
     @router.get("/experiments/{name}/explain")
     def explain_experiment(name: Name) -> wire.ExplanationView:

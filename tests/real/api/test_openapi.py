@@ -62,6 +62,7 @@ ROUTES = [
     "POST /v1/experiments/{name}/kill",
     "GET /v1/experiments/{name}/samples",
     "GET /v1/experiments/{name}/tfconfig",
+    "GET /v1/experiments/{name}/environment",
     "GET /v1/experiments/{name}/explain",
     "GET /v1/experiments/{name}/logs",
 ]

@@ -32,6 +32,8 @@ READS = (
     "logs 1 --no-follow",
     "explain 1",
     "tfconfig 1",
+    "env 1",
+    "env -f riseml.yml",
     "monitor 1 --once",
     "train --dry-run",
     "pool",

@@ -26,6 +26,7 @@ GETS = {
     "another user's": ("experiments/other.1", 404, "there is no experiment other.1"),
     "no such job": ("experiments/1.worker.7", 404, "has no job worker.7"),
     "a set has no TF_CONFIG": ("experiments/2/tfconfig", 400, "2 is a set"),
+    "a set has no environment": ("experiments/2/environment", 400, "2 is a set"),
     "no cursor": ("experiments/1/logs?cursor=x", 400, "'x' is no cursor"),
     "a cursor beyond every file": (f"experiments/1/logs?cursor=0.{2**62}", 400, "is no cursor"),
     "a cursor beyond every store": (f"experiments/1/logs?cursor={2**40}.0", 400, "is no cursor"),

@@ -1,0 +1,71 @@
+"""`env`: the variables that riseml sets in each job, of an experiment or of a file that has not run yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption, SettingOption
+from riseml.cli.context import CommandContext
+from riseml.cli.job_choice import PlannedFile, choose_jobs, get_single_word, plan_file, refuse_changes, select_jobs
+from riseml.cli.output.text import clean_text
+
+if TYPE_CHECKING:
+    from riseml import wire
+
+
+def print_environment(  # noqa: PLR0913  # one parameter for each option of the command
+    context: typer.Context,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ID JOB", show_default=False, help="Default: the project's last experiment, all jobs."),
+    ] = None,
+    *,
+    file: FileOption = None,
+    json: JsonOption = False,
+    parameters: ParameterOption = None,
+    settings: SettingOption = None,
+) -> None:
+    """Print the variables that riseml sets in each job, or in one job.
+
+    `riseml env 4`, `riseml env 4.worker.1`, `riseml env -f riseml.yml worker.1`. Values that come from `env` in
+    riseml.yml are never shown, nor those of variables whose names look secret, such as API_KEY. The image may set more.
+    """
+    command: CommandContext = context.obj
+    words = list(names or [])
+    if file is None:
+        refuse_changes(parameters, settings)
+        with command.connect() as client:
+            chosen = choose_jobs(command, client, words)
+            found = client.get_job_environments(chosen.identity)["jobs"]
+        job, prefix = chosen.job, f"{chosen.experiment}."
+    else:
+        found = _plan_environments(plan_file(command, file, parameters or [], settings or []))
+        job, prefix = get_single_word(words), ""
+    selected = select_jobs(found, job)
+    if json:
+        command.printer.print_json(selected)
+        return
+    for at, (name, one) in enumerate(selected.items()):
+        heading = [] if job in found else [*([""] if at else []), clean_text(f"{prefix}{name}")]
+        command.printer.print_lines([*heading, *_list_lines(one)])
+
+
+def _plan_environments(planned: PlannedFile) -> dict[str, wire.JobEnvironment]:
+    """Return what the jobs of a file would find. The answer has values of `env` that the file itself has in it."""
+    from riseml.spec.scalars.secret_names import looks_secret
+
+    written = {(variable.name, variable.value) for variable in planned.spec.train.env}
+    found: dict[str, wire.JobEnvironment] = {}
+    for job in planned.jobs:
+        hidden = [name for name, value in job["environment"].items() if (name, value) in written or looks_secret(name)]
+        shown = {name: value for name, value in job["environment"].items() if name not in hidden}
+        found[job["name"]] = {"variables": shown, "hidden": [*hidden, *job["passed_on"]]}
+    return found
+
+
+def _list_lines(environment: wire.JobEnvironment) -> list[str]:
+    shown = [f"{name}={value}" for name, value in environment["variables"].items()]
+    hidden = [f"{name}=*** (not shown)" for name in environment["hidden"]]
+    return [clean_text(line) for line in sorted([*shown, *hidden])]

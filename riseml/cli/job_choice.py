@@ -1,0 +1,116 @@
+"""The jobs that a command names: those of an experiment (`4.worker.1`), or those of a file that has not run yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from riseml.cli.arguments import choose_experiment_id, parse_pairs
+from riseml.cli.config_source import check_config_source, read_config_source
+from riseml.cli.context import CommandContext, Exit
+from riseml.cli.output.problem_lines import count_problems
+from riseml.errors import NotFound, UsageError
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.client import Client
+    from riseml.spec.config.types import Spec
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenJobs:
+    """The jobs of one experiment that the user named."""
+
+    experiment: str  # `4`, `paul.144.1`
+    job: str | None  # a job or a role; None: all jobs
+
+    @property
+    def identity(self) -> str:
+        """The ID that stands for them."""
+        return f"{self.experiment}.{self.job}" if self.job else self.experiment
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """A riseml.yml, and the jobs that its experiment would have."""
+
+    spec: Spec
+    jobs: list[wire.PlanJob]
+
+
+def choose_jobs(command: CommandContext, client: Client, words: list[str]) -> ChosenJobs:
+    """Return the jobs that the words `4 worker.1` or `4.worker.1` name; without words, those of the last experiment."""
+    from riseml.names import parse_id
+
+    wanted = parse_id(choose_experiment_id(command, client, words[0] if words else None))
+    job = get_single_word(words[1:]) or wanted.job
+    return ChosenJobs(str(wanted).removesuffix(f".{wanted.job}"), job)
+
+
+def plan_file(command: CommandContext, file: Path, parameters: list[str], settings: list[str]) -> PlannedFile:
+    """Return what a dry run of the file gives, which is what its experiment would get.
+
+    Args:
+        command: the running command.
+        file: the riseml.yml.
+        parameters: the values of `-p`, `name=value`.
+        settings: the values of `--set`, `key=value`.
+
+    Raises:
+        Exit: the file has errors, which have been printed.
+    """
+    from riseml.spec.config.loader import Overrides
+
+    pairs = parse_pairs(parameters, "-p"), parse_pairs(settings, "--set")
+    source = read_config_source(command, file)
+    spec, problems = check_config_source(source, Overrides(*map(tuple, pairs)))
+    if spec is None:
+        command.printer.print_problems(problems, source.name, source.text)
+        command.printer.say(f"{source.name} has {count_problems(problems)}.")
+        raise Exit(UsageError.exit_code)
+    submission: wire.Submission = {
+        "project": spec.project,
+        "file": source.name,
+        "config": source.text,
+        "parameters": pairs[0],
+        "settings": pairs[1],
+    }
+    with command.connect() as client:
+        return PlannedFile(spec, client.plan_submission(submission)["experiments"][0]["jobs"])
+
+
+def refuse_changes(parameters: list[str] | None, settings: list[str] | None) -> None:
+    """Refuse options that change a file, for a command about an experiment.
+
+    Raises:
+        UsageError: there is such an option.
+    """
+    if parameters or settings:
+        raise UsageError("-p and --set change a file, not an experiment", "add `-f riseml.yml`")
+
+
+def get_single_word(words: list[str]) -> str | None:
+    """Return the only word; None without one.
+
+    Raises:
+        UsageError: there are more.
+    """
+    if len(words) > 1:
+        raise UsageError(f"{words[1]!r} is one word too many", "give an ID and a job, or with -f only a job")
+    return words[0] if words else None
+
+
+def select_jobs(found: Mapping[str, Value], job: str | None) -> dict[str, Value]:
+    """Return the entries of a job, or of all jobs of a role; all of them for None.
+
+    Raises:
+        NotFound: there is no such job.
+    """
+    chosen = {name: one for name, one in found.items() if job is None or name == job or name.startswith(f"{job}.")}
+    if not chosen:
+        raise NotFound(f"there is no job {job}", f"the jobs are {', '.join(found)}")
+    return chosen
