@@ -70,6 +70,13 @@ def engine_url() -> str:
 
 
 @pytest.fixture(scope="session")
+def horovod_image(engine_url: str) -> str:
+    """The image with Horovod, which is compiled after the others: whoever needs it waits for it."""
+    subprocess.run([IMAGES, "horovod"], check=True)
+    return "riseml-test/horovod:0.28.1"
+
+
+@pytest.fixture(scope="session")
 def postgres() -> sa.Engine:
     """The tests' PostgreSQL, which is started when it does not run."""
     return sa.create_engine(start_postgres(), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)

@@ -22,7 +22,7 @@ from riseml.frameworks.process_group import (
     limit_threads,
     list_group_roles,
     make_group_options,
-    make_group_placeholders,
+    make_placeholders,
 )
 from riseml.job_programs import launch_ranks, write_program
 from riseml.model import Environment, Plan, PlannedJob
@@ -62,7 +62,7 @@ class Jax:
             **_make_rank_variables(planned, index, here, 0),
             **{"WORKER_INDEX": str(index), "TOTAL_WORKERS": str(len(plan.jobs))},
         }
-        return Binding(variables, make_group_placeholders(plan, job, addresses))
+        return Binding(variables, make_placeholders([one.name for one in plan.jobs], job, addresses))
 
     def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
         """Return the lines of `run`, in one process or in several that a launcher starts.

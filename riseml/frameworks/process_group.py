@@ -40,17 +40,16 @@ def find_job(plan: Plan, job: JobName) -> tuple[int, PlannedJob]:
     return next((at, one) for at, one in enumerate(plan.jobs) if one.name == job)
 
 
-def make_group_placeholders(plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> dict[str, str]:
-    """Return the built-in placeholders, for which every job is a worker."""
-    names: Sequence[JobName] = [one.name for one in plan.jobs]
-    index = str(names.index(job))
+def make_placeholders(workers: Sequence[JobName], job: JobName, addresses: Mapping[JobName, str]) -> dict[str, str]:
+    """Return the built-in placeholders of one job, where all jobs that train are equal."""
+    index = str(workers.index(job)) if job in workers else ""
     return {
-        "job_name": "worker",
-        "task_index": index,
-        "worker_hosts": ",".join(addresses[name] for name in names),
+        "job_name": "worker" if job in workers else job,
+        "task_index": index or "0",
+        "worker_hosts": ",".join(addresses[name] for name in workers),
         "ps_hosts": "",
         "worker_index": index,
-        "num_workers": str(len(names)),
+        "num_workers": str(len(workers)),
     }
 
 

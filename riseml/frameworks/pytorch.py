@@ -22,7 +22,7 @@ from riseml.frameworks.process_group import (
     limit_threads,
     list_group_roles,
     make_group_options,
-    make_group_placeholders,
+    make_placeholders,
 )
 from riseml.model import Environment, Plan, PlannedJob
 from riseml.names import JobName
@@ -55,7 +55,7 @@ class Pytorch:
             **{"PET_MASTER_ADDR": host, "PET_MASTER_PORT": port, **for_torchrun},
             **{"WORKER_INDEX": rank, "TOTAL_WORKERS": nodes},
         }
-        return Binding(variables, make_group_placeholders(plan, job, addresses))
+        return Binding(variables, make_placeholders([one.name for one in plan.jobs], job, addresses))
 
     def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
         _, planned = find_job(plan, job)

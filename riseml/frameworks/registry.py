@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from riseml.errors import UsageError
 from riseml.frameworks.base import Framework
+from riseml.frameworks.horovod import HorovodPlugin
 from riseml.frameworks.jax import Jax
 from riseml.frameworks.plain import Plain
 from riseml.frameworks.pytorch import Pytorch
@@ -11,7 +12,7 @@ from riseml.frameworks.roles import Roles
 from riseml.frameworks.tensorflow import Tensorflow
 from riseml.spec.config.types import Train
 
-FRAMEWORKS: tuple[Framework, ...] = (Plain(), Jax(), Pytorch(), Roles(), Tensorflow())
+FRAMEWORKS: tuple[Framework, ...] = (Plain(), HorovodPlugin(), Jax(), Pytorch(), Roles(), Tensorflow())
 
 _UNNAMED = frozenset({"plain", "roles"})  # no value of `framework` in riseml.yml
 
@@ -22,8 +23,9 @@ def choose_framework(train: Train) -> Framework:
     Raises:
         UsageError: this version has no such plug-in.
     """
-    if train.tensorflow is not None and train.tensorflow.horovod is not None:
-        return find_framework("horovod")  # in riseml.yml a section of tensorflow, here a separate framework
+    for section in (train.tensorflow, train.pytorch):
+        if section is not None and section.horovod is not None:
+            return find_framework("horovod")  # in riseml.yml a part of these sections, here a separate framework
     return find_framework("roles" if train.roles else train.framework or "plain")
 
 

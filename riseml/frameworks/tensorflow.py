@@ -20,17 +20,14 @@ import re
 from collections.abc import Mapping, Sequence
 
 from riseml.frameworks.base import EVALUATOR_GRACE, WORKER_GRACE, BaseImage, Binding, Role, join_run_lines
+from riseml.frameworks.tensorboard import make_tensorboard_role
 from riseml.model import Environment, Plan
 from riseml.names import JobName, job_name, job_type
-from riseml.spec.config.types import ChiefKey, Distributed, Resources, TensorFlow, Train
+from riseml.spec.config.types import ChiefKey, Distributed, TensorFlow, Train
 from riseml.states import Part
 
 MASTER = JobName("master")
 EVALUATOR = JobName("evaluator")
-TENSORBOARD = JobName("tensorboard")
-TENSORBOARD_PORT = 6006
-
-_TENSORBOARD_RESOURCES = Resources(cpus=0.1, mem=512, gpus=0)
 
 
 class Tensorflow:
@@ -48,9 +45,7 @@ class Tensorflow:
         else:
             roles = _cluster_roles(section.distributed, train.finish_grace)
         if section.tensorboard:
-            place = f'--host "${{RISEML_HOST:-0.0.0.0}}" --port "${{RISEML_PORT:-{TENSORBOARD_PORT}}}"'
-            run = (f'exec tensorboard --logdir "$OUTPUT_DIR" {place}',)
-            roles.append(Role(TENSORBOARD, Part.WATCHES, _TENSORBOARD_RESOURCES, run=run))
+            roles.append(make_tensorboard_role())
         return tuple(roles)
 
     def options(self, train: Train) -> Environment:

@@ -3,7 +3,7 @@
 `python3 -c TEXT ORDER`, where ORDER is JSON:
 
     {"script": "python train.py", "first": 2, "ranks": [{"HOROVOD_RANK": "2"}, {"HOROVOD_RANK": "3"}],
-     "job": "worker.2", "node": 1, "nodes": 2, "address": "worker-1:2222"}
+     "job": "worker.2", "node": 1, "nodes": 2, "address": "$HOROVOD_GLOO_RENDEZVOUS_ADDR:2222"}
 
 Without `address` the processes of this job have barriers among themselves only. With it, the launcher of node 0 listens
 there. Every launcher has one connection to it, over which it says which line its processes have reached and what
@@ -41,13 +41,13 @@ class Meeting:
     """What the launchers of a gang agree on. It lives in the first one."""
 
     def __init__(self, nodes: int, size: int) -> None:
-        self.nodes, self.size = nodes, size
-        self.lock = threading.RLock()
+        self.nodes, self.size, self.lock = nodes, size, threading.RLock()
         self.links: dict[int, socket.socket] = {}  # node -> its connection
         self.reached: dict[int, int] = {}  # node -> the line that it has reached
         self.released = -1  # the line that all have reached
         self.cause: object = None  # what failed first
         self.values: dict[str, bytes] = {}  # of Horovod, by path
+        self.read: dict[str, set[str]] = {}  # scope -> ranks that have read all of its values
         self.here: set[int] = set()  # ranks that have called hvd.init() in this line
         self.met = size < 2  # there was a line in which all ranks did
 
@@ -87,6 +87,7 @@ class Meeting:
             return
         self.here.clear()
         self.values.clear()
+        self.read.clear()
         self.released = line
         self.send({"go": line})
 
@@ -114,11 +115,15 @@ class Meeting:
             return True
 
     def drop(self, path: str) -> None:
-        """Forget the values of a rank that leaves: the next program of the same line puts new ones."""
+        """Note that a rank has read all values of a scope; forget them once all its ranks have."""
         scope, _, key = path.rpartition("/")
         with self.lock:
-            for name in (key, f"rank_{key}"):
-                self.values.pop(f"{scope}/{name}", None)
+            read = self.read[scope] = {*self.read.get(scope, ()), key}
+            paths = [one for one in self.values if one.rpartition("/")[0] == scope]
+            if read >= {rank for rank in (one.rpartition("/")[2] for one in paths) if rank.isdigit()}:
+                del self.read[scope]
+                for one in paths:
+                    del self.values[one]
 
 
 class House(socketserver.ThreadingMixIn, socketserver.TCPServer):
@@ -202,9 +207,9 @@ class Launcher:
     def connect(self) -> None:
         """Join the meeting, and turn its messages into events."""
         if "address" not in self.order:
-            self.events.put(("joined",))
+            self.tell({"reached": 0})
             return
-        host, _, port = self.order["address"].rpartition(":")
+        host, _, port = os.path.expandvars(self.order["address"]).rpartition(":")
         place = (host, int(port))
         if self.node == 0 and not self.open_house(place):
             return
@@ -214,7 +219,7 @@ class Launcher:
             except OSError:
                 threading.Event().wait(0.1)
         self.link.sendall(b"JOIN %d HTTP/1.0\r\n\r\n" % self.node)
-        self.events.put(("joined",))
+        self.tell({"reached": 0})
         with contextlib.suppress(OSError, ValueError):
             for line in self.link.makefile("rb"):
                 self.events.put(next(iter(json.loads(line.decode()).items())))
@@ -248,9 +253,6 @@ class Launcher:
             threading.Event().wait(0.1)
 
     # Events: each returns the exit code of the job once it has one
-
-    def on_joined(self) -> None:
-        self.tell({"reached": 0})
 
     def on_go(self, line: int) -> int | None:
         if line == ENDED:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from riseml.spec.config.cluster import read_resources, read_tensorflow
+from riseml.spec.config.cluster import read_tensorflow
 from riseml.spec.config.command_lines import read_lines
 from riseml.spec.config.jax_section import read_jax
-from riseml.spec.config.parameters import check_placeholders, is_set_by_riseml, read_parameters
+from riseml.spec.config.parameters import check_placeholders, find_plugin, is_set_by_riseml, read_parameters
 from riseml.spec.config.pytorch_section import read_pytorch
+from riseml.spec.config.role_resources import read_resources
 from riseml.spec.config.roles_section import list_role_names, read_role_lines, read_roles
 from riseml.spec.config.types import (
     DEFAULT_JAX,
@@ -183,7 +184,7 @@ def _read_env(file: SourceFile, parameters: tuple[Parameter, ...]) -> tuple[EnvV
         name, mark, content = (part, "=", text) if isinstance(part, str) else text.partition("=")
         if name in found:
             file.refuse(inner, f"{name} is set twice", "keep one of them")
-        if is_set_by_riseml(name, file.value_at((*_TRAIN, "framework")), list_role_names(file)):
+        if is_set_by_riseml(name, find_plugin(file), list_role_names(file)):
             file.warn(inner, f"riseml sets {name}; this value has no effect", "remove it")
         if name in taken:
             problem = f"this and the parameter {taken[name]} would both set the environment variable {name}"
@@ -213,6 +214,10 @@ def _read_duration(file: SourceFile, key: str, default: float | None) -> float |
     return default if seconds is None else seconds
 
 
+def _uses_horovod(train: Train) -> bool:
+    return any(section is not None and section.horovod is not None for section in (train.tensorflow, train.pytorch))
+
+
 def _list_notes(file: SourceFile, train: Train) -> tuple[str, ...]:
     """Return remarks about the defaults that apply."""
     resources = train.resources
@@ -223,7 +228,7 @@ def _list_notes(file: SourceFile, train: Train) -> tuple[str, ...]:
     version = {"tensorflow": DEFAULT_TENSORFLOW, "pytorch": DEFAULT_PYTORCH, "jax": DEFAULT_JAX}.get(
         train.framework or ""
     )
-    if version is not None and train.image is None:
+    if version is not None and train.image is None and not _uses_horovod(train):
         filled[f"{train.framework}.version"] = f"it is {version}"
     return tuple(
         f"train.{key} is not set: {what}"

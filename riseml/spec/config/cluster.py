@@ -4,38 +4,15 @@ from __future__ import annotations
 
 import re
 
-from riseml.spec.config.types import ChiefKey, Distributed, Horovod, Labels, Resources, TensorFlow
+from riseml.spec.config.horovod_section import read_horovod
+from riseml.spec.config.role_resources import read_resources
+from riseml.spec.config.types import ChiefKey, Distributed, Resources, TensorFlow
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 
 _PATH: KeyPath = ("train", "tensorflow")
 _DISTRIBUTED: KeyPath = (*_PATH, "distributed")
-_HOROVOD: KeyPath = (*_PATH, "horovod")
 _OFFICIAL = re.compile(r"(?:.*/)?tensorflow/tensorflow:([0-9][A-Za-z0-9_.-]*)")
-
-
-def read_resources(file: SourceFile, path: KeyPath, default: Resources) -> Resources:
-    """Return the resources at a path; missing ones come from `default`."""
-    cpus = file.value_at((*path, "cpus"))
-    gpus = file.value_at((*path, "gpus"))
-    mem = file.memory_at((*path, "mem"))
-    return Resources(
-        default.cpus if cpus is None else float(cpus),
-        default.mem if mem is None else mem,
-        default.gpus if gpus is None else gpus,
-        _read_labels(file, (*path, "labels"), default.labels),
-        default.gpu if (gpu := file.value_at((*path, "gpu"))) is None else str(gpu),
-        default.gpu_mem if (gpu_mem := file.memory_at((*path, "gpu_mem"))) is None else gpu_mem,
-    )
-
-
-def _read_labels(file: SourceFile, path: KeyPath, default: Labels) -> Labels:
-    """Return the labels at a path, or those of `default` when it has none. A role's labels replace the default ones."""
-    written = file.value_at(path)
-    if not isinstance(written, dict):
-        return default
-    values = ((name, file.value_at((*path, name))) for name in sorted(written))
-    return tuple((name, str(value)) for name, value in values if value is not None)
 
 
 def read_tensorflow(file: SourceFile, image: str | None, base: Resources) -> TensorFlow | None:
@@ -50,17 +27,11 @@ def read_tensorflow(file: SourceFile, image: str | None, base: Resources) -> Ten
         return None
     official = _OFFICIAL.fullmatch(image or "")
     version = file.value_at((*_PATH, "version")) or (official[1] if official else TensorFlow().version)
-    if file.value_at(_DISTRIBUTED) and file.value_at(_HOROVOD):
-        file.refuse_key(
-            _HOROVOD,
-            "`distributed` and `horovod` exclude each other",
-            "remove one of them",
-        )
     return TensorFlow(
         version=version,
         tensorboard=bool(file.value_at((*_PATH, "tensorboard"))),
         distributed=_read_distributed(file, version, base),
-        horovod=_read_horovod(file, base),
+        horovod=read_horovod(file, _PATH, image, base),
     )
 
 
@@ -110,18 +81,3 @@ def _choose_chief(file: SourceFile, version: str) -> ChiefKey:
     elif written == "master" and file.value_at((*_DISTRIBUTED, "evaluator")):
         file.warn(path, "TensorFlow refuses an evaluator beside a `master`", "riseml uses `chief` instead; remove it")
     return ChiefKey(written)
-
-
-def _read_horovod(file: SourceFile, base: Resources) -> Horovod | None:
-    section = file.value_at(_HOROVOD)
-    if section is None:
-        return None
-    inner: KeyPath = (*_HOROVOD, "workers") if isinstance(section.get("workers"), dict) else _HOROVOD
-    if "workers" in section and "count" in section:
-        file.refuse_key((*_HOROVOD, "count"), "`workers` already gives the count", "remove `workers` or `count`")
-    if "workers" not in section and "count" not in section:
-        file.refuse_key((*_HOROVOD, "workers"), "is missing", "write `workers: 2`")
-    plain = file.value_at((*_HOROVOD, "workers"))
-    workers = plain if isinstance(plain, int) else file.value_at((*inner, "count"))
-    processes = file.value_at((*inner, "processes"))
-    return Horovod(workers=workers or 1, processes=processes or max(1, base.gpus))

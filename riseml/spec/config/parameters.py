@@ -38,6 +38,13 @@ FRAMEWORK_VARIABLES: Mapping[str, frozenset[str]] = MappingProxyType(
                 *("PET_NNODES", "PET_NODE_RANK", "PET_NPROC_PER_NODE", "PET_MASTER_ADDR", "PET_MASTER_PORT"),
             }
         ),
+        "horovod": frozenset(
+            {
+                *("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE", "HOROVOD_CROSS_RANK"),
+                *("HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS"),
+                *("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT"),
+            }
+        ),
         "jax": frozenset(
             {
                 *("JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_BIND_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"),
@@ -47,7 +54,7 @@ FRAMEWORK_VARIABLES: Mapping[str, frozenset[str]] = MappingProxyType(
         ),
     }
 )
-"""Variables that a framework sets in each of its jobs, by `framework`."""
+"""Variables that a framework sets in each of its jobs, by `framework`; with Horovod, those of Horovod."""
 
 RESERVED_VARIABLES = frozenset(
     {
@@ -131,6 +138,12 @@ def _placeholder_position(file: SourceFile, path: KeyPath, order: int) -> FilePo
     return node.position
 
 
+def find_plugin(file: SourceFile) -> str | None:
+    """Return the key of the file's jobs in `FRAMEWORK_VARIABLES`; None without a framework."""
+    framework = file.value_at(("train", "framework"))
+    return "horovod" if framework and file.value_at(("train", framework, "horovod")) else framework
+
+
 def is_set_by_riseml(name: str, framework: str | None, roles: Iterable[str] = ()) -> bool:
     """Return True for a variable that riseml sets in the jobs of a framework or of roles, whatever `env` says."""
     return (
@@ -145,9 +158,7 @@ def _check_name(file: SourceFile, path: KeyPath, name: str, variables: dict[str,
     variable = variable_name(name)
     if name in BUILT_IN_PLACEHOLDERS:
         file.refuse_key(path, f"riseml itself fills in {{{{{name}}}}}", "rename the parameter")
-    elif variable in RESERVED_VARIABLES or is_set_by_riseml(
-        variable, file.value_at(("train", "framework")), list_role_names(file)
-    ):
+    elif variable in RESERVED_VARIABLES or is_set_by_riseml(variable, find_plugin(file), list_role_names(file)):
         problem = f"the parameter would set the environment variable {variable}, which jobs need"
         file.refuse_key(path, problem, "rename the parameter")
     elif variable in variables:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from riseml.spec.config.cluster import read_resources
+from riseml.spec.config.role_resources import read_resources
 from riseml.spec.config.types import ProcessGroup, Resources
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile

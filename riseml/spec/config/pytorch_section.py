@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from riseml.spec.config.horovod_section import read_horovod
 from riseml.spec.config.process_group import read_process_group, runs_command
 from riseml.spec.config.types import ProcessGroup, PyTorch, Resources
 from riseml.spec.yaml.problems import KeyPath
@@ -25,13 +26,14 @@ def read_pytorch(file: SourceFile, image: str | None, base: Resources) -> PyTorc
     if file.value_at(_PATH) is None:
         return None
     version = file.value_at((*_PATH, "version"))
-    if image is None and version is not None and re.fullmatch(r"[0-9.]+", version):
+    horovod = read_horovod(file, _PATH, image, base)
+    if image is None and horovod is None and version is not None and re.fullmatch(r"[0-9.]+", version):
         file.warn(
             (*_PATH, "version"),
             f"pytorch/pytorch has no tag {version} without its CUDA",
             f"write the whole tag, such as `{version}-cuda12.4-cudnn9-runtime`",
         )
-    return PyTorch(version or PyTorch().version, _read_distributed(file, base))
+    return PyTorch(version or PyTorch().version, _read_distributed(file, base), horovod)
 
 
 def _read_distributed(file: SourceFile, base: Resources) -> ProcessGroup | None:

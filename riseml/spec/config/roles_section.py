@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from riseml.spec.config.cluster import read_resources
 from riseml.spec.config.command_lines import read_lines
+from riseml.spec.config.role_resources import read_resources
 from riseml.spec.config.types import Resources, RoleEnd, RoleSection
 from riseml.spec.scalars.texts import quote_text
 from riseml.spec.schema.sentences import suggest_word

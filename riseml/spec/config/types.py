@@ -121,6 +121,7 @@ class PyTorch:
 
     version: str = DEFAULT_PYTORCH  # tag of the image pytorch/pytorch, as written
     distributed: ProcessGroup | None = None  # None: one job
+    horovod: Horovod | None = None  # None: no Horovod
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ import pytest
 
 from riseml import __version__
 from riseml.cli.main import make_app
+from riseml.frameworks import registry
+from riseml.frameworks.plain import Plain
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import HOSTS, FakeServer
 
@@ -146,7 +148,10 @@ def test_init_writes_a_file_that_is_valid(riseml: Riseml, tmp_path: Path) -> Non
     assert (valid.code, valid.err) == (0, "")
 
 
-def test_validate_says_that_train_would_refuse_a_framework(riseml: Riseml, tmp_path: Path) -> None:
+def test_validate_says_that_train_would_refuse_a_framework(
+    riseml: Riseml, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "FRAMEWORKS", (Plain(),))
     train = "framework: tensorflow, tensorflow: {horovod: {workers: 2}}, image: x, run: y"
     (tmp_path / "riseml.yml").write_text(f"project: p\ntrain: {{{train}}}\n")
     result = riseml("validate", where=tmp_path)

@@ -13,6 +13,8 @@ from riseml import wire
 from riseml.cli.context import CommandContext
 from riseml.cli.main import execute
 from riseml.cli.output.printer import Printer
+from riseml.frameworks import registry
+from riseml.frameworks.plain import Plain
 from riseml.project.archive import Snapshot, take_snapshot
 from riseml.project.listing import Listing
 from tests.unit.cli.conftest import Riseml
@@ -248,8 +250,9 @@ def test_a_refused_submission_reads_no_file(
 
 
 def test_a_framework_that_cannot_run_is_refused_before_a_server_is_asked(
-    riseml: Riseml, fake_server: FakeServer, folder: Path
+    riseml: Riseml, fake_server: FakeServer, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(registry, "FRAMEWORKS", (Plain(),))
     train = "framework: tensorflow, tensorflow: {horovod: {workers: 2}}"
     (folder / "riseml.yml").write_text(f"project: p\ntrain: {{{train}, image: x, run: y}}\n")
     for words in (["train"], ["train", "--dry-run"]):

@@ -15,6 +15,7 @@ import pytest
 
 from riseml.frameworks.base import join_lines_at_barriers
 from riseml.job_programs import launch_ranks, read_program
+from riseml.job_programs.rank_launcher import Meeting
 from tests.support.ports import find_free_port
 from tests.support.waiting import DEADLINE, wait_for
 
@@ -149,3 +150,18 @@ def test_processes_of_one_job_need_no_meeting(tmp_path: Path) -> None:
         code, out, _ = two.finish()[0]
     assert code == 0
     assert sorted(out.splitlines()) == ["[0] 2", "[0] unfinished", "[1] 2", "[1] unfinished"]
+
+
+def test_values_of_horovod_stay_until_every_rank_of_their_scope_has_read_them() -> None:
+    meeting = Meeting(nodes=1, size=2)
+    for key in ("rank_0", "0", "rank_1", "1"):
+        assert meeting.put(f"/global/{key}", b"address")
+    meeting.put("/local_worker-1/0", b"other")
+    meeting.drop("/global/1")
+    assert len(meeting.values) == 5
+    meeting.drop("/global/0")
+    assert list(meeting.values) == ["/local_worker-1/0"]
+    assert meeting.here == {0, 1}
+    meeting.put("/global/0", b"of the next program in this line")
+    meeting.drop("/global/1")
+    assert "/global/0" in meeting.values

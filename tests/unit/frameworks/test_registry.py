@@ -23,6 +23,11 @@ from tests.unit.frameworks.layouts import gang, make_experiment
 
 ROOT = Path(__file__).parents[3]
 METHODS = {name for name, _ in inspect.getmembers(Framework, inspect.isfunction) if not name.startswith("_")}
+FILES = {
+    "plain": Train(("true",), image="base"),
+    "roles": Train(("true",), image="base", roles=(RoleSection("one", ("true",), ends=RoleEnd.DECIDES),)),
+    "horovod": Train(("true",), image="base", framework="tensorflow", tensorflow=TensorFlow(horovod=Horovod(2, 2))),
+}
 BY_NAME = pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda framework: framework.name)
 
 
@@ -40,7 +45,13 @@ def test_frameworks_never_meet() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (contract,) = [one for one in contracts if one["name"] == "frameworks never meet"]
     folder = Path(base.__file__).parent
-    there = {path.stem for path in folder.glob("*.py")} - {"__init__", "base", "process_group", "registry"}
+    there = {path.stem for path in folder.glob("*.py")} - {
+        "__init__",
+        "base",
+        "process_group",
+        "registry",
+        "tensorboard",
+    }
     assert set(contract["modules"]) == {f"riseml.frameworks.{name}" for name in there}
     assert {type(framework).__module__ for framework in FRAMEWORKS} == set(contract["modules"])
 
@@ -53,10 +64,7 @@ def test_a_framework_is_its_methods_and_nothing_else(framework: Framework) -> No
 
 @BY_NAME
 def test_a_framework_keeps_the_rules_of_the_seam(framework: Framework) -> None:
-    named = None if framework.name in ("plain", "roles") else framework.name
-    roles = (RoleSection("one", ("true",), ends=RoleEnd.DECIDES),) if framework.name == "roles" else ()
-    train = Train(("true",), image="base", framework=named, roles=roles)
-    check_rules(framework, train)
+    check_rules(framework, FILES.get(framework.name, Train(("true",), image="base", framework=framework.name)))
 
 
 def check_rules(framework: Framework, train: Train) -> None:
@@ -70,7 +78,7 @@ def check_rules(framework: Framework, train: Train) -> None:
         binding = framework.bind(experiment.plan, job.name, job_addresses(experiment))
         own = list_role_placeholders([role.name for role in train.roles])
         assert set(binding.placeholders) == (BUILT_IN_PLACEHOLDERS | own) - {"data_dir", "output_dir"}
-        assert framework.script(experiment.plan, job.name, ["true"]).splitlines()[-1] == "true"
+        assert "true" in framework.script(experiment.plan, job.name, ["true"]).splitlines()[-1]
 
 
 def test_a_file_chooses_its_framework() -> None:
@@ -82,10 +90,9 @@ def test_a_file_chooses_its_framework() -> None:
 
 
 def test_an_unknown_framework_is_refused() -> None:
-    train = Train((), framework="tensorflow", tensorflow=TensorFlow(horovod=Horovod(2, 1)))
-    with pytest.raises(UsageError, match="cannot run the framework 'horovod'") as refusal:
-        choose_framework(train)
-    assert refusal.value.hint == "it runs jax, pytorch, tensorflow, and any `image` without one"
+    with pytest.raises(UsageError, match="cannot run the framework 'caffe'") as refusal:
+        choose_framework(Train((), framework="caffe"))
+    assert refusal.value.hint == "it runs horovod, jax, pytorch, tensorflow, and any `image` without one"
 
 
 def test_a_file_without_any_image_is_refused() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from riseml.frameworks import registry
+from riseml.frameworks.plain import Plain
 from tests.support.rig import single
 from tests.unit.server.api.conftest import SUBMISSION
 
@@ -36,7 +38,10 @@ HOROVOD = "framework: tensorflow, tensorflow: {horovod: {workers: 2}}"
     ],
     ids=["room", "grid", "env", "framework", "file"],
 )
-def test_it_is_refused_as_the_submit_would_be(client: httpx.Client, config: str, status: int, message: str) -> None:
+def test_it_is_refused_as_the_submit_would_be(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, config: str, status: int, message: str
+) -> None:
+    monkeypatch.setattr(registry, "FRAMEWORKS", (Plain(),))  # a server that knows fewer frameworks than the file
     answers = [client.post(f"/v1/experiments{path}", json=SUBMISSION | {"config": config}) for path in ("/check", "")]
     assert [answer.status_code for answer in answers] == [status, status]
     assert answers[0].json() == answers[1].json()

@@ -1,0 +1,90 @@
+"""The plug-in for Horovod, with TensorFlow or PyTorch: containers times processes, each with a rank of its own.
+
+For `workers: 2, processes: 2`, the second process of the job `worker.2` gets
+
+    HOROVOD_RANK=3 HOROVOD_SIZE=4 HOROVOD_LOCAL_RANK=1 HOROVOD_LOCAL_SIZE=2 HOROVOD_CROSS_RANK=1 HOROVOD_CROSS_SIZE=2
+    HOROVOD_GLOO_RENDEZVOUS_ADDR=worker-1 HOROVOD_GLOO_RENDEZVOUS_PORT=2222 HOROVOD_CONTROLLER=gloo ...
+
+`horovodrun` would set the same. riseml needs neither it nor ssh nor MPI: `riseml.job_programs.rank_launcher` starts the
+processes of each job, and in the first one it is the rendezvous server. Each line of `run` runs in all processes, and
+the next one begins when all have ended it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from riseml.frameworks.base import BaseImage, Binding, Role, join_lines_at_barriers, join_run_lines
+from riseml.frameworks.process_group import find_job, limit_threads, make_placeholders
+from riseml.frameworks.tensorboard import make_tensorboard_role
+from riseml.job_programs import launch_ranks
+from riseml.model import Environment, Plan
+from riseml.names import JobName, hostname, job_name
+from riseml.spec.config.types import Horovod, Train
+from riseml.states import Part
+
+VERSION = "0.28.1"
+_PROCESSES = "processes"
+_MEETING = "$HOROVOD_GLOO_RENDEZVOUS_ADDR:$HOROVOD_GLOO_RENDEZVOUS_PORT"
+_PATIENCE = "export HOROVOD_GLOO_TIMEOUT_SECONDS=${HOROVOD_GLOO_TIMEOUT_SECONDS:-300}"
+"""Horovod's default of 30 s ends a training on a busy machine, and one whose container was paused."""
+
+
+class HorovodPlugin:
+    """The plug-in for `horovod` in the sections of TensorFlow and PyTorch."""
+
+    name = "horovod"
+
+    def image(self, train: Train) -> BaseImage:
+        return BaseImage(f"horovod/horovod{'' if train.resources.gpus else '-cpu'}:{VERSION}")
+
+    def roles(self, train: Train) -> tuple[Role, ...]:
+        workers = range(1, _section_of(train).workers + 1)
+        roles = [Role(job_name("worker", index), Part.DECIDES, train.resources) for index in workers]
+        if train.tensorflow is not None and train.tensorflow.tensorboard:
+            roles.append(make_tensorboard_role())
+        return tuple(roles)
+
+    def options(self, train: Train) -> Environment:
+        return ((_PROCESSES, str(_section_of(train).processes)),)
+
+    def bind(self, plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> Binding:
+        workers = _list_workers(plan)
+        here, nodes = _count_processes(plan), len(workers)
+        host, _, port = addresses[workers[0]].rpartition(":")
+        placeholders = make_placeholders(workers, job, addresses)
+        if job not in workers:
+            return Binding({"TOTAL_WORKERS": str(nodes)}, placeholders)
+        index = str(workers.index(job))
+        variables = {
+            **{"HOROVOD_SIZE": str(here * nodes), "HOROVOD_LOCAL_SIZE": str(here), "HOROVOD_CROSS_SIZE": str(nodes)},
+            **{"HOROVOD_CROSS_RANK": index, "HOROVOD_HOSTNAME": hostname(job)},
+            **{"HOROVOD_GLOO_RENDEZVOUS_ADDR": host, "HOROVOD_GLOO_RENDEZVOUS_PORT": port},
+            # An image with MPI would otherwise take it, and train alone in every process.
+            **{"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"},
+            **{"WORKER_INDEX": index, "TOTAL_WORKERS": str(nodes)},
+        }
+        return Binding(variables, placeholders)
+
+    def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
+        workers = _list_workers(plan)
+        if job not in workers:
+            return join_run_lines(lines)
+        here, index = _count_processes(plan), workers.index(job)
+        ranks = [{"HOROVOD_RANK": str(index * here + at), "HOROVOD_LOCAL_RANK": str(at)} for at in range(here)]
+        more = {"job": job, "node": index, "nodes": len(workers), "address": _MEETING}
+        launch = launch_ranks(join_lines_at_barriers(lines), index * here, ranks, **more)
+        return limit_threads(find_job(plan, job)[1], here, f"{_PATIENCE}\n{launch}")
+
+
+def _list_workers(plan: Plan) -> list[JobName]:
+    return [job.name for job in plan.jobs if job.part is Part.DECIDES]
+
+
+def _count_processes(plan: Plan) -> int:
+    return int(dict(plan.options).get(_PROCESSES, "1"))
+
+
+def _section_of(train: Train) -> Horovod:
+    sections = [section.horovod for section in (train.tensorflow, train.pytorch) if section is not None]
+    return next((section for section in sections if section is not None), Horovod(workers=1, processes=1))
