@@ -1,4 +1,4 @@
-"""Roles of the user's own, with the example that learns real digits from rewards: in containers, and without Docker."""
+"""Roles of the user's own, with the examples that learn real digits: from rewards, and on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.real.e2e.console import Console, Result
 from tests.real.e2e.test_toaster import EXAMPLE, find_cache
 
 GANG = EXAMPLE.parent / "roles-digits"
+RAY = EXAMPLE.parent / "ray-digits"
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +62,19 @@ def test_a_gang_of_roles_learns_without_docker(tmp_path: Path, engine_url: str, 
     finally:
         console.run("server", "stop")
         console.engine.close()
+
+
+def test_a_ray_cluster_runs_a_ray_job(tmp_path: Path, engine_url: str, data: str) -> None:
+    console = Console(tmp_path / "home", engine_url, RAY, RISEML_DATA=data)
+    try:
+        result = console.run("train", "--set", "train.image=riseml-test/ray:2.60.0")
+        assert (result.code, result.err) == (0, ""), result.out
+        assert "2 workers on 2 nodes, the driver on another one: True" in result.lines("head")
+        (accuracy,) = re.findall(r"test accuracy: ([0-9.]+)", result.out)
+        assert float(accuracy) >= 0.85
+        found = {job["name"]: job["reason"] for job in console.ask("status", result.id)["jobs"]}
+        assert found["head"] == "COMPLETED"
+        assert found["worker.1"] == found["worker.2"] == "NO_LONGER_NEEDED"
+        assert console.leftovers() == []
+    finally:
+        console.close()
