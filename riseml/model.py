@@ -80,6 +80,7 @@ class Plan:
     shm_size: int | None = None  # MiB of /dev/shm; None: half of the job's memory
     stop_grace: float = 10.0  # seconds between SIGTERM and SIGKILL
     max_duration: float | None = None  # seconds after the start; None: no limit
+    idle_timeout: float | None = None  # seconds without output and processor time in all jobs; None: no limit
     retry: Retry = NO_RETRY
     priority: int = 0  # the largest comes first
 

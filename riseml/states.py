@@ -76,6 +76,7 @@ class Reason(enum.Enum):
     HOST_LOST = "HOST_LOST"
     ENGINE_STOPPED = "ENGINE_STOPPED"
     MAX_DURATION = "MAX_DURATION"
+    IDLE = "IDLE"
     KILLED_BY_USER = "KILLED_BY_USER"
     NO_LONGER_NEEDED = "NO_LONGER_NEEDED"
     CASCADE = "CASCADE"
@@ -106,6 +107,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.HOST_LOST: "Its host has not answered for too long",
     Reason.ENGINE_STOPPED: "Its engine was stopped while it ran",
     Reason.MAX_DURATION: "Ran longer than max_duration allows",
+    Reason.IDLE: "No job printed or computed anything for idle_timeout",
     Reason.KILLED_BY_USER: "Killed by a user",
     Reason.NO_LONGER_NEEDED: "Stopped: the experiment has its verdict",
     Reason.CASCADE: "Stopped: another job ended the experiment",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from riseml.control.actions import Action
-from riseml.model import ActionFailure, HostSeen
+from riseml.model import ActionFailure, HostSeen, JobKey
 from riseml.names import HostName
 from riseml.states import Network
 
@@ -24,6 +24,8 @@ class Observation:
     subnets: str = "10.213.0.0/16"  # the range for the networks of experiments, CIDR
     network: Network = Network.BRIDGE  # of gangs on several hosts; BRIDGE: a gang must be on one host
     shared_output: bool = True  # all hosts see the same output folder
+    # seconds for which a running job has printed nothing and used no processor; only of plans with `idle_timeout`
+    quiet: Mapping[JobKey, float] = field(default_factory=dict)
 
     def is_lost(self, host: HostSeen) -> bool:
         """Return True when a host has been silent for `lost_after` seconds or longer."""

@@ -154,6 +154,44 @@ def _find_causes(experiment: Experiment, seen: Observation) -> Iterator[tuple[da
         bound = experiment.started_at + timedelta(seconds=limit)
         if seen.now >= bound:
             yield bound, 0, Verdict(State.FAILED, Reason.MAX_DURATION, seen.now, message=f"after {limit:g} s")
+    if _is_idle(experiment, seen):
+        yield seen.now, 0, _idle_verdict(experiment, seen)
+
+
+def _is_idle(experiment: Experiment, seen: Observation) -> bool:
+    """Return True when all jobs of an experiment run, and have been quiet for its `idle_timeout`.
+
+    A job that waits is no sign of a hang while another one works. What only watches says nothing about the others.
+    """
+    limit = experiment.plan.idle_timeout
+    if limit is None:
+        return False
+    jobs = _list_working(experiment)
+    return (
+        bool(jobs)
+        and all(job.state is State.RUNNING and _answers(job, seen) for job in jobs)
+        and all(seen.quiet.get(experiment.key_of(job), 0.0) >= limit for job in jobs)
+    )
+
+
+def _list_working(experiment: Experiment) -> list[Job]:
+    return [job for job in experiment.gang if job.state not in TERMINAL and job.part is not Part.WATCHES]
+
+
+def _answers(job: Job, seen: Observation) -> bool:
+    host = None if job.host is None else seen.hosts.get(job.host)
+    return host is not None and host.silent_since is None
+
+
+def _idle_verdict(experiment: Experiment, seen: Observation) -> Verdict:
+    """Return the verdict of a hang. It names no job as its cause: the last one to be quiet may wait for the first."""
+    jobs = _list_working(experiment)
+    first = max(jobs, key=lambda job: seen.quiet[experiment.key_of(job)])
+    who = f"{first.name} was quiet first" if len(jobs) > 1 else f"`riseml logs` shows what {first.name} did last"
+    retry = experiment.plan.retry
+    again = RetryOn.IDLE in retry.on and first.attempt <= retry.max
+    message = f"for {experiment.plan.idle_timeout:g} s; {who}"
+    return Verdict(State.FAILED, Reason.IDLE, seen.now, message=message, again=again)
 
 
 def _failure_verdict(experiment: Experiment, job: Job, seen: Observation) -> Verdict:

@@ -209,6 +209,21 @@ class GpuReporter(Protocol):
 
 
 @runtime_checkable
+class ProcessorMeter(Protocol):
+    """Says how much processor time jobs have used."""
+
+    def measure_processor_time(self, key: JobKey) -> float:
+        """Return the seconds that all processes of a running job have used together since it started.
+
+        It may go back when a process ends.
+
+        Raises:
+            NotThere: the job does not run.
+            Unreachable: the host does not answer.
+        """
+
+
+@runtime_checkable
 class JobAccess(Protocol):
     """Opens two-way streams into the running jobs of the host."""
 

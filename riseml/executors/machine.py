@@ -120,6 +120,16 @@ class ProcessMeter:
         return ProcessUse(cpu * 100, memory, read, written)
 
 
+def read_processor_time(group: Iterable[psutil.Process]) -> float:
+    """Return the seconds of processor time of processes, and of those of their children that have ended."""
+    used = 0.0
+    for process in group:
+        with contextlib.suppress(psutil.Error):
+            times = process.cpu_times()
+            used += times.user + times.system + times.children_user + times.children_system
+    return used
+
+
 def read_process_memory(process: psutil.Process) -> int:
     """Return the bytes of memory of one process, with its part of shared memory; 0 when it has ended."""
     with contextlib.suppress(OSError), open(f"/proc/{process.pid}/smaps_rollup", "rb") as file:

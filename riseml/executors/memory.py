@@ -90,7 +90,7 @@ class MemoryCommand:
 
 class MemoryExecutor:
     """One host in memory. Its capabilities: EnvironmentReviewer, ImageMover, Inventory, HostCheck, GpuReporter,
-    JobAccess.
+    JobAccess, ProcessorMeter.
 
     Args:
         name: its name in the pool.
@@ -111,6 +111,7 @@ class MemoryExecutor:
         self.networks: dict[int, str] = {}  # subnets by experiment
         self.images: set[str] = set()  # references
         self.tags: dict[str, str] = {}  # what a tag stands for here, and at the registry; without an entry, its first
+        self.processor_times: dict[JobKey, float] = {}  # seconds; a job without an entry has used none
         self.samples: dict[JobKey, tuple[Sample, ...]] = {}  # what is measured of a job, in order
         self.reports: tuple[WorkReport, ...] = ()  # what it says while it makes an environment
         self.writes = 0  # calls that change the host
@@ -264,6 +265,10 @@ class MemoryExecutor:
     def sample(self, key: JobKey) -> Iterator[Sample]:
         self._demand_answer()
         yield from self.samples.get(key, ())
+
+    def measure_processor_time(self, key: JobKey) -> float:
+        self._demand_running(key)
+        return self.processor_times.get(key, 0.0)
 
     def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
         self._demand_running(key)

@@ -52,6 +52,7 @@ def make_plan(spec: Spec, point: Environment, manifest: Manifest) -> Plan:
         shm_size=train.shm_size,
         stop_grace=train.stop_grace,
         max_duration=train.max_duration,
+        idle_timeout=train.idle_timeout,
         retry=train.retry,
         priority=train.priority,
     )

@@ -23,6 +23,7 @@ from riseml.server.clock import now
 from riseml.server.identity import check_server, check_store_is_there
 from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.host_set import HostSet
+from riseml.server.pool.idle_watch import IdleWatch
 from riseml.server.pool.monitor import Monitor
 from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.activities import Activities
@@ -79,6 +80,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
     hosts.open_hosts(experiments.load_world())
     notifier, wake = Notifier(), Wake()
+    pump = LogPump(logs, notifier, wake)
     activities = Activities()
     actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities)
     return Services(
@@ -91,10 +93,11 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         drained=DrainedHosts(database),
         hosts=hosts,
         monitor=Monitor(hosts.pool),
+        idle=IdleWatch(hosts.pool, pump.count_lines),
         cleaner=Cleaner(server, hosts.pool, snapshots, UsageReader(database)),
         tracker=ActionTracker(actor.perform, wake),
         activities=activities,
-        pump=LogPump(logs, notifier, wake),
+        pump=pump,
         notifier=notifier,
         wake=wake,
         passes=Passes(wake, now()),

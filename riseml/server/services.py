@@ -11,6 +11,7 @@ from datetime import datetime
 from riseml.model import Owner
 from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.host_set import HostSet
+from riseml.server.pool.idle_watch import IdleWatch
 from riseml.server.pool.monitor import Monitor
 from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.activities import Activities
@@ -50,6 +51,7 @@ class Services:
     drained: DrainedHosts  # hosts that get no new jobs
     hosts: HostSet
     monitor: Monitor  # samples what running jobs use
+    idle: IdleWatch  # for how long jobs have shown no sign of life
     cleaner: Cleaner  # finds and removes what no experiment owns
     tracker: ActionTracker  # starts actions and remembers how they went
     activities: Activities  # what hosts do for environments at this moment

@@ -51,7 +51,7 @@ from riseml.executors.docker.observation import (
 )
 from riseml.executors.docker.outages import Outages
 from riseml.executors.docker.project_archive import pack_working_directory
-from riseml.executors.docker.stats import parse_samples
+from riseml.executors.docker.stats import parse_samples, read_processor_time
 from riseml.executors.docker.stuck_networks import StuckNetworks
 from riseml.executors.gpus import GpuReader, with_gpu_use
 from riseml.executors.job_streams import JobStream
@@ -67,7 +67,8 @@ _MISSING, _CONFLICT = 404, 409
 
 
 class DockerExecutor:
-    """One Docker Engine. Its capabilities: ImageMover, ImageResolver, Inventory, HostCheck, GpuReporter, JobAccess.
+    """One Docker Engine. Its capabilities: ImageMover, ImageResolver, Inventory, HostCheck, GpuReporter, JobAccess,
+    ProcessorMeter.
 
     Args:
         host: the host in pool.yml.
@@ -291,6 +292,10 @@ class DockerExecutor:
             gpus = _parse_gpus(api.inspect_container(name)) if self.engine.is_local else ()
             for sample in parse_samples(api.stats(name, decode=True, stream=True)):
                 yield with_gpu_use(sample, self._gpus.read_use(gpus))
+
+    def measure_processor_time(self, key: JobKey) -> float:
+        with self.engine.api() as api:
+            return read_processor_time(api, container_name(self._server, key))
 
     def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
         return open_container_command(self.engine, container_name(self._server, key), order)

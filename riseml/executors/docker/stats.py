@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import docker
+from docker.errors import NotFound
+
+from riseml.executors.base import NotThere
 from riseml.executors.timestamps import to_datetime, to_nanoseconds
 from riseml.model import Sample, Traffic
 
@@ -33,6 +37,21 @@ def parse_samples(rows: Iterable[dict[str, Any]]) -> Iterator[Sample]:
             traffic = _measure_traffic(previous[2], counters, (now - previous[0]) / _BILLION)
             yield Sample(to_datetime(now), max(0.0, cpu), _memory_in_use(memory), int(memory["limit"]), traffic=traffic)
         previous = (now, used, counters)
+
+
+def read_processor_time(api: docker.APIClient, name: str) -> float:
+    """Return the seconds of processor time of a running container.
+
+    Raises:
+        NotThere: it does not run.
+    """
+    try:
+        row: dict[str, Any] = api.stats(name, stream=False, one_shot=True)
+    except NotFound:
+        row = {}
+    if not (row.get("memory_stats") or {}).get("usage"):
+        raise NotThere(f"the container {name} does not run")
+    return float(row["cpu_stats"]["cpu_usage"]["total_usage"]) / _BILLION
 
 
 def _count_bytes(row: dict[str, Any]) -> _Counters:

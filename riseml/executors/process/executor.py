@@ -24,7 +24,7 @@ from pathlib import Path
 from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.executors import machine
-from riseml.executors.base import BuildOrder, Share
+from riseml.executors.base import BuildOrder, NotThere, Share
 from riseml.executors.capabilities import EnvironmentReview, GpuReading, InventoryItem, InventoryKind
 from riseml.executors.gpus import GpuReader, with_gpu_use
 from riseml.executors.job_streams import JobStream
@@ -55,7 +55,7 @@ _INHERITED = re.compile(
 
 
 class ProcessExecutor:
-    """This machine as a host. Its capabilities: Inventory, JobAccess.
+    """This machine as a host. Its capabilities: Inventory, JobAccess, ProcessorMeter.
 
     Args:
         name: of the machine in the pool.
@@ -178,6 +178,12 @@ class ProcessExecutor:
             if reading is not None:
                 yield with_gpu_use(_make_sample(reading), self._gpu_reader.read_use(record.gpus))
             self._watch.wait_for_state(folder, counts, _SAMPLE_INTERVAL)
+
+    def measure_processor_time(self, key: JobKey) -> float:
+        record = self._folders.load_job_record(key)
+        if record is None or record.has_ended or not runs_now(record):
+            raise NotThere("the job does not run")
+        return machine.read_processor_time(list_job_processes(record))
 
     def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
         with _translate_os_errors("the folder of the job"):

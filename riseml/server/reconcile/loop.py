@@ -107,6 +107,7 @@ class Loop(threading.Thread):
             make_observation(services.hosts, services.drained, hosts, moment),
             busy=pending,
             problems=services.tracker.list_failures(moment),
+            quiet=services.idle.find_quiet(world),
         )
         before = services.passes.observation
         for line in describe_hosts({} if before is None else before.hosts, seen):

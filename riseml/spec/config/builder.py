@@ -64,15 +64,14 @@ def build_spec(file: SourceFile) -> Spec:
         env=_read_env(file, parameters),
         shm_size=file.memory_at((*_TRAIN, "shm_size")),
         retry=_read_retry(file),
-        max_duration=_read_duration(file, "max_duration", None),
+        max_duration=_read_limit(file, "max_duration"),
+        idle_timeout=_read_limit(file, "idle_timeout"),
         stop_grace=_read_duration(file, "stop_grace", 10.0) or 0.0,
         finish_grace=_read_duration(file, "finish_grace", None),
         priority=_int_or(file.value_at((*_TRAIN, "priority")), 0),
     )
     _check_limits(file, train)
     _check_gpus(file, train)
-    if train.max_duration == 0:
-        file.refuse((*_TRAIN, "max_duration"), "must be more than 0", "remove it for runs without a limit")
     return Spec(str(file.value_at(("project",))), train, _list_notes(file, train))
 
 
@@ -206,6 +205,14 @@ def _read_retry(file: SourceFile) -> Retry:
         on=Retry().on if on is None else frozenset(RetryOn(kind) for kind in kinds if kind is not None),
         scope=Retry().scope if scope is None else RetryScope(scope),
     )
+
+
+def _read_limit(file: SourceFile, key: str) -> float | None:
+    """Return a duration that ends experiments; None: there is no limit."""
+    limit = _read_duration(file, key, None)
+    if limit == 0:
+        file.refuse((*_TRAIN, key), "must be more than 0", "remove it for runs without a limit")
+    return limit
 
 
 def _read_duration(file: SourceFile, key: str, default: float | None) -> float | None:

@@ -45,6 +45,7 @@ class RetryOn(enum.Enum):
     HOST_LOST = "host-lost"
     EXIT_CODES = "exit-codes"
     OUT_OF_MEMORY = "out-of-memory"
+    IDLE = "idle"
 
 
 class RetryScope(enum.Enum):
@@ -188,6 +189,7 @@ class Train:
     shm_size: int | None = None  # MiB; None: half of mem, at least 1 GiB
     retry: Retry = NO_RETRY
     max_duration: float | None = None  # seconds; None: no limit
+    idle_timeout: float | None = None  # seconds; None: no limit
     stop_grace: float = 10.0  # seconds between SIGTERM and SIGKILL
     finish_grace: float | None = None  # seconds; None: 10 s for workers, 10 min for the evaluator
     priority: int = 0  # a higher one starts first

@@ -112,6 +112,13 @@ def test_out_of_memory_is_the_reason_where_limits_hold(docker_rig: Rig) -> None:
     check(docker_rig, OUT_OF_MEMORY)
 
 
+def test_jobs_that_hang_are_ended_and_a_busy_one_is_not(rig: Rig) -> None:
+    busy = "python3 -c 'import time; end = time.time() + 5\nwhile time.time() < end: pass'"
+    master = f"{busy}; touch $OUTPUT_DIR/computed; sleep 600"
+    check(rig, Ending({"master": master}, "FAILED", "IDLE", None, "for 2 s; ", keys={"idle_timeout": 2}))
+    assert rig.go_file("1").with_name("computed").exists(), "the workers hang from the start, and the master computes"
+
+
 def check(rig: Rig, ending: Ending) -> None:
     """Run the jobs to their end, and compare everything that a user sees."""
     rig.submit(gang(ending.script, **ending.keys))

@@ -121,6 +121,8 @@ class History(RuleBasedStateMachine):
             needs = SHAPES[shape]
             retry = Retry(max=retries, scope=RetryScope.ROLE if role else RetryScope.EXPERIMENT)
             plan = make_plan(*needs, resources=needs, retry=retry, stop_grace=3, priority=identity == 4)
+            if identity % 3 == 0:
+                plan = replace(plan, idle_timeout=60.0)
             if identity % 2 == 0:
                 plan = replace(plan, image=Image("base", ("pip install a",), (), "ab" * 32))
             experiment = make_experiment(identity, plan)
@@ -133,6 +135,13 @@ class History(RuleBasedStateMachine):
         if going:
             self._kill(going[pick % len(going)])
         self._wake(wake_ups)
+
+    @rule(quiet=st.lists(st.sampled_from([0.0, 59.0, 60.0, 60.0, 60.0]), min_size=1, max_size=4))
+    def jobs_are_quiet_or_not(self, quiet: list[float]) -> None:
+        keys = [key for host in self.simulation.hosts.values() for key in host.containers]
+        self.simulation.quiet = {key: quiet[number % len(quiet)] for number, key in enumerate(keys)}
+        self._turn()
+        self.simulation.quiet = {}
 
     @rule(seconds=st.sampled_from([0.0, 1.0, 1.0, 5.0, 400.0]), slow=st.sampled_from([0, 0, 1, 3]))
     def turn(self, seconds: float, slow: int) -> None:

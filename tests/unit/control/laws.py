@@ -18,6 +18,7 @@ Laws:
 14. A new attempt starts only when the old one was seen dead, or its host was lost.
 15. A pass without news writes nothing.
 16. The tag of an image is resolved once: all hosts and all attempts run the same image.
+17. An experiment is ended as idle only when all its jobs that are left were quiet for its `idle_timeout`.
 
 Invariants:
  I1. No accepted experiment is lost or stuck.
@@ -47,7 +48,7 @@ from riseml.control.observation import Observation
 from riseml.model import Experiment, HostSeen, Job, JobKey, Launch
 from riseml.names import HostName, JobName
 from riseml.spec.config.types import RetryScope
-from riseml.states import PLACED, TERMINAL, Network, Part, State
+from riseml.states import PLACED, TERMINAL, Network, Part, Reason, State
 from tests.unit.control.simulation import LOST_AFTER, Simulation, Witness
 
 
@@ -72,6 +73,7 @@ class Laws(Witness):
         assert old.resolved in ("", new.resolved), "16: resolved once"
         self._keeps_the_first_cause(old, new)
         self._finds_the_first_cause(old, new)
+        self._may_be_idle(old, new, seen)
         gang = gang_of(new)
         placed = [job.host is not None for job in gang]
         assert all(placed) if new.placed_at is not None else new.state in TERMINAL or not any(placed), "3, I5: whole"
@@ -191,6 +193,19 @@ class Laws(Witness):
         if own is not None:
             later = [name for name, at in ends.items() if at < own and self._ends_badly(new, name)]
             assert not later, f"11: {later} ended before {verdict.job}"
+
+    def _may_be_idle(self, old: Experiment, new: Experiment, seen: Observation) -> None:
+        if new.verdict is None or new.verdict.reason is not Reason.IDLE or old.verdict is not None:
+            return
+        limit = new.plan.idle_timeout
+        assert limit is not None, "17: it has no idle_timeout"
+        left = [job for job in gang_of(old) if job.state not in TERMINAL and job.part is not Part.WATCHES]
+        ended = {job.name for job in gang_of(new) if job.state in TERMINAL}
+        for job in left:
+            if job.name not in ended:
+                assert job.host is not None, "17: a job has not begun"
+                assert seen.hosts[job.host].silent_since is None, "17: a silent host says nothing about its jobs"
+                assert seen.quiet.get(new.key_of(job), 0.0) >= limit, "17: a job is active"
 
     def _ends_badly(self, experiment: Experiment, name: JobName) -> bool:
         return any(job.name == name and job.part is not Part.WATCHES for job in experiment.jobs)

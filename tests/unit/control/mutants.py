@@ -20,6 +20,14 @@ Mutate = Callable[[Callable[..., Any]], Callable[..., Any]]
 Change = tuple[Any, str, Mutate]
 
 
+def end_when_one_job_is_quiet(original: Callable[..., bool]) -> Callable[..., bool]:
+    def mutant(experiment: Experiment, seen: Any) -> bool:
+        limit, jobs = experiment.plan.idle_timeout, experiment.gang
+        return limit is not None and any(seen.quiet.get(experiment.key_of(job), 0.0) >= limit for job in jobs)
+
+    return mutant
+
+
 def leave_orphans(original: Callable[..., Iterator[Action]]) -> Callable[..., Iterator[Action]]:
     def mutant(name: Any, key: JobKey, found: Any, experiment: Experiment | None, seen: Any) -> Iterator[Action]:
         return iter(()) if experiment is None else original(name, key, found, experiment, seen)
@@ -256,6 +264,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "environments come from where they are not": ((images.ImageLocations, "_choose_source", share_from_anywhere),),
     "tags are not resolved": ((decide, "resolve_image", run_what_the_tag_stands_for),),
     "what ended first is not the cause": ((verdict, "_find_first_cause", blame_the_first_in_the_list),),
+    "one quiet job is a hang": ((verdict, "_is_idle", end_when_one_job_is_quiet),),
     "every pass restarts the grace": ((decide, "_limit_future_job_times", restart_graces),),
 }
 

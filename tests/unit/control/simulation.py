@@ -81,6 +81,7 @@ class Simulation:
     slow: int = 0  # how many of the next actions stay pending until `finish`
     network: Network = Network.BRIDGE
     shared_output: bool = True
+    quiet: dict[JobKey, float] = field(default_factory=dict)  # seconds without a sign of life
     witness: Witness = field(default_factory=Witness)
     decide: Callable[[World, Observation], Decision] = decide
 
@@ -134,6 +135,7 @@ class Simulation:
             lost_after=LOST_AFTER,
             network=self.network,
             shared_output=self.shared_output,
+            quiet=dict(self.quiet),
         )
 
     def turn(self, crash: Callable[[str], None] | None = None, seconds: float = 1.0) -> Decision:
@@ -300,6 +302,7 @@ def make_plan(
         options=(("chief", "chief"), ("version", "2.21.0")),
         retry=retry or Retry(),
         max_duration=options.get("max_duration"),
+        idle_timeout=options.get("idle_timeout"),
         stop_grace=options.get("stop_grace", 10.0),
         priority=int(options.get("priority", 0)),
     )
