@@ -114,10 +114,16 @@ class Client:
         With a `key` in the submission, the client repeats a request whose answer was lost. The server starts one
         experiment for one key.
         """
-        for turn in range(_REPEATS if "key" in submission else 1):
+        return self._submit("/experiments", submission)
+
+    def submit_tensorboard(self, order: wire.TensorBoardOrder) -> wire.ExperimentView:
+        """Run one TensorBoard over the outputs of experiments and return it; repeated as `submit` is."""
+        return self._submit("/tensorboards", order)
+
+    def _submit(self, path: str, order: wire.Submission | wire.TensorBoardOrder) -> wire.ExperimentView:
+        for turn in range(_REPEATS if "key" in order else 1):
             try:
-                answer = self._post("/experiments", timeout=_SLOW_ANSWER, json=submission)
-                return cast("wire.ExperimentView", answer)
+                return cast("wire.ExperimentView", self._post(path, timeout=_SLOW_ANSWER, json=order))
             except AnswerLost as error:
                 self.close()
                 lost = error
@@ -125,10 +131,11 @@ class Client:
         raise lost
 
     def list_experiments(
-        self, *, ended: bool = False, project: str | None = None, limit: int | None = None
+        self, *, ended: bool = False, project: str | None = None, limit: int | None = None, companions: bool = True
     ) -> list[wire.ExperimentView]:
         """Return running experiments, with `ended` all of them; the newest is the last."""
         query = {"all": "true" if ended else None, "project": project, "limit": limit}
+        query |= {} if companions else {"companions": "false"}
         answer = cast("wire.ExperimentList", self._get("/experiments", params=_drop_missing(query)))
         return answer["experiments"]
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from riseml.names import HostName, JobName
 from riseml.spec.config.types import NO_RETRY, Limits, Resources, Retry
 from riseml.spec.pool.types import Volume
-from riseml.states import Network, Part, Reason, State, Wanted
+from riseml.states import CompanionKind, Network, Part, Reason, State, Wanted
 
 Environment = tuple[tuple[str, str], ...]
 """Environment variables in order: (name, value). A tuple, so that a record is hashable and its JSON is stable."""
@@ -68,6 +68,18 @@ class PlannedJob:
 
 
 @dataclass(frozen=True, slots=True)
+class Companion:
+    """What makes an experiment a companion: it serves a user beside other work, and trains nothing."""
+
+    kind: CompanionKind
+    left_after: float | None = None  # seconds without a client after which it ends; None: its program ends by itself
+    shows: tuple[str, ...] = ()  # names of the experiments and sets whose outputs it reads: `4`, `144`
+    reads: tuple[
+        str, ...
+    ] = ()  # their folders below the root of outputs: all that it mounts, read-only; empty: no rule
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What will run: the environment and every job."""
 
@@ -83,6 +95,7 @@ class Plan:
     idle_timeout: float | None = None  # seconds without output and processor time in all jobs; None: no limit
     retry: Retry = NO_RETRY
     priority: int = 0  # the largest comes first
+    companion: Companion | None = None  # None: it trains
 
 
 # What the server last saved
@@ -171,6 +184,11 @@ class Experiment:
     ended_at: datetime | None = None
     closed: bool = False  # ended, and no host has anything of it
     version: int = 0  # revision that was read; a save names it
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The folders below the root of outputs that it reads instead of having an output and code of its own."""
+        return () if self.plan.companion is None else self.plan.companion.reads
 
     @property
     def image(self) -> Image:

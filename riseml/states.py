@@ -53,6 +53,13 @@ class Network(enum.Enum):
     HOST = "host"  # the network of the hosts, with one port per job
 
 
+class CompanionKind(enum.Enum):
+    """What a companion lets its user see or do; the value is the name of its job, and its type for users."""
+
+    TENSORBOARD = "tensorboard"  # the outputs of experiments in a TensorBoard
+    NOTEBOOK = "notebook"  # a JupyterLab in the environment of a project
+
+
 class Reason(enum.Enum):
     """Why an experiment or a job is in its state; `SENTENCES` has the sentence that users read."""
 
@@ -77,6 +84,7 @@ class Reason(enum.Enum):
     ENGINE_STOPPED = "ENGINE_STOPPED"
     MAX_DURATION = "MAX_DURATION"
     IDLE = "IDLE"
+    LEFT = "LEFT"
     KILLED_BY_USER = "KILLED_BY_USER"
     NO_LONGER_NEEDED = "NO_LONGER_NEEDED"
     CASCADE = "CASCADE"
@@ -108,6 +116,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.ENGINE_STOPPED: "Its engine was stopped while it ran",
     Reason.MAX_DURATION: "Ran longer than max_duration allows",
     Reason.IDLE: "No job printed or computed anything for idle_timeout",
+    Reason.LEFT: "Nobody uses it any more",
     Reason.KILLED_BY_USER: "Killed by a user",
     Reason.NO_LONGER_NEEDED: "Stopped: the experiment has its verdict",
     Reason.CASCADE: "Stopped: another job ended the experiment",

@@ -47,6 +47,11 @@ def port_path(identity: str, port: int) -> str:
     return f"/experiments/{quote(identity, safe='')}/ports/{port}"
 
 
+def presence_path(identity: str) -> str:
+    """Return the route that counts a client of an experiment."""
+    return f"/experiments/{quote(identity, safe='')}/presence"
+
+
 @asynccontextmanager
 async def open_stream(
     address: Address, path: str, order: CommandOrder | None = None

@@ -42,7 +42,7 @@ def find_last_experiment(context: CommandContext, client: Client) -> wire.Experi
             f"no ID was given, and {error.message}",
             "give an ID (`riseml status -a` lists yours), or go to a project's folder",
         ) from None
-    found = client.list_experiments(ended=True, project=name, limit=1)
+    found = client.list_experiments(ended=True, project=name, limit=1, companions=False)
     if not found:
         raise NotFound(f"project {name} has no experiment yet", "`riseml train` starts one")
     return found[-1]

@@ -37,6 +37,7 @@ _COMMANDS = (
     CommandPlace("forward", "forward", "forward_port"),
     CommandPlace("cp", "copying", "copy_files"),
     CommandPlace("tensorboard", "tensorboard", "open_tensorboard"),
+    CommandPlace("notebook", "notebook", "open_notebook"),
     CommandPlace("explain", "explain", "explain_experiment"),
     CommandPlace("tfconfig", "tfconfig", "print_tf_config"),
     CommandPlace("env", "env", "print_environment"),

@@ -49,7 +49,8 @@ def follow_log(
     entries = client.stream_log(experiment["id"], query, make_reconnect(context, client))
     end: wire.EndEntry | None = None
     try:
-        with _open_footer(context, client, experiment, display, query) as note_entry:
+        shown = query.follow and not display.json
+        with open_footer(context, client, experiment["id"], shown=shown) as note_entry:
             for entry in entries:
                 note_entry(entry)
                 if display.json:
@@ -79,12 +80,11 @@ def _say_it_continues(printer: Printer, identity: str) -> None:
 
 
 @contextmanager
-def _open_footer(
-    context: CommandContext, client: Client, experiment: wire.ExperimentView, display: LogDisplay, query: LogQuery
+def open_footer(
+    context: CommandContext, client: Client, identity: str, *, shown: bool = True
 ) -> Iterator[Callable[[wire.Entry], None]]:
     """Show below the log what the experiment waits for, on a terminal; yield what takes each entry of the log."""
-    identity = experiment["id"]
-    if not context.printer.live or display.json or not query.follow or is_job_id(identity):
+    if not context.printer.live or not shown or is_job_id(identity):
         yield lambda _: None
         return
     from time import monotonic

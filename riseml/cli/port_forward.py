@@ -1,4 +1,4 @@
-"""Listen on 127.0.0.1 and pass each connection on to a port of a job: `forward` and `tensorboard`."""
+"""Listen on 127.0.0.1 and pass each connection on to a port of a job: `forward`, `tensorboard` and `notebook`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from riseml.errors import Conflict, NotFound, RisemlError, Unreachable
 from riseml.exchange import Address
-from riseml.stream_client import StreamConnection, open_stream, port_path
+from riseml.stream_client import StreamConnection, open_stream, port_path, presence_path
 from riseml.stream_messages import LONGEST_PIECE, WINDOW, Channel, ChannelEnd, Piece
 
 HOST = "127.0.0.1"
@@ -48,7 +48,11 @@ def choose_local_port(wanted: int) -> int:
 
 
 def forward_ports(
-    address: Address, job: str, pairs: Sequence[PortPair], on_ready: Callable[[Sequence[PortPair]], None]
+    address: Address,
+    job: str,
+    pairs: Sequence[PortPair],
+    on_ready: Callable[[Sequence[PortPair]], None],
+    attended: str | None = None,
 ) -> None:
     """Forward until the user ends it.
 
@@ -57,13 +61,14 @@ def forward_ports(
         job: the ID of the job.
         pairs: the ports.
         on_ready: is called once with the ports that are in use.
+        attended: the ID of an experiment that goes on as long as a client is there: this one is, until the end.
 
     Raises:
         KeyboardInterrupt: the user ended it.
         Conflict: a port of this machine is in use, or the job has ended.
         Unreachable: the server or the host does not answer any more.
     """
-    asyncio.run(_Forwarder(address, job, on_ready).run(pairs))
+    asyncio.run(_Forwarder(address, job, on_ready).run(pairs, attended))
     raise KeyboardInterrupt
 
 
@@ -90,8 +95,9 @@ class _Forwarder:
         self._error: RisemlError | None = None  # why it is over; None: the user ends it
         self._connections: set[asyncio.Task[None]] = set()
 
-    async def run(self, pairs: Sequence[PortPair]) -> None:
+    async def run(self, pairs: Sequence[PortPair], attended: str | None) -> None:
         """Listen until the command is to end."""
+        presence = None if attended is None else asyncio.create_task(self._attend(attended))
         loop = asyncio.get_running_loop()
         for number in _ENDINGS:
             loop.add_signal_handler(number, self._is_over.set)
@@ -101,11 +107,22 @@ class _Forwarder:
                 self._on_ready(used)
                 await self._is_over.wait()
             finally:
-                for task in self._connections:
+                tasks = [*self._connections, *([] if presence is None else [presence])]
+                for task in tasks:
                     task.cancel()
-                await asyncio.gather(*self._connections, return_exceptions=True)
+                await asyncio.gather(*tasks, return_exceptions=True)
         if self._error is not None:
             raise self._error
+
+    async def _attend(self, experiment: str) -> None:
+        """Be there for an experiment, until it ends or the server does."""
+        try:
+            async with open_stream(self._address, presence_path(experiment)) as stream:
+                while True:
+                    await stream.receive()
+        except RisemlError as error:
+            self._error = self._error or error
+            self._is_over.set()
 
     async def _listen(self, stack: AsyncExitStack, pair: PortPair) -> PortPair:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

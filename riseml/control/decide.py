@@ -18,7 +18,7 @@ from riseml.control.observation import Observation
 from riseml.control.placement.connect import repair_networks
 from riseml.control.placement.place import place_gangs
 from riseml.control.settle import choose_builder, settle_jobs, with_jobs
-from riseml.control.verdict import add_verdict, conclude_experiment, end_jobs, find_grace_end
+from riseml.control.verdict import add_verdict, conclude_experiment, end_jobs, find_grace_end, find_left_end
 from riseml.model import Experiment, Job, World
 from riseml.states import TERMINAL, Part, Reason, State, Wanted
 
@@ -204,6 +204,9 @@ def _find_deadlines(experiment: Experiment, seen: Observation) -> Iterator[datet
     limit, verdict = experiment.plan.max_duration, experiment.verdict
     if limit is not None and experiment.started_at is not None:
         yield experiment.started_at + timedelta(seconds=limit)
+    left = find_left_end(experiment, seen)
+    if left is not None:
+        yield left
     for job in experiment.jobs:
         if job.unseen_since is not None and job.state not in TERMINAL:
             yield job.unseen_since + timedelta(seconds=seen.lost_after)

@@ -26,6 +26,7 @@ class Observation:
     shared_output: bool = True  # all hosts see the same output folder
     # seconds for which a running job has printed nothing and used no processor; only of plans with `idle_timeout`
     quiet: Mapping[JobKey, float] = field(default_factory=dict)
+    last_used: Mapping[int, datetime] = field(default_factory=dict)  # id of a companion -> when a client last used it
 
     def is_lost(self, host: HostSeen) -> bool:
         """Return True when a host has been silent for `lost_after` seconds or longer."""

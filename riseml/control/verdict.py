@@ -7,6 +7,8 @@
 | SERVES  | ps                                      | before the verdict, the experiment fails or is retried |
 | WATCHES | tensorboard                             | a warning, nothing more                                |
 
+A companion (`model.Companion`) also ends, as FINISHED, when no client has used it for its time.
+
 After a verdict FAILED or KILLED every other job is stopped at once. After a verdict FINISHED the helpers have their
 grace to end by themselves; the servers are stopped as soon as no helper runs. tests/real/docker/test_endings.py has
 every ending.
@@ -94,6 +96,15 @@ def find_grace_end(experiment: Experiment, job: Job, verdict: Verdict) -> dateti
     return verdict.at
 
 
+def find_left_end(experiment: Experiment, seen: Observation) -> datetime | None:
+    """Return when a companion ends unless a client uses it before; None when it does not run, or never ends so."""
+    companion = experiment.plan.companion
+    if companion is None or companion.left_after is None or experiment.started_at is None:
+        return None
+    used = max(experiment.started_at, seen.last_used.get(experiment.id, seen.now))
+    return used + timedelta(seconds=companion.left_after)
+
+
 def _kill_verdict(now: datetime) -> Verdict:
     return Verdict(State.KILLED, Reason.KILLED_BY_USER, now)
 
@@ -154,6 +165,9 @@ def _find_causes(experiment: Experiment, seen: Observation) -> Iterator[tuple[da
         bound = experiment.started_at + timedelta(seconds=limit)
         if seen.now >= bound:
             yield bound, 0, Verdict(State.FAILED, Reason.MAX_DURATION, seen.now, message=f"after {limit:g} s")
+    left = find_left_end(experiment, seen)
+    if left is not None and seen.now >= left:
+        yield left, 0, Verdict(State.FINISHED, Reason.LEFT, seen.now)
     if _is_idle(experiment, seen):
         yield seen.now, 0, _idle_verdict(experiment, seen)
 

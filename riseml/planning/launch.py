@@ -20,6 +20,9 @@ from riseml.spec.scalars.placeholders import variable_name
 
 OUTPUT = "/output"
 DATA = "/data"
+OUTPUTS = "/outputs"
+"""Where a companion that reads outputs finds them, as below the root of outputs: /outputs/paul/toaster/4."""
+
 JOB_PORT = 2222
 """The port of every job that has its own address."""
 
@@ -101,7 +104,7 @@ def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launc
         limits=planned.limits,
         shm_size=choose_shm_size(experiment.plan, planned),
         owner=experiment.owner,
-        snapshot=experiment.snapshot,
+        snapshot="" if experiment.reads else experiment.snapshot,
         mounts=job_mounts(experiment, target.roots),
         network=experiment.network,
         address=job.address,
@@ -177,6 +180,8 @@ def job_folders(experiment: Experiment, target: LaunchTarget) -> JobFolders:
     """Return the folders as the experiment's jobs see them. All experiments share the root of a volume: it is mounted
     whole.
     """
+    if experiment.reads:
+        return JobFolders(OUTPUTS if target.contained else str(target.roots.output), DATA, target.roots.home)
     below = str(output_folder(experiment))
     if not target.contained:
         return JobFolders(f"{target.roots.output}/{below}", str(target.roots.data), target.roots.home)
@@ -187,6 +192,8 @@ def job_folders(experiment: Experiment, target: LaunchTarget) -> JobFolders:
 
 def job_mounts(experiment: Experiment, roots: StorageRoots) -> tuple[Mount, ...]:
     """Return what a container of the experiment mounts from the storage."""
+    if experiment.reads:
+        return _reading_mounts(experiment, roots)
     if isinstance(roots.output, Volume):
         output = Mount(roots.output.name, OUTPUT, volume=roots.output)
     else:
@@ -194,6 +201,13 @@ def job_mounts(experiment: Experiment, roots: StorageRoots) -> tuple[Mount, ...]
     if isinstance(roots.data, Volume):
         return output, Mount(roots.data.name, DATA, read_only=True, volume=roots.data)
     return output, Mount(roots.data, DATA, read_only=True)
+
+
+def _reading_mounts(experiment: Experiment, roots: StorageRoots) -> tuple[Mount, ...]:
+    """Return the folders that a companion reads, and nothing else. A volume is mounted whole, as for every job."""
+    if isinstance(roots.output, Volume):
+        return (Mount(roots.output.name, OUTPUTS, read_only=True, volume=roots.output),)
+    return tuple(Mount(f"{roots.output}/{below}", f"{OUTPUTS}/{below}", read_only=True) for below in experiment.reads)
 
 
 def output_folder(experiment: Experiment) -> PurePosixPath:
@@ -217,9 +231,9 @@ def find_planned_job(experiment: Experiment, name: JobName) -> PlannedJob:
 
 
 def _own_variables(experiment: Experiment, job: Job, folders: JobFolders) -> dict[str, str]:
-    own = {
-        "OUTPUT_DIR": folders.output,
-        "DATA_DIR": folders.data,
+    reader = {"RISEML_OUTPUTS": folders.output}
+    own = reader if experiment.reads else {"OUTPUT_DIR": folders.output, "DATA_DIR": folders.data}
+    own |= {
         "PROJECT_NAME": experiment.plan.project,
         "EXPERIMENT_ID": experiment_name(experiment.number, experiment.sub),
         "RISEML_JOB": job.name,

@@ -19,6 +19,7 @@ from riseml.names import HostName
 from riseml.server.api.failures import Api, install_handlers
 from riseml.server.api.limits import BodyLimit
 from riseml.server.api.router import make_router
+from riseml.server.attendance import Attendance
 from riseml.server.clock import now
 from riseml.server.identity import check_server, check_store_is_there
 from riseml.server.pool.clean import Cleaner
@@ -96,6 +97,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         idle=IdleWatch(hosts.pool, pump.count_lines),
         cleaner=Cleaner(server, hosts.pool, snapshots, UsageReader(database)),
         tracker=ActionTracker(actor.perform, wake),
+        attendance=Attendance(),
         activities=activities,
         pump=pump,
         notifier=notifier,

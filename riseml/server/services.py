@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from riseml.model import Owner
+from riseml.server.attendance import Attendance
 from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.idle_watch import IdleWatch
@@ -54,6 +55,7 @@ class Services:
     idle: IdleWatch  # for how long jobs have shown no sign of life
     cleaner: Cleaner  # finds and removes what no experiment owns
     tracker: ActionTracker  # starts actions and remembers how they went
+    attendance: Attendance  # which clients use which companion
     activities: Activities  # what hosts do for environments at this moment
     pump: LogPump  # follows the log of every container
     notifier: Notifier  # tells log readers that an experiment changed

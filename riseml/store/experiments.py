@@ -199,7 +199,7 @@ class ExperimentStore:
         return found[0]
 
     def list_experiments(
-        self, user: str, *, ended: bool, project: str | None, limit: int | None
+        self, user: str, *, ended: bool, project: str | None, limit: int | None, companions: bool = True
     ) -> tuple[ExperimentDetail, ...]:
         """Return a user's experiments, oldest first.
 
@@ -208,6 +208,7 @@ class ExperimentStore:
             ended: whether those that have ended are among them.
             project: only those of this project.
             limit: only the newest numbers; a set has one number.
+            companions: whether they are among them.
         """
         condition = experiments.c.user == user
         if not ended:
@@ -215,6 +216,8 @@ class ExperimentStore:
             condition = sa.and_(experiments.c.closed.is_(False), condition, experiments.c.ended_at.is_(None))
         if project is not None:
             condition = sa.and_(condition, experiments.c.project == project)
+        if not companions:
+            condition = sa.and_(condition, experiments.c.plan["companion"]["kind"].as_string().is_(None))
         with self._database.read_transaction() as connection:
             if limit is not None:
                 numbers = (

@@ -11,8 +11,10 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     PUT    /v1/snapshots/{digest}    tar body   -> 201              (400: the files have another digest)
     POST   /v1/experiments           Submission -> ExperimentView   (201; 200 when `key` was used before)
     POST   /v1/experiments/check     Submission -> 204              (refused as the route above refuses it)
+    POST   /v1/tensorboards  TensorBoardOrder   -> ExperimentView   (as POST /v1/experiments)
     POST   /v1/plans                 Submission -> PlanView         (stores nothing)
-    GET    /v1/experiments?all=&project=&limit= -> ExperimentList   (running ones; all: ended ones too; newest last)
+    GET    /v1/experiments?all=&project=&limit=&companions=
+                                                -> ExperimentList   (running ones; all: ended ones too; newest last)
     GET    /v1/names?prefix=&running=           -> NameList         (for shells that complete an ID)
     GET    /v1/experiments/{id}                 -> ExperimentView
     POST   /v1/experiments/{id}/kill            -> ExperimentView
@@ -25,6 +27,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/experiments/{id}/explain         -> ExplanationView  (of one experiment; a set is refused)
     WS     /v1/experiments/{id}/command         -> messages of `stream_messages`, the first is a CommandOrder
     WS     /v1/experiments/{id}/ports/{port}    -> messages of `stream_messages`  (one connection to a port of a job)
+    WS     /v1/experiments/{id}/presence        -> messages of `stream_messages`  (a client is there until it closes)
     GET    /v1/system                           -> SystemView
     GET    /v1/gpus?of=                         -> GpuList          (of: those of the jobs with this ID)
     GET    /v1/pool                             -> PoolView
@@ -129,8 +132,10 @@ from riseml.wire.state_names import (
     StateName,
 )
 from riseml.wire.submissions import (
+    NotebookOrder,
     Pairs,
     Submission,
+    TensorBoardOrder,
 )
 
 __all__ = [
@@ -171,6 +176,7 @@ __all__ = [
     "NameList",
     "NewFile",
     "NewHost",
+    "NotebookOrder",
     "Pairs",
     "PingEntry",
     "PlanExperiment",
@@ -194,5 +200,6 @@ __all__ = [
     "StateName",
     "Submission",
     "SystemView",
+    "TensorBoardOrder",
     "TfConfigs",
 ]

@@ -35,7 +35,8 @@ class ExperimentView(TypedDict):
     id: str  # `4`; a member of a set: `144.1`
     user: str  # the owner
     project: str  # `project` of its riseml.yml
-    type: Literal["experiment", "set"]
+    type: Literal["experiment", "set", "tensorboard", "notebook"]
+    shows: list[str]  # the experiments and sets whose outputs a TensorBoard shows; else empty
     state: StateName
     reason: str  # name of a Reason: `EXIT_CODE`
     message: str  # the reason for people

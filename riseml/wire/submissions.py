@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired
 
-from annotated_types import MaxLen  # bounds that pydantic checks and OpenAPI shows
+from annotated_types import Ge, Le, MaxLen, MinLen  # bounds that pydantic checks and OpenAPI shows
 from typing_extensions import TypedDict  # pydantic can read this one before Python 3.12
 
 Name = Annotated[str, MaxLen(256)]
 Value = Annotated[str, MaxLen(2**17)]
 """Linux allows this many bytes in one variable or argument of a process."""
 Pairs = Annotated[list[tuple[Name, Value]], MaxLen(1000)]
+
+
+Seconds = Annotated[float, Ge(1), Le(10**8)]
+
+
+class NotebookOrder(TypedDict):
+    """What a notebook has beside the environment of a project."""
+
+    idle_timeout: NotRequired[Seconds]  # without anything to do, after which it ends
+
+
+class TensorBoardOrder(TypedDict):
+    """A request for one TensorBoard over the outputs of experiments."""
+
+    experiments: Annotated[list[Annotated[str, MaxLen(200)]], MinLen(1), MaxLen(500)]  # IDs: `4`, `144`, `144.3`
+    key: NotRequired[Annotated[str, MaxLen(64)]]  # as that of a Submission
+    left_after: NotRequired[Seconds]  # without a client, after which it ends
+    executor: NotRequired[Literal["docker", "process"]]  # as that of a Submission
 
 
 class Submission(TypedDict):
@@ -25,4 +43,5 @@ class Submission(TypedDict):
     pull: NotRequired[bool]  # ask the registry what the tag of the image stands for now
     settings: NotRequired[Pairs]  # `--set path=value`
     environment: NotRequired[Annotated[dict[Name, Value], MaxLen(1000)]]  # variables that `env` passes through
+    notebook: NotRequired[NotebookOrder]  # run a JupyterLab in this environment instead of `run`
     executor: NotRequired[Literal["docker", "process"]]  # what the user chose; the server refuses to use another one

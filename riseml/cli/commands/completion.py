@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
 
-_OF_RUNNING = frozenset({"kill", "monitor", "exec", "shell", "forward", "cp", "tensorboard"})
+_OF_RUNNING = frozenset({"kill", "monitor", "exec", "shell", "forward", "cp", "notebook"})
 _IDS = ("ID", "JOB")  # words in the place of an argument that is an ID
 
 

@@ -1,91 +1,120 @@
-"""`tensorboard`: the TensorBoard of a running experiment on this machine."""
+"""`tensorboard`: the outputs of experiments in a TensorBoard on this machine."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from riseml.cli.arguments import choose_experiment_id
-from riseml.cli.commands.forward import show_forward
-from riseml.cli.commands.jobs import list_named_jobs
-from riseml.cli.commands.options import IdArgument, JsonOption
-from riseml.errors import Conflict, NotFound
+from riseml.cli.commands.options import JsonOption
+from riseml.cli.output.style import ENDED_STATES
+from riseml.errors import Conflict, RisemlError
 
 if TYPE_CHECKING:
     from riseml import wire
+    from riseml.cli.companion import CompanionView
     from riseml.cli.context import CommandContext
-    from riseml.cli.port_forward import PortPair
     from riseml.client import Client
 
 _JOB = "tensorboard"
-_PORT = 6006  # of this machine, when it is free
-_ASK_PORT = ("/bin/sh", "-c", f'echo "${{RISEML_PORT:-{_PORT}}}"')  # as the job's own command chooses it
+_PORT = 6006
+
+OpenOption = Annotated[bool, typer.Option("--open", help="Open it in your browser.")]
+PortOption = Annotated[
+    int | None,
+    typer.Option("--port", min=0, max=65535, metavar="PORT", show_default=False, help="Of this machine."),
+]
 
 
 def open_tensorboard(
     context: typer.Context,
-    identity: IdArgument = None,
-    *,
-    opens: Annotated[bool, typer.Option("--open", help="Open it in your browser.")] = False,
-    local: Annotated[
-        int | None,
-        typer.Option("--port", min=0, max=65535, metavar="PORT", show_default=False, help="Of this machine."),
+    identities: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID...]", show_default=False, help="Default: the project's last experiment."),
     ] = None,
+    *,
+    opens: OpenOption = False,
+    local: PortOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Reach the TensorBoard of a running experiment at 127.0.0.1.
+    """Open experiments in a TensorBoard at 127.0.0.1: running ones, ended ones, sets, several together.
 
-    It is there for experiments with `tensorboard: true`. The address is that of port 6006, or of another one when that
-    is in use. Ctrl-C ends the forwarding; TensorBoard and the experiment run on.
+    The TensorBoard of a running experiment with `tensorboard: true` is opened itself. For everything else riseml starts
+    one, as a job of its own that reads the output folders. It ends with this command, or when this command is lost.
     """
-    from riseml.cli.job_command import ask_job
-    from riseml.cli.port_forward import PortPair, choose_local_port, find_answering_jobs, forward_ports
+    from riseml.cli.companion import CompanionView, check_local_port
 
     command: CommandContext = context.obj
+    view = CompanionView("TensorBoard", _PORT, local, json, opens)
+    check_local_port(view)
     with command.connect() as client:
-        chosen = choose_experiment_id(command, client, identity)
-        job = _find_tensorboard(client, chosen)
-        answer = ask_job(client.address, job, _ASK_PORT).strip()
-        port = int(answer) if answer.isdigit() and len(answer) <= 5 else _PORT
-        find_answering_jobs(client.address, [job], port)
-
-        def say(used: Sequence[PortPair]) -> None:
-            (shown,) = (show_forward(job, pair) for pair in used)
-            if json:
-                command.printer.print_json({"forwards": [shown]})
-            else:
-                command.printer.print_lines([f"TensorBoard of experiment {chosen}: {shown['address']}"])
-                command.printer.say("Ctrl-C ends the forwarding; TensorBoard and the experiment run on.")
-            if opens:
-                _open_browser(shown["address"])
-
-        forward_ports(client.address, job, [PortPair(choose_local_port(_PORT) if local is None else local, port)], say)
+        chosen = [choose_experiment_id(command, client, one) for one in identities or ()]
+        chosen = chosen or [choose_experiment_id(command, client, None)]
+        experiment = client.get_experiment(chosen[0]) if len(chosen) == 1 else None
+        job = None if experiment is None else _find_running_job(experiment)
+        if job is not None:
+            _forward_own(command, client, view, job)
+        elif experiment is not None and experiment["type"] == _JOB:
+            _forward_companion(command, client, view, experiment)
+        else:
+            _forward_new(command, client, view, chosen)
 
 
-def _find_tensorboard(client: Client, identity: str) -> str:
-    """Return the ID of the job that is the experiment's TensorBoard.
+def _find_running_job(experiment: wire.ExperimentView) -> str | None:
+    """Return the ID of the TensorBoard that runs as a job of a training."""
+    if experiment["type"] != "experiment":
+        return None
+    found = [job["id"] for job in experiment["jobs"] if job["name"] == _JOB and job["state"] == "RUNNING"]
+    return found[0] if found else None
 
-    Raises:
-        NotFound: the experiment has none.
-        Conflict: it does not run.
-    """
-    found: list[wire.JobView] = [job for job in list_named_jobs(client, identity) if job["name"] == _JOB]
-    if not found:
-        raise NotFound(
-            f"experiment {identity} has no TensorBoard", "set `tensorboard: true` below `tensorflow` in riseml.yml"
-        )
-    (job,) = found
-    if job["state"] != "RUNNING":
+
+def _forward_own(command: CommandContext, client: Client, view: CompanionView, job: str) -> None:
+    """Forward the port of a TensorBoard that is a job of a training. No port of it: the server says why."""
+    from riseml.cli.companion import find_port, forward_companion
+    from riseml.cli.port_forward import find_answering_jobs
+
+    port = find_port(client, job, view.port)
+    if port is None:
+        find_answering_jobs(client.address, [job], view.port)  # raises what is wrong, unless it listens by now
+        port = view.port
+    command.printer.say("Ctrl-C ends the forwarding; TensorBoard and the experiment run on.")
+    forward_companion(command, client, view, (job, port), lambda address: address)
+
+
+def _forward_companion(
+    command: CommandContext, client: Client, view: CompanionView, experiment: wire.ExperimentView
+) -> None:
+    from riseml.cli.companion import forward_companion, wait_until_it_listens
+
+    identity = experiment["id"]
+    if experiment["state"] in ENDED_STATES:
+        shown = " ".join(experiment["shows"])
         raise Conflict(
-            f"the TensorBoard of experiment {identity} does not run, it is {job['state']}",
-            f"`riseml status {identity}`",
+            f"the TensorBoard {identity} has ended ({experiment['state']})", f"`riseml tensorboard {shown}` starts one"
         )
-    return job["id"]
+    port = wait_until_it_listens(command, client, experiment, view.port)
+    forward_companion(command, client, view, (f"{identity}.{_JOB}", port), lambda address: address)
 
 
-def _open_browser(address: str) -> None:
-    import webbrowser
+def _forward_new(command: CommandContext, client: Client, view: CompanionView, chosen: Sequence[str]) -> None:
+    """Start a TensorBoard over these experiments, forward its port, and end it."""
+    import uuid
 
-    webbrowser.open(address)
+    from riseml.cli.questions import confirm_processes
+
+    confirm_processes(command, client)
+    order: wire.TensorBoardOrder = {"experiments": list(chosen), "key": uuid.uuid4().hex}
+    executor = command.settings().executor
+    if executor is not None:
+        order["executor"] = executor
+    experiment = client.submit_tensorboard(order)
+    what = ", ".join(experiment["shows"])
+    command.printer.say(f"TensorBoard of {what} is job {experiment['id']}.{_JOB}. Ctrl-C ends it.")
+    try:
+        _forward_companion(command, client, view, experiment)
+    finally:
+        with suppress(RisemlError):  # it ends by itself when it is left
+            client.kill_experiment(experiment["id"])

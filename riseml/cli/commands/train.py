@@ -74,13 +74,13 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
         command = replace(command, environ={**command.environ, "RISEML_EXECUTOR": executor.value})
     source = read_config_source(command, file)
     pairs = parse_pairs(parameters or [], "-p"), parse_pairs(settings or [], "--set")
-    submission = _prepare_submission(command, source, *pairs, pull=pull)
+    submission = prepare_submission(command, source, *pairs, pull=pull)
     if dry_run:
         _show_plan(command, source, submission, json=json)
         return
-    _confirm_environment(command, source, submission, allow_env or [])
-    with closing(_send_project(command, source, submission, json=json)) as client:
-        experiment = _submit_experiment(command, client, submission)
+    confirm_environment(command, source, submission, allow_env or [])
+    with closing(send_project(command, source, submission, json=json)) as client:
+        experiment = submit_experiment(command, client, submission)
         if json:
             command.printer.print_json(experiment)
         if not detach:
@@ -106,7 +106,7 @@ def _follow_to_end(
     raise Exit(get_exit_code(end))
 
 
-def _confirm_environment(
+def confirm_environment(
     command: CommandContext, source: ConfigSource, submission: wire.Submission, allowed: list[str]
 ) -> None:
     """Name the variables of the user's environment that are sent, and ask for those that the user has not allowed."""
@@ -120,7 +120,7 @@ def _list_passed_variables(source: ConfigSource, submission: wire.Submission) ->
     return [PassedVariable(folder, submission["project"], name) for name in submission.get("environment", {})]
 
 
-def _prepare_submission(
+def prepare_submission(
     command: CommandContext, source: ConfigSource, parameters: Pairs, settings: Pairs, *, pull: bool
 ) -> wire.Submission:
     """Return the submission without the project's files; print every problem of riseml.yml.
@@ -169,7 +169,7 @@ def _collect_passed_variables(spec: Spec, environ: Mapping[str, str]) -> dict[st
     return {name: environ[name] for name in names}
 
 
-def _send_project(command: CommandContext, source: ConfigSource, submission: wire.Submission, *, json: bool) -> Client:
+def send_project(command: CommandContext, source: ConfigSource, submission: wire.Submission, *, json: bool) -> Client:
     """Send the project's files if the server lacks them, and add their digest to the submission.
 
     The server checks the submission before a file is read, so that a refusal takes no time.
@@ -240,7 +240,12 @@ def _list_files(command: CommandContext, source: ConfigSource) -> Listing:
     return list_project_files(source.project.folder, limit, command.printer.find_files())
 
 
-def _submit_experiment(command: CommandContext, client: Client, submission: wire.Submission) -> wire.ExperimentView:
+def submit_experiment(command: CommandContext, client: Client, submission: wire.Submission) -> wire.ExperimentView:
+    """Submit once, whatever is lost on the way.
+
+    Raises:
+        Exit: the user pressed Ctrl-C.
+    """
     import uuid
 
     try:

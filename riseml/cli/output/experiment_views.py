@@ -53,7 +53,7 @@ def list_experiments(
     """Return a table of experiments; `long` adds the members of sets, and more columns."""
     rows: list[list[str]] = []
     for one in _yield_with_members(experiments) if long else experiments:
-        row = [one["id"], one["project"], one["state"], format_age(one["created_at"], now), one["type"].capitalize()]
+        row = [one["id"], one["project"], one["state"], format_age(one["created_at"], now), describe_type(one)]
         if long:
             row += [_count_jobs(one), one["reason"], format_parameters(one["parameters"])]
         rows.append(row)
@@ -113,7 +113,7 @@ def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[s
     heads = format_fields(
         [
             ("ID", one["id"]),
-            ("Type", one["type"].capitalize()),
+            ("Type", describe_type(one)),
             ("State", one["state"]),
             ("Reason", _describe_reason(one) if one["reason"] != one["state"] else None),
             ("Cause", f"{one['id']}.{one['cause']}" if one["cause"] else None),
@@ -125,9 +125,10 @@ def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[s
             ("Image Digest", one["image_digest"]),
             ("Framework", one["framework"]),
             ("Framework Config", _count_roles(one)),
-            ("Output", one["output"]),
+            ("Output", one["output"] or None),
             ("Parameters", format_parameters(one["parameters"])),
             ("TensorBoard", f"`riseml tensorboard {one['id']}` opens it" if _has_tensorboard(one) else None),
+            ("JupyterLab", f"`riseml notebook {one['id']}` opens it" if _has_notebook(one) else None),
             ("Cleaning up", "jobs are still being stopped" if ended and not one["closed"] else None),
         ]
     )
@@ -137,13 +138,28 @@ def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[s
 
 def _count_roles(one: wire.ExperimentView) -> str | None:
     """Return how many jobs each role has: `master: 1, worker: 2, ps: 1`; None for a single job."""
-    names = [job["name"] for job in one["jobs"] if job["name"] not in ("build", "train")]
+    names = [job["name"] for job in one["jobs"] if job["name"] not in ("build", "train", one["type"])]
     roles = Counter(name.partition(".")[0] for name in names)
     return ", ".join(f"{role}: {count}" for role, count in roles.items()) or None
 
 
+def describe_type(one: wire.ExperimentView) -> str:
+    """Return what it is: `Experiment`, `Set`, `TensorBoard of 4, 7`, `Notebook`."""
+    if one["type"] == "tensorboard":
+        return f"TensorBoard of {', '.join(one['shows'])}"
+    return one["type"].capitalize()
+
+
 def _has_tensorboard(one: wire.ExperimentView) -> bool:
-    return any(job["name"] == "tensorboard" and job["state"] == "RUNNING" for job in one["jobs"])
+    """Return whether `riseml tensorboard` opens it: a TensorBoard that runs, or a training that began with one."""
+    if one["type"] == "set":
+        return any(map(_has_tensorboard, one["experiments"]))
+    states = [job["state"] for job in one["jobs"] if job["name"] == "tensorboard"]
+    return "RUNNING" in states or (bool(states) and one["type"] == "experiment" and one["started_at"] is not None)
+
+
+def _has_notebook(one: wire.ExperimentView) -> bool:
+    return any(job["name"] == "notebook" and job["state"] == "RUNNING" for job in one["jobs"])
 
 
 def _describe_reason(one: wire.ExperimentView) -> str:

@@ -40,10 +40,13 @@ def add_experiment_routes(router: APIRouter, services: Services) -> None:
         project: Annotated[str | None, Query(max_length=128)] = None,
         ended: Annotated[bool, Query(alias="all")] = False,  # noqa: FBT002  # a query parameter is named by its caller
         limit: Annotated[int | None, Query(ge=1, le=10_000)] = None,
+        companions: bool = True,  # noqa: FBT001, FBT002  # a query parameter is named by its caller
     ) -> wire.ExperimentList:
         check_text(project)
         user = services.info.owner.user
-        details = services.experiments.list_experiments(user, ended=ended, project=project, limit=limit)
+        details = services.experiments.list_experiments(
+            user, ended=ended, project=project, limit=limit, companions=companions
+        )
         return {"experiments": show_all(details, services.hosts.roots)}
 
     @router.get("/experiments/{name}")

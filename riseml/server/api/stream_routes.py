@@ -1,4 +1,6 @@
-"""The routes of streams into running jobs: a command, a port. Each is one WebSocket (`riseml.stream_messages`).
+"""The routes of streams into running jobs: a command, a port, and the presence of a client, which keeps a companion up.
+
+Each is one WebSocket (`riseml.stream_messages`).
 
 Every error after the handshake is a message of the stream. Who may open the server's socket may open a stream; a web
 page may not: browsers name their page in `Origin`, and such a handshake is refused.
@@ -6,13 +8,14 @@ page may not: browsers name their page in `Origin`, and such a handshake is refu
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Annotated
 
 from fastapi import APIRouter, Path, WebSocket, WebSocketDisconnect
 from starlette.concurrency import run_in_threadpool
 
-from riseml.errors import RisemlError, UsageError
+from riseml.errors import Conflict, RisemlError, UsageError
 from riseml.model import Job
 from riseml.names import CanonicalId, parse_id
 from riseml.server.api.experiment_routes import Name
@@ -21,13 +24,16 @@ from riseml.server.log_line import LogLine, write_line
 from riseml.server.pool.job_access import JobDoor
 from riseml.server.pool.stream_relay import make_failure, relay_stream
 from riseml.server.services import Services
-from riseml.stream_messages import CommandOrder, StreamMessage, decode_message, encode_message
+from riseml.states import TERMINAL
+from riseml.stream_messages import CommandOrder, StreamMessage, StreamReady, decode_message, encode_message
 
 log = logging.getLogger(__name__)
 
+_LONGEST_WAIT = 60.0  # seconds until the server looks again whether an experiment has ended
+
 
 def add_stream_routes(router: APIRouter, services: Services) -> None:
-    """Add the command and the ports of a job."""
+    """Add the command and the ports of a job, and the presence of a client."""
 
     @router.websocket("/experiments/{name}/command")
     async def run_command(websocket: WebSocket, name: Name) -> None:
@@ -44,7 +50,8 @@ def add_stream_routes(router: APIRouter, services: Services) -> None:
             await client.refuse(error)
             return
         write_line(log, LogLine(f"{door.title} a user runs a command in it"))
-        await relay_stream(stream, client)
+        with services.attendance.attend(door.experiment):
+            await relay_stream(stream, client)
         await client.close()
 
     @router.websocket("/experiments/{name}/ports/{port}")
@@ -58,7 +65,27 @@ def add_stream_routes(router: APIRouter, services: Services) -> None:
         except RisemlError as error:
             await client.refuse(error)
             return
-        await relay_stream(stream, client)
+        with services.attendance.attend(door.experiment):
+            await relay_stream(stream, client)
+        await client.close()
+
+    _add_presence_route(router, services)
+
+
+def _add_presence_route(router: APIRouter, services: Services) -> None:
+    @router.websocket("/experiments/{name}/presence")
+    async def attend_experiment(websocket: WebSocket, name: Name) -> None:
+        client = _WebSocketClient(websocket)
+        if not await client.accept():
+            return
+        try:
+            identity = await run_in_threadpool(_find_running, name, services)
+        except RisemlError as error:
+            await client.refuse(error)
+            return
+        with services.attendance.attend(identity):
+            await client.send(StreamReady())
+            await _wait_for_end(client, services, name, identity)
         await client.close()
 
 
@@ -117,6 +144,36 @@ async def _receive_order(client: _WebSocketClient) -> CommandOrder | None:
     if message is None or isinstance(message, CommandOrder):
         return message
     raise UsageError("a stream of a command begins with the command")
+
+
+async def _wait_for_end(client: _WebSocketClient, services: Services, name: str, identity: int) -> None:
+    """Return when the client is gone. When the experiment ends before, say so to the client."""
+    gone = asyncio.create_task(client.receive())
+    with services.notifier.subscribe((identity,)) as subscription:
+        while not gone.done():
+            subscription.take_changed()
+            try:
+                await run_in_threadpool(_find_running, name, services)
+            except RisemlError as error:
+                await client.send(make_failure(error))
+                break
+            changed = asyncio.create_task(subscription.wait_for_change(_LONGEST_WAIT))
+            await asyncio.wait((gone, changed), return_when=asyncio.FIRST_COMPLETED)
+            changed.cancel()
+    gone.cancel()
+    await asyncio.gather(gone, return_exceptions=True)
+
+
+def _find_running(name: str, services: Services) -> int:
+    """Return the id of an experiment that has not ended.
+
+    Raises:
+        Conflict: it has.
+    """
+    experiment = find_single_experiment(parse_id(name), services)
+    if experiment.state in TERMINAL:
+        raise Conflict(f"{name} has ended ({experiment.state.value})", f"`riseml status {name}` says why")
+    return experiment.id
 
 
 def _find_door(name: str, services: Services) -> JobDoor:

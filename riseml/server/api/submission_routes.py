@@ -1,4 +1,4 @@
-"""The routes that lead to a run: project archives, the plan, the check and the submission."""
+"""The routes that lead to a run: project archives, the plan, the check, the submission, and a TensorBoard."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fastapi import APIRouter, Body, Path, Request, Response
 
 from riseml import wire
 from riseml.faultpoints import Point, reach
+from riseml.server.api.companions import make_tensorboard
 from riseml.server.api.dry_run import show_plan
 from riseml.server.api.failures import FAILURES
 from riseml.server.api.named_experiments import show_details
@@ -19,11 +20,13 @@ from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
 from riseml.server.clock import now
 from riseml.server.log_line import write_line
 from riseml.server.services import Services
+from riseml.store.experiments import NewExperiments
 
 log = logging.getLogger(__name__)
 
 Digest = Annotated[str, Path(max_length=64, description="the SHA-256 of the project's files, in hex")]
 Submission = Annotated[wire.Submission, Body()]
+TensorBoardOrder = Annotated[wire.TensorBoardOrder, Body()]
 
 _NO_BODY: dict[int | str, dict[str, Any]] = {code: {"model": None} for code in FAILURES}  # HEAD answers have no body
 _TAR_BODY = {
@@ -38,7 +41,7 @@ _KNOWN: dict[int | str, dict[str, Any]] = {
 
 
 def add_submission_routes(router: APIRouter, services: Services) -> None:
-    """Add /snapshots, /plans and the POST routes of /experiments."""
+    """Add /snapshots, /plans, /tensorboards and the POST routes of /experiments."""
     _add_snapshot_routes(router, services)
 
     @router.post("/plans")
@@ -54,20 +57,30 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
         if submission.get("pull"):
             planned = pull_image(planned, services)
         reach(Point.REQUEST_READ)
-        details, fresh = services.experiments.add_experiments(
-            make_new_experiments(submission, planned, services.info.owner), now()
-        )
-        reach(Point.REQUEST_STORED)
-        if fresh:
-            write_line(log, describe_accepted(details))
-        services.wake.set()
-        response.status_code = 201 if fresh else 200
-        return show_details(details, None, services)
+        return _store(make_new_experiments(submission, planned, services.info.owner), services, response)
 
     @router.post("/experiments/check", status_code=204, response_class=Response)
     def check(submission: Submission) -> Response:
         make_new_experiments(submission, _plan_and_check_room(submission, services), services.info.owner)
         return Response(status_code=204)
+
+    @router.post("/tensorboards", status_code=201, responses=_KNOWN)
+    def submit_tensorboard(order: TensorBoardOrder, response: Response) -> wire.ExperimentView:
+        _check_choice(order.get("executor"), services)
+        submitted = make_tensorboard(order, services)
+        check_room(submitted.plans[0][0], services)
+        return _store(submitted, services, response)
+
+
+def _store(submitted: NewExperiments, services: Services, response: Response) -> wire.ExperimentView:
+    """Store what was accepted, unless its key is known, and wake the loop."""
+    details, fresh = services.experiments.add_experiments(submitted, now())
+    reach(Point.REQUEST_STORED)
+    if fresh:
+        write_line(log, describe_accepted(details))
+    services.wake.set()
+    response.status_code = 201 if fresh else 200
+    return show_details(details, None, services)
 
 
 def _add_snapshot_routes(router: APIRouter, services: Services) -> None:
@@ -86,9 +99,14 @@ def _add_snapshot_routes(router: APIRouter, services: Services) -> None:
 def _plan_and_check_room(submission: wire.Submission, services: Services) -> Planned:
     """Return what will run, once the user's choice of an executor and the room on the hosts are checked."""
     planned = plan_submission(submission, services.snapshots)
+    _check_choice(submission.get("executor"), services)
+    check_room(planned.plans[0], services)
+    return planned
+
+
+def _check_choice(wanted: str | None, services: Services) -> None:
+    """Check the user's choice of an executor, against the hosts as they are now."""
     wait_for_pool_file(services)
-    check_choice(submission, services)
+    check_choice(wanted, services)
     if not services.hosts.is_any_answering():
         wait_for_hosts(services)
-    check_room(planned, services)
-    return planned

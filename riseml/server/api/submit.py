@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 
 from riseml import wire
@@ -9,9 +10,10 @@ from riseml.consent import make_process_refusal
 from riseml.control.placement.refusal import describe_misfit
 from riseml.errors import Refused, Unreachable, UsageError
 from riseml.model import Environment, Owner, Plan
+from riseml.planning.companions import TOKEN_VARIABLE, plan_notebook
 from riseml.planning.grid import grid_points, makes_set
 from riseml.planning.image import Manifest
-from riseml.planning.plan import first_jobs, make_plans
+from riseml.planning.plan import first_jobs, make_plan, make_plans
 from riseml.server.clock import now
 from riseml.server.pool.choose_executor import PROCESS
 from riseml.server.pool.environment_review import review_environment
@@ -21,6 +23,9 @@ from riseml.spec.config.loader import Overrides, load_config
 from riseml.spec.config.types import Spec
 from riseml.store.experiments import NewExperiments
 from riseml.store.snapshots import SnapshotStore
+
+_IDLE_TIMEOUT = 3600.0  # seconds without anything to do after which a notebook ends
+_TOKEN_BYTES = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,13 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
     spec = load_config(submission["config"], submission["file"], overrides)
     snapshot = submission.get("snapshot")
     manifest = snapshots.load_manifest(snapshot) if snapshot else Manifest()
-    return Planned(spec, make_plans(spec, grid_points(spec.train), manifest))
+    points = grid_points(spec.train)
+    notebook = submission.get("notebook")
+    if notebook is None:
+        return Planned(spec, make_plans(spec, points, manifest))
+    idle = notebook.get("idle_timeout", _IDLE_TIMEOUT)
+    plan = plan_notebook(make_plan(spec, points[0], manifest), spec.train.resources, spec.train.limits, idle)
+    return Planned(spec, (plan,))
 
 
 def check_text(value: object) -> None:
@@ -66,7 +77,7 @@ def check_text(value: object) -> None:
                 check_text(part)
 
 
-def check_room(planned: Planned, services: Services) -> None:
+def check_room(plan: Plan, services: Services) -> None:
     """Refuse what the pool could not hold even if it were empty, and an environment that it never makes.
 
     Raises:
@@ -74,7 +85,7 @@ def check_room(planned: Planned, services: Services) -> None:
         Refused: the jobs never fit, with the reason for each host; or an install step is refused.
     """
     hosts = services.hosts
-    refusal = review_environment(hosts, planned.plans[0].image).refusal
+    refusal = review_environment(hosts, plan.image).refusal
     if refusal:
         raise Refused(refusal, "leave the step out, or use Docker, where steps are root in their container")
     if not hosts.is_any_answering():
@@ -86,20 +97,24 @@ def check_room(planned: Planned, services: Services) -> None:
     if len(hosts.last_seen()) < len(hosts.names):
         return  # a host that has never answered may have the room
     seen = make_observation(hosts, services.drained, hosts.last_seen(), now())
-    reasons = describe_misfit({job.name: job.resources for job in planned.plans[0].jobs}, seen)
+    reasons = describe_misfit({job.name: job.resources for job in plan.jobs}, seen)
     if reasons:
         raise Refused(
             f"this can never run: {'; '.join(reasons)}", "lower train.resources or the number of workers, or add a host"
         )
 
 
-def check_choice(submission: wire.Submission, services: Services) -> None:
+def check_choice(wanted: str | None, services: Services) -> None:
     """Check that jobs would run as the user has chosen: in containers, or as processes.
+
+    Args:
+        wanted: the executor that the request names; None: it names none.
+        services: of the server.
 
     Raises:
         Refused: the user has not chosen processes, or the submission names the executor that this server does not use.
     """
-    hosts, wanted = services.hosts, submission.get("executor")
+    hosts = services.hosts
     missing = hosts.find_missing_engine()
     if missing and wanted is None:
         raise make_process_refusal(missing)
@@ -120,16 +135,20 @@ def make_new_experiments(submission: wire.Submission, planned: Planned, owner: O
         UsageError: the submission lacks the value of a variable that `env` passes through.
     """
     train = planned.spec.train
+    environment, notebook = _make_environment(submission, planned.spec), "notebook" in submission
+    if notebook:
+        kept = tuple(pair for pair in environment if pair[0] != TOKEN_VARIABLE)
+        environment = (*kept, (TOKEN_VARIABLE, secrets.token_hex(_TOKEN_BYTES)))
     return NewExperiments(
         owner=owner,
         project=planned.spec.project,
         config=submission["config"],
         snapshot=submission.get("snapshot") or "",
         plans=tuple((plan, first_jobs(plan)) for plan in planned.plans),
-        environment=_make_environment(submission, planned.spec),
+        environment=environment,
         notes=planned.spec.notes,
         key=submission.get("key"),
-        concurrency=train.concurrency if makes_set(train) else None,
+        concurrency=train.concurrency if makes_set(train) and not notebook else None,
         resolved=planned.resolved,
     )
 

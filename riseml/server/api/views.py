@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal
 
 from riseml import wire
 from riseml.control.rollup import describe_set_end, find_failed_job, roll_up_set
@@ -12,7 +13,7 @@ from riseml.control.settle import signal_name
 from riseml.model import Experiment, Job, Sample, Traffic
 from riseml.names import CanonicalId, experiment_name
 from riseml.planning.launch import StorageRoots
-from riseml.states import SENTENCES, TERMINAL, State
+from riseml.states import SENTENCES, TERMINAL, CompanionKind, State
 from riseml.storage.outputs import show_output
 from riseml.store.experiments import ExperimentDetail
 
@@ -26,6 +27,11 @@ class BadEnd:
 
 
 NO_BAD_END = BadEnd()
+
+_TYPES: dict[CompanionKind, Literal["tensorboard", "notebook"]] = {
+    CompanionKind.TENSORBOARD: "tensorboard",
+    CompanionKind.NOTEBOOK: "notebook",
+}
 
 
 def show_time(moment: datetime | None) -> str | None:
@@ -71,7 +77,8 @@ def show_experiment(
         "id": experiment_name(experiment.number, experiment.sub),
         "user": experiment.owner.user,
         "project": experiment.project,
-        "type": "experiment",
+        "type": "experiment" if plan.companion is None else _TYPES[plan.companion.kind],
+        "shows": [] if plan.companion is None else list(plan.companion.shows),
         "state": experiment.state.value,
         "reason": experiment.reason.value,
         "message": experiment.message or SENTENCES[experiment.reason],
@@ -85,7 +92,7 @@ def show_experiment(
         "image_digest": experiment.resolved or None,
         "framework": plan.framework,
         "parameters": dict(plan.parameters),
-        "output": show_output(output, experiment),
+        "output": "" if experiment.reads else show_output(output, experiment),
         "exit_code": exit_code_of(experiment),
         "closed": experiment.closed,
         "jobs": [show_job(experiment, job) for job in jobs],

@@ -25,6 +25,7 @@ class JobDoor:
     def __init__(self, hosts: HostSet, experiment: Experiment, job: Job) -> None:
         name = experiment_name(experiment.number, experiment.sub)
         self.title = f"{name}.{job.name}"
+        self.experiment = experiment.id
         self._key = experiment.key_of(job)
         self._experiment = name
         _check_running(self.title, name, job)

@@ -109,14 +109,20 @@ class Actor:
             case StartJob(_, key):
                 job = next(job for job in experiment.jobs if job.name == key.job)
                 place = LaunchTarget(self.server, self.hosts.roots, executor.contained)
-                executor.start(make_launch(experiment, job, place), self._find_archive(experiment))
+                code = None if experiment.reads else self._find_archive(experiment)
+                executor.start(make_launch(experiment, job, place), code)
 
     def _make_share(self, host: HostName, experiment: Experiment, subnet: str | None) -> Share:
-        """Return what the jobs share on a host. Where the server sees its files, create the output folder now."""
+        """Return what the jobs share on a host. Where the server sees its files, create the output folder now.
+
+        A companion that reads outputs has no output of its own.
+        """
         config = self.experiments.get_experiment(experiment.id).config
         roots = self.hosts.roots
         output: Output | None = None
-        if isinstance(roots.output, str) and self.hosts.is_this_machine(host):
+        if experiment.reads:
+            pass
+        elif isinstance(roots.output, str) and self.hosts.is_this_machine(host):
             prepare_output(Path(roots.output), experiment, config)
             if isinstance(roots.data, str):
                 prepare_data(Path(roots.data))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from riseml.control.actions import EnsureImage, owner_of
 from riseml.control.decide import Decision, changes_to_save, takes_place
@@ -76,7 +78,7 @@ class Loop(threading.Thread):
         services.experiments.confirm_sole_server()  # two servers must never act on the same hosts
         world = services.experiments.load_world()
         self._listeners.listen_to(services.hosts.refresh(world))
-        seen = self._observe(world)
+        seen = replace(self._observe(world), last_used=self._read_last_uses(world))
         decision = decide_isolated(world, seen)
         refused = self._save(world, decision.world, seen)
         open_experiments = {experiment.id: experiment for experiment in decision.world.experiments}
@@ -92,6 +94,10 @@ class Loop(threading.Thread):
         if world.experiments:
             services.passes.active_at = seen.now
         return self._choose_pause(decision, seen, active=bool(world.experiments) or not is_erased)
+
+    def _read_last_uses(self, world: World) -> Mapping[int, datetime]:
+        companions = frozenset(one.id for one in world.experiments if one.plan.companion is not None)
+        return self._services.attendance.read_last_uses(companions, now())
 
     def _observe(self, world: World) -> Observation:
         """Ask every host, follow the logs of its containers, and publish the observation."""

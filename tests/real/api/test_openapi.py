@@ -58,6 +58,7 @@ ROUTES = [
     "POST /v1/leftovers/remove",
     "GET /v1/experiments",
     "GET /v1/names",
+    "POST /v1/tensorboards",
     "GET /v1/experiments/{name}",
     "POST /v1/experiments/{name}/kill",
     "GET /v1/experiments/{name}/samples",

@@ -21,11 +21,12 @@ class Hands:
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
+        self.folder = rig.home  # the working directory of the calls
 
     def call(self, *words: str, given: bytes = b"") -> tuple[int, bytes, str]:
         """Run a command to its end; return its exit code, its output and its messages."""
         done = subprocess.run(
-            [*RISEML, *words], env=self.rig.environ(), cwd=self.rig.home, input=given, capture_output=True
+            [*RISEML, *words], env=self.rig.environ(), cwd=self.folder, input=given, capture_output=True
         )
         return done.returncode, done.stdout, done.stderr.decode()
 
@@ -33,13 +34,11 @@ class Hands:
         """Start a command whose streams are pipes."""
         pipe = subprocess.PIPE
         command = [*RISEML, *words]
-        return subprocess.Popen(
-            command, env=self.rig.environ(), cwd=self.rig.home, stdin=pipe, stdout=pipe, stderr=pipe
-        )
+        return subprocess.Popen(command, env=self.rig.environ(), cwd=self.folder, stdin=pipe, stdout=pipe, stderr=pipe)
 
     def open(self, *words: str) -> TerminalSession:
         """Start a command on a terminal."""
-        return TerminalSession([*RISEML, *words], self.rig.home, self.rig.environ(), 33, 101)
+        return TerminalSession([*RISEML, *words], self.folder, self.rig.environ(), 33, 101)
 
     def list_commands(self) -> list[str]:
         """Return the command lines of everything that runs in jobs, without what runs their `run`."""

@@ -56,6 +56,7 @@ def make_experiment(identity: str = "4", **changes: Any) -> wire.ExperimentView:
         "user": "paul",
         "project": "ai-toaster",
         "type": "experiment",
+        "shows": [],
         "state": "RUNNING",
         "reason": "RUNNING",
         "message": "",

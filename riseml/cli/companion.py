@@ -1,0 +1,150 @@
+"""Open a companion on this machine: wait until its program listens, forward its port, say where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from riseml.cli.job_command import ask_job
+from riseml.cli.log_follower import make_reconnect, open_footer
+from riseml.cli.port_forward import HOST, PortPair, choose_local_port, find_answering_jobs, forward_ports
+from riseml.client import LogQuery
+from riseml.errors import Conflict, ExperimentFailed, Interrupted, NotFound, RisemlError
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.cli.context import CommandContext
+    from riseml.client import Client
+
+_ERROR = "error: "  # begins the line in which a companion says why it ends
+_NOTE = "note: "  # begins a line for the user of the command
+
+
+@dataclass(frozen=True, slots=True)
+class CompanionView:
+    """How a companion is opened."""
+
+    program: str  # as users call it: `TensorBoard`
+    port: int  # of the job, unless it is told another one, and of this machine, when it is free
+    local: int | None  # the port of this machine that the user asks for; None: any
+    json: bool
+    opens: bool  # in the browser, too
+
+
+def check_local_port(view: CompanionView) -> None:
+    """Check that the port which the user asks for is free, before anything is started.
+
+    Raises:
+        Conflict: it is in use.
+    """
+    if view.local and not choose_local_port(view.local):
+        raise Conflict(f"port {view.local} of this machine is in use", "choose another one, or leave --port out")
+
+
+def wait_until_it_listens(command: CommandContext, client: Client, experiment: wire.ExperimentView, port: int) -> int:
+    """Return the port of a companion's job, as soon as its program listens there.
+
+    Args:
+        command: the surroundings.
+        client: of the server.
+        experiment: the companion.
+        port: of its program, unless riseml chose another one.
+
+    Raises:
+        NotFound: it has ended, and says what is missing.
+        RisemlError: it has ended.
+    """
+    identity = experiment["id"]
+    job = f"{identity}.{experiment['type']}"
+    entries = client.stream_log(identity, LogQuery(), make_reconnect(command, client))
+    with open_footer(command, client, identity) as note_entry, closing(entries):  # type: ignore[type-var]
+        for entry in entries:
+            note_entry(entry)
+            if entry["type"] == "end":
+                raise _make_end_error(client, entry)
+            if entry["type"] != "line":
+                continue
+            if entry["id"] != job:
+                command.printer.print_notes([entry["text"]])
+            elif entry["text"].startswith(_NOTE):
+                command.printer.print_notes([entry["text"].removeprefix(_NOTE)])
+            else:
+                found = find_port(client, job, port)
+                if found is not None:
+                    return found
+    raise NotFound(f"the log of {identity} ended without its end", f"`riseml status {identity}`")
+
+
+def find_port(client: Client, job: str, port: int) -> int | None:
+    """Return the port on which a companion's program listens; None when it does not listen yet."""
+    try:
+        said = ask_job(client.address, job, ("/bin/sh", "-c", f'echo "${{RISEML_PORT:-{port}}}"')).strip()
+        chosen = int(said) if said.isdigit() and len(said) <= 5 else port
+        find_answering_jobs(client.address, [job], chosen)
+    except (NotFound, Conflict):  # it has just begun, or is about to end; the log says more
+        return None
+    return chosen
+
+
+def forward_companion(
+    command: CommandContext, client: Client, view: CompanionView, place: tuple[str, int], describe: Callable[[str], str]
+) -> None:
+    """Forward until the user ends it.
+
+    Args:
+        command: the surroundings.
+        client: of the server.
+        view: how it is opened.
+        place: the ID of the job, and its port.
+        describe: makes the address that users open from that of the forward.
+
+    Raises:
+        KeyboardInterrupt: the user ended it.
+        RisemlError: it has ended, or the server or the host does not answer.
+    """
+    job, port = place
+    experiment = job.rpartition(".")[0]
+
+    def say(used: Sequence[PortPair]) -> None:
+        (pair,) = used
+        address = describe(f"http://{HOST}:{pair.local}")
+        shown: wire.ForwardView = {"job": job, "port": pair.remote, "address": address}
+        if view.json:
+            command.printer.print_json({"forwards": [shown]})
+        else:
+            command.printer.print_lines([f"{view.program} {experiment}: {address}"])
+        if view.opens:
+            open_browser(address)
+
+    local = choose_local_port(view.port) if view.local is None else view.local
+    forward_ports(client.address, job, [PortPair(local, port)], say, experiment)
+
+
+def open_browser(address: str) -> None:
+    """Open an address in the user's browser."""
+    import webbrowser
+
+    webbrowser.open(address)
+
+
+def _make_end_error(client: Client, end: wire.EndEntry) -> RisemlError:
+    """Return why a companion has ended before it listened."""
+    identity = end["id"]
+    experiment = client.get_experiment(identity)
+    for line in reversed(experiment["last_lines"]):
+        if line.startswith(_ERROR):
+            return NotFound(line.removeprefix(_ERROR))
+    if end["state"] == "KILLED":
+        return Interrupted(f"{identity} was killed")
+    package = {"tensorboard": "TensorBoard", "notebook": "JupyterLab"}.get(experiment["type"], "")
+    if end["reason"] == "BUILD_FAILED":
+        return ExperimentFailed(
+            f"the environment has no {package}, or could not be made: {end['message']}",
+            f"`riseml logs {identity}` shows the whole log; an image that has {package} needs no step",
+        )
+    message = end["message"].splitlines() or [""]
+    return ExperimentFailed(
+        f"{package} has ended before it listened ({end['state']}): {message[0]}", f"`riseml logs {identity}` says more"
+    )

@@ -1,0 +1,211 @@
+"""The plans of companions: a TensorBoard over the outputs of experiments, and a JupyterLab in a project's environment.
+
+A companion is an experiment of one job. It is placed, logged and killed as every other experiment is. Its environment
+is that of the experiment or the project, with one install step more where the program may be missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from riseml.errors import Refused
+from riseml.model import Companion, Experiment, Image, Plan, PlannedJob
+from riseml.names import HOST_LABEL, HostName, JobName, experiment_name
+from riseml.planning.launch import output_folder
+from riseml.spec.config.types import NO_RETRY, Limits, Resources
+from riseml.states import TERMINAL, CompanionKind, Part
+
+TOKEN_VARIABLE = "JUPYTER_TOKEN"
+"""The variable from which JupyterLab reads the token that it asks for."""
+
+NO_LOGS = 66
+"""The exit code of a TensorBoard that would have nothing to show."""
+
+NO_PROGRAM = 69
+"""The exit code of a companion whose program is not in its environment."""
+
+LOGDIR_OPTION = "logdir"
+"""The option of a plan that says where TensorBoard's files are, when they are not directly in the output folder."""
+
+_TENSORBOARD_RESOURCES = Resources(cpus=0.1, mem=512)
+_LONGEST_NAME = 120  # characters of a run's name
+_ODD = re.compile(r"[^\w.,=+@ -]")
+
+_OWN_PLACE = """\
+host=0.0.0.0
+[ -z "$RISEML_PORT" ] || host=127.0.0.1
+"""
+"""A companion that shares the network of its machine listens on the loopback alone: the forward reaches it there."""
+
+_TENSORBOARD_SCRIPT = """\
+python3 -c 'import tensorboard' 2>/dev/null || {{
+  echo 'error: the environment of experiment {first} has no TensorBoard: add it to train.install' >&2
+  exit {no_program}
+}}
+logs=$(mktemp -d "$PWD/logs.XXXXXX" 2>/dev/null || mktemp -d)
+found=
+show() {{
+  ln -s "$RISEML_OUTPUTS/$2" "$logs/$1"
+  [ -z "$(find -L "$logs/$1" -name '*tfevents*' 2>/dev/null | head -n 1)" ] || found=yes
+}}
+{shows}
+if [ -z "$found" ]; then
+  echo '{level}: there are no files of TensorBoard (*tfevents*) in the output of {names}' >&2
+  {otherwise}
+fi
+{place}exec python3 -m tensorboard.main --logdir "$logs" --host "$host" --port "${{RISEML_PORT:-6006}}"
+"""
+
+_NOTEBOOK_SCRIPT = """\
+python3 -c 'import jupyterlab' 2>/dev/null || {{
+  echo 'error: the environment of this project has no JupyterLab: add it to train.install' >&2
+  exit {no_program}
+}}
+[ -e "$OUTPUT_DIR/code" ] || cp -R . "$OUTPUT_DIR/code"
+cd "$OUTPUT_DIR/code"
+{place}exec python3 -m jupyterlab --no-browser --allow-root --ip "$host" --port "${{RISEML_PORT:-8888}}" \\
+  --ServerApp.port_retries=0 --ServerApp.root_dir="$PWD" --ServerApp.shutdown_no_activity_timeout={idle} \\
+  --MappingKernelManager.cull_idle_timeout={idle} --MappingKernelManager.cull_interval={interval} \\
+  --MappingKernelManager.cull_connected=True
+"""
+"""It ends by its own rule: it alone knows whether a cell computes while no client is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedOutputs:
+    """An experiment or a set that the user named, with what its folder holds."""
+
+    name: str  # `4`, `144`, `144.3`
+    members: tuple[Experiment, ...]  # one, or all members of the set
+    is_set: bool = False
+
+    @property
+    def folder(self) -> PurePosixPath:
+        """The folder below the root of outputs."""
+        folder = output_folder(self.members[0])
+        return folder.parent if self.is_set else folder
+
+
+def plan_tensorboard(outputs: Sequence[NamedOutputs], host: HostName | None, left_after: float) -> Plan:
+    """Return the plan of one TensorBoard over these outputs.
+
+    Args:
+        outputs: what the user named, at least one.
+        host: where the outputs are; None: all hosts have them.
+        left_after: seconds without a client after which it ends.
+
+    Raises:
+        Refused: the logs of an experiment are not in its output folder.
+    """
+    first = choose_environment(outputs)
+    image = first.plan.image
+    if first.plan.framework != "tensorflow":
+        image = with_package(image, "tensorboard")
+    resources = replace(_TENSORBOARD_RESOURCES, labels=() if host is None else ((HOST_LABEL, host),))
+    name = JobName(CompanionKind.TENSORBOARD.value)
+    return Plan(
+        project=outputs[0].members[0].project,
+        image=image,
+        jobs=(PlannedJob(name, Part.DECIDES, resources, Limits(), (_make_tensorboard_script(outputs),)),),
+        framework="plain",
+        companion=Companion(
+            CompanionKind.TENSORBOARD,
+            left_after,
+            shows=tuple(one.name for one in outputs),
+            reads=_drop_nested([one.folder for one in outputs]),
+        ),
+    )
+
+
+def choose_environment(outputs: Sequence[NamedOutputs]) -> Experiment:
+    """Return the experiment whose environment TensorBoard uses: one of TensorFlow, which has it, else the first."""
+    members = [member for one in outputs for member in one.members]
+    return next((member for member in members if member.plan.framework == "tensorflow"), members[0])
+
+
+def plan_notebook(plan: Plan, resources: Resources, limits: Limits, idle_timeout: float) -> Plan:
+    """Return the plan of a JupyterLab in the environment of a project's plan.
+
+    Args:
+        plan: what `train` would run at one point of the grid.
+        resources: of `train`, or as the user asks.
+        limits: of `train`.
+        idle_timeout: seconds without anything to do after which it ends.
+    """
+    idle = max(1, round(idle_timeout))
+    script = _NOTEBOOK_SCRIPT.format(no_program=NO_PROGRAM, place=_OWN_PLACE, idle=idle, interval=min(60, idle))
+    name = JobName(CompanionKind.NOTEBOOK.value)
+    return replace(
+        plan,
+        image=with_package(plan.image, "jupyterlab"),
+        jobs=(PlannedJob(name, Part.DECIDES, resources, limits, (script,)),),
+        framework="plain",
+        options=(),
+        max_duration=None,
+        idle_timeout=None,
+        retry=NO_RETRY,
+        companion=Companion(CompanionKind.NOTEBOOK),
+    )
+
+
+def with_package(image: Image, package: str) -> Image:
+    """Return the environment with a Python package, which the step installs unless it is there."""
+    step = f"python3 -c 'import {package}' 2>/dev/null || python3 -m pip install {package}"
+    digest = hashlib.sha256(f"{image.digest or image.base} {step}".encode()).hexdigest()
+    return replace(image, install=(*image.install, step), digest=digest)
+
+
+def name_run(experiment: Experiment, common: frozenset[tuple[str, str]] = frozenset()) -> str:
+    """Return how TensorBoard shows an experiment: `144.3 lr=0.1`, as the name of a folder.
+
+    Args:
+        experiment: what is shown.
+        common: parameters that its whole set has, which say nothing.
+    """
+    parts = [f"{name}={value}" for name, value in experiment.plan.parameters if (name, value) not in common]
+    name = " ".join([experiment_name(experiment.number, experiment.sub), *parts])
+    return _ODD.sub("_", name)[:_LONGEST_NAME].strip()
+
+
+def _make_tensorboard_script(outputs: Sequence[NamedOutputs]) -> str:
+    shows: list[str] = []
+    source = choose_environment(outputs)
+    for one in outputs:
+        common = frozenset.intersection(*(frozenset(member.plan.parameters) for member in one.members))
+        hidden = common if len(one.members) > 1 else frozenset()
+        shows += [f"show {shlex.quote(name_run(m, hidden))} {shlex.quote(_find_logs(m))}" for m in one.members]
+    goes_on = any(member.state not in TERMINAL for one in outputs for member in one.members)
+    return _TENSORBOARD_SCRIPT.format(
+        no_program=NO_PROGRAM,
+        shows="\n".join(dict.fromkeys(shows)),
+        level="note" if goes_on else "error",
+        otherwise=":" if goes_on else f"exit {NO_LOGS}",
+        names=", ".join(one.name for one in outputs),
+        first=experiment_name(source.number, source.sub),
+        place=_OWN_PLACE,
+    )
+
+
+def _find_logs(experiment: Experiment) -> str:
+    """Return the folder of TensorBoard's files below the root of outputs."""
+    written = dict(experiment.plan.options).get(LOGDIR_OPTION, "")
+    if written.startswith("/") or "://" in written:
+        name = experiment_name(experiment.number, experiment.sub)
+        raise Refused(
+            f"experiment {name} has its logs at {written}, and this TensorBoard reads the folders of outputs only",
+            f"`riseml tensorboard {name}` opens them while it runs; `logdir: logs` is a folder below OUTPUT_DIR",
+        )
+    return str(output_folder(experiment) / written)
+
+
+def _drop_nested(folders: Sequence[PurePosixPath]) -> tuple[str, ...]:
+    """Return the folders without those that are inside another one of them."""
+    kept = [
+        folder for folder in folders if not any(folder.is_relative_to(other) and folder != other for other in folders)
+    ]
+    return tuple(dict.fromkeys(map(str, kept)))

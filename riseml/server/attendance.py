@@ -1,0 +1,56 @@
+"""Who uses which companion now, in memory: a companion ends some time after its last client has left it.
+
+A server that has just started knows of no client: for it every companion was used at the moment when it first sees it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+
+@dataclass(slots=True)
+class _Use:
+    clients: int  # streams that are open now
+    last: float  # when the last of them ended, on the clock of `Attendance`
+
+
+class Attendance:
+    """The streams that clients have open, by the id of the experiment. Several threads use it at the same time.
+
+    Args:
+        clock: seconds; never set back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._uses: dict[int, _Use] = {}
+
+    @contextmanager
+    def attend(self, experiment: int) -> Iterator[None]:
+        """Count a client of an experiment until the block ends."""
+        with self._lock:
+            self._uses.setdefault(experiment, _Use(0, self._clock())).clients += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                use = self._uses[experiment]
+                use.clients -= 1
+                use.last = self._clock()
+
+    def read_last_uses(self, experiments: Set[int], moment: datetime) -> dict[int, datetime]:
+        """Return when each of these experiments was last used; `moment` is now. Forget what all others did."""
+        with self._lock:
+            tick = self._clock()
+            self._uses = {one: use for one, use in self._uses.items() if use.clients or one in experiments}
+            for one in experiments:
+                use = self._uses.setdefault(one, _Use(0, tick))
+                if use.clients:
+                    use.last = tick
+            return {one: moment - timedelta(seconds=tick - self._uses[one].last) for one in experiments}
