@@ -56,7 +56,9 @@ class HorovodPlugin:
         if job not in workers:
             return Binding({"TOTAL_WORKERS": str(nodes)}, placeholders)
         index = str(workers.index(job))
+        ranks = _list_ranks(int(index), here)
         variables = {
+            **(ranks[0] if here == 1 else {}),
             **{"HOROVOD_SIZE": str(here * nodes), "HOROVOD_LOCAL_SIZE": str(here), "HOROVOD_CROSS_SIZE": str(nodes)},
             **{"HOROVOD_CROSS_RANK": index, "HOROVOD_HOSTNAME": hostname(job)},
             **{"HOROVOD_GLOO_RENDEZVOUS_ADDR": host, "HOROVOD_GLOO_RENDEZVOUS_PORT": port},
@@ -71,14 +73,18 @@ class HorovodPlugin:
         if job not in workers:
             return join_run_lines(lines)
         here, index = _count_processes(plan), workers.index(job)
-        ranks = [{"HOROVOD_RANK": str(index * here + at), "HOROVOD_LOCAL_RANK": str(at)} for at in range(here)]
         more = {"job": job, "node": index, "nodes": len(workers), "address": _MEETING}
-        launch = launch_ranks(join_lines_at_barriers(lines), index * here, ranks, **more)
+        launch = launch_ranks(join_lines_at_barriers(lines), index * here, _list_ranks(index, here), **more)
         return limit_threads(find_job(plan, job)[1], here, f"{_PATIENCE}\n{launch}")
 
 
 def _list_workers(plan: Plan) -> list[JobName]:
     return [job.name for job in plan.jobs if job.part is Part.DECIDES]
+
+
+def _list_ranks(index: int, here: int) -> list[dict[str, str]]:
+    """Return what tells the processes of one job from each other."""
+    return [{"HOROVOD_RANK": str(index * here + at), "HOROVOD_LOCAL_RANK": str(at)} for at in range(here)]
 
 
 def _count_processes(plan: Plan) -> int:

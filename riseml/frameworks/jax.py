@@ -59,7 +59,7 @@ class Jax:
             # This service would catch SIGTERM and end the process ten seconds later.
             "JAX_ENABLE_PREEMPTION_SERVICE": "false",
             **{"SLURM_JOB_ID": "1", "SLURM_STEP_NODELIST": master.rpartition(":")[0], "SLURM_NTASKS": size},
-            **_make_rank_variables(planned, index, here, 0),
+            **(_make_rank_variables(planned, index, here, 0) if here == 1 else {}),
             **{"WORKER_INDEX": str(index), "TOTAL_WORKERS": str(len(plan.jobs))},
         }
         return Binding(variables, make_placeholders([one.name for one in plan.jobs], job, addresses))

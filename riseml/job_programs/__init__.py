@@ -1,4 +1,4 @@
-"""Programs that run inside jobs, in the Python of the image: standard library only, Python 3.7 or newer, one file each.
+"""Programs that run inside jobs, in the Python of the image: standard library only, Python 3.7 or newer.
 
 A plug-in of a framework puts their text into the script of a job, so that no image needs riseml. Does not belong here:
 what riseml itself imports.
@@ -9,15 +9,20 @@ from __future__ import annotations
 import functools
 import json
 import posixpath
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from importlib import resources
 
+_FUTURE = "from __future__ import annotations\n"
+_PART = re.compile(r"^from riseml\.job_programs\.(\w+) import .*\n", re.MULTILINE)
+
 
 @functools.cache
 def read_program(name: str) -> str:
-    """Return the text of a program of this package."""
-    return resources.files(__package__).joinpath(f"{name}.py").read_text(encoding="utf-8")
+    """Return the text of a program of this package; a part that it imports stands in place of the import."""
+    text = resources.files(__package__).joinpath(f"{name}.py").read_text(encoding="utf-8")
+    return _PART.sub(lambda part: read_program(part[1]).replace(_FUTURE, ""), text)
 
 
 def write_program(name: str, path: str) -> str:

@@ -14,159 +14,22 @@ met, and a training in which every process is alone cannot end well.
 from __future__ import annotations
 
 import contextlib
-import http.server
 import json
 import os
 import queue
-import re
 import signal
 import socket
-import socketserver
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
 from typing import Any, BinaryIO, TextIO
 
-ENDED = 1 << 30  # the line that a job has reached when all of its processes have ended well
+from riseml.job_programs.rank_meeting import ENDED, House, Meeting
+
 TELL, HEAR = 8, 9  # descriptors of the shells: they end a line, and go on
-LONGEST_VALUE = 1 << 20  # bytes
-MOST_VALUES = 1 << 17
 ANSWER_TIME = 5.0  # seconds for the first launcher to say what failed first
 CASCADE_TIME = 10.0  # seconds that a job which failed after another one waits to be stopped
 END_TIME = 2.0  # seconds between SIGTERM and SIGKILL for the other processes of a job that failed
-
-
-class Meeting:
-    """What the launchers of a gang agree on. It lives in the first one."""
-
-    def __init__(self, nodes: int, size: int) -> None:
-        self.nodes, self.size, self.lock = nodes, size, threading.RLock()
-        self.links: dict[int, socket.socket] = {}  # node -> its connection
-        self.reached: dict[int, int] = {}  # node -> the line that it has reached
-        self.released = -1  # the line that all have reached
-        self.cause: object = None  # what failed first
-        self.values: dict[str, bytes] = {}  # of Horovod, by path
-        self.read: dict[str, set[str]] = {}  # scope -> ranks that have read all of its values
-        self.here: set[int] = set()  # ranks that have called hvd.init() in this line
-        self.met = size < 2  # there was a line in which all ranks did
-
-    def attend(self, node: int, link: socket.socket, lines: Iterable[bytes]) -> None:
-        """Listen to one launcher until it leaves."""
-        with self.lock:
-            self.links[node] = link
-        with contextlib.suppress(OSError, ValueError):
-            for line in lines:
-                self.hear(node, json.loads(line.decode()))
-        with self.lock:
-            self.links.pop(node, None)
-            if self.released < ENDED:
-                self.fail({"node": node, "text": "its processes are gone"})
-
-    def hear(self, node: int, message: dict[str, Any]) -> None:
-        """Handle one message of a launcher."""
-        with self.lock:
-            if "failed" in message:
-                self.fail(message["failed"])
-                return
-            self.reached[node] = message["reached"]
-            line = min(self.reached.values())
-            if len(self.reached) == self.nodes and line > self.released and self.cause is None:
-                self.end_line(line)
-
-    def end_line(self, line: int) -> None:
-        """Let all go on, unless only some of the ranks have met, or none ever did."""
-        absent = sorted(set(range(self.size)) - self.here)
-        if self.here and absent:
-            self.fail({"node": 0, "text": f"other ranks called hvd.init(), and not {', '.join(map(str, absent))}"})
-            return
-        self.met = self.met or not absent
-        if line == ENDED and not self.met:
-            text = "no process called hvd.init() of a Horovod with Gloo: each of the {} was alone"
-            self.fail({"node": 0, "text": text.format(self.size)})
-            return
-        self.here.clear()
-        self.values.clear()
-        self.read.clear()
-        self.released = line
-        self.send({"go": line})
-
-    def fail(self, cause: object) -> None:
-        """Tell all launchers what failed first; each later failure follows from it."""
-        if self.cause is None:
-            self.cause = cause
-            self.send({"cause": cause})
-
-    def send(self, message: object) -> None:
-        """Send a message to all launchers. One that is gone needs none."""
-        for link in list(self.links.values()):
-            with contextlib.suppress(OSError):
-                link.sendall(json.dumps(message).encode() + b"\n")
-
-    def put(self, path: str, value: bytes) -> bool:
-        """Keep a value of Horovod, and note the rank that it belongs to; return False if there are too many."""
-        with self.lock:
-            if len(self.values) >= MOST_VALUES:
-                return False
-            self.values[path] = value
-            rank = re.match(r"/global[^/]*/(?:rank_)?(\d+)$", path)
-            if rank and int(rank[1]) < self.size:
-                self.here.add(int(rank[1]))
-            return True
-
-    def drop(self, path: str) -> None:
-        """Note that a rank has read all values of a scope; forget them once all its ranks have."""
-        scope, _, key = path.rpartition("/")
-        with self.lock:
-            read = self.read[scope] = {*self.read.get(scope, ()), key}
-            paths = [one for one in self.values if one.rpartition("/")[0] == scope]
-            if read >= {rank for rank in (one.rpartition("/")[2] for one in paths) if rank.isdigit()}:
-                del self.read[scope]
-                for one in paths:
-                    del self.values[one]
-
-
-class House(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    """The server of the first launcher. It has a thread for each connection."""
-
-    allow_reuse_address = True
-    daemon_threads = True
-    request_queue_size = 1024
-
-    def __init__(self, address: tuple[str, int], meeting: Meeting) -> None:
-        self.meeting = meeting
-        super().__init__(address, Door)
-
-
-class Door(http.server.BaseHTTPRequestHandler):
-    """One connection to the first launcher: of another launcher (JOIN), or of Horovod."""
-
-    server: House
-
-    def do_JOIN(self) -> None:
-        self.server.meeting.attend(int(self.path), self.connection, self.rfile)
-
-    def do_GET(self) -> None:
-        value = self.server.meeting.values.get(self.path)
-        self.answer(404 if value is None else 200, value or b"")
-
-    def do_PUT(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        fits = length <= LONGEST_VALUE and self.server.meeting.put(self.path, self.rfile.read(length))
-        self.answer(200 if fits else 413)
-
-    def do_DELETE(self) -> None:
-        self.server.meeting.drop(self.path)
-        self.answer(200)
-
-    def answer(self, code: int, body: bytes = b"") -> None:
-        self.send_response_only(code)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Print nothing: the output is that of the training."""
 
 
 class Launcher:

@@ -72,6 +72,7 @@ CONNECTION_FAILURES: tuple[KnownFailure, ...] = (
         patterns=(
             r"Collective ops is aborted by|gloo.*Connection (?:closed|reset) by peer|HorovodInternalError",
             r"Horovod has been shut down|ORTE has lost communication|MPI_ERR_PROC_FAILED",
+            r"JaxRuntimeError: .*Gloo|CoordinationServiceError|JAX distributed service detected fatal",
         ),
         role=FailureRole.CONSEQUENCE,
     ),

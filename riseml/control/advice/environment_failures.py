@@ -23,6 +23,11 @@ ENVIRONMENT_FAILURES: tuple[KnownFailure, ...] = (
         patterns=(r"are you root\?", r"/var/lib/(?:dpkg|apt)/\S+ .*Permission denied"),
     ),
     KnownFailure(
+        "horovod-alone",
+        "no rank met the others: call `hvd.init()` in the script, and use an image whose Horovod was built with Gloo",
+        patterns=(r"riseml: no process called hvd\.init\(\)",),
+    ),
+    KnownFailure(
         "apt-no-package",
         "apt does not know `{name}`: write `apt-get update && apt-get install -y {name}` as one step, and check the"
         " package's name for the distribution of the image",

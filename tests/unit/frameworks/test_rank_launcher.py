@@ -15,7 +15,7 @@ import pytest
 
 from riseml.frameworks.base import join_lines_at_barriers
 from riseml.job_programs import launch_ranks, read_program
-from riseml.job_programs.rank_launcher import Meeting
+from riseml.job_programs.rank_meeting import Meeting
 from tests.support.ports import find_free_port
 from tests.support.waiting import DEADLINE, wait_for
 
