@@ -156,7 +156,7 @@ class Launcher:
         if self.cause is None:
             self.cause = cause
             if cause["node"] == self.node:
-                print(f"riseml: {cause['text']}", file=sys.stderr, flush=True)
+                say(cause["text"])
                 return self.on_alarm()
             if self.failure is not None:
                 self.follow(cause)
@@ -171,8 +171,7 @@ class Launcher:
         """Say which job failed first, and wait to be stopped because of it."""
         rank, code = self.failure or (0, 1)
         first = cause.get("job") or f"job {cause['node'] + 1} of the gang"
-        text = f"riseml: rank {rank} ended with exit code {code}; first failed {first}: {cause['text']}"
-        print(text, file=sys.stderr, flush=True)
+        say(f"rank {rank} ended with exit code {code}; first failed {first}: {cause['text']}")
         self.set_alarm(CASCADE_TIME)
 
     def on_alarm(self) -> int:
@@ -248,6 +247,12 @@ class Launcher:
         self.alarm = threading.Timer(seconds, self.events.put, (("alarm",),))
         self.alarm.daemon = True
         self.alarm.start()
+
+
+def say(text: str) -> None:
+    """Print a line of riseml's own in one write: threads that copy output would come between two."""
+    sys.stderr.write(f"riseml: {text}\n")
+    sys.stderr.flush()
 
 
 def copy_lines(source: BinaryIO, target: TextIO, rank: int) -> None:
