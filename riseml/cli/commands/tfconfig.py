@@ -17,7 +17,7 @@ from riseml.errors import NotFound
 Configs = Mapping[str, object]
 """The TF_CONFIG of each job by its name; None for a job without one."""
 
-_NO_CONFIG = "a single job gets none, nor does a job outside the TensorFlow cluster"
+_NO_CONFIG = "a single job gets none, nor does a job outside a TensorFlow cluster; `riseml env` shows what it gets"
 
 
 def print_tf_config(  # noqa: PLR0913  # one parameter for each option of the command

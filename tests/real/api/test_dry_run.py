@@ -245,7 +245,7 @@ def test_tf_config_of_a_file(docker_rig: Rig, tmp_path: Path) -> None:
     assert "\n\nworker.1\n{\n" in shown
 
 
-ALONE = "a single job gets none, nor does a job outside the TensorFlow cluster"
+ALONE = "a single job gets none, nor does a job outside a TensorFlow cluster; `riseml env` shows what it gets"
 
 
 def test_a_job_alone_has_no_tf_config(docker_rig: Rig, tmp_path: Path) -> None:
