@@ -1,4 +1,4 @@
-"""The example with real TensorFlow on real digits, each of its three ways to train."""
+"""The example with real TensorFlow on real digits, each of its ways to train."""
 
 from __future__ import annotations
 
@@ -50,4 +50,26 @@ def test_digits_are_learned(toaster: Console, words: list[str], job: str, jobs: 
     accuracies = dict(re.findall(r"^\d+\.(\S+) .*test accuracy: ([0-9.]+)", result.out, re.MULTILINE))
     assert job in accuracies
     assert min(map(float, accuracies.values())) >= 0.85
+    assert toaster.leftovers() == []
+
+
+def test_the_strategies_for_one_machine_learn_the_digits(toaster: Console) -> None:
+    result = toaster.run("train", "-f", "one-host.yml", "-p", "epochs=2")
+    assert (result.code, result.err) == (0, ""), result.out
+    accuracies = dict(re.findall(r"([a-z-]+): test accuracy: ([0-9.]+)", result.out))
+    assert set(accuracies) == {"one-device", "mirrored", "central-storage"}
+    assert min(map(float, accuracies.values())) >= 0.85
+    assert result.out.count("2 devices, loss") == 2
+
+
+def test_the_evaluator_of_an_estimator_tests_what_the_workers_learn(toaster: Console, horovod_image: str) -> None:
+    """The image of Horovod has TensorFlow 2.15, as the example."""
+    words = ["-f", "estimator.yml", "--set", f"train.image={horovod_image}", "-p", "steps=1000"]
+    result = toaster.run("train", *words)
+    assert (result.code, result.err) == (0, ""), result.out
+    assert "chief 0 is worker 0 of 2 and has 2000 digits" in result.lines("master")
+    assert "worker 0 is worker 1 of 2 and has 2000 digits" in result.lines("worker.1")
+    tested = [line for line in result.lines("evaluator") if "test accuracy" in line]
+    assert tested[-1].startswith("step 100")  # 1,000, and some more when both workers take the last step
+    assert float(tested[-1].split()[-1]) >= 0.85
     assert toaster.leftovers() == []
