@@ -37,8 +37,10 @@ class Meeting:
         self.met = size < 2  # there was a line in which all ranks did
 
     def attend(self, node: int, link: socket.socket, lines: Iterable[bytes]) -> None:
-        """Listen to one launcher until it leaves."""
+        """Listen to one launcher until it leaves. Each job has one place, which nobody else gets later."""
         with self.lock:
+            if not 0 <= node < self.nodes or node in self.links:
+                return
             self.links[node] = link
         with contextlib.suppress(OSError, ValueError):
             for line in lines:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -165,3 +166,18 @@ def test_values_of_horovod_stay_until_every_rank_of_their_scope_has_read_them() 
     meeting.put("/global/0", b"of the next program in this line")
     meeting.drop("/global/1")
     assert "/global/0" in meeting.values
+
+
+def test_nonsense_at_the_port_of_the_meeting_changes_nothing(tmp_path: Path) -> None:
+    with gang(tmp_path, 2) as four:
+        four.start("python3 meet.py; touch met.$RANK", "until test -e go; do sleep 0.05; done")
+        wait_for("the processes", lambda: len(four.files("met.*")) == 4, DEADLINE)
+        host, _, port = str(four.place).partition(":")
+        large = b"PUT / HTTP/1.0\r\nContent-Length: 9999999999"
+        for said in (b"JOIN 1 HTTP/1.0", b"JOIN 7 HTTP/1.0", b"JOIN x HTTP/1.0", large):
+            with socket.create_connection((host, int(port)), DEADLINE) as stranger:
+                stranger.sendall(said + b"\r\n\r\n")
+                answer = stranger.recv(100)
+            assert not answer or answer.startswith(b"HTTP/1.0 413")
+        (tmp_path / "go").touch()
+        assert four.finish() == [(0, "", ""), (0, "", "")]
