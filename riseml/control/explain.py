@@ -19,7 +19,7 @@ from riseml.control.placement.refusal import describe_misfit, show_label
 from riseml.control.placement.shortage import ExperimentNamer, describe_hosts, describe_nearest
 from riseml.model import Experiment, Job, World
 from riseml.names import HostName
-from riseml.states import SENTENCES, TERMINAL
+from riseml.states import SENTENCES, TERMINAL, Part, State
 
 _ANY_LINK = "any"
 
@@ -156,11 +156,21 @@ def _explain_place(world: World, seen: Observation, experiment: Experiment) -> E
         ExplanationPhase.PLACED,
         experiment.state,
         experiment.reason,
-        f"{_describe_reason(experiment)}; {where}",
+        f"{_describe_reason(experiment)}; {where}{_describe_quiet(experiment, seen)}",
         jobs=places,
         network=experiment.network,
         network_host=experiment.network_host,
     )
+
+
+def _describe_quiet(experiment: Experiment, seen: Observation) -> str:
+    """Return for how long all jobs have been quiet, where `idle_timeout` will end that; else an empty text."""
+    limit = experiment.plan.idle_timeout
+    running = [job for job in experiment.gang if job.state is State.RUNNING and job.part is not Part.WATCHES]
+    quiet = min((seen.quiet.get(experiment.key_of(job), 0.0) for job in running), default=0.0)
+    if limit is None or quiet < limit / 10:
+        return ""
+    return f"; no job has printed or computed anything for {quiet:.0f} s, and idle_timeout ends it after {limit:g} s"
 
 
 def _explain_host(job: Job, gang: list[Job], candidates: dict[HostName, CandidateHost]) -> str:

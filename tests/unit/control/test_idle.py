@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from riseml.control.explain import explain_experiment
 from riseml.model import Capacity, JobKey
 from riseml.names import HostName, JobName
 from riseml.spec.config.types import Retry, RetryOn
@@ -42,3 +43,20 @@ def test_an_idle_experiment_is_retried_where_retry_says_so() -> None:
         simulation.settle(20)
         assert simulation.stored[1].reason is Reason.IDLE
         assert job_of(simulation, 1, "train").attempt == attempts
+
+
+def test_an_experiment_that_may_hang_is_explained_before_it_is_ended() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    simulation.submit(make_experiment(1, make_plan("master", "worker.1", idle_timeout=60)))
+    simulation.settle(5)
+
+    def explain(*seconds: float) -> str:
+        keys = (JobKey(1, JobName(name), 1) for name in ("master", "worker.1"))
+        simulation.quiet = dict(zip(keys, seconds, strict=True))
+        return explain_experiment(simulation.world(), simulation.observe(), simulation.stored[1]).summary
+
+    assert explain(40, 20) == (
+        "Running; all of it is on h1; no job has printed or computed anything for 20 s,"
+        " and idle_timeout ends it after 60 s"
+    )
+    assert explain(40, 5) == "Running; all of it is on h1"
