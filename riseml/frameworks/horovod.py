@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from riseml.frameworks.base import BaseImage, Binding, Role, join_lines_at_barriers, join_run_lines
 from riseml.frameworks.process_group import find_job, limit_threads, make_placeholders
-from riseml.frameworks.tensorboard import make_tensorboard_role
+from riseml.frameworks.tensorboard import make_tensorboard_role, tensorboard_options
 from riseml.job_programs import launch_ranks
 from riseml.model import Environment, Plan
 from riseml.names import JobName, hostname, job_name
@@ -42,11 +42,12 @@ class HorovodPlugin:
         workers = range(1, _section_of(train).workers + 1)
         roles = [Role(job_name("worker", index), Part.DECIDES, train.resources) for index in workers]
         if train.tensorflow is not None and train.tensorflow.tensorboard:
-            roles.append(make_tensorboard_role())
+            roles.append(make_tensorboard_role(train.tensorflow.tensorboard))
         return tuple(roles)
 
     def options(self, train: Train) -> Environment:
-        return ((_PROCESSES, str(_section_of(train).processes)),)
+        board = None if train.tensorflow is None else train.tensorflow.tensorboard
+        return (_PROCESSES, str(_section_of(train).processes)), *tensorboard_options(board)
 
     def bind(self, plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> Binding:
         workers = _list_workers(plan)

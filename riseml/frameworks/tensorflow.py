@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from riseml.frameworks.base import EVALUATOR_GRACE, WORKER_GRACE, BaseImage, Binding, Role, join_run_lines
-from riseml.frameworks.tensorboard import make_tensorboard_role
+from riseml.frameworks.tensorboard import make_tensorboard_role, tensorboard_options
 from riseml.model import Environment, Plan
 from riseml.names import JobName, job_name, job_type
 from riseml.spec.config.types import ChiefKey, Distributed, TensorFlow, Train
@@ -45,12 +45,13 @@ class Tensorflow:
         else:
             roles = _cluster_roles(section.distributed, train.finish_grace)
         if section.tensorboard:
-            roles.append(make_tensorboard_role())
+            roles.append(make_tensorboard_role(section.tensorboard))
         return tuple(roles)
 
     def options(self, train: Train) -> Environment:
         section = _section_of(train)
-        return (("chief", _choose_chief_key(section.distributed).value), ("version", section.version))
+        chief = _choose_chief_key(section.distributed).value
+        return ("chief", chief), ("version", section.version), *tensorboard_options(section.tensorboard)
 
     def bind(self, plan: Plan, job: JobName, addresses: Mapping[JobName, str]) -> Binding:
         workers = _find_workers(plan)

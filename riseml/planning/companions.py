@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from riseml.errors import Refused
+from riseml.frameworks.tensorboard import LOGDIR_OPTION, is_outside
 from riseml.model import Companion, Experiment, Image, Plan, PlannedJob
 from riseml.names import HOST_LABEL, HostName, JobName, experiment_name
 from riseml.planning.launch import output_folder
@@ -28,9 +29,6 @@ NO_LOGS = 66
 
 NO_PROGRAM = 69
 """The exit code of a companion whose program is not in its environment."""
-
-LOGDIR_OPTION = "logdir"
-"""The option of a plan that says where TensorBoard's files are, when they are not directly in the output folder."""
 
 _TENSORBOARD_RESOURCES = Resources(cpus=0.1, mem=512)
 _LONGEST_NAME = 120  # characters of a run's name
@@ -71,7 +69,8 @@ cd "$OUTPUT_DIR/code"
 {place}exec python3 -m jupyterlab --no-browser --allow-root --ip "$host" --port "${{RISEML_PORT:-8888}}" \\
   --ServerApp.port_retries=0 --ServerApp.root_dir="$PWD" --ServerApp.shutdown_no_activity_timeout={idle} \\
   --MappingKernelManager.cull_idle_timeout={idle} --MappingKernelManager.cull_interval={interval} \\
-  --MappingKernelManager.cull_connected=True
+  --MappingKernelManager.cull_connected=True \\
+  --TerminalManager.cull_inactive_timeout={idle} --TerminalManager.cull_interval={interval}
 """
 """It ends by its own rule: it alone knows whether a cell computes while no client is there."""
 
@@ -194,7 +193,7 @@ def _make_tensorboard_script(outputs: Sequence[NamedOutputs]) -> str:
 def _find_logs(experiment: Experiment) -> str:
     """Return the folder of TensorBoard's files below the root of outputs."""
     written = dict(experiment.plan.options).get(LOGDIR_OPTION, "")
-    if written.startswith("/") or "://" in written:
+    if is_outside(written):
         name = experiment_name(experiment.number, experiment.sub)
         raise Refused(
             f"experiment {name} has its logs at {written}, and this TensorBoard reads the folders of outputs only",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from riseml.errors import UsageError
 from riseml.frameworks.base import BaseImage
 from riseml.frameworks.registry import choose_framework
+from riseml.frameworks.tensorboard import tensorboard_steps
 from riseml.model import Environment, Job, Plan, PlannedJob
 from riseml.names import BUILD
 from riseml.planning.image import Manifest, plan_image
@@ -44,7 +45,7 @@ def make_plan(spec: Spec, point: Environment, manifest: Manifest) -> Plan:
     )
     return Plan(
         project=spec.project,
-        image=plan_image(base.reference, (*base.install, *train.install), manifest),
+        image=plan_image(base.reference, (*base.install, *train.install, *tensorboard_steps(train)), manifest),
         jobs=jobs,
         framework=framework.name,
         parameters=point,

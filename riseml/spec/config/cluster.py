@@ -6,11 +6,12 @@ import re
 
 from riseml.spec.config.horovod_section import read_horovod
 from riseml.spec.config.role_resources import read_resources
-from riseml.spec.config.types import ChiefKey, Distributed, Resources, TensorFlow
+from riseml.spec.config.types import ChiefKey, Distributed, Resources, TensorBoard, TensorFlow
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 
 _PATH: KeyPath = ("train", "tensorflow")
+_TENSORBOARD: KeyPath = (*_PATH, "tensorboard")
 _DISTRIBUTED: KeyPath = (*_PATH, "distributed")
 _OFFICIAL = re.compile(r"(?:.*/)?tensorflow/tensorflow:([0-9][A-Za-z0-9_.-]*)")
 
@@ -29,10 +30,20 @@ def read_tensorflow(file: SourceFile, image: str | None, base: Resources) -> Ten
     version = file.value_at((*_PATH, "version")) or (official[1] if official else TensorFlow().version)
     return TensorFlow(
         version=version,
-        tensorboard=bool(file.value_at((*_PATH, "tensorboard"))),
+        tensorboard=_read_tensorboard(file),
         distributed=_read_distributed(file, version, base),
         horovod=read_horovod(file, _PATH, image, base),
     )
+
+
+def _read_tensorboard(file: SourceFile) -> TensorBoard | None:
+    written = file.value_at(_TENSORBOARD)
+    if not isinstance(written, dict):
+        return TensorBoard() if written else None
+    logdir = file.value_at((*_TENSORBOARD, "logdir")) or ""
+    if ".." in logdir.split("/"):
+        file.refuse_key((*_TENSORBOARD, "logdir"), "leads out of OUTPUT_DIR", "write a folder below it, such as `logs`")
+    return TensorBoard(logdir, file.value_at((*_TENSORBOARD, "version")))
 
 
 def _read_distributed(file: SourceFile, version: str, base: Resources) -> Distributed | None:

@@ -97,11 +97,19 @@ class Horovod:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorBoard:
+    """A TensorBoard as a job of the experiment."""
+
+    logdir: str = ""  # below OUTPUT_DIR; an absolute path or a URL: elsewhere; empty: OUTPUT_DIR itself
+    version: str | None = None  # of the package `tensorboard`; None: what the image has
+
+
+@dataclass(frozen=True, slots=True)
 class TensorFlow:
     """The `tensorflow` section."""
 
     version: str = DEFAULT_TENSORFLOW  # tag of the image tensorflow/tensorflow, as written
-    tensorboard: bool = False  # run a TensorBoard
+    tensorboard: TensorBoard | None = None  # None: no TensorBoard
     distributed: Distributed | None = None  # None: one job
     horovod: Horovod | None = None  # None: no Horovod
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from riseml.model import Experiment
 from riseml.names import job_type
 from riseml.planning.launch import bind_job, job_addresses, job_variables
-from riseml.spec.config.types import ChiefKey, Distributed, Resources, Spec, TensorFlow, Train
+from riseml.spec.config.types import ChiefKey, Distributed, Resources, Spec, TensorBoard, TensorFlow, Train
 from riseml.states import Part
 from tests.unit.frameworks.layouts import (
     FLAGS,
@@ -59,7 +59,7 @@ def make_cluster(counts: tuple[int, int], chief: ChiefKey, *, evaluator: bool, v
     ready = resources if evaluator else None
     cluster = Distributed(counts[0], counts[1], chief, resources, resources, resources, ready)
     run = tuple(f"echo {{{{{flag}}}}}" for flag in FLAGS)
-    section = TensorFlow(version, tensorboard=True, distributed=cluster)
+    section = TensorFlow(version, tensorboard=TensorBoard(), distributed=cluster)
     return make_experiment(Spec("toaster", Train(run, framework="tensorflow", tensorflow=section)))
 
 
