@@ -1,4 +1,4 @@
-"""The JAX example with real JAX on real digits: a rank fails, and the next attempt learns on from the checkpoint."""
+"""The JAX example with real JAX on real digits: a rank fails, and the next attempt learns on; and without Docker."""
 
 from __future__ import annotations
 
@@ -25,11 +25,17 @@ BROKEN = """\
 """
 
 
+def provide_data() -> Path:
+    """The data folder, with the digits in it."""
+    data = find_cache() / "data"
+    subprocess.run([sys.executable, EXAMPLE / "get_data.py", data / "digits"], check=True)
+    return data
+
+
 @pytest.fixture
 def digits(tmp_path: Path, engine_url: str) -> Iterator[Console]:
     """The example, whose second rank fails once in the third epoch."""
-    data = find_cache() / "data"
-    subprocess.run([sys.executable, EXAMPLE / "get_data.py", data / "digits"], check=True)
+    data = provide_data()
     project = tmp_path / "jax-digits"
     shutil.copytree(DIGITS, project)
     text = (project / SCRIPT).read_text()
@@ -52,3 +58,20 @@ def test_an_exception_ends_the_attempt_at_once_and_the_next_one_learns_on(digits
     waited = digits.ask("status", result.id)
     assert {job["name"]: job["attempt"] for job in waited["jobs"]}["worker.1"] == 2
     assert digits.leftovers() == []
+
+
+def test_two_processes_of_one_job_learn_without_docker(tmp_path: Path, engine_url: str) -> None:
+    """With the JAX that riseml installs."""
+    data = provide_data()
+    console = Console(tmp_path / "home", engine_url, DIGITS, RISEML_DATA=str(data), RISEML_EXECUTOR="process")
+    two = ("--set", "train.jax.distributed.worker=1", "--set", "train.jax.distributed.processes=2")
+    try:
+        result = console.run("train", "-p", "epochs=4", *two)
+    finally:
+        console.run("server", "stop")
+        console.engine.close()
+    assert (result.code, result.err) == (0, ""), result.out
+    accuracies = dict(re.findall(r"\[\d\] rank (\d of 2): test accuracy: ([0-9.]+)", result.out))
+    assert set(accuracies) == {"0 of 2", "1 of 2"}
+    assert len(set(accuracies.values())) == 1
+    assert min(map(float, accuracies.values())) >= 0.85
