@@ -15,6 +15,7 @@ import docker
 from docker.errors import APIError
 
 BASE = "riseml-test/base:py311"
+PYTORCH = "riseml-test/pytorch:2.13.0"
 RUN = f"bench{os.getpid()}"
 """In the names and labels of everything that this run of the benchmarks starts by hand."""
 

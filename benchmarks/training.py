@@ -1,4 +1,4 @@
-"""Training: the ai-toaster's steps a second with riseml, and in the same containers started by hand."""
+"""Training: the steps a second of examples with riseml, and in the same containers started by hand."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from typing import Any
 
 from benchmarks.common import Bar, BenchContext, Report, interleave, median, select_measures
 from benchmarks.engine import (
+    PYTORCH,
     RUN,
     BenchEngine,
     make_label_filter,
@@ -29,68 +30,97 @@ from benchmarks.home import Home
 from benchmarks.peers import find_cache_folder
 
 _SHARE = 0.02
-_STEPS = 125  # of 32 images, an epoch
-_EPOCH = re.compile(r"^epoch (\d+)/\d+:")
+_EPOCH = re.compile(r"^epoch \d+(/\d+)?:")
 _RATE = "steps a second"
 _KEPT = ("Image", "Cmd", "Entrypoint", "Env", "WorkingDir", "Hostname", "User")
+EXAMPLES = Path(__file__).parents[1] / "examples"
 RISEML, HAND = "riseml", "the same containers by hand"
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """An example whose rate is measured."""
+
+    example: str  # folder below examples/
+    title: str
+    jobs: int
+    steps: int  # of an epoch
+    epochs: int  # the first is not counted
+    options: tuple[str, ...] = ()  # of `riseml train`
+
+
+TRAININGS = (
+    Training("ai-toaster", "TensorFlow, asynchronous, a master, 2 workers, a ps", 4, 125, 8),
+    Training(
+        "pytorch-digits",
+        "PyTorch, DistributedDataParallel, a master, 2 workers",
+        3,
+        16,
+        150,
+        ("--set", f"train.image={PYTORCH}"),
+    ),
+)
 
 
 def run(context: BenchContext) -> Report:
     report = Report()
     data = find_cache_folder() / "data"
-    example = Path(__file__).parents[1] / "examples" / "ai-toaster"
-    subprocess.run(
-        [sys.executable, str(example / "get_data.py"), str(data / "digits")], check=True, capture_output=True
-    )
-    project = context.folder / "ai-toaster"
-    shutil.copytree(example, project, ignore=shutil.ignore_patterns("__pycache__"))
-    epochs = context.rounds(8, 3)
-    with Home(context, RISEML_BUILD_NETWORK="host", RISEML_DATA=str(data)) as home:
-        copies = Copies(home.engine)
-        _riseml(home, project, copies, 2)  # builds the environment and learns the copies
-        contenders = {
-            RISEML: lambda turn: _riseml(home, project, copies, epochs),
-            HAND: lambda turn: copies.run(context.folder / f"output-{turn}", epochs),
-        }
-        found = interleave(context.rounds(2), contenders)
-    report.add("asynchronous training, a master, 2 workers, a ps", *select_measures(found, _RATE, "steps/s"))
-    ratio = median(found[RISEML][_RATE]) / median(found[HAND][_RATE])
-    report.bars = [_bar(ratio, found)]
-    report.notes.append(
-        f"{epochs} epochs of {_STEPS} steps, without the first; measured by the times of the printed lines"
-    )
+    get_data = EXAMPLES / "ai-toaster" / "get_data.py"
+    subprocess.run([sys.executable, str(get_data), str(data / "digits")], check=True, capture_output=True)
+    report.bars = [_measure(context, data, training, report) for training in TRAININGS]
     return report
 
 
-def _bar(ratio: float, found: Mapping[str, Mapping[str, list[float]]]) -> Bar:
+def _measure(context: BenchContext, data: Path, training: Training, report: Report) -> Bar:
+    project = context.folder / training.example
+    shutil.copytree(EXAMPLES / training.example, project, ignore=shutil.ignore_patterns("__pycache__"))
+    epochs = max(3, context.rounds(training.epochs, 3))
+    with Home(context, f"home-{training.example}", RISEML_BUILD_NETWORK="host", RISEML_DATA=str(data)) as home:
+        copies = Copies(home.engine, training)
+        _riseml(home, project, copies, training.epochs)  # builds the environment and learns the copies
+        contenders = {
+            RISEML: lambda turn: _riseml(home, project, copies, epochs),
+            HAND: lambda turn: copies.run(context.folder / f"{training.example}-{turn}", epochs),
+        }
+        found = interleave(context.rounds(3), contenders)
+    report.add(training.title, *select_measures(found, _RATE, "steps/s"))
+    report.notes.append(
+        f"{training.example}: {epochs} epochs of {training.steps} steps, without the first; "
+        "measured by the times of the printed lines"
+    )
+    return _bar(training, found)
+
+
+def _bar(training: Training, found: Mapping[str, Mapping[str, list[float]]]) -> Bar:
     hand = found[HAND][_RATE]
+    ratio = median(found[RISEML][_RATE]) / median(hand)
     spread = (max(hand) - min(hand)) / median(hand)
     figure = f"{100 * (ratio - 1):+.1f} %, at worst -2 % (the runs by hand differ by {100 * spread:.0f} %)"
-    cause = "four TensorFlow processes share two cores: the runs by hand differ more among themselves"
-    return Bar("steps a second, within 2 % of by hand", figure, ratio >= 1 - _SHARE, cause)
+    cause = f"{training.jobs} processes share two cores: the runs by hand differ more among themselves"
+    return Bar(f"{training.example}: steps a second, within 2 % of by hand", figure, ratio >= 1 - _SHARE, cause)
 
 
 def _riseml(home: Home, project: Path, copies: Copies, epochs: int) -> Mapping[str, float]:
-    words = ("train", "-d", "--json", "-p", f"epochs={epochs}")
+    training = copies.training
+    words = ("train", "-d", "--json", "-p", f"epochs={epochs}", *training.options)
     experiment = str(json.loads(home.run(*words, cwd=project).out.splitlines()[0])["id"])
     if not copies.found:
-        home.wait_jobs(experiment, "RUNNING", 4)
+        home.wait_jobs(experiment, "RUNNING", training.jobs)
         copies.learn(
             [row["Id"] for row in home.containers(experiment)], home.get(f"/experiments/{experiment}")["output"]
         )
     with home.client() as client, client.stream("GET", f"/experiments/{experiment}/logs", timeout=300) as answer:
         entries = [json.loads(line) for line in answer.iter_lines()]
     if entries[-1]["state"] != "FINISHED":
-        raise RuntimeError(f"the ai-toaster ended {entries[-1]['state']}: {entries[-1]['message']}")
+        raise RuntimeError(f"{training.example} ended {entries[-1]['state']}: {entries[-1]['message']}")
     lines = [(entry["time"], entry["text"]) for entry in entries if entry["type"] == "line"]
-    return {_RATE: _rate(lines)}
+    return {_RATE: _rate(lines, training.steps)}
 
 
-def _rate(lines: list[tuple[str, str]]) -> float:
+def _rate(lines: list[tuple[str, str]], steps: int) -> float:
     """Return the steps a second from the end of the first epoch to the end of the last one."""
     ends = [parse_engine_time(at) for at, text in lines if _EPOCH.match(text)]
-    return _STEPS * (len(ends) - 1) / (ends[-1] - ends[0])
+    return steps * (len(ends) - 1) / (ends[-1] - ends[0])
 
 
 @dataclass
@@ -98,6 +128,7 @@ class Copies:
     """riseml's own containers, started again by hand: the same image, command, variables, addresses and limits."""
 
     engine: BenchEngine
+    training: Training
     found: dict[str, dict[str, Any]] = field(default_factory=dict)
     code: bytes = b""
     subnet: str = ""
@@ -127,7 +158,7 @@ class Copies:
         self.engine.api.remove_network(network)
         shutil.rmtree(output)
         lines = [(line.split(" ", 1)[0], line.split(" ", 1)[1]) for line in text.splitlines() if " " in line]
-        return {_RATE: _rate(lines)}
+        return {_RATE: _rate(lines, self.training.steps)}
 
     def _create(self, job: str, output: Path, epochs: int, network: str) -> str:
         details = self.found[job]
