@@ -77,4 +77,8 @@ def test_a_job_that_lies_writes_nothing_outside_of_the_target(docker_rig: Rig, t
         assert not (tmp_path / "evil").exists()
     hands.call("exec", "1", "--", "sh", "-c", "cat > /code/names", given=b'["bin"]')
     assert hands.call("cp", "1:bin", str(here))[0] == 0
+    docker_rig.submit(single(f"PATH=/usr/bin:/bin; {GO}", env={"PATH": "/code"}))
+    docker_rig.wait_state("2", "RUNNING")
+    code, _, err = hands.call("cp", "2:bin", str(here))
+    assert (code, "the image of 2.train has no tar" in err) == (4, True), err
     assert stat.S_IMODE((here / "bin").stat().st_mode) == 0o755

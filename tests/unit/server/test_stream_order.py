@@ -109,6 +109,9 @@ def test_the_log_of_a_set_tells_its_own_changes_of_state(tmp_path: Path) -> None
     history = (
         (2, State.BUILDING, 400),
         (3, State.BUILDING, 401),
+        (2, State.STARTING, 401.1),
+        (2, State.PENDING, 401.2),  # for another attempt: the set does not go back
+        (3, State.PENDING, 401.3),
         (2, State.RUNNING, 402),
         (3, State.FAILED, 403),
         (2, State.FINISHED, 404),
@@ -122,11 +125,12 @@ def test_the_log_of_a_set_tells_its_own_changes_of_state(tmp_path: Path) -> None
     assert [(entry["state"], entry["message"]) for entry in changes] == [
         ("CREATED", ""),
         ("BUILDING", ""),
+        ("STARTING", ""),
         ("RUNNING", ""),
         ("FINISHED", "1 of 2 finished, 1 failed"),
     ]
     causes = [entries[entries.index(change) - 1] for change in changes]
-    assert [cause["id"] for cause in causes] == ["2.1", "2.1", "2.1", "2.1"]
+    assert [cause["id"] for cause in causes] == ["2.1", "2.1", "2.1", "2.1", "2.1"]
     for change, cause in zip(changes, causes, strict=True):
         assert shown(scene.read_set(change["cursor"])) == shown(entries[entries.index(change) + 1 :])
         assert shown(scene.read_set(cause["cursor"])) == shown(entries[entries.index(cause) :]), "both come again"
