@@ -26,8 +26,8 @@ def read_program(name: str) -> str:
 
 
 def write_program(name: str, path: str) -> str:
-    """Return the shell line that writes a program to a path below the working directory of a job."""
-    return f"mkdir -p {posixpath.dirname(path)} && printf %s {shlex.quote(read_program(name))} >{path}"
+    """Return the shell line that writes a program to a path below the working directory of a job, if it can."""
+    return f"{{ mkdir -p {posixpath.dirname(path)} && printf %s {shlex.quote(read_program(name))} >{path}; }} || :"
 
 
 def launch_ranks(script: str, first: int, ranks: Sequence[Mapping[str, str]], **more: object) -> str:

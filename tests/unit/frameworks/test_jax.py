@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -85,6 +88,32 @@ def test_one_process_uses_all_gpus_and_several_share_them() -> None:
     four = make_group(2, 4, 2)
     assert [rank["JAX_LOCAL_DEVICE_IDS"] for rank in ranks(four, "worker.1")] == ["0", "0", "1", "1"]
     assert [rank["JAX_LOCAL_DEVICE_IDS"] for rank in ranks(make_group(1, 2, 4), "master")] == ["0,1", "2,3"]
+
+
+HOOKED = """
+import atexit, sys, types
+atexit.register(print, "waits for the others")
+fake = types.ModuleType("jax._src.distributed")
+fake.global_state = types.SimpleNamespace(client={client})
+sys.modules["jax._src.distributed"] = fake
+raise RuntimeError("broken")
+"""
+
+
+@pytest.mark.parametrize(("client", "said"), [("object()", ""), ("None", "waits for the others\n")])
+def test_an_exception_ends_a_process_that_would_wait_for_the_others(tmp_path: Path, client: str, said: str) -> None:
+    """With the image's own `sitecustomize` imported all the same."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "sitecustomize.py").write_text("import sys; print('own', file=sys.stderr)\n")
+    (tmp_path / "broken.py").write_text(HOOKED.format(client=client))
+    text = script(make_experiment(load_config(FILE.replace("train.py", "broken.py"))), "worker.1")
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path / "own")}
+    done = subprocess.run(
+        ["/bin/sh", "-ec", text], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, said)
+    assert done.stderr.startswith("own\nTraceback")
+    assert "RuntimeError: broken" in done.stderr
 
 
 @settings(max_examples=50)
