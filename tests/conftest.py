@@ -57,7 +57,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def engine_url() -> str:
-    """The address of the engine that the tests use. It has all images but Horovod's (`horovod_image`).
+    """The address of the engine that the tests use. It has all images, or those of RISEML_TEST_IMAGES.
 
     Raises:
         docker.errors.DockerException: no engine answers: `make test` starts one.
@@ -65,15 +65,8 @@ def engine_url() -> str:
     url = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
     with docker.APIClient(base_url=url, version="auto", timeout=DEADLINE) as api:
         api.ping()
-    subprocess.run([IMAGES, "quick"], check=True)  # returns at once if they are there, and waits for a run under way
+    subprocess.run([IMAGES], check=True)  # returns at once if they are there, and waits for a run under way
     return url
-
-
-@pytest.fixture(scope="session")
-def horovod_image(engine_url: str) -> str:
-    """The image with Horovod, which is compiled after the others: whoever needs it waits for it."""
-    subprocess.run([IMAGES, "horovod"], check=True)
-    return "riseml-test/horovod:0.28.1"
 
 
 @pytest.fixture(scope="session")

@@ -95,9 +95,9 @@ def _choose_scenes(point: Point) -> tuple[Callable[[], Scene], ...]:
     return (make_good_scene,)
 
 
-def make_building_scene() -> Scene:
+def make_building_scene(count: int = 20) -> Scene:
     """Return an experiment whose environment no host has."""
-    return make_good_scene(install=[f"echo {uuid.uuid4().hex}", "echo made"])
+    return make_good_scene(count, install=[f"echo {uuid.uuid4().hex}", "echo made"])
 
 
 def _crash_around(scenes: tuple[Callable[[], Scene], ...], *points: Point) -> Callable[[Site], Tally]:

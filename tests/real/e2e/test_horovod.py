@@ -15,6 +15,7 @@ from tests.real.e2e.console import Console
 from tests.real.e2e.test_toaster import EXAMPLE, find_cache
 
 DIGITS = EXAMPLE.parent / "horovod-digits"
+IMAGE = "riseml-test/horovod:0.28.1"
 SCRIPT = "train_digits_hvd.py"
 FIT = "    batch = max(1, BATCH // size)\n"
 KILLED = """\
@@ -39,9 +40,9 @@ def digits(tmp_path: Path, engine_url: str) -> Iterator[Console]:
     console.close()
 
 
-def test_a_killed_rank_is_the_cause_and_the_next_attempt_learns_on(digits: Console, horovod_image: str) -> None:
+def test_a_killed_rank_is_the_cause_and_the_next_attempt_learns_on(digits: Console) -> None:
     """Two containers with two processes each, as the example's file says."""
-    result = digits.run("train", "--set", f"train.image={horovod_image}", "-p", "epochs=6")
+    result = digits.run("train", "--set", f"train.image={IMAGE}", "-p", "epochs=6")
     assert (result.code, result.err) == (0, ""), result.out
     assert "riseml: rank 3 ended with exit code 137" in result.lines("worker.2")
     assert "Message: exit code 137" in result.out
