@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
@@ -16,6 +17,7 @@ from riseml.server.api.log_stream import StreamRequest, stream_entries
 from riseml.server.api.named_experiments import find_details
 from riseml.server.api.stream_cursor import parse_stream_cursor
 from riseml.server.api.views import show_time
+from riseml.server.attendance import Attendance
 from riseml.server.services import Services
 from riseml.settings import MOST_TAIL
 
@@ -43,13 +45,23 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
     def read_logs(name: Name, query: Annotated[_LogParameters, Depends()]) -> StreamingResponse:
         wanted = parse_id(name)
         _check_since(query.since)
-        ids = tuple(detail.experiment.id for detail in find_details(wanted, services))
+        details = find_details(wanted, services)
+        ids = tuple(detail.experiment.id for detail in details)
         positions = parse_stream_cursor(query.cursor, len(ids))
         request = StreamRequest(
             wanted, ids, query.follow, positions, query.tail, query.since, query.batch, query.closed
         )
         entries = stream_entries(request, services.experiments, services.logs, services.notifier)
+        if query.follow and details[0].experiment.plan.companion is not None:
+            entries = _attend(services.attendance, ids[0], entries)
         return StreamingResponse(entries, media_type="application/x-ndjson")
+
+
+async def _attend(attendance: Attendance, experiment: int, entries: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Pass a log on; who follows it uses the companion, such as a command that waits until its program listens."""
+    with attendance.attend(experiment):
+        async for entry in entries:
+            yield entry
 
 
 def _check_since(since: datetime | None) -> None:

@@ -120,7 +120,11 @@ def test_a_gang_without_shared_output_gets_one_host_or_none(pool_rig: PoolRig) -
     pool_rig.submit(gang(SCRIPT), FILES)
     found = pool_rig.wait_closed("1")
     assert found["state"] == "FINISHED"
-    assert len({job["host"] for job in found["jobs"] if job["name"] != "build"}) == 1
+    (host,) = {job["host"] for job in found["jobs"] if job["name"] != "build"}
+    assert pool_rig.post("/v1/tensorboards", {"experiments": ["1"]}).status_code == 201
+    shown = pool_rig.wait_closed("2")  # the tests' image has none
+    assert {job["host"] for job in shown["jobs"] if job["name"] == "tensorboard"} == {host}, "where the output is"
+    assert "has no TensorBoard" in shown["last_lines"][-1]
 
 
 def test_two_gangs_of_sixty_per_cent_run_one_after_the_other(pool_rig: PoolRig) -> None:

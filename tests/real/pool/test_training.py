@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import urllib.parse
 from pathlib import Path
 
 import docker
@@ -14,6 +15,8 @@ import docker
 from tests.real.e2e.console import RISEML
 from tests.real.e2e.test_toaster import EXAMPLE, find_cache
 from tests.real.pool.conftest import PoolRig
+from tests.real.streams.conftest import Hands
+from tests.real.streams.test_tensorboard import open_forward, read_json
 
 TENSORFLOW = "tensorflow/tensorflow:2.21.0"
 PYTORCH = "riseml-test/pytorch:2.13.0"
@@ -31,6 +34,15 @@ def test_digits_are_learned_over_three_hosts(pool_rig: PoolRig, engine_url: str)
     (accuracy,) = re.findall(r"^\d+\.master .*test accuracy: ([0-9.]+)", said, re.MULTILINE)
     assert float(accuracy) >= 0.85
     pool_rig.wait_closed("1")
+    with open_forward(Hands(pool_rig), "1") as (_, _, address):
+        (run,) = pool_rig.wait("TensorBoard has read the run", lambda: read_json(address, "plugin/scalars/tags"))
+        assert re.fullmatch(r"1 (.* )?epochs=3( .*)?/summaries", run)
+        query = urllib.parse.urlencode({"run": run, "tag": "loss"})
+        losses = read_json(address, f"plugin/scalars/scalars?{query}")
+        assert [step for _, step, _ in losses] == [1, 2, 3]
+        assert losses[0][2] > losses[-1][2]
+        pool_rig.post("/v1/experiments/2/kill")
+    pool_rig.wait_closed("2")
     assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
 
 

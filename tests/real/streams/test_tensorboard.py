@@ -93,6 +93,8 @@ def test_scalars_come_through_the_forward(docker_rig: Rig) -> None:
     _check_several(docker_rig, hands)
     order = {"experiments": ["2"], "left_after": 1}
     assert docker_rig.post("/v1/tensorboards", order).json()["type"] == "tensorboard"
+    with docker_rig.client() as client, client.stream("GET", "/v1/experiments/4/logs") as answer:
+        assert any("Press CTRL+C to quit" in line for line in answer.iter_lines()), "it waits for who follows its log"
     left = docker_rig.wait_closed("4")
     assert (left["state"], left["reason"], left["message"]) == ("FINISHED", "LEFT", "Nobody uses it any more")
 
