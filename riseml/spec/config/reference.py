@@ -47,8 +47,8 @@ _FORMS = """\
   BUILT_IN.
   `{{job_name}}` is RISEML_JOB without a framework. With TensorFlow it is the flag of TensorFlow 1 scripts, which know
   only `worker` (the master is worker 0, and so is the one job of a run that is not distributed) and `ps`.
-  With `roles` it is the role, jobs that decide or help are the workers, and those that serve are the ps; `{{role_port}}`,
-  `{{learner_address}}` and the others are in docs/frameworks.md.
+  With `roles` it is the role, jobs that decide or help are the workers, and those that serve are the ps;
+  `{{role_port}}`, `{{learner_address}}` and the others are in docs/frameworks.md.
 
 A file has at most 1 MiB of UTF-8 and one YAML document of at most 10,000 values. Anchors and aliases are supported,
 YAML tags and merge keys are not.

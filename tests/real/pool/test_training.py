@@ -1,4 +1,4 @@
-"""Training over several hosts, across the overlay network, on real digits: TensorFlow's parameter servers, PyTorch."""
+"""Training over several hosts, across the overlay network, on real digits: parameter servers, PyTorch, roles."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tests.real.e2e.test_toaster import EXAMPLE, find_cache
 from tests.real.pool.conftest import PoolRig
 from tests.real.streams.conftest import Hands
 from tests.real.streams.test_tensorboard import open_forward, read_json
+from tests.support.rig import BASE
 
 TENSORFLOW = "tensorflow/tensorflow:2.21.0"
 PYTORCH = "riseml-test/pytorch:2.13.0"
@@ -59,6 +60,22 @@ def test_a_pytorch_group_spans_two_hosts(pool_rig: PoolRig, engine_url: str) -> 
     assert len(accuracies) == 3
     assert len(set(accuracies)) == 1, "every process has the same weights"
     assert float(accuracies[0]) >= 0.85
+    pool_rig.wait_closed("1")
+    assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
+
+
+def test_a_gang_of_roles_spans_two_hosts(pool_rig: PoolRig, engine_url: str) -> None:
+    pool_rig.post("/v1/pool/join")
+    _provide_data(pool_rig)
+    _provide(pool_rig.hosts[0].api, engine_url, BASE)
+    changes = ("--set", f"train.image={BASE}", "--set", "train.resources.cpus=1")
+    said = _riseml(pool_rig, EXAMPLE.parent / "roles-digits", "train", *changes)
+    jobs = _read_hosts(pool_rig)
+    assert set(jobs) == {"learner", "arena", "actor.1", "actor.2"}
+    assert len(set(jobs.values())) == 2
+    (accuracy,) = re.findall(r"test accuracy: ([0-9.]+)", said)
+    assert float(accuracy) >= 0.75
+    assert len(re.findall(r"waiting until (?:learner|arena) answers at (?:learner|arena):2222", said)) == 4
     pool_rig.wait_closed("1")
     assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
 
