@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import html
+import re
+import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from riseml.cli.job_command import ask_job
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
     from riseml.client import Client
 
 _ERROR = "error: "  # begins the line in which a companion says why it ends
+_PORTS = 65536
 _NOTE = "note: "  # begins a line for the user of the command
 
 
@@ -40,7 +46,8 @@ def check_local_port(view: CompanionView) -> None:
         Conflict: it is in use.
     """
     if view.local and not choose_local_port(view.local):
-        raise Conflict(f"port {view.local} of this machine is in use", "choose another one, or leave --port out")
+        what = f"port {view.local} of this machine is in use, or this user may not listen on it"
+        raise Conflict(what, "choose another one, or leave --port out")
 
 
 def wait_until_it_listens(command: CommandContext, client: Client, experiment: wire.ExperimentView, port: int) -> int:
@@ -81,7 +88,7 @@ def find_port(client: Client, job: str, port: int) -> int | None:
     """Return the port on which a companion's program listens; None when it does not listen yet."""
     try:
         said = ask_job(client.address, job, ("/bin/sh", "-c", f'echo "${{RISEML_PORT:-{port}}}"')).strip()
-        chosen = int(said) if said.isdigit() and len(said) <= 5 else port
+        chosen = int(said) if re.fullmatch("[0-9]{1,5}", said) and 0 < int(said) < _PORTS else port
         find_answering_jobs(client.address, [job], chosen)
     except (NotFound, Conflict):  # it has just begun, or is about to end; the log says more
         return None
@@ -106,6 +113,7 @@ def forward_companion(
     """
     job, port = place
     experiment = job.rpartition(".")[0]
+    pages: list[Path] = []
 
     def say(used: Sequence[PortPair]) -> None:
         (pair,) = used
@@ -116,24 +124,41 @@ def forward_companion(
         else:
             command.printer.print_lines([f"{view.program} {experiment}: {address}"])
         if view.opens:
-            open_browser(address)
+            pages.append(open_browser(address, command.settings().home))
 
     local = choose_local_port(view.port) if view.local is None else view.local
-    forward_ports(client.address, job, [PortPair(local, port)], say, experiment)
+    try:
+        forward_ports(client.address, job, [PortPair(local, port)], say, experiment)
+    finally:
+        for page in pages:
+            page.unlink(missing_ok=True)
 
 
-def open_browser(address: str) -> None:
-    """Open an address in the user's browser."""
+def open_browser(address: str, folder: Path) -> Path:
+    """Open an address in the user's browser, and return the page that leads to it, which the caller removes.
+
+    An address on a command line can be read by every user of the machine, and this one may have a token: the browser
+    gets the name of a page that only its user can read. Some browsers let their caller wait until they are closed.
+    """
     import webbrowser
 
-    webbrowser.open(address)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor, name = tempfile.mkstemp(suffix=".html", prefix="open-", dir=folder)  # mode 0600
+    page = Path(name)
+    with open(descriptor, "w") as file:
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(address)}">\n')
+    threading.Thread(target=webbrowser.open, args=(page.as_uri(),), name="browser", daemon=True).start()
+    return page
 
 
 def _make_end_error(client: Client, end: wire.EndEntry) -> RisemlError:
     """Return why a companion has ended before it listened."""
+    from riseml.planning.companions import NO_LOGS, NO_PROGRAM
+
     identity = end["id"]
     experiment = client.get_experiment(identity)
-    for line in reversed(experiment["last_lines"]):
+    lines = reversed(experiment["last_lines"] if end["exit_code"] in (NO_LOGS, NO_PROGRAM) else [])
+    for line in lines:
         if line.startswith(_ERROR):
             return NotFound(line.removeprefix(_ERROR))
     if end["state"] == "KILLED":

@@ -19,10 +19,14 @@ from riseml.model import Companion, Experiment, Image, Plan, PlannedJob
 from riseml.names import HOST_LABEL, HostName, JobName, experiment_name
 from riseml.planning.launch import output_folder
 from riseml.spec.config.types import NO_RETRY, Limits, Resources
+from riseml.spec.scalars.placeholders import variable_name
 from riseml.states import TERMINAL, CompanionKind, Part
 
 TOKEN_VARIABLE = "JUPYTER_TOKEN"
 """The variable from which JupyterLab reads the token that it asks for."""
+
+JUPYTER_VARIABLES = "JUPYTER_"
+"""How the variables begin that JupyterLab reads: neither parameters nor `env` set them for a notebook."""
 
 NO_LOGS = 66
 """The exit code of a TensorBoard that would have nothing to show."""
@@ -31,7 +35,7 @@ NO_PROGRAM = 69
 """The exit code of a companion whose program is not in its environment."""
 
 _TENSORBOARD_RESOURCES = Resources(cpus=0.1, mem=512)
-_LONGEST_NAME = 120  # characters of a run's name
+_LONGEST_NAME = 120  # bytes of a run's name, which is the name of a folder
 _ODD = re.compile(r"[^\w.,=+@ -]")
 
 _OWN_PLACE = """\
@@ -40,8 +44,11 @@ host=0.0.0.0
 """
 """A companion that shares the network of its machine listens on the loopback alone: the forward reaches it there."""
 
+_IMPORT = "python3 -c 'import sys; sys.path = [one for one in sys.path if one]; import {0}' 2>/dev/null"
+"""Imports a package without the working directory: a module of the project may have the same name."""
+
 _TENSORBOARD_SCRIPT = """\
-python3 -c 'import tensorboard' 2>/dev/null || {{
+{has_program} || {{
   echo 'error: the environment of experiment {first} has no TensorBoard: add it to train.install' >&2
   exit {no_program}
 }}
@@ -49,7 +56,7 @@ logs=$(mktemp -d "$PWD/logs.XXXXXX" 2>/dev/null || mktemp -d)
 found=
 show() {{
   ln -s "$RISEML_OUTPUTS/$2" "$logs/$1"
-  [ -z "$(find -L "$logs/$1" -name '*tfevents*' 2>/dev/null | head -n 1)" ] || found=yes
+  [ -n "$found" ] || [ -z "$(find -H "$logs/$1" -name '*tfevents*' 2>/dev/null | head -n 1)" ] || found=yes
 }}
 {shows}
 if [ -z "$found" ]; then
@@ -60,13 +67,14 @@ fi
 """
 
 _NOTEBOOK_SCRIPT = """\
-python3 -c 'import jupyterlab' 2>/dev/null || {{
+{has_program} || {{
   echo 'error: the environment of this project has no JupyterLab: add it to train.install' >&2
   exit {no_program}
 }}
 [ -e "$OUTPUT_DIR/code" ] || cp -R . "$OUTPUT_DIR/code"
 cd "$OUTPUT_DIR/code"
-{place}exec python3 -m jupyterlab --no-browser --allow-root --ip "$host" --port "${{RISEML_PORT:-8888}}" \\
+start='import sys; sys.path = [one for one in sys.path if one]; from jupyterlab.labapp import main; main()'
+{place}exec python3 -c "$start" --no-browser --allow-root --ip "$host" --port "${{RISEML_PORT:-8888}}" \\
   --ServerApp.port_retries=0 --ServerApp.root_dir="$PWD" --ServerApp.shutdown_no_activity_timeout={idle} \\
   --MappingKernelManager.cull_idle_timeout={idle} --MappingKernelManager.cull_interval={interval} \\
   --MappingKernelManager.cull_connected=True \\
@@ -135,9 +143,24 @@ def plan_notebook(plan: Plan, resources: Resources, limits: Limits, idle_timeout
         resources: of `train`, or as the user asks.
         limits: of `train`.
         idle_timeout: seconds without anything to do after which it ends.
+
+    Raises:
+        Refused: a parameter would set a variable that JupyterLab reads, such as its token.
     """
+    for parameter, _ in plan.parameters:
+        if variable_name(parameter).startswith(JUPYTER_VARIABLES):
+            raise Refused(
+                f"the parameter {parameter} would set {variable_name(parameter)}, which JupyterLab reads",
+                "give the parameter another name",
+            )
     idle = max(1, round(idle_timeout))
-    script = _NOTEBOOK_SCRIPT.format(no_program=NO_PROGRAM, place=_OWN_PLACE, idle=idle, interval=min(60, idle))
+    script = _NOTEBOOK_SCRIPT.format(
+        has_program=_IMPORT.format("jupyterlab"),
+        no_program=NO_PROGRAM,
+        place=_OWN_PLACE,
+        idle=idle,
+        interval=min(60, idle),
+    )
     name = JobName(CompanionKind.NOTEBOOK.value)
     return replace(
         plan,
@@ -154,7 +177,7 @@ def plan_notebook(plan: Plan, resources: Resources, limits: Limits, idle_timeout
 
 def with_package(image: Image, package: str) -> Image:
     """Return the environment with a Python package, which the step installs unless it is there."""
-    step = f"python3 -c 'import {package}' 2>/dev/null || python3 -m pip install {package}"
+    step = f"{_IMPORT.format(package)} || python3 -m pip install {package}"
     digest = hashlib.sha256(f"{image.digest or image.base} {step}".encode()).hexdigest()
     return replace(image, install=(*image.install, step), digest=digest)
 
@@ -168,7 +191,7 @@ def name_run(experiment: Experiment, common: frozenset[tuple[str, str]] = frozen
     """
     parts = [f"{name}={value}" for name, value in experiment.plan.parameters if (name, value) not in common]
     name = " ".join([experiment_name(experiment.number, experiment.sub), *parts])
-    return _ODD.sub("_", name)[:_LONGEST_NAME].strip()
+    return _ODD.sub("_", name).encode()[:_LONGEST_NAME].decode(errors="ignore").strip()
 
 
 def _make_tensorboard_script(outputs: Sequence[NamedOutputs]) -> str:
@@ -180,6 +203,7 @@ def _make_tensorboard_script(outputs: Sequence[NamedOutputs]) -> str:
         shows += [f"show {shlex.quote(name_run(m, hidden))} {shlex.quote(_find_logs(m))}" for m in one.members]
     goes_on = any(member.state not in TERMINAL for one in outputs for member in one.members)
     return _TENSORBOARD_SCRIPT.format(
+        has_program=_IMPORT.format("tensorboard"),
         no_program=NO_PROGRAM,
         shows="\n".join(dict.fromkeys(shows)),
         level="note" if goes_on else "error",

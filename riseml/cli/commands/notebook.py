@@ -129,6 +129,6 @@ def _forward(command: CommandContext, client: Client, view: CompanionView, exper
     port = wait_until_it_listens(command, client, experiment, view.port)
     job = f"{identity}.{_JOB}"
     token = ask_job(client.address, job, _ASK_TOKEN)
-    if not re.fullmatch("[0-9a-f]{1,200}", token):  # what a job prints is not trusted
+    if not re.fullmatch("[0-9a-f]{48}", token):  # what a job prints is not trusted
         raise Conflict(f"{job} does not say its token", f"`riseml kill {identity}`, then start another one")
     forward_companion(command, client, view, (job, port), lambda address: f"{address}/lab?token={token}")

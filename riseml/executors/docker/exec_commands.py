@@ -8,6 +8,7 @@ written a moment after the stream has ended, and the event `exec_die` says when 
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import threading
 import time
@@ -36,6 +37,7 @@ _GRACE = 2.0  # seconds between SIGHUP and SIGKILL
 _SWEEPS = 5  # with SIGKILL, at most: processes that fork meanwhile are found by the next one
 _CHUNK = 65536  # bytes
 _MOST_ANSWER = 4096  # bytes of a sweep's output
+_LONGEST_SWEEP = 10.0  # seconds
 
 log = logging.getLogger(__name__)
 
@@ -69,8 +71,8 @@ def end_forgotten_commands(engine: Engine, containers: Iterable[str]) -> None:
                 _end_commands(partial(_sweep_former_servers, engine, name))
         except NotThere:
             continue  # the container is gone, and everything in it
-        except RisemlError as error:
-            log.warning("what a former server started in %s may run on: %s", name, error.message)
+        except (RisemlError, OSError) as error:
+            log.warning("what a former server started in %s may run on: %s", name, error)
 
 
 def _has_commands(engine: Engine, name: str) -> bool:
@@ -163,9 +165,8 @@ def _sweep(engine: Engine, container: str, command: list[str]) -> int:
     identity = _create_exec(engine, container, command, {}, has_terminal=False)
     stream, received = engine.open_stream(f"/exec/{identity}/start", {"Detach": False, "Tty": False})
     with stream:
-        stream.settimeout(10.0)
         answer = _read_output(stream, received)
-    return int(answer) if answer.isdigit() else 0
+    return int(answer) if re.fullmatch("[0-9]{1,6}", answer) else 0  # the shell of the image may say anything
 
 
 def _create_exec(
@@ -189,11 +190,12 @@ def _create_exec(
 
 
 def _read_output(stream: socket.socket, received: bytes) -> str:
-    """Return what a command printed, to its end."""
-    codec, said = FramedCodec(), b""
+    """Return what a command printed, to its end or as far as it came within the time that a sweep gets."""
+    codec, said, end = FramedCodec(), b"", time.monotonic() + _LONGEST_SWEEP
     while True:
         said += b"".join(piece.content for piece in codec.decode(received) if isinstance(piece, Piece))
         try:
+            stream.settimeout(max(0.001, end - time.monotonic()))
             received = stream.recv(_CHUNK)
         except OSError as error:
             log.debug("a sweep was cut: %s", error)

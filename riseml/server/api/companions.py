@@ -103,6 +103,10 @@ def _find_host(outputs: Sequence[NamedOutputs], services: Services) -> HostName 
             f"the outputs are on several hosts, and one TensorBoard runs on one: {where}",
             "name experiments of one host, or give the hosts a shared folder: `storage.output` in pool.yml",
         )
+    if not hosts:
+        names = ", ".join(one.name for one in outputs)
+        what = f"{names} has no host now, and its outputs are on the host of its last attempt"
+        raise Conflict(what, "try again when it runs")
     (host,) = hosts
     if host not in services.hosts.names:
         raise Unreachable(f"{host}, the host of the outputs, is not in the pool", "`riseml pool` lists the hosts")

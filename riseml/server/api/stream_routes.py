@@ -15,7 +15,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, WebSocket, WebSocketDisconnect
 from starlette.concurrency import run_in_threadpool
 
-from riseml.errors import Conflict, RisemlError, UsageError
+from riseml.errors import Conflict, RisemlError, StoreError, UsageError
 from riseml.model import Job
 from riseml.names import CanonicalId, parse_id
 from riseml.server.api.experiment_routes import Name
@@ -154,6 +154,8 @@ async def _wait_for_end(client: _WebSocketClient, services: Services, name: str,
             subscription.take_changed()
             try:
                 await run_in_threadpool(_find_running, name, services)
+            except StoreError as error:
+                log.warning("the store does not say whether %s has ended: %s", name, error.message)
             except RisemlError as error:
                 await client.send(make_failure(error))
                 break

@@ -15,7 +15,14 @@ from riseml.server.api.failures import FAILURES
 from riseml.server.api.named_experiments import show_details
 from riseml.server.api.pull import pull_image
 from riseml.server.api.request_log import describe_accepted
-from riseml.server.api.submit import Planned, check_choice, check_room, make_new_experiments, plan_submission
+from riseml.server.api.submit import (
+    Planned,
+    check_choice,
+    check_room,
+    check_text,
+    make_new_experiments,
+    plan_submission,
+)
 from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
 from riseml.server.clock import now
 from riseml.server.log_line import write_line
@@ -66,6 +73,7 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
 
     @router.post("/tensorboards", status_code=201, responses=_KNOWN)
     def submit_tensorboard(order: TensorBoardOrder, response: Response) -> wire.ExperimentView:
+        check_text(order)
         _check_choice(order.get("executor"), services)
         submitted = make_tensorboard(order, services)
         check_room(submitted.plans[0][0], services)

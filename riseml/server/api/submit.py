@@ -10,7 +10,7 @@ from riseml.consent import make_process_refusal
 from riseml.control.placement.refusal import describe_misfit
 from riseml.errors import Refused, Unreachable, UsageError
 from riseml.model import Environment, Owner, Plan
-from riseml.planning.companions import TOKEN_VARIABLE, plan_notebook
+from riseml.planning.companions import JUPYTER_VARIABLES, TOKEN_VARIABLE, plan_notebook
 from riseml.planning.grid import grid_points, makes_set
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plan, make_plans
@@ -137,7 +137,7 @@ def make_new_experiments(submission: wire.Submission, planned: Planned, owner: O
     train = planned.spec.train
     environment, notebook = _make_environment(submission, planned.spec), "notebook" in submission
     if notebook:
-        kept = tuple(pair for pair in environment if pair[0] != TOKEN_VARIABLE)
+        kept = tuple(pair for pair in environment if not pair[0].startswith(JUPYTER_VARIABLES))
         environment = (*kept, (TOKEN_VARIABLE, secrets.token_hex(_TOKEN_BYTES)))
     return NewExperiments(
         owner=owner,

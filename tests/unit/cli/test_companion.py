@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import socket
+import webbrowser
 from datetime import UTC, datetime
+from pathlib import Path
+from queue import Queue
 
 import pytest
 
+from riseml.cli import companion
 from riseml.cli.commands.notebook import parse_duration
+from riseml.cli.companion import open_browser
 from riseml.cli.output.experiment_views import list_experiment, list_experiments
 from riseml.cli.output.style import Style
+from riseml.client import Client
 from riseml.errors import UsageError
+from riseml.exchange import Address
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer, make_experiment
 
@@ -50,3 +57,21 @@ def test_status_says_what_a_companion_is() -> None:
     shown = "\n".join(list_experiment(one, NOW, PLAIN))
     assert "Type: TensorBoard of 4, 144" in shown
     assert "Output" not in shown
+
+
+def test_the_browser_gets_no_token_on_its_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: Queue[str] = Queue()
+    monkeypatch.setattr(webbrowser, "open", opened.put)
+    page = open_browser("http://127.0.0.1:8888/lab?token=5ec4e7&x", tmp_path / "home")
+    assert opened.get(timeout=60) == page.as_uri()
+    assert page.stat().st_mode & 0o777 == 0o600
+    assert "url=http://127.0.0.1:8888/lab?token=5ec4e7&amp;x" in page.read_text()
+
+
+@pytest.mark.parametrize("said", ["²", "0", "99999", "-1", "1" * 5000, "", "x"])
+def test_a_job_that_says_no_port_has_the_usual_one(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(companion, "ask_job", lambda *_: said)
+    monkeypatch.setattr(companion, "find_answering_jobs", lambda _address, _jobs, port: asked.append(port))
+    client = Client(Address())
+    assert (companion.find_port(client, "4.notebook", 8888), asked) == (8888, [8888])
