@@ -53,6 +53,13 @@ class Network(enum.Enum):
     HOST = "host"  # the network of the hosts, with one port per job
 
 
+NO_LOGS = 66
+"""The exit code of a TensorBoard that would have nothing to show."""
+
+NO_PROGRAM = 69
+"""The exit code of a companion whose program is not in its environment."""
+
+
 class CompanionKind(enum.Enum):
     """What a companion lets its user see or do; the value is the name of its job, and its type for users."""
 

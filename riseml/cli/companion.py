@@ -17,6 +17,7 @@ from riseml.cli.log_follower import make_reconnect, open_footer
 from riseml.cli.port_forward import HOST, PortPair, choose_local_port, find_answering_jobs, forward_ports
 from riseml.client import LogQuery
 from riseml.errors import Conflict, ExperimentFailed, Interrupted, NotFound, RisemlError
+from riseml.states import NO_LOGS, NO_PROGRAM
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -153,8 +154,6 @@ def open_browser(address: str, folder: Path) -> Path:
 
 def _make_end_error(client: Client, end: wire.EndEntry) -> RisemlError:
     """Return why a companion has ended before it listened."""
-    from riseml.planning.companions import NO_LOGS, NO_PROGRAM
-
     identity = end["id"]
     experiment = client.get_experiment(identity)
     lines = reversed(experiment["last_lines"] if end["exit_code"] in (NO_LOGS, NO_PROGRAM) else [])

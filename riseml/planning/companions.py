@@ -20,19 +20,13 @@ from riseml.names import HOST_LABEL, HostName, JobName, experiment_name
 from riseml.planning.launch import output_folder
 from riseml.spec.config.types import NO_RETRY, Limits, Resources
 from riseml.spec.scalars.placeholders import variable_name
-from riseml.states import TERMINAL, CompanionKind, Part
+from riseml.states import NO_LOGS, NO_PROGRAM, TERMINAL, CompanionKind, Part
 
 TOKEN_VARIABLE = "JUPYTER_TOKEN"
 """The variable from which JupyterLab reads the token that it asks for."""
 
 JUPYTER_VARIABLES = "JUPYTER_"
 """How the variables begin that JupyterLab reads: neither parameters nor `env` set them for a notebook."""
-
-NO_LOGS = 66
-"""The exit code of a TensorBoard that would have nothing to show."""
-
-NO_PROGRAM = 69
-"""The exit code of a companion whose program is not in its environment."""
 
 _TENSORBOARD_RESOURCES = Resources(cpus=0.1, mem=512)
 _LONGEST_NAME = 120  # bytes of a run's name, which is the name of a folder

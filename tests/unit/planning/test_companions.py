@@ -13,8 +13,6 @@ from riseml.errors import Refused
 from riseml.model import Companion, Experiment, Image, Mount
 from riseml.names import HOST_LABEL, HostName
 from riseml.planning.companions import (
-    NO_LOGS,
-    NO_PROGRAM,
     NamedOutputs,
     name_run,
     plan_notebook,
@@ -24,7 +22,7 @@ from riseml.planning.companions import (
 from riseml.planning.launch import LaunchTarget, StorageRoots, make_launch
 from riseml.spec.config.types import Limits, Resources
 from riseml.spec.pool.types import Volume
-from riseml.states import CompanionKind, Part, State
+from riseml.states import NO_LOGS, NO_PROGRAM, CompanionKind, Part, State
 from tests.unit.control.simulation import make_experiment, make_plan
 
 FOLDERS = LaunchTarget("5e7a", StorageRoots("/srv/output", "/srv/data", "/home/paul"))
