@@ -41,7 +41,7 @@ while True:
         break
     except OSError as error:
         tries += 1
-        if tries % 300 == 0:
+        if tries == 300:  # once: `idle_timeout` takes every line for a sign of life
             print("riseml: still waiting for", sys.argv[1] + ":" + sys.argv[2] + ":", error, flush=True)
         time.sleep(0.2)
 """
@@ -139,19 +139,25 @@ def _name_addresses(role: str, first: str, every: Sequence[str]) -> dict[str, st
 
 def _find_worker(plan: Plan, job: JobName) -> dict[str, str]:
     """Return the place of a job among those that decide or help; a job that serves has none."""
-    workers = [one.name for one in plan.jobs if one.part in (Part.DECIDES, Part.HELPS)]
+    workers = _list_workers(plan)
     index = str(workers.index(job)) if job in workers else ""
     return {"worker_index": index, "num_workers": str(len(workers))}
 
 
 def _list_hosts(plan: Plan, addresses: Mapping[JobName, str]) -> dict[str, str]:
-    """Return the flags of scripts that know only workers, which decide or help, and parameter servers, which serve."""
-    members = [name for names in _group_jobs(plan).values() for name in names]
-    serving = {job.name for job in plan.jobs if job.part is Part.SERVES}
+    """Return the flags of scripts that know only workers, which decide or help, and parameter servers, which serve.
+
+    `worker_hosts` has the order that `worker_index` counts.
+    """
+    servers = [job.name for job in plan.jobs if job.part is Part.SERVES]
     return {
-        "worker_hosts": ",".join(addresses[name] for name in members if name not in serving),
-        "ps_hosts": ",".join(addresses[name] for name in members if name in serving),
+        "worker_hosts": ",".join(addresses[name] for name in _list_workers(plan)),
+        "ps_hosts": ",".join(addresses[name] for name in servers),
     }
+
+
+def _list_workers(plan: Plan) -> list[JobName]:
+    return [job.name for job in plan.jobs if job.part in (Part.DECIDES, Part.HELPS)]
 
 
 def _wait_for(role: str, port: int | None) -> str:

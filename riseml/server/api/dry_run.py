@@ -16,7 +16,6 @@ from riseml.names import CanonicalId, HostName, experiment_name
 from riseml.planning.grid import makes_set
 from riseml.planning.launch import (
     JobFolders,
-    LaunchTarget,
     bind_job,
     choose_shm_size,
     find_tf_config,
@@ -170,4 +169,4 @@ def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, services: S
 
 def _folders(experiment: Experiment, job: Job, services: Services) -> JobFolders:
     """Return the folders as the job sees them; without a place, as it would see them on the first host."""
-    return job_folders(experiment, LaunchTarget("", services.hosts.roots, services.hosts.is_contained(job.host)))
+    return job_folders(experiment, services.hosts.find_target(job.host))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from riseml import wire
 from riseml.model import Experiment, Job
 from riseml.names import CanonicalId, experiment_name
-from riseml.planning.launch import LaunchTarget, bind_job, job_folders, job_variables
+from riseml.planning.launch import bind_job, job_folders, job_variables
 from riseml.server.services import Services
 from riseml.spec.scalars.secret_names import looks_secret
 
@@ -28,7 +28,7 @@ def show_job_environments(experiment: Experiment, wanted: CanonicalId, services:
 
 
 def _show_job_environment(experiment: Experiment, job: Job, services: Services) -> wire.JobEnvironment:
-    folders = job_folders(experiment, LaunchTarget("", services.hosts.roots, services.hosts.is_contained(job.host)))
+    folders = job_folders(experiment, services.hosts.find_target(job.host))
     variables = job_variables(bind_job(experiment, job, folders))
     hidden = [name for name, value in variables if value == _HIDDEN or looks_secret(name)]
     return {"variables": {name: value for name, value in variables if name not in hidden}, "hidden": hidden}

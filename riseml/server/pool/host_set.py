@@ -19,8 +19,8 @@ from riseml.executors.docker.swarm import Membership
 from riseml.executors.pool import HostPool
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import HostSeen, Mount, World
-from riseml.names import HostName
-from riseml.planning.launch import StorageRoots
+from riseml.names import THIS_MACHINE, HostName
+from riseml.planning.launch import LaunchTarget, StorageRoots
 from riseml.server.pool.choose_executor import DOCKER, PROCESS, check_waiting, choose_executor, find_missing_engine
 from riseml.server.pool.last_executor import record_executor
 from riseml.server.pool.mode import (
@@ -235,11 +235,14 @@ class HostSet:
         """Return what runs jobs on a host, for people: `Docker 20.10.24`."""
         return self.pool.executors[host].describe()
 
-    def is_contained(self, host: HostName | None) -> bool:
-        """Return True when jobs on a host see /output and /data instead of its folders. None: the first host."""
+    def find_target(self, host: HostName | None) -> LaunchTarget:
+        """Return how jobs on a host see the storage, also on one that has left the pool. None: the first host."""
         executors = self.pool.executors
-        executor = executors[host] if host is not None else next(iter(executors.values()))
-        return executor.contained
+        executor = next(iter(executors.values())) if host is None else executors.get(host)
+        # every host but this machine without Docker is an engine, those that have left the pool included
+        contained = host != THIS_MACHINE if executor is None else executor.contained
+        roots = self.roots if contained else find_roots(LocalMode(PROCESS), self.settings)
+        return LaunchTarget(self._server, roots, contained)
 
     def is_this_machine(self, host: HostName) -> bool:
         """Return True when the server sees the files of a host."""

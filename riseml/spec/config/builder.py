@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from riseml.spec.config.cluster import read_tensorflow
@@ -72,6 +73,7 @@ def build_spec(file: SourceFile) -> Spec:
     )
     _check_limits(file, train)
     _check_gpus(file, train)
+    _check_scope(file, train)
     return Spec(str(file.value_at(("project",))), train, _list_notes(file, train))
 
 
@@ -131,7 +133,7 @@ def _default_resources(limits: Limits) -> Resources:
 def _check_limits(file: SourceFile, train: Train) -> None:
     path = (*_TRAIN, "limits")
     hint = "raise the limit, or lower the guarantee"
-    for name, resources in _list_role_resources(train):
+    for name, _, resources in _list_role_resources(train):
         if train.limits.cpus is not None and train.limits.cpus < resources.cpus:
             problem = f"the limit of {train.limits.cpus:g} is below the {resources.cpus:g} cores that {name} guarantees"
             file.refuse((*path, "cpus"), problem, hint)
@@ -141,32 +143,41 @@ def _check_limits(file: SourceFile, train: Train) -> None:
 
 
 def _check_gpus(file: SourceFile, train: Train) -> None:
-    """Refuse a model or memory of GPUs when no job asks for a GPU."""
-    if any(resources.gpus for _, resources in _list_role_resources(train)):
-        return
-    for key in ("gpu", "gpu_mem"):
-        path = (*_TRAIN, "resources", key)
-        if file.value_at(path) is not None:
-            file.refuse_key(path, "says which GPUs, and no job asks for a GPU", "write `gpus: 1` beside it")
+    """Refuse a model or memory of GPUs where no job asks for a GPU: in `train.resources`, or in a role."""
+    found = _list_role_resources(train)
+    asked = {section: resources.gpus > 0 for _, section, resources in found}
+    words = dict.fromkeys(asked, "it asks for no GPU")
+    if not any(asked.values()):
+        words[_TRAIN] = "no job asks for a GPU"
+    for section, problem in words.items():
+        if asked.get(section) or (*section, "resources", "gpus") in file.bad:
+            continue
+        for key in ("gpu", "gpu_mem"):
+            path = (*section, "resources", key)
+            if file.value_at(path) is not None:
+                file.refuse_key(path, f"says which GPUs, and {problem}", "write `gpus: 1` beside it")
 
 
-def _list_role_resources(train: Train) -> list[tuple[str, Resources]]:
-    found = [("train.resources", train.resources)]
+def _list_role_resources(train: Train) -> list[tuple[str, KeyPath, Resources]]:
+    """Return the resources of each kind of job: its name for people, the section that has its `resources`, and them."""
     if train.roles:
-        return [(f"the role {role.name}", role.resources) for role in train.roles]
-    group = next((section.distributed for section in (train.pytorch, train.jax) if section is not None), None)
-    if group is not None:
-        return [("the worker", group.worker_resources), ("the master", group.master_resources)]
+        return [(f"the role {role.name}", (*_TRAIN, "roles", role.name), role.resources) for role in train.roles]
+    for name, section in (("pytorch", train.pytorch), ("jax", train.jax)):
+        if section is not None and section.distributed is not None:
+            group = section.distributed
+            parts = {"worker": group.worker_resources, "master": group.master_resources}
+            return _name_parts((*_TRAIN, name, "distributed"), parts)
     cluster = None if train.tensorflow is None else train.tensorflow.distributed
-    if cluster is not None:
-        found = [
-            ("the worker", cluster.worker_resources),
-            ("the master", cluster.master_resources),
-            ("the ps", cluster.ps_resources),
-        ]
-        if cluster.evaluator_resources is not None:
-            found.append(("the evaluator", cluster.evaluator_resources))
-    return found
+    if cluster is None:
+        return [("train.resources", _TRAIN, train.resources)]
+    parts = {"worker": cluster.worker_resources, "master": cluster.master_resources, "ps": cluster.ps_resources}
+    if cluster.evaluator_resources is not None:
+        parts["evaluator"] = cluster.evaluator_resources
+    return _name_parts((*_TRAIN, "tensorflow", "distributed"), parts)
+
+
+def _name_parts(section: KeyPath, parts: Mapping[str, Resources]) -> list[tuple[str, KeyPath, Resources]]:
+    return [(f"the {part}", (*section, part), resources) for part, resources in parts.items()]
 
 
 def _read_env(file: SourceFile, parameters: tuple[Parameter, ...]) -> tuple[EnvVariable, ...]:
@@ -205,6 +216,25 @@ def _read_retry(file: SourceFile) -> Retry:
         on=Retry().on if on is None else frozenset(RetryOn(kind) for kind in kinds if kind is not None),
         scope=Retry().scope if scope is None else RetryScope(scope),
     )
+
+
+def _check_scope(file: SourceFile, train: Train) -> None:
+    """Refuse another attempt of one job alone where its group cannot take it back."""
+    group = _find_fixed_group(train)
+    if train.retry.scope is RetryScope.ROLE and group:
+        problem = f"a job that starts again alone cannot join its {group} again, and the others would wait for it"
+        file.refuse((*_TRAIN, "retry", "scope"), problem, "write `scope: experiment`: all of them start again")
+
+
+def _find_fixed_group(train: Train) -> str:
+    """Return the kind of group whose jobs meet only once, at their start; empty without one, or with one job."""
+    for section in (train.tensorflow, train.pytorch):
+        if section is not None and section.horovod is not None and section.horovod.workers > 1:
+            return "group of Horovod"
+    for name, group in (("PyTorch", train.pytorch), ("JAX", train.jax)):
+        if group is not None and group.distributed is not None and group.distributed.workers > 1:
+            return f"process group of {name}"
+    return ""
 
 
 def _read_limit(file: SourceFile, key: str) -> float | None:

@@ -15,7 +15,13 @@ from riseml.spec.yaml.values import SourceFile
 _PATH: KeyPath = ("train", "roles")
 _RUN: KeyPath = ("train", "run")
 _JOBS_OF_RISEML = frozenset({"build", "tensorboard", "notebook"})
-_TAKEN_VARIABLES = frozenset({"role", "riseml"})  # ROLE_HOST is the job's own, RISEML_HOST riseml's
+_LOCALHOST = "localhost"
+_TAKEN_VARIABLES = {  # names of roles whose variables mean something else
+    "role": "ROLE_HOST",  # the job's own
+    "riseml": "RISEML_HOST",
+    "docker": "DOCKER_HOST",  # the engine that every Docker client asks
+    "ray": "RAY_ADDRESS",  # the cluster that ray.init() joins
+}
 _MOST_JOBS = 1_000  # their addresses are one variable, and Linux gives a program at most 128 KiB for each
 
 Waits = tuple[tuple[str, int | None], ...]
@@ -62,7 +68,7 @@ def _read_role(file: SourceFile, name: str, base: Resources, defaults: tuple[tup
     path = (*_PATH, name)
     common, end = defaults
     own = tuple(read_lines(file, (*path, "run")).values())
-    if not own and not common and file.value_at(path) is not None and not _has_bad_run(file, path):
+    if not own and not common and path not in file.bad and not _has_bad_run(file, path):
         hint = f"write `run: python {name}.py` in the role, or a `run` in train for all roles"
         file.refuse_key((*path, "run"), "is missing", hint)
     return RoleSection(
@@ -98,8 +104,11 @@ def _check_name(file: SourceFile, name: str) -> None:
     path = (*_PATH, name)
     if name in _JOBS_OF_RISEML:
         file.refuse_key(path, f"riseml itself has a job named {name}", "rename the role")
+    elif name == _LOCALHOST:
+        file.refuse_key(path, "in every job this name leads to the job itself", "rename the role")
     elif name in _TAKEN_VARIABLES:
-        file.refuse_key(path, f"the role would set {name.upper()}_HOST, which has another meaning", "rename the role")
+        problem = f"the role would set {_TAKEN_VARIABLES[name]}, which has another meaning"
+        file.refuse_key(path, problem, "rename the role")
 
 
 def _choose_ends(file: SourceFile, names: Sequence[str]) -> dict[str, RoleEnd]:

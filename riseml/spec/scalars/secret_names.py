@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 
 _SECRET = re.compile(
-    r"SECRET|PASSW|PASSPHRASE|PGPASS|CREDENTIAL|APIKEY|TOKEN(_|$)|(^|_)(KEYS?|PASS|PWD|AUTH|COOKIE|DSN)(_|$)",
+    r"SECRET|PASSW|PASSPHRASE|PGPASS|CREDENTIAL|(API|ACCESS|PRIVATE)KEY|CONNECTION_STRING|DATABASE_URL"
+    r"|TOKEN[0-9]*(_|$)|(^|_)(KEYS?[0-9]*|PASS|PWD|AUTH|COOKIE|DSN|JWT|PAT)(_|$)",
     re.IGNORECASE,
 )
+_TOKENS = re.compile(r"TOKENS[0-9]*$", re.IGNORECASE)
+_COUNT = re.compile(r"(^|_)(MAX|MIN|NUM|N|NEW|TOTAL)_([A-Z]+_)?TOKENS$", re.IGNORECASE)
+"""Names of numbers, which the parameters of a language model often are: MAX_TOKENS."""
 
 
 def looks_secret(name: str) -> bool:
@@ -15,4 +19,6 @@ def looks_secret(name: str) -> bool:
 
     Example: `looks_secret("WANDB_API_KEY")` is True, `looks_secret("MAX_TOKENS")` is not.
     """
-    return _SECRET.search(name) is not None
+    if _SECRET.search(name) is not None:
+        return True
+    return _TOKENS.search(name) is not None and _COUNT.search(name) is None

@@ -2,8 +2,8 @@
 
 The messages of jsonschema have no line, no column and no hint. `cpu: 1` in `resources` is "Additional properties are
 not allowed ('cpu' was unexpected)" there, and `riseml.yml:6:5 train.resources.cpu: unknown key; did you mean "cpus"?`
-here. jsonschema gives 157 of the problems in tests/unit/spec/broken.txt and broken_pools.txt (counted by running these
-tables); this module adds a position and a path to all of them, and a hint to 139.
+here. jsonschema gives 172 of the problems in tests/unit/spec/broken.txt and broken_pools.txt (counted by running these
+tables); this module adds a position and a path to all of them, and a hint to 149.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ _FORMATS = {
     "image": "an image",
     "gpu-model": "a model of GPU",
     "version": "a version",
+    "package-version": "a version",
     "variable": "a string such as NAME or NAME=value",
     "hosts": "a list of hosts",
     "gpus": "`all`, or a list of device ids",
@@ -49,6 +50,7 @@ _PATTERNS = {
     "name": ("{} is not a project name", "use letters, digits, - and _"),
     "image": ("{} is not an image", "write it as in `docker pull`, such as python:3.11"),
     "version": ("{} is not a version", "write the tag of the image, such as 2.21.0"),
+    "package-version": ("{} is not a version", "write a version of the package"),
     "variable": ("{} is not an environment variable", "write NAME or NAME=value; names have letters, digits and _"),
     "parameters": ("{} is not a parameter name", "begin with a letter; use letters, digits, - and _"),
     "env": ("{} is not the name of an environment variable", "begin with a letter; use letters, digits and _"),
@@ -129,9 +131,8 @@ def explain_schema_error(
         yield from _explain_missing_keys(path, file, {**schema, **error.validator_value[0]}, schema_at)
     elif "propertyNames" in error.absolute_schema_path:
         file.bad.add((*path, error.instance))
-        problem, hint = _PATTERNS[schema["format"]]
         where = file.find_key_position((*path, error.instance))
-        yield make_problem(where, (*path, error.instance), problem.format(quote_text(error.instance)), hint)
+        yield make_problem(where, (*path, error.instance), *_explain_wrong_name(error, schema))
     else:
         file.bad.add(path)
         problem, hint = _explain_wrong_value(error, path, file, schema)
@@ -201,6 +202,15 @@ def _explain_missing_keys(
         yield make_problem(file.find_key_position(path), (*path, name), "is missing", hint)
 
 
+def _explain_wrong_name(error: Any, schema: Schema) -> tuple[str, str]:
+    """Return what is wrong with a key that the user names."""
+    name = error.instance
+    if error.validator == "maxLength":
+        return f"the name has {len(name):,} characters; at most {error.validator_value:,} are allowed", "shorten it"
+    problem, hint = _PATTERNS[schema["format"]]
+    return problem.format(quote_text(name)), hint
+
+
 def _explain_wrong_value(error: Any, path: KeyPath, file: SourceFile, schema: Schema) -> tuple[str, str]:
     value = error.instance
     bound = error.validator_value
@@ -240,6 +250,8 @@ def _explain_wrong_text(text: str, schema: Schema) -> tuple[str, str]:
         except BadText as bad:
             return bad.problem, bad.hint
     problem, hint = _PATTERNS.get(form, ("{} is not allowed here", ""))
+    if form == "package-version":
+        hint = f"{hint}, such as {schema['examples'][0]}"
     if form == "image" and " " in text:
         hint = "an image has no spaces; write it as in `docker pull`, such as python:3.11"
     if form == "image" and re.search(r"[A-Z][^:@]*$", text.rpartition("/")[2].split(":")[0]):
@@ -282,8 +294,11 @@ def _explain_wrong_scalar(
 
 
 def list_types(schema: Schema) -> list[str]:
-    """Return the JSON types of a schema, with "false" for a boolean that must not be true."""
-    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    """Return the JSON types of a schema, with "false" for a boolean that must not be true; a key without a value, which
+    some sections allow, is no type of its own.
+    """
+    written = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    types = [one for one in written if one != "null"]
     only_false = schema.get("not") == {"const": True}
     return ["false" if one == "boolean" and only_false else one for one in types]
 

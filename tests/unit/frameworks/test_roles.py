@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -129,6 +131,34 @@ def test_a_count_of_one_is_numbered_and_no_count_is_not() -> None:
     assert [job.name for job in gang(experiment)] == ["a.1", "b"]
 
 
+@pytest.mark.parametrize("empty", ["{}", "", "~"])
+def test_a_role_may_take_everything_from_train(empty: str) -> None:
+    roles = f"\n    a: {empty}\n    b: {{count: 2}}\n"
+    spec = load_config(f"project: x\ntrain:\n  image: a\n  run: r\n  resources: {{cpus: 2}}\n  roles:{roles}")
+    assert [(role.name, role.run, role.count, role.resources.cpus) for role in spec.train.roles] == [
+        ("a", ("r",), None, 2.0),
+        ("b", ("r",), 2, 2.0),
+    ]
+
+
+def test_the_index_of_a_worker_leads_to_its_own_address() -> None:
+    """The roles that decide are the first workers, wherever the file has them."""
+    experiment = make_experiment(
+        load_config(
+            "project: x\ntrain: {image: a, run: '{{worker_index}} {{worker_hosts}} {{ps_hosts}}', roles: "
+            "{actor: {count: 2}, store: {count: 2, ends: serves}, learner: {ends: decides}}}"
+        )
+    )
+    workers, servers = "learner:2222,actor-1:2222,actor-2:2222", "store-1:2222,store-2:2222"
+    assert {str(job.name): job_lines(bind_job(experiment, job)) for job in gang(experiment)} == {
+        "learner": (f"0 {workers} {servers}",),
+        "actor.1": (f"1 {workers} {servers}",),
+        "actor.2": (f"2 {workers} {servers}",),
+        "store.1": (f"'' {workers} {servers}",),
+        "store.2": (f"'' {workers} {servers}",),
+    }
+
+
 NAMES = st.from_regex(r"[a-z]([a-z-]{0,8}[a-z])?", fullmatch=True).filter(lambda name: name != "role")
 ROLES = st.lists(
     st.tuples(NAMES, st.none() | st.integers(1, 12), st.sampled_from(RoleEnd)),
@@ -142,8 +172,9 @@ ROLES = st.lists(
 def test_all_jobs_agree(rows: list[tuple[str, int | None, RoleEnd]]) -> None:
     sections = tuple(RoleSection(name, ("r",), count, Resources(), ends) for name, count, ends in rows)
     experiment = make_experiment(Spec("t", Train((), image="x", roles=sections)))
-    check_agreement(experiment)
-    check_agreement(on_loopback(experiment))
+    for placed in (experiment, on_loopback(experiment)):
+        check_agreement(placed)
+        check_hosts(placed)
 
 
 def check_agreement(experiment: Experiment) -> None:
@@ -171,6 +202,20 @@ def check_agreement(experiment: Experiment) -> None:
     assert {view["TOTAL_WORKERS"] for view in views.values()} == {str(len(workers))}
 
 
+def check_hosts(experiment: Experiment) -> None:
+    """Each worker finds its own address at its index, and the servers are all others."""
+    addresses = job_addresses(experiment)
+    for job in gang(experiment):
+        values = bind_job(experiment, job).binding.placeholders
+        workers, servers = (values[key].split(",") if values[key] else [] for key in ("worker_hosts", "ps_hosts"))
+        assert sorted([*workers, *servers]) == sorted(addresses.values())
+        assert values["num_workers"] == str(len(workers))
+        if values["worker_index"]:
+            assert workers[int(values["worker_index"])] == addresses[job.name]
+        else:
+            assert addresses[job.name] in servers
+
+
 def check_peers(view: Mapping[str, str], cluster: Mapping[str, list[str]]) -> None:
     for role, addresses in cluster.items():
         name = role.upper().replace("-", "_")
@@ -190,6 +235,24 @@ def test_only_a_role_with_after_waits() -> None:
     assert script(experiment, "actor.1").endswith("\npython actor.py --to learner:2222 --as 0")
     assert 'echo "$LEARNER_ADDRESSES"' in script(experiment, "actor.1")
     assert 'riseml_wait "${riseml_peer%:*}" 6379 learner' in script(experiment, "replay-buffer")
+
+
+def test_a_long_wait_is_told_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """`idle_timeout` takes every line for a sign of life: a wait that says it again and again would never end."""
+    tries = iter(range(2000))
+
+    def connect(*_: object) -> socket.socket:
+        if next(tries) < 1500:
+            raise ConnectionRefusedError(111, "Connection refused")
+        return socket.socket()
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(sys, "argv", ["-c", "learner", "2222"])
+    words = shlex.split(script(make_experiment(load_config(WAITING)), "b"), comments=False)
+    exec(words[words.index("-c") + 1])
+    assert capsys.readouterr().out == "riseml: still waiting for learner:2222: [Errno 111] Connection refused\n"
+    assert next(tries) == 1501
 
 
 WAITING = """

@@ -12,7 +12,9 @@ from riseml.spec.scalars.secret_names import looks_secret
     [
         *("API_TOKEN", "token", "WANDB_API_KEY", "APIKEY", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "PGPASSWORD"),
         *("HTTP_AUTH", "GOOGLE_APPLICATION_CREDENTIALS", "SENTRY_DSN", "MY_PASSWD", "SESSION_COOKIE", "KEY_OF_PAUL"),
-        *("PGPASS", "SSH_KEYS", "ClientSecret"),
+        *("PGPASS", "SSH_KEYS", "ClientSecret", "S3_ACCESSKEY", "SSH_PRIVATEKEY", "AZURE_STORAGE_CONNECTION_STRING"),
+        *("DATABASE_URL", "JWT", "GITHUB_PAT", "PAT_OF_PAUL", "HF_TOKENS", "TOKENS", "TOKEN2", "TOKEN_2", "KEY1"),
+        *("SSH_KEYS2", "ACCESSTOKEN"),
     ],
 )
 def test_a_name_that_looks_secret(name: str) -> None:
@@ -31,6 +33,13 @@ def test_a_name_that_looks_secret(name: str) -> None:
         "AUTHOR",
         "KEYBOARD",
         "LEARNER_PORT",
+        "max_new_tokens",
+        "NUM_TOKENS",
+        "N_TOKENS",
+        "TOKENS_PER_BATCH",
+        "MAX_INPUT_TOKENS",
+        "PATIENCE",
+        "DATA_PATH",
     ],
 )
 def test_a_name_that_does_not(name: str) -> None:
