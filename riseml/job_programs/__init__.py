@@ -33,6 +33,8 @@ def write_program(name: str, path: str) -> str:
 def launch_ranks(script: str, first: int, ranks: Sequence[Mapping[str, str]], **more: object) -> str:
     """Return the shell line that runs a script in several processes of one job, with the program `rank_launcher`.
 
+    `python3 -IS`: the project's own modules do not change it. The processes get the environment of the job as it is.
+
     Args:
         script: of `frameworks.base.join_lines_at_barriers`.
         first: the rank of the first process.
@@ -40,4 +42,4 @@ def launch_ranks(script: str, first: int, ranks: Sequence[Mapping[str, str]], **
         more: what `rank_launcher` needs to meet the other jobs.
     """
     order = json.dumps({"script": script, "first": first, "ranks": [dict(rank) for rank in ranks], **more})
-    return f"exec python3 -c {shlex.quote(read_program('rank_launcher'))} {shlex.quote(order)}"
+    return f"exec python3 -IS -c {shlex.quote(read_program('rank_launcher'))} {shlex.quote(order)}"

@@ -1,6 +1,6 @@
 """Runs one script in several processes of a job, and lets the jobs of a gang meet: at barriers, and for Horovod.
 
-`python3 -c TEXT ORDER`, where ORDER is JSON:
+`python3 -IS -c TEXT ORDER`, where ORDER is JSON:
 
     {"script": "python train.py", "first": 2, "ranks": [{"HOROVOD_RANK": "2"}, {"HOROVOD_RANK": "3"}],
      "job": "worker.2", "node": 1, "nodes": 2, "address": "$HOROVOD_GLOO_RENDEZVOUS_ADDR:2222"}
@@ -8,7 +8,8 @@
 Without `address` the processes of this job have barriers among themselves only. With it, the launcher of node 0 listens
 there. Every launcher has one connection to it, over which it says which line its processes have reached and what
 failed. The same port is Horovod's rendezvous: GET, PUT and DELETE of /scope/key. So the launcher knows which ranks have
-met, and a training in which every process is alone cannot end well.
+met, and a training in which every process is alone cannot end well. A job that has lost the others ends after a while,
+unless the server ends it first: `"patience": 30` seconds.
 """
 
 from __future__ import annotations
@@ -22,14 +23,20 @@ import socket
 import subprocess
 import sys
 import threading
-from typing import Any, BinaryIO, TextIO
+import time
+from collections.abc import Callable
+from typing import Any
 
-from riseml.job_programs.rank_meeting import ENDED, House, Meeting
+from riseml.job_programs.rank_meeting import ENDED, GONE, House, Meeting, keep_alive
+from riseml.job_programs.rank_output import SharedOutput, copy_output
 
 TELL, HEAR = 8, 9  # descriptors of the shells: they end a line, and go on
 ANSWER_TIME = 5.0  # seconds for the first launcher to say what failed first
 CASCADE_TIME = 10.0  # seconds that a job which failed after another one waits to be stopped
 END_TIME = 2.0  # seconds between SIGTERM and SIGKILL for the other processes of a job that failed
+PATIENCE = 30.0  # seconds after which a job that has lost the others ends: the server needs less to end it
+BETWEEN = 0.1  # seconds between two looks at a group: its processes are not children of this one, to be waited for
+TREE_MARKER = "RISEML_JOB_KEY"  # a variable where no container is: there, every process gets riseml's SIGTERM
 
 
 class Launcher:
@@ -43,6 +50,7 @@ class Launcher:
         self.pipes: dict[int, int] = {}  # rank -> where it waits to go on
         self.waiting: set[int] = set()  # ranks that have ended the line
         self.line = 0
+        self.outputs = [SharedOutput(sys.stdout.buffer), SharedOutput(sys.stderr.buffer)]
         self.link: socket.socket | None = None
         self.meeting: Meeting | None = None
         self.failure: tuple[int, int] | None = None  # rank and exit code of the first process here that failed
@@ -52,7 +60,7 @@ class Launcher:
 
     def run(self) -> int:
         """Return the exit code of the job."""
-        signal.signal(signal.SIGTERM, lambda *_: self.events.put(("stop",)))
+        signal.signal(signal.SIGTERM, self.handle_stop)
         for number in (TELL, HEAR):
             os.dup2(os.open(os.devnull, os.O_RDWR), number)  # so that nothing else gets these numbers
         threading.Thread(target=self.connect, daemon=True).start()
@@ -64,6 +72,11 @@ class Launcher:
         if code == 0 and self.meeting is not None:
             self.wait_for_others(self.meeting)
         return int(code)
+
+    def handle_stop(self, *_: object) -> None:
+        """Note it before any event that is waiting: a process that ends from now on has not failed."""
+        self.stopping = True
+        self.events.put(("stop",))
 
     # The meeting
 
@@ -81,12 +94,13 @@ class Launcher:
                 self.link = socket.create_connection(place)
             except OSError:
                 threading.Event().wait(0.1)
+        keep_alive(self.link)
         self.link.sendall(b"JOIN %d HTTP/1.0\r\n\r\n" % self.node)
         self.tell({"reached": 0})
         with contextlib.suppress(OSError, ValueError):
             for line in self.link.makefile("rb"):
                 self.events.put(next(iter(json.loads(line.decode()).items())))
-        self.events.put(("cause", {"node": 0, "text": "its processes are gone"}))
+        self.events.put(("cause", {"node": 0, "text": GONE, "lost": True}))
 
     def open_house(self, place: tuple[str, int]) -> bool:
         """Listen for the launchers of all jobs; return False if the port is in use."""
@@ -133,7 +147,10 @@ class Launcher:
         self.waiting.add(rank)
         self.report()
 
-    def on_end(self, rank: int, code: int) -> int | None:
+    def on_end(self, rank: int, code: int, copies: list[threading.Thread]) -> int | None:
+        if (self.stopping or self.failure is not None) and lives(self.ranks[rank]):
+            self.watch(self.wait_for_group, rank, code, copies)  # the shell is gone, and its children may still save
+            return None
         code = 128 - code if code < 0 else code  # as shells have it: 137 for SIGKILL
         del self.ranks[rank]
         self.waiting.discard(rank)
@@ -156,26 +173,37 @@ class Launcher:
         if self.cause is None:
             self.cause = cause
             if cause["node"] == self.node:
-                say(cause["text"])
+                self.say(cause["text"])
                 return self.on_alarm()
             if self.failure is not None:
                 self.follow(cause)
+            elif "lost" in cause:
+                self.set_alarm(self.order.get("patience", PATIENCE), "alone")
         return None
 
     def on_stop(self) -> int | None:
-        self.stopping = True
-        self.signal_ranks(signal.SIGTERM)
+        if self.failure is None and TREE_MARKER not in os.environ:
+            self.signal_ranks(signal.SIGTERM)
         return None if self.ranks else 128 + signal.SIGTERM
 
     def follow(self, cause: dict[str, Any]) -> None:
         """Say which job failed first, and wait to be stopped because of it."""
         rank, code = self.failure or (0, 1)
-        first = cause.get("job") or f"job {cause['node'] + 1} of the gang"
-        say(f"rank {rank} ended with exit code {code}; first failed {first}: {cause['text']}")
+        self.say(f"rank {rank} ended with exit code {code}; first failed {name_job(cause)}: {cause['text']}")
         self.set_alarm(CASCADE_TIME)
 
     def on_alarm(self) -> int:
         return 1 if self.failure is None else self.failure[1]
+
+    def on_alone(self) -> int | None:
+        if self.stopping or self.cause is None:
+            return None
+        self.say(f"lost {name_job(self.cause)}: {self.cause['text']}; this job cannot go on without it, and ends")
+        return 1
+
+    def say(self, text: str) -> None:
+        """Print a line of riseml's own."""
+        self.outputs[1].write(b"riseml: ", [f"{text}\n".encode("utf-8", "replace")])
 
     # Processes
 
@@ -198,15 +226,19 @@ class Launcher:
         os.close(tell)
         os.close(hear)
         self.ranks[rank] = shell
-        threading.Thread(target=self.wait_for_lines, args=(rank, told), daemon=True).start()
+        self.watch(self.wait_for_lines, rank, told)
         copies = [
-            threading.Thread(target=copy_lines, args=(source, target, rank), daemon=True)
-            for source, target in ((shell.stdout, sys.stdout), (shell.stderr, sys.stderr))
+            self.watch(copy_output, source, target, rank)
+            for source, target in ((shell.stdout, self.outputs[0]), (shell.stderr, self.outputs[1]))
             if source is not None
         ]
-        for copy in copies:
-            copy.start()
-        threading.Thread(target=self.wait_for_end, args=(rank, shell, copies), daemon=True).start()
+        self.watch(self.wait_for_end, rank, shell, copies)
+
+    def watch(self, target: Callable[..., None], *details: object) -> threading.Thread:
+        """Start a thread that waits for something."""
+        thread = threading.Thread(target=target, args=details, daemon=True)
+        thread.start()
+        return thread
 
     def wait_for_lines(self, rank: int, told: int) -> None:
         while os.read(told, 1):
@@ -216,7 +248,15 @@ class Launcher:
         code = shell.wait()
         for copy in copies:
             copy.join(END_TIME)  # a process in the background may keep the pipe open
-        self.events.put(("end", rank, code))
+        self.events.put(("end", rank, code, copies))
+
+    def wait_for_group(self, rank: int, code: int, copies: list[threading.Thread]) -> None:
+        """Report an end again once no process of the rank is left. The executor kills those that take too long."""
+        while lives(self.ranks[rank]):
+            threading.Event().wait(BETWEEN)
+        for copy in copies:
+            copy.join(END_TIME)
+        self.events.put(("end", rank, code, copies))
 
     def report(self) -> None:
         """Tell the meeting once all processes that still run have ended the line, or all have ended."""
@@ -230,37 +270,38 @@ class Launcher:
     def signal_ranks(self, number: int) -> None:
         """Send a signal to every process of every rank."""
         for shell in self.ranks.values():
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(OSError):
                 os.killpg(shell.pid, number)
 
     def end_ranks(self) -> None:
         """End what still runs."""
-        for shell in self.ranks.values():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                shell.wait(END_TIME)
+        if self.failure is None:
+            self.signal_ranks(signal.SIGTERM)
+        end = time.monotonic() + END_TIME
+        while any(map(lives, self.ranks.values())) and time.monotonic() < end:
+            threading.Event().wait(BETWEEN)
         self.signal_ranks(signal.SIGKILL)
 
-    def set_alarm(self, seconds: float) -> None:
-        """End the job after some seconds, in place of an earlier alarm."""
+    def set_alarm(self, seconds: float, event: str = "alarm") -> None:
+        """Have an event after some seconds, in place of an earlier alarm."""
         if self.alarm is not None:
             self.alarm.cancel()
-        self.alarm = threading.Timer(seconds, self.events.put, (("alarm",),))
+        self.alarm = threading.Timer(seconds, self.events.put, ((event,),))
         self.alarm.daemon = True
         self.alarm.start()
 
 
-def say(text: str) -> None:
-    """Print a line of riseml's own in one write: threads that copy output would come between two."""
-    sys.stderr.write(f"riseml: {text}\n")
-    sys.stderr.flush()
+def lives(shell: subprocess.Popen[bytes]) -> bool:
+    """Return True while a process of this shell's group is left."""
+    try:
+        os.killpg(shell.pid, 0)
+    except OSError:
+        return False
+    return True
 
 
-def copy_lines(source: BinaryIO, target: TextIO, rank: int) -> None:
-    """Copy output line by line, each with the rank in front."""
-    begin = b"[%d] " % rank
-    for line in iter(lambda: source.readline(1 << 16), b""):
-        target.buffer.write(begin + line + (b"" if line.endswith(b"\n") else b"\n"))
-        target.flush()
+def name_job(cause: dict[str, Any]) -> str:
+    return str(cause.get("job") or f"job {cause['node'] + 1} of the gang")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,18 @@ from typing import Any
 ENDED = 1 << 30  # the line that a job has reached when all of its processes have ended well
 LONGEST_VALUE = 1 << 20  # bytes
 MOST_VALUES = 1 << 17
+GONE = "its processes are gone, or the connection to it is"
+ALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 30), (socket.TCP_KEEPCNT, 9))
+"""After 60 s of silence the kernel asks every 30 s, which keeps firewalls from forgetting a connection. A host that has
+not answered for 330 s is gone: the server has counted it as lost before.
+"""
+
+
+def keep_alive(link: socket.socket) -> None:
+    """Have the kernel find out when the other end of a silent connection is gone."""
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in ALIVE:
+        link.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 class Meeting:
@@ -48,7 +60,7 @@ class Meeting:
         with self.lock:
             self.links.pop(node, None)
             if self.released < ENDED:
-                self.fail({"node": node, "text": "its processes are gone"})
+                self.fail({"node": node, "text": GONE, "lost": True})
 
     def hear(self, node: int, message: dict[str, Any]) -> None:
         """Handle one message of a launcher."""
@@ -134,6 +146,7 @@ class Door(http.server.BaseHTTPRequestHandler):
     server: House
 
     def do_JOIN(self) -> None:
+        keep_alive(self.connection)
         self.server.meeting.attend(int(self.path), self.connection, self.rfile)
 
     def do_GET(self) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import io
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +19,9 @@ import pytest
 
 from riseml.frameworks.base import join_lines_at_barriers
 from riseml.job_programs import launch_ranks, read_program
-from riseml.job_programs.rank_meeting import Meeting
+from riseml.job_programs.rank_launcher import TREE_MARKER
+from riseml.job_programs.rank_meeting import GONE, Meeting
+from riseml.job_programs.rank_output import LONGEST_PIECE, SharedOutput, copy_output
 from tests.support.ports import find_free_port
 from tests.support.waiting import DEADLINE, wait_for
 
@@ -28,6 +33,13 @@ def ask(method, path, value=None):
 ask("PUT", "/global/" + os.environ["RANK"], b"here")
 """
 """What a process does of `hvd.init()`: it puts its address below its rank."""
+
+SAVE = """
+trap 'echo >>told.$RANK; until test -e go; do sleep 0.05; done; touch saved.$RANK; exit 0' TERM
+echo $$ >began.$RANK
+while :; do sleep 0.05; done
+"""
+"""A training that saves at SIGTERM. The shell of the rank, its parent, ends at once."""
 
 
 @pytest.mark.parametrize("name", ["rank_launcher", "jax_exit"])
@@ -44,24 +56,29 @@ class Gang:
         self.folder = folder
         self.place = place
         self.nodes = nodes
+        self.variables: dict[str, str] = {}
         self.jobs: list[subprocess.Popen[str]] = []
         (folder / "meet.py").write_text(MEET)
 
     def start(self, *lines: str) -> None:
         for node in range(self.nodes):
-            ranks = [{"RANK": str(2 * node + local)} for local in range(2)]
-            more: dict[str, object] = {"address": self.place, "node": node, "nodes": self.nodes} if self.place else {}
-            command = launch_ranks(join_lines_at_barriers(lines), 2 * node, ranks, job=f"worker.{node + 1}", **more)
-            self.jobs.append(
-                subprocess.Popen(
-                    ["/bin/sh", "-ec", command],
-                    cwd=self.folder,
-                    env={"PATH": os.environ["PATH"], "PLACE": self.place or ""},
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                )
+            self.start_job(node, *lines)
+
+    def start_job(self, node: int, *lines: str) -> None:
+        ranks = [{"RANK": str(2 * node + local)} for local in range(2)]
+        more: dict[str, object] = {"address": self.place, "node": node, "nodes": self.nodes} if self.place else {}
+        more["patience"] = 0.1
+        command = launch_ranks(join_lines_at_barriers(lines), 2 * node, ranks, job=f"worker.{node + 1}", **more)
+        self.jobs.append(
+            subprocess.Popen(
+                ["/bin/sh", "-ec", command],
+                cwd=self.folder,
+                env={"PATH": os.environ["PATH"], "PLACE": self.place or "", **self.variables},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
             )
+        )
 
     def finish(self) -> list[tuple[int, str, str]]:
         """Return the exit code and the output of each job."""
@@ -181,3 +198,116 @@ def test_nonsense_at_the_port_of_the_meeting_changes_nothing(tmp_path: Path) -> 
             assert not answer or answer.startswith(b"HTTP/1.0 413")
         (tmp_path / "go").touch()
         assert four.finish() == [(0, "", ""), (0, "", "")]
+
+
+def test_a_job_that_has_lost_the_first_one_ends_and_says_why(tmp_path: Path) -> None:
+    with gang(tmp_path, 2) as four, socket.create_server(("127.0.0.1", 0)) as first:
+        four.place = f"127.0.0.1:{first.getsockname()[1]}"
+        four.start_job(1, "touch began.$RANK; exec sleep 600")
+        first.settimeout(DEADLINE)
+        link, peer = first.accept()
+        link.sendall(b'{"go": 0}\n')
+        wait_for("both processes", lambda: len(four.files("began.*")) == 2 or None, DEADLINE)
+        wait_for("a timer", lambda: is_kept_alive(peer[1]), DEADLINE)
+        link.close()
+        code, _, said = four.finish()[0]
+    assert code == 1
+    assert said == f"riseml: lost job 1 of the gang: {GONE}; this job cannot go on without it, and ends\n"
+
+
+def test_the_first_job_ends_when_it_has_lost_another_one(tmp_path: Path) -> None:
+    with gang(tmp_path, 2) as four:
+        four.start_job(0, "touch began.$RANK; exec sleep 600")
+        other = wait_for("the meeting", lambda: join(str(four.place)), DEADLINE)
+        wait_for("both processes", lambda: len(four.files("began.*")) == 2 or None, DEADLINE)
+        port = int(str(four.place).rpartition(":")[2])
+        wait_for("a timer", lambda: is_kept_alive(port, other.getsockname()[1]), DEADLINE)
+        other.close()
+        code, _, said = four.finish()[0]
+    assert code == 1
+    assert f"riseml: lost job 2 of the gang: {GONE}" in said
+
+
+def join(place: str) -> socket.socket | None:
+    """Join a meeting as the second job does."""
+    host, _, port = place.partition(":")
+    try:
+        link = socket.create_connection((host, int(port)), DEADLINE)
+    except ConnectionRefusedError:
+        return None
+    link.sendall(b"JOIN 1 HTTP/1.0\r\n\r\n" + json.dumps({"reached": 0}).encode() + b"\n")
+    return link
+
+
+def is_kept_alive(port: int, peer: int | None = None) -> bool:
+    """Return True if the kernel has a timer of SO_KEEPALIVE for a connection, seen from the end with this port."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    ends = [(int(row[1][-4:], 16), int(row[2][-4:], 16), row[5]) for row in rows if row[3] == "01"]
+    timers = [timer[:2] for here, there, timer in ends if here == port and peer in (None, there)]
+    return timers == ["02"]
+
+
+@pytest.mark.parametrize("tree", [False, True])
+def test_what_a_shell_started_has_its_time_to_save_and_gets_sigterm_once(tmp_path: Path, *, tree: bool) -> None:
+    (tmp_path / "save.sh").write_text(SAVE)
+    with gang(tmp_path, 1, meets=False) as two:
+        two.variables = {TREE_MARKER: "a job without a container"} if tree else {}
+        two.start("sh save.sh; true")
+        wait_for("both processes", lambda: all(map(str.strip, read_all(tmp_path, "began"))) or None, DEADLINE)
+        two.jobs[0].send_signal(signal.SIGTERM)
+        for pid in map(int, read_all(tmp_path, "began")) if tree else ():
+            os.killpg(os.getpgid(pid), signal.SIGTERM)
+        wait_for("SIGTERM", lambda: all(read_all(tmp_path, "told")) or None, DEADLINE)
+        assert two.jobs[0].poll() is None
+        (tmp_path / "go").touch()
+        assert two.finish()[0][0] == 128 + signal.SIGTERM
+        assert two.files("saved.*") == ["saved.0", "saved.1"]
+    assert read_all(tmp_path, "told") == ["\n", "\n"]
+
+
+def read_all(folder: Path, name: str) -> list[str]:
+    """Return what each of two processes has written into its file."""
+    paths = [folder / f"{name}.{rank}" for rank in range(2)]
+    return [path.read_text() if path.exists() else "" for path in paths]
+
+
+def test_a_module_of_the_project_does_not_change_the_launcher(tmp_path: Path) -> None:
+    for name in ("queue", "json", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('not the module of Python')")
+    with gang(tmp_path, 1, meets=False) as two:
+        two.variables = {"PYTHONPATH": ".", "PYTHONUNBUFFERED": "1"}
+        two.start("echo $PYTHONPATH $PYTHONUNBUFFERED")
+        code, out, err = two.finish()[0]
+    assert (code, sorted(out.splitlines()), err) == (0, ["[0] . 1", "[1] . 1"], "")
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        (b"x" * 100_000 + b"\n", b"[3] " + b"x" * 100_000 + b"\n"),
+        (b"y" * (LONGEST_PIECE + 10), b"[3] " + b"y" * (LONGEST_PIECE + 10) + b"\n"),
+        (b"10%\r20%\rdone\r\n\nend", b"[3] 10%\r[3] 20%\r[3] done\r\n[3] \n[3] end\n"),
+        (b"", b""),
+    ],
+)
+def test_output_is_split_at_line_ends_and_carriage_returns_alone(tmp_path: Path, said: bytes, wanted: bytes) -> None:
+    (tmp_path / "said").write_bytes(said)
+    written = io.BytesIO()
+    with (tmp_path / "said").open("rb") as source:
+        copy_output(source, SharedOutput(written), 3)
+    assert written.getvalue() == wanted
+
+
+def test_the_begin_of_a_line_is_not_held_back_for_ever_and_stays_one_line() -> None:
+    written, (told, tell) = io.BytesIO(), os.pipe()
+    with os.fdopen(told, "rb") as source, os.fdopen(tell, "wb", buffering=0) as process:
+        copy = threading.Thread(target=copy_output, args=(source, output := SharedOutput(written), 0))
+        copy.start()
+        process.write(b"Continue? ")
+        wait_for("the question", lambda: written.getvalue() == b"[0] Continue? ", DEADLINE)
+        process.write(b"yes\n0%")
+        wait_for("the count", lambda: written.getvalue().endswith(b"0%"), DEADLINE)
+        output.write(b"[1] ", [b"epoch 1\n"])
+        process.close()
+        copy.join(DEADLINE)
+    assert written.getvalue() == b"[0] Continue? yes\n[0] 0%\n[1] epoch 1\n"

@@ -56,7 +56,7 @@ def find_views(experiment: Experiment) -> dict[str, list[str]]:
 
 def list_ranks(script: str) -> list[dict[str, str]]:
     """What the launcher in a script adds for each of its processes."""
-    if "exec python3 -c" not in script:
+    if "exec python3 -IS -c" not in script:
         return [{}]
     return [dict(rank) for rank in json.loads(shlex.split(script)[-1])["ranks"]]
 
