@@ -11,6 +11,7 @@ import urllib.parse
 from pathlib import Path
 
 import docker
+import pytest
 
 from tests.real.e2e.console import RISEML
 from tests.real.e2e.test_toaster import EXAMPLE, find_cache
@@ -21,6 +22,8 @@ from tests.support.rig import BASE
 
 TENSORFLOW = "tensorflow/tensorflow:2.21.0"
 PYTORCH = "riseml-test/pytorch:2.13.0"
+JAX = "riseml-test/jax:0.10.2"
+HOROVOD = "riseml-test/horovod:0.28.1"
 
 
 def test_digits_are_learned_over_three_hosts(pool_rig: PoolRig, engine_url: str) -> None:
@@ -47,17 +50,27 @@ def test_digits_are_learned_over_three_hosts(pool_rig: PoolRig, engine_url: str)
     assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
 
 
-def test_a_pytorch_group_spans_two_hosts(pool_rig: PoolRig, engine_url: str) -> None:
+@pytest.mark.parametrize(
+    ("example", "image", "cpus", "jobs", "size"),
+    [
+        ("pytorch-digits", PYTORCH, 1, {"master", "worker.1", "worker.2"}, 3),
+        ("jax-digits", JAX, 1, {"master", "worker.1", "worker.2"}, 3),
+        ("horovod-digits", HOROVOD, 2, {"worker.1", "worker.2"}, 4),
+    ],
+)
+def test_a_group_spans_two_hosts(  # noqa: PLR0913  # one parameter for each column
+    pool_rig: PoolRig, engine_url: str, example: str, image: str, cpus: int, jobs: set[str], size: int
+) -> None:
     pool_rig.post("/v1/pool/join")
     _provide_data(pool_rig)
-    _provide(pool_rig.hosts[0].api, engine_url, PYTORCH)
-    changes = ("--set", f"train.image={PYTORCH}", "--set", "train.resources.cpus=1")
-    said = _riseml(pool_rig, EXAMPLE.parent / "pytorch-digits", "train", *changes, "-p", "epochs=5")
-    jobs = _read_hosts(pool_rig)
-    assert set(jobs) == {"master", "worker.1", "worker.2"}
-    assert len(set(jobs.values())) == 2
-    accuracies = re.findall(r"rank \d of 3: test accuracy: ([0-9.]+)", said)
-    assert len(accuracies) == 3
+    _provide(pool_rig.hosts[0].api, engine_url, image)
+    changes = ("--set", f"train.image={image}", "--set", f"train.resources.cpus={cpus}")
+    said = _riseml(pool_rig, EXAMPLE.parent / example, "train", *changes, "-p", "epochs=5")
+    hosts = _read_hosts(pool_rig)
+    assert set(hosts) == jobs
+    assert len(set(hosts.values())) == 2
+    accuracies = re.findall(rf"rank \d of {size}: test accuracy: ([0-9.]+)", said)
+    assert len(accuracies) == size
     assert len(set(accuracies)) == 1, "every process has the same weights"
     assert float(accuracies[0]) >= 0.85
     pool_rig.wait_closed("1")

@@ -86,7 +86,7 @@ def test_shells_behind_ssh_are_real_terminals_and_end_with_the_connection(
             (tunnel,) = find_tunnels(rig.server_pid())
             tunnel.kill()
             code = shell.finish()
-        assert (code, b"does not answer: ssh was ended" in shell.shown) == (5, True), shell.shown
+        assert (code, b"does not answer: " in shell.shown) == (5, True), shell.shown
         rig.wait("the server has noticed", lambda: rig.get("/v1/pool")["hosts"][0]["state"] == "silent")
         code, _, err = hands.call("exec", "1", "true")
         assert (code, "far, the host of 1.train, does not answer" in err) == (5, True), err
