@@ -123,7 +123,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.ENGINE_STOPPED: "Its engine was stopped while it ran",
     Reason.MAX_DURATION: "Ran longer than max_duration allows",
     Reason.IDLE: "No job printed or computed anything for idle_timeout",
-    Reason.LEFT: "Nobody uses it any more",
+    Reason.LEFT: "No client uses it any more",
     Reason.KILLED_BY_USER: "Killed by a user",
     Reason.NO_LONGER_NEEDED: "Stopped: the experiment has its verdict",
     Reason.CASCADE: "Stopped: another job ended the experiment",

@@ -1,4 +1,4 @@
-"""The learner: holds the policy, improves it with what the actors send, and examines it with digits nobody has seen."""
+"""The learner: holds the policy, improves it with what the actors send, and examines it with other digits."""
 
 import argparse
 import json

@@ -20,7 +20,7 @@ def serve(answer):
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self):
-            for line in self.rfile:  # a client that only looks whether somebody answers sends none
+            for line in self.rfile:  # a client that only looks whether this job answers sends none
                 self.wfile.write(json.dumps(answer(json.loads(line))).encode() + b"\n")
 
     class Server(socketserver.ThreadingTCPServer):

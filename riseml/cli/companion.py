@@ -67,7 +67,7 @@ def wait_until_it_listens(command: CommandContext, client: Client, experiment: w
     identity = experiment["id"]
     job = f"{identity}.{experiment['type']}"
     entries = client.stream_log(identity, LogQuery(), make_reconnect(command, client))
-    with open_footer(command, client, identity) as note_entry, closing(entries):  # type: ignore[type-var]
+    with open_footer(command, client, identity) as note_entry, closing(entries):  # type: ignore[type-var]  # the client gives a generator, which has `close`
         for entry in entries:
             note_entry(entry)
             if entry["type"] == "end":

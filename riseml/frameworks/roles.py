@@ -45,7 +45,7 @@ while True:
             print("riseml: still waiting for", sys.argv[1] + ":" + sys.argv[2] + ":", error, flush=True)
         time.sleep(0.2)
 """
-"""Connects until somebody answers. `python3 -IS` starts fast, and the project's own modules do not change it."""
+"""Connects until the job answers. `python3 -IS` starts fast, and the project's own modules do not change it."""
 
 _WAIT = f"""\
 riseml_wait() {{

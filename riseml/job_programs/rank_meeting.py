@@ -49,7 +49,7 @@ class Meeting:
         self.met = size < 2  # there was a line in which all ranks did
 
     def attend(self, node: int, link: socket.socket, lines: Iterable[bytes]) -> None:
-        """Listen to one launcher until it leaves. Each job has one place, which nobody else gets later."""
+        """Listen to one launcher until it leaves. Each job has one place, which no other launcher gets later."""
         with self.lock:
             if not 0 <= node < self.nodes or node in self.links:
                 return

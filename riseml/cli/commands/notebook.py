@@ -67,7 +67,7 @@ def open_notebook(  # noqa: PLR0913  # one parameter for each option of the comm
 
     It works on a copy of the project in its OUTPUT_DIR, so that what you save stays. Ctrl-C ends the forwarding; the
     notebook runs on, `riseml notebook ID` opens it again, and `riseml kill ID` ends it. It ends by itself when no cell
-    has run and nobody has used it for --idle-timeout.
+    has run and no client has used it for --idle-timeout.
     """
     from riseml.cli.companion import CompanionView, check_local_port
 

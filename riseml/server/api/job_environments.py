@@ -1,4 +1,4 @@
-"""The variables that riseml sets in a job, without the values that nobody but the job may see."""
+"""The variables that riseml sets in a job, without the values that only the job may see."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """For how long the jobs of experiments with `idle_timeout` have printed nothing and used no processor.
 
 One thread for each such job reads its lines and its processor time at intervals. A job counts as active whenever its
-host cannot tell, and again when the server starts: an experiment is never ended for what nobody has measured.
+host cannot tell, and again when the server starts: an experiment never ends without a measurement.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def test_scalars_come_through_the_forward(docker_rig: Rig) -> None:
     with docker_rig.client() as client, client.stream("GET", "/v1/experiments/4/logs") as answer:
         assert any("Press CTRL+C to quit" in line for line in answer.iter_lines()), "it waits for who follows its log"
     left = docker_rig.wait_closed("4")
-    assert (left["state"], left["reason"], left["message"]) == ("FINISHED", "LEFT", "Nobody uses it any more")
+    assert (left["state"], left["reason"], left["message"]) == ("FINISHED", "LEFT", "No client uses it any more")
 
 
 def _check_several(rig: Rig, hands: Hands) -> None:
