@@ -190,7 +190,7 @@ class Launcher:
         """Say which job failed first, and wait to be stopped because of it."""
         rank, code = self.failure or (0, 1)
         self.say(f"rank {rank} ended with exit code {code}; first failed {name_job(cause)}: {cause['text']}")
-        self.set_alarm(CASCADE_TIME)
+        self.set_alarm(min(CASCADE_TIME, self.order.get("patience", PATIENCE)))
 
     def on_alarm(self) -> int:
         return 1 if self.failure is None else self.failure[1]

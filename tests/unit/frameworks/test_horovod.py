@@ -93,7 +93,7 @@ def test_both_sections_choose_horovod_and_its_image(gpus: int, image: str) -> No
         assert make_experiment(Spec("toaster", train)).plan.image.base == image
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(st.integers(1, 12), st.integers(1, 4))
 def test_all_processes_of_a_ring_agree(workers: int, processes: int) -> None:
     experiment = make_horovod("c", workers=workers, processes=processes)
