@@ -63,7 +63,8 @@ def test_a_stopped_server_leaves_jobs_running_and_the_next_command_starts_it_aga
     identity = console.run("train", "-d").id
     with console.start("logs") as running:
         running.wait_for("here")
-        console.server_id()
+        # The first line can reach the log before the engine has written the start down, and lists it.
+        console.wait("the engine lists the job", lambda: console.containers(running=True) == ["train"])
         stopped = console.run("server", "stop")
         assert stopped.code == 0
         assert stopped.out.endswith(" 1 experiment goes on without it.\n")
