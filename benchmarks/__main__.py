@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
@@ -28,6 +29,7 @@ BENCHES = (
     *("training", "scale", "placement", "process", "encryption"),
 )
 _DEFAULT = Path("build/benchmarks.json")
+_RUNS = "the bench itself runs to its end"
 
 
 def main() -> int:
@@ -60,7 +62,13 @@ def main() -> int:
     _write_figures(
         asked.json, {"machine": facts, "benches": {name: report.to_json() for name, report in reports.items()}}
     )
-    return 0
+    return _judge(reports, quick=asked.quick)
+
+
+def _judge(reports: Mapping[str, Report], *, quick: bool) -> int:
+    """Return the exit code: 1 when a bench failed itself or a bar falls short. Figures of a smoke test do not count."""
+    short = [bar for report in reports.values() for bar in report.bars if bar.passed is False]
+    return 1 if any(bar.what == _RUNS or not quick for bar in short) else 0
 
 
 def _parse() -> argparse.Namespace:
@@ -88,7 +96,7 @@ def _measure(name: str, context: BenchContext) -> Report:
     except Exception as error:  # noqa: BLE001  # the other benches still run
         traceback.print_exc()
         why = str(error).splitlines() or [type(error).__name__]
-        report = Report(bars=[Bar("it runs", "", None, f"the bench itself failed: {why[0]}")])
+        report = Report(bars=[Bar(_RUNS, "it failed", passed=False, cause=f"the bench itself failed: {why[0]}")])
     finally:
         _clean_up(context.engine, folder)
     print_progress(f"{name}: {time.monotonic() - begun:.0f} s")

@@ -117,7 +117,10 @@ def _imports(home: Home, words: list[str], project: Path) -> dict[str, int]:
     command = [sys.executable, "-X", "importtime", COMMAND, *words]
     listing = subprocess.run(command, cwd=project, env=home.environ, capture_output=True, text=True, check=True).stderr
     rows = re.findall(r"^import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)$", listing, re.MULTILINE)
-    return {module: int(micros) for micros, module in rows}
+    found = {module: int(micros) for micros, module in rows}
+    if "riseml.cli.main" not in found:  # then nothing would be proved by a module that is absent
+        raise RuntimeError(f"-X importtime of riseml {' '.join(words)} does not name riseml's own modules")
+    return found
 
 
 def _slowest(modules: Mapping[str, int]) -> list[tuple[str, int]]:

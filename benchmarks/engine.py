@@ -62,19 +62,36 @@ class BenchEngine:
     def remove(self, label: str) -> None:
         """Remove every container and network with this label, and wait until they are gone.
 
-        A stopped server may still have started a container, so this repeats until there is none.
+        A server that runs or was stopped a moment ago may still start a container or remove a network itself, and the
+        engine names a container as gone before it has taken it out of its network. So this repeats until there is
+        nothing left.
+
+        Raises:
+            TimeoutError: something is still there after a minute.
         """
         with ThreadPoolExecutor(8) as pool:
-            while found := self.find(label):
-                list(pool.map(self._remove, found))
-        for network in self.api.networks(filters={"label": label}):
-            self.api.remove_network(network["Id"])
+
+            def remove_once() -> bool:
+                containers = self.find(label)
+                list(pool.map(self._remove, containers))
+                networks = [network["Id"] for network in self.api.networks(filters={"label": label})]
+                list(pool.map(self._remove_network, networks))
+                return not containers and not networks
+
+            poll_until(f"nothing with the label {label} is left", remove_once, pause=0.1)
 
     def _remove(self, identity: str) -> None:
         try:
             self.api.remove_container(identity, force=True, v=True)
         except APIError as error:
             if error.status_code not in (404, 409):
+                raise
+
+    def _remove_network(self, identity: str) -> None:
+        try:
+            self.api.remove_network(identity)
+        except APIError as error:
+            if error.status_code not in (403, 404):  # a container is still in it, or it is gone already
                 raise
 
     def create_network(self, name: str, subnet: str | None = None) -> str:

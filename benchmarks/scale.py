@@ -18,6 +18,8 @@ _EACH = 10  # containers of an experiment
 _PAST = (1000, 10_000)
 _WINDOW = 5.0  # seconds in which the server's processor time is counted
 _ASKED = 30  # requests
+_SCREEN, _SCREEN_TIME = "/experiments?all=true&limit=50", 0.150  # what a screen of `status -a` shows, and its time
+_LOAD_WORLD = 1.0  # seconds, of 10,000 active experiments
 _PATIENCE = 20  # tries of a submit, a second apart
 _IDLE_CPU, _IDLE_MEMORY = 1.0, 150.0  # percent of a core, MiB
 _DECIDE = 0.100  # seconds, over 1,000 experiments
@@ -103,11 +105,15 @@ def _past(context: BenchContext, report: Report) -> None:
             print_progress(f"  {name}")
             _measure_server(report, home, name, "/experiments")
             _ask_all(report, home, name)
+        screen = report.groups[f"latency of GET {_SCREEN}"][-1]
+        report.bars.append(bar_at_most(f"a screen of {made:,} ended experiments", screen.median, _SCREEN_TIME, "ms"))
 
 
 def _ask_all(report: Report, home: Home, name: str) -> None:
-    for path in ("/experiments?all=true", "/experiments?all=true&limit=20", "/experiments/1"):
+    for path in ("/experiments?all=true", _SCREEN, "/experiments/1"):
         report.add(f"latency of GET {path}", Measure(name, _ask(home, path, 3), "ms"))
+    shown = tuple(home.run("status", "-a").seconds for _ in range(3))
+    report.add("riseml status -a, the whole command", Measure(name, shown))
 
 
 def _ask(home: Home, path: str, times: int) -> tuple[float, ...]:
@@ -128,6 +134,9 @@ def _growth(context: BenchContext, report: Report) -> None:
         largest = max(times)
         shown = f"n^{power:.2f} (n log n: n^{allowed:.2f}), {format_value(times[largest], 'ms')} at {largest:,}"
         report.bars.append(Bar(f"growth of `{name}`", shown, power <= allowed + _SLACK))
+    loaded = found["load_world, by a server that starts"]
+    if 10_000 in loaded:
+        report.bars.append(bar_at_most("load_world of 10,000 active experiments", loaded[10_000], _LOAD_WORLD, "s"))
     if 1000 in found["decide, all running"]:
         value = median([found["decide, all running"][1000]])
         report.bars.append(bar_at_most("one decide over 1,000 experiments and 1,000 hosts", value, _DECIDE, "ms"))

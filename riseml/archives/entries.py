@@ -27,3 +27,4 @@ class ArchiveEntry:
     mtime: int = 0  # seconds since 1970
     executable: bool = False  # of a file
     target: str = ""  # of a link
+    content: str = ""  # of a file: SHA-256 (hex), once it was read

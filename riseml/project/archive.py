@@ -11,10 +11,10 @@ from io import FileIO
 from pathlib import Path
 
 from riseml.archives.digest import digest_entries
-from riseml.archives.entries import EntryKind
+from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.archives.writer import END, pad_content, write_header
 from riseml.errors import UsageError
-from riseml.project.listing import Listing, ProjectEntry
+from riseml.project.listing import Listing
 from riseml.project.messages import format_path
 
 _CHUNK = 2**18  # bytes read or sent at once
@@ -94,7 +94,7 @@ def _yield_records(snapshot: Snapshot) -> Iterator[bytes]:
     yield END
 
 
-def _hash_content(folder: Path, entry: ProjectEntry) -> str:
+def _hash_content(folder: Path, entry: ArchiveEntry) -> str:
     """Return the SHA-256 (hex) of one state of a file."""
     before = ""
     for _ in range(_MOST_READS):
@@ -105,7 +105,7 @@ def _hash_content(folder: Path, entry: ProjectEntry) -> str:
     raise _make_changed_error(entry)
 
 
-def _hash_once(folder: Path, entry: ProjectEntry) -> tuple[str, bool]:
+def _hash_once(folder: Path, entry: ArchiveEntry) -> tuple[str, bool]:
     """Return the SHA-256 (hex) of a file, and True when nothing wrote to the file meanwhile."""
     from hashlib import sha256
 
@@ -119,7 +119,7 @@ def _hash_once(folder: Path, entry: ProjectEntry) -> tuple[str, bool]:
 
 
 @contextmanager
-def _open_content(folder: Path, entry: ProjectEntry) -> Iterator[FileIO]:
+def _open_content(folder: Path, entry: ArchiveEntry) -> Iterator[FileIO]:
     """Open a file for reading; errors of opening and reading become those of the project."""
     try:
         # A file that became a link after it was listed must not be followed; one that became a pipe must not block.
@@ -135,7 +135,7 @@ def _open_content(folder: Path, entry: ProjectEntry) -> Iterator[FileIO]:
         ) from None
 
 
-def _read_content(file: FileIO, entry: ProjectEntry) -> Iterator[bytes]:
+def _read_content(file: FileIO, entry: ArchiveEntry) -> Iterator[bytes]:
     """Yield the first `entry.size` bytes of a file: all that it had when it was listed."""
     left = entry.size
     while left and (piece := file.read(min(left, _CHUNK))):
@@ -145,7 +145,7 @@ def _read_content(file: FileIO, entry: ProjectEntry) -> Iterator[bytes]:
         raise _make_changed_error(entry)
 
 
-def _make_changed_error(entry: ProjectEntry) -> ProjectChanged:
+def _make_changed_error(entry: ArchiveEntry) -> ProjectChanged:
     return ProjectChanged(
         f"{format_path(entry.path)} changed while the project was being synced",
         "run the command again, or add the file to .risemlignore if the jobs do not need it",

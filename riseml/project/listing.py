@@ -29,13 +29,6 @@ LIMIT_VARIABLE = "RISEML_SYNC_LIMIT"
 _SPECIAL = {stat.S_IFSOCK: "socket", stat.S_IFIFO: "named pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectEntry(ArchiveEntry):
-    """One file, symbolic link or empty folder of a project."""
-
-    content: str = ""  # of a file: SHA-256 (hex), once `take_snapshot` read it
-
-
 FileIdentity = tuple[int, int]
 """Device and inode number of a file."""
 
@@ -45,7 +38,7 @@ class Listing:
     """What belongs to a project. The files are not read yet."""
 
     folder: Path
-    entries: tuple[ProjectEntry, ...]
+    entries: tuple[ArchiveEntry, ...]
     left_out: tuple[str, ...] = ()  # paths of files that the caller did not want
 
     @property
@@ -82,7 +75,7 @@ def list_project_files(
     return Listing(folder, entries, left_out)
 
 
-def _is_one_of(files: frozenset[FileIdentity], folder: Path, entry: ProjectEntry) -> bool:
+def _is_one_of(files: frozenset[FileIdentity], folder: Path, entry: ArchiveEntry) -> bool:
     try:
         seen = os.lstat(folder / entry.path)
     except OSError:  # it was removed meanwhile; reading it reports that
@@ -90,7 +83,7 @@ def _is_one_of(files: frozenset[FileIdentity], folder: Path, entry: ProjectEntry
     return (seen.st_dev, seen.st_ino) in files
 
 
-def collect_entries(folder: Path) -> tuple[ProjectEntry, ...]:
+def collect_entries(folder: Path) -> tuple[ArchiveEntry, ...]:
     """Return all entries of the project, sorted by the bytes of the path.
 
     Raises:
@@ -106,7 +99,7 @@ def collect_entries(folder: Path) -> tuple[ProjectEntry, ...]:
     return tuple(entries)
 
 
-def _refuse_above_limit(entries: tuple[ProjectEntry, ...], limit: int) -> None:
+def _refuse_above_limit(entries: tuple[ArchiveEntry, ...], limit: int) -> None:
     size = sum(entry.size for entry in entries)
     if size <= limit:
         return
@@ -119,7 +112,7 @@ def _refuse_above_limit(entries: tuple[ProjectEntry, ...], limit: int) -> None:
     )
 
 
-def _walk_project(folder: Path, refused: list[str]) -> Iterator[ProjectEntry]:
+def _walk_project(folder: Path, refused: list[str]) -> Iterator[ArchiveEntry]:
     """Yield all entries in no order; add the description of each entry that cannot be sent to `refused`."""
     from riseml.project.ignore_rules import is_ignored, read_rules
 
@@ -135,7 +128,7 @@ def _walk_project(folder: Path, refused: list[str]) -> Iterator[ProjectEntry]:
             refused.append(f"{format_path(at or '.')} ({error.strerror})")
             continue
         if at and not found:
-            yield ProjectEntry(at, EntryKind.FOLDER)
+            yield ArchiveEntry(at, EntryKind.FOLDER)
         rules = (*above, *read_rules(os.fsencode(folder / at), _join_bytes(top, os.fsencode(at))))
         for one in found:
             path = f"{at}/{one.name}" if at else one.name
@@ -148,18 +141,18 @@ def _walk_project(folder: Path, refused: list[str]) -> Iterator[ProjectEntry]:
                 yield entry
 
 
-def _make_entry(real: str, folder: Path, path: str, refused: list[str]) -> ProjectEntry | None:
+def _make_entry(real: str, folder: Path, path: str, refused: list[str]) -> ArchiveEntry | None:
     try:
         seen = os.lstat(folder / path)
         mtime = max(0, int(seen.st_mtime))
         if stat.S_ISREG(seen.st_mode):
             if not os.access(folder / path, os.R_OK, effective_ids=True):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            return ProjectEntry(path, EntryKind.FILE, seen.st_size, mtime, bool(seen.st_mode & stat.S_IXUSR))
+            return ArchiveEntry(path, EntryKind.FILE, seen.st_size, mtime, bool(seen.st_mode & stat.S_IXUSR))
         if stat.S_ISLNK(seen.st_mode):
             target = os.readlink(folder / path)
             if not _leaves_project(real, folder, path, target):
-                return ProjectEntry(path, EntryKind.LINK, mtime=mtime, target=target)
+                return ArchiveEntry(path, EntryKind.LINK, mtime=mtime, target=target)
             refused.append(f"{format_path(path)} (a link to {format_path(target)}, outside the project)")
         else:
             refused.append(f"{format_path(path)} (a {_SPECIAL.get(stat.S_IFMT(seen.st_mode), 'special file')})")

@@ -17,9 +17,11 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.archives.reader import read_entries
 from riseml.errors import NotFound, StoreError, TooLarge, TooSlow, UsageError
 from riseml.planning.image import Manifest
 from riseml.settings import DEFAULT_UPLOAD_LIMIT
@@ -103,6 +105,20 @@ class SnapshotStore:
         found = json.loads(self._listing_path(digest).read_text("utf-8", "surrogateescape"))
         places = {path: (at, size) for path, (at, size) in found["texts"].items()}
         return Manifest(found["files"], ArchivedTexts(self.archive_path(digest), places))
+
+    def list_files(self, digest: str) -> tuple[ArchiveEntry, ...]:
+        """Return the files, links and empty folders of a project's state, each file with the SHA-256 of its content.
+
+        Raises:
+            NotFound: the snapshot is not on the server.
+            UsageError: the text is no digest.
+        """
+        contents = self.load_manifest(digest).files
+        with self.archive_path(digest).open("rb") as file:
+            return tuple(
+                replace(entry, content=contents[entry.path][1:]) if entry.kind is EntryKind.FILE else entry
+                for entry, _ in read_entries(file)
+            )
 
     def list_snapshots(self) -> list[StoredSnapshot]:
         """Return every snapshot that is there."""

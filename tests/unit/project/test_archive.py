@@ -16,10 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from riseml.archives.entries import ArchiveEntry
 from riseml.errors import UsageError
 from riseml.project import archive
 from riseml.project.archive import pack_snapshot, take_snapshot
-from riseml.project.listing import ProjectEntry, list_project_files
+from riseml.project.listing import list_project_files
 from tests.unit.project.builders import fill_folder, list_paths, open_tar
 
 NAMES = (
@@ -121,7 +122,7 @@ def test_a_file_that_is_written_to_while_it_is_read_is_read_until_two_readings_a
     listing = list_project_files(tmp_path)
     states = iter("1233")
 
-    def write_meanwhile(file: io.FileIO, entry: ProjectEntry) -> Iterator[bytes]:
+    def write_meanwhile(file: io.FileIO, entry: ArchiveEntry) -> Iterator[bytes]:
         path.write_text(next(states) * 10)
         yield from read_content(file, entry)
         os.utime(path)

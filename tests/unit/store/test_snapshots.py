@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from riseml.archives.entries import EntryKind
 from riseml.errors import NotFound, StoreError, TooLarge, TooSlow, UsageError
 from riseml.store.snapshots import SnapshotStore
 from tests.support.archives import find_digest, pack
@@ -52,6 +53,18 @@ def test_an_uploaded_archive_is_stored_without_an_owner(tmp_path: Path) -> None:
     with tarfile.open(snapshots.archive_path(DIGEST)) as tar:
         assert {(member.uid, member.gid, member.mode) for member in tar} == {(0, 0, 0o644), (0, 0, 0o755)}
     assert left(tmp_path) == [f"{DIGEST}.files", f"{DIGEST}.tar"]
+
+
+def test_the_files_of_a_project_are_listed_with_their_contents(tmp_path: Path) -> None:
+    snapshots = SnapshotStore(tmp_path)
+    receive(snapshots, pieces(ARCHIVE))
+    listed = {entry.path: entry for entry in snapshots.list_files(DIGEST)}
+    assert {path: (one.size, one.content) for path, one in listed.items()} == {
+        path: (len(text), hashlib.sha256(text.encode()).hexdigest()) for path, text in FILES.items()
+    }
+    assert listed["run.sh"].kind is EntryKind.FILE
+    with pytest.raises(NotFound):
+        snapshots.list_files("0" * 64)
 
 
 def test_eight_clients_upload_one_project_at_the_same_time(tmp_path: Path) -> None:
