@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from riseml.cli.output.text import count_noun
+from riseml.cli.output.text import count_noun, format_bytes, format_parameters
 from riseml.errors import RisemlError
 from riseml.project.folder import Project, find_project, read_config
 
 if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
     from riseml.spec.config.loader import Overrides
-    from riseml.spec.config.types import Spec
+    from riseml.spec.config.types import Spec, Train
     from riseml.spec.yaml.problems import Problem
+
+_MOST_TOPOLOGIES = 30  # that `validate` lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +58,50 @@ def check_config_source(
 
 
 def describe_spec(spec: Spec) -> str:
-    """Return `project ai-toaster, tensorflow, 4 jobs (master, worker.1, worker.2, ps.1), 8 experiments`."""
+    """Return `project ai-toaster, tensorflow, 4 jobs (master, worker.1, worker.2, ps.1), 8 experiments`.
+
+    Where parameters change the jobs, `list_topologies` describes them.
+    """
     parts = [f"project {spec.project}"]
     if spec.train.framework:
         parts.append(spec.train.framework)
-    jobs = _list_job_names(spec)
-    if jobs:
-        parts.append(f"{count_noun(len(jobs), 'job')} ({_join_names(jobs)})")
+    jobs = _describe_jobs(spec.train)
+    if jobs and len(spec.topologies) <= 1:
+        parts.append(jobs)
     count = math.prod(len(parameter.values) for parameter in spec.train.parameters)
     if count > 1:
         parts.append(f"{count} experiments, {spec.train.concurrency} at the same time")
     return ", ".join(parts)
 
 
-def _list_job_names(spec: Spec) -> list[str]:
+def list_topologies(spec: Spec) -> list[str]:
+    """Return a line for each combination of the parameters that change the jobs: `workers=2: 3 jobs (...), ...`."""
+    from riseml.frameworks.registry import choose_framework
+
+    if len(spec.topologies) < 2:
+        return []
+    fixed = set.intersection(*(set(topology.values) for topology in spec.topologies))
+    lines = []
+    for topology in spec.topologies[:_MOST_TOPOLOGIES]:
+        needs = [role.resources for role in choose_framework(topology.train).roles(topology.train)]
+        cpus, gpus = sum(need.cpus for need in needs), sum(need.gpus for need in needs)
+        amounts = [f"{cpus:g} cpus", format_bytes(2**20 * sum(need.mem for need in needs)), f"{gpus} gpus"]
+        values = format_parameters(dict(pair for pair in topology.values if pair not in fixed))
+        lines.append(f"  {values}: {_describe_jobs(topology.train)}, {', '.join(amounts if gpus else amounts[:2])}")
+    more = len(spec.topologies) - _MOST_TOPOLOGIES
+    return [*lines, f"  ... and {more} more"] if more > 0 else lines
+
+
+def _describe_jobs(train: Train) -> str:
+    """Return `4 jobs (master, worker.1, worker.2, ps.1)`; empty when riseml cannot run the framework."""
     from riseml.frameworks.registry import choose_framework
 
     try:
-        return [role.name for role in choose_framework(spec.train).roles(spec.train)]
+        jobs = [role.name for role in choose_framework(train).roles(train)]
     except RisemlError:
-        return []  # `validate` warns about a framework that riseml cannot run
+        return ""  # `validate` warns about it
+    return f"{count_noun(len(jobs), 'job')} ({_join_names(jobs)})"
 
 
-def _join_names(names: list[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return ", ".join(names if len(names) <= 6 else [*names[:4], "...", names[-1]])

@@ -9,23 +9,29 @@ from riseml.errors import UsageError
 from riseml.frameworks.base import BaseImage
 from riseml.frameworks.registry import choose_framework
 from riseml.frameworks.tensorboard import tensorboard_steps
-from riseml.model import Environment, Job, Plan, PlannedJob
+from riseml.model import Environment, Image, Job, Plan, PlannedJob
 from riseml.names import BUILD
 from riseml.planning.image import Manifest, plan_image
-from riseml.spec.config.types import Resources, Spec
+from riseml.spec.config.types import Resources, Spec, Train
 from riseml.states import Part
 
 _BUILD_RESOURCES = Resources(cpus=0.0, mem=0, gpus=0)
 
 
 def make_plans(spec: Spec, points: Sequence[Environment], manifest: Manifest) -> tuple[Plan, ...]:
-    """Return what will run for each point of the grid; the files are searched once for all of them.
+    """Return what will run for each point of the grid; the files are searched once for each environment.
 
     Raises:
         UsageError: as `make_plan`.
     """
-    first = make_plan(spec, (), manifest)
-    return tuple(replace(first, parameters=point) for point in points)
+    trains = {topology.values: topology.train for topology in spec.topologies} or {(): spec.train}
+    environments = {train: _choose_environment(train) for train in trains.values()}
+    images = {environment: plan_image(*environment, manifest) for environment in environments.values()}
+    plans = {key: _make_plan(spec.project, train, images[environments[train]]) for key, train in trains.items()}
+    names = {name for key in trains for name, _ in key}
+    return tuple(
+        replace(plans[tuple(pair for pair in point if pair[0] in names)], parameters=point) for point in points
+    )
 
 
 def make_plan(spec: Spec, point: Environment, manifest: Manifest) -> Plan:
@@ -34,21 +40,30 @@ def make_plan(spec: Spec, point: Environment, manifest: Manifest) -> Plan:
     Raises:
         UsageError: the file asks for something that this version cannot run.
     """
-    train = spec.train
-    framework = choose_framework(train)
-    base = BaseImage(train.image) if train.image else framework.image(train)
+    (plan,) = make_plans(spec, (point,), manifest)
+    return plan
+
+
+def _choose_environment(train: Train) -> tuple[str, tuple[str, ...]]:
+    """Return the base image and the install steps."""
+    base = BaseImage(train.image) if train.image else choose_framework(train).image(train)
     if base is None:
         raise UsageError("train.image is missing", "name an image, or use a framework that has a default image")
+    return base.reference, (*base.install, *train.install, *tensorboard_steps(train))
+
+
+def _make_plan(project: str, train: Train, image: Image) -> Plan:
+    """Return what will run, without the parameters."""
+    framework = choose_framework(train)
     jobs = tuple(
         PlannedJob(role.name, role.part, role.resources, train.limits, role.run or train.run, grace=role.grace)
         for role in framework.roles(train)
     )
     return Plan(
-        project=spec.project,
-        image=plan_image(base.reference, (*base.install, *train.install, *tensorboard_steps(train)), manifest),
+        project=project,
+        image=image,
         jobs=jobs,
         framework=framework.name,
-        parameters=point,
         options=framework.options(train),
         shm_size=train.shm_size,
         stop_grace=train.stop_grace,

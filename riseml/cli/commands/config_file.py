@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from riseml.cli.commands.options import FileOption, JsonOption
-from riseml.cli.config_source import check_config_source, describe_spec, read_config_source
+from riseml.cli.config_source import check_config_source, describe_spec, list_topologies, read_config_source
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.problem_lines import count_problems
+from riseml.cli.output.text import clean_text
 from riseml.errors import Conflict, Refused, RisemlError, UsageError
 from riseml.project.folder import CONFIG
 
@@ -73,7 +74,8 @@ def validate_config(context: typer.Context, *, file: FileOption = None, json: Js
     if not json:
         command.printer.print_notes(spec.notes)
         _warn_of_framework(command, spec)
-        command.printer.print_lines([f"{source.name} is valid: {describe_spec(spec)}"])
+        lines = [f"{source.name} is valid: {describe_spec(spec)}", *list_topologies(spec)]
+        command.printer.print_lines([clean_text(line) for line in lines])
         passed = [variable.name for variable in spec.train.env if variable.value is None]
         if passed:
             command.printer.print_lines([f"It passes on from your environment: {', '.join(passed)}"])

@@ -27,11 +27,19 @@ _JOBS_LIMITED = (*_JOBS, Column("LIMITS"))
 _COMMANDS = (Column("JOB"), Column("COMMAND"))
 _VARIABLES = (Column("JOB"), Column("ENVIRONMENT"))
 _MEMBERS = (Column("EXP ID"), Column("PARAMS", shrinks=True))
+_MEMBERS_WITH_JOBS = (
+    Column("EXP ID"),
+    Column("JOBS", shrinks=True),
+    Column("CPUS", right=True),
+    Column("MEM", right=True),
+    Column("GPUS", right=True),
+    Column("PARAMS", shrinks=True),
+)
 
 
 def list_plan(plan: wire.PlanView, style: Style) -> list[str]:
     """Return what `train` would do: the first experiment in full, the parameters of the others."""
-    first, *others = plan["experiments"]
+    first = plan["experiments"][0]
     jobs = first["jobs"]
     limited = any(_format_limits(job) for job in jobs)
     return [
@@ -42,7 +50,7 @@ def list_plan(plan: wire.PlanView, style: Style) -> list[str]:
         *build_table(_COMMANDS, list(_make_command_rows(jobs)), style),
         "",
         *build_table(_VARIABLES, list(_make_variable_rows(jobs)), style),
-        *(_list_members(others, style) if others else ()),
+        *_list_members(plan["experiments"], style),
     ]
 
 
@@ -144,11 +152,34 @@ def _join_job_names(names: Sequence[str], total: int) -> str:
     return ", ".join(names if len(names) <= 4 else [*names[:2], "...", names[-1]])
 
 
-def _list_members(others: Sequence[wire.PlanExperiment], style: Style) -> list[str]:
-    rows = [[one["id"], format_parameters(one["parameters"])] for one in others[:_MOST_MEMBERS]]
-    more = len(others) - _MOST_MEMBERS
+def _list_members(experiments: Sequence[wire.PlanExperiment], style: Style) -> list[str]:
+    """Return a table of the others; of all experiments, with their jobs, when the parameters change these."""
+    differ = len({tuple(_describe_need(job) for job in one["jobs"]) for one in experiments}) > 1
+    listed = experiments if differ else experiments[1:]
+    if not listed:
+        return []
+    rows = [
+        [one["id"], *(_sum_jobs(one["jobs"]) if differ else ()), format_parameters(one["parameters"])]
+        for one in listed[:_MOST_MEMBERS]
+    ]
+    more = len(listed) - _MOST_MEMBERS
     return [
         "",
-        *build_table(_MEMBERS, rows, style),
+        *build_table(_MEMBERS_WITH_JOBS if differ else _MEMBERS, rows, style),
         *([f"... and {more} more; `--json` has them all"] if more > 0 else []),
+    ]
+
+
+def _describe_need(job: wire.PlanJob) -> tuple[str, float, int, str]:
+    return job["name"], job["cpus"], job["mem_mib"], _format_gpus(job)
+
+
+def _sum_jobs(jobs: Sequence[wire.PlanJob]) -> list[str]:
+    """Return the names of the jobs, and what all of them need together."""
+    names = [job["name"] for job in jobs]
+    return [
+        f"{len(names)}: {_join_job_names(names, 0)}",
+        f"{sum(job['cpus'] for job in jobs):g}",
+        f"{sum(job['mem_mib'] for job in jobs)} MiB",
+        f"{sum(job['gpus'] for job in jobs)}",
     ]

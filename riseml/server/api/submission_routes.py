@@ -76,7 +76,7 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
         check_text(order)
         _check_choice(order.get("executor"), services)
         submitted = make_tensorboard(order, services)
-        check_room(submitted.plans[0][0], services)
+        check_room([submitted.plans[0][0]], services)
         return _store(submitted, services, response)
 
 
@@ -108,7 +108,7 @@ def _plan_and_check_room(submission: wire.Submission, services: Services) -> Pla
     """Return what will run, once the user's choice of an executor and the room on the hosts are checked."""
     planned = plan_submission(submission, services.snapshots)
     _check_choice(submission.get("executor"), services)
-    check_room(planned.plans[0], services)
+    check_room(planned.plans, services)
     return planned
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from riseml import wire
@@ -10,6 +11,7 @@ from riseml.consent import make_process_refusal
 from riseml.control.placement.refusal import describe_misfit
 from riseml.errors import Refused, Unreachable, UsageError
 from riseml.model import Environment, Owner, Plan
+from riseml.names import JobName
 from riseml.planning.companions import JUPYTER_VARIABLES, TOKEN_VARIABLE, plan_notebook
 from riseml.planning.grid import grid_points, makes_set
 from riseml.planning.image import Manifest
@@ -20,7 +22,7 @@ from riseml.server.pool.environment_review import review_environment
 from riseml.server.pool.observe import make_observation
 from riseml.server.services import Services
 from riseml.spec.config.loader import Overrides, load_config
-from riseml.spec.config.types import Spec
+from riseml.spec.config.types import Resources, Spec
 from riseml.store.experiments import NewExperiments
 from riseml.store.snapshots import SnapshotStore
 
@@ -77,17 +79,22 @@ def check_text(value: object) -> None:
                 check_text(part)
 
 
-def check_room(plan: Plan, services: Services) -> None:
+def check_room(plans: Sequence[Plan], services: Services) -> None:
     """Refuse what the pool could not hold even if it were empty, and an environment that it never makes.
+
+    Args:
+        plans: one for each point of the grid; counts and resources of jobs may differ.
+        services: of the server.
 
     Raises:
         Unreachable: no host answers. A host that is only slow counts as answering.
         Refused: the jobs never fit, with the reason for each host; or an install step is refused.
     """
     hosts = services.hosts
-    refusal = review_environment(hosts, plan.image).refusal
-    if refusal:
-        raise Refused(refusal, "leave the step out, or use Docker, where steps are root in their container")
+    for image in {plan.image: None for plan in plans}:
+        refusal = review_environment(hosts, image).refusal
+        if refusal:
+            raise Refused(refusal, "leave the step out, or use Docker, where steps are root in their container")
     if not hosts.is_any_answering():
         trouble = next(iter(hosts.find_troubles().values()), None)
         raise Unreachable(
@@ -97,11 +104,17 @@ def check_room(plan: Plan, services: Services) -> None:
     if len(hosts.last_seen()) < len(hosts.names):
         return  # a host that has never answered may have the room
     seen = make_observation(hosts, services.drained, hosts.last_seen(), now())
-    reasons = describe_misfit({job.name: job.resources for job in plan.jobs}, seen)
-    if reasons:
-        raise Refused(
-            f"this can never run: {'; '.join(reasons)}", "lower train.resources or the number of workers, or add a host"
-        )
+    gangs: dict[tuple[tuple[JobName, Resources], ...], Plan] = {}
+    for plan in plans:
+        gangs.setdefault(tuple((job.name, job.resources) for job in plan.jobs), plan)
+    for gang, plan in gangs.items():
+        reasons = describe_misfit(dict(gang), seen)
+        if reasons:
+            point = ", ".join(f"{name}={value}" for name, value in plan.parameters) if len(gangs) > 1 else ""
+            raise Refused(
+                f"this can never run{point and f' with {point}'}: {'; '.join(reasons)}",
+                "lower train.resources or the number of workers, or add a host",
+            )
 
 
 def check_choice(wanted: str | None, services: Services) -> None:

@@ -74,7 +74,7 @@ def build_spec(file: SourceFile) -> Spec:
     _check_limits(file, train)
     _check_gpus(file, train)
     _check_scope(file, train)
-    return Spec(str(file.value_at(("project",))), train, _list_notes(file, train))
+    return Spec(str(file.value_at(("project",))), train, notes=_list_notes(file, train))
 
 
 def _int_or(value: Any, default: int) -> int:

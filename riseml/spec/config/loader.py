@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from riseml.spec.config.builder import build_spec
 from riseml.spec.config.legacy import find_legacy_problem
 from riseml.spec.config.overrides import Overrides, apply_overrides
+from riseml.spec.config.topology import check_topologies
 from riseml.spec.config.types import Spec
-from riseml.spec.schema.contract import CONFIG_CONTRACT
 from riseml.spec.yaml.document import MappingNode, parse_document
 from riseml.spec.yaml.problems import Problem, Severity, SpecError, sort_problems
 
@@ -44,9 +43,8 @@ def check_config(content: str | bytes, name: str = CONFIG_NAME, overrides: Overr
     legacy = find_legacy_problem(root) if isinstance(root, MappingNode) else None
     if legacy is not None:
         return CheckedSpec(None, sort_problems([*found, legacy], name))
-    file = CONFIG_CONTRACT.check_values(root)
-    spec = build_spec(file)
-    found += file.problems
+    spec, problems = check_topologies(root)
+    found += problems
     usable = all(problem.severity is not Severity.ERROR for problem in found)
     return CheckedSpec(spec if usable else None, sort_problems(found, name))
 

@@ -89,17 +89,18 @@ def read_parameters(file: SourceFile) -> tuple[Parameter, ...]:
 
 
 def check_placeholders(file: SourceFile, lines: Mapping[KeyPath, str]) -> None:
-    """Refuse placeholders without a parameter, and warn of parameters that no line uses.
+    """Refuse placeholders without a parameter, and warn of parameters that no line, count or resource uses.
 
     Args:
         file: the file; problems go there.
         lines: the path and the text of every line of `run`.
     """
     section = file.value_at(_PATH) or {}
-    filled = BUILT_IN_PLACEHOLDERS | list_role_placeholders(list_role_names(file))
+    built_in = BUILT_IN_PLACEHOLDERS | list_role_placeholders(list_role_names(file))
     undefined: set[str] = set()
     used: set[str] = set()
-    for path, line in lines.items():
+    for path, line in {**lines, **file.filled}.items():
+        filled = frozenset() if path in file.filled else built_in  # riseml fills them in once counts are known
         for order, (name, _, _) in enumerate(find_placeholders(line)):
             used.add(name)
             if name in section or name in filled or name in undefined or _PATH in file.bad:

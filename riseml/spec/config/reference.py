@@ -49,6 +49,9 @@ _FORMS = """\
   only `worker` (the master is worker 0, and so is the one job of a run that is not distributed) and `ps`.
   With `roles` it is the role, jobs that decide or help are the workers, and those that serve are the ps;
   `{{role_port}}`, `{{learner_address}}` and the others are in docs/frameworks.md.
+- **Counts and resources as parameters**: `worker: "{{workers}}"`, `mem: "{{mem}}GiB"`, in quotes, wherever a key says
+  so below its title. Each value must be one that the key takes: `riseml validate` checks all combinations, and shows
+  the jobs of each. A set whose experiments differ in their jobs is how a scaling table is made (docs/results.md).
 
 A file has at most 1 MiB of UTF-8 and one YAML document of at most 10,000 values. Anchors and aliases are supported,
 YAML tags and merge keys are not.

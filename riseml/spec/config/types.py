@@ -204,9 +204,18 @@ class Train:
 
 
 @dataclass(frozen=True, slots=True)
+class Topology:
+    """The `train` section with one value for each parameter that counts and resources use."""
+
+    values: tuple[tuple[str, str], ...]  # names of these parameters and their values
+    train: Train
+
+
+@dataclass(frozen=True, slots=True)
 class Spec:
     """A whole riseml.yml."""
 
     project: str
-    train: Train
+    train: Train  # with several topologies: the first one
+    topologies: tuple[Topology, ...] = ()  # by the values of the parameters that counts and resources use; empty: none
     notes: tuple[str, ...] = field(default=(), compare=False)  # remarks for the user, such as defaults that apply

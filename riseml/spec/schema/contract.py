@@ -20,6 +20,11 @@ Schema = Mapping[str, Any]
 ANY_NAME = "NAME"
 """Stands for a key that the user names, in the paths of `FileContract.walk`."""
 
+PARAMETER_MARK = "x-parameter"
+"""The keyword of a schema whose value may be a parameter, `"{{name}}"`, in the file."""
+
+_PLACEHOLDER = r"^\{\{"  # how the part of a pattern begins that accepts a placeholder
+
 
 class FileContract:
     """One schema of the folder `schemas`, loaded at its first use.
@@ -33,13 +38,17 @@ class FileContract:
 
     @functools.cached_property
     def schema(self) -> Schema:
-        """The whole schema, from the installed package or from the repository."""
+        """The whole schema, from the installed package or from the repository.
+
+        An editor checks a file with its placeholders. This check comes after parameters have filled them: a number has
+        no pattern here, and PARAMETER_MARK in its place.
+        """
         packaged = resources.files("riseml").joinpath("schemas", self.name)
         if packaged.is_file():
             text = packaged.read_text(encoding="utf-8")
         else:
             text = (FilePath(__file__).parents[3] / "schemas" / self.name).read_text(encoding="utf-8")
-        found: Schema = json.loads(text)
+        found: Schema = json.loads(text, object_hook=_mark_parameter)
         return found
 
     def resolve(self, schema: Schema) -> Schema:
@@ -117,6 +126,17 @@ class FileContract:
 
 CONFIG_CONTRACT = FileContract("riseml.schema.json")
 POOL_CONTRACT = FileContract("pool.schema.json")
+
+
+def _mark_parameter(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema that accepts a placeholder without this part of its pattern, and marked."""
+    pattern = schema.get("pattern")
+    if not isinstance(pattern, str) or _PLACEHOLDER not in pattern:
+        return schema
+    rest = pattern.partition(_PLACEHOLDER)[0].removesuffix("|")
+    types = schema["type"] if rest else [one for one in schema["type"] if one != "string"]
+    changed = {"type": types[0] if len(types) == 1 else types, "pattern": rest, PARAMETER_MARK: True}
+    return {key: value for key, value in {**schema, **changed}.items() if key != "pattern" or rest}
 
 
 def _check_pattern(validator: Any, pattern: str, text: Any, schema: Schema) -> Iterator[Any]:

@@ -27,7 +27,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "number": (int, float, Decimal),
     "null": (type(None),),
 }
-_ANNOTATIONS = frozenset({"$schema", "$defs", "title", "description", "examples", "default", "format"})
+_ANNOTATIONS = frozenset({"$schema", "$defs", "title", "description", "examples", "default", "format", "x-parameter"})
 _SIZES = {"Length": str, "Items": list, "Properties": dict}
 _NUMBERS = (int, float, Decimal)
 _PLAIN = frozenset({dict, list, str, bool, int, float, Decimal, type(None)})

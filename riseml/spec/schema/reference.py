@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from riseml.spec.schema.contract import FileContract, Schema
+from riseml.spec.schema.contract import PARAMETER_MARK, FileContract, Schema
 from riseml.spec.schema.sentences import format_flow, list_types
 from riseml.spec.yaml.problems import KeyPath, format_key_path
 
@@ -58,4 +58,4 @@ def _describe_form(schema: Schema) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None and high is not None:
         form += f", {low:,} to {high:,}"
-    return form
+    return f'{form}; or a parameter, `"{{{{name}}}}"`' if schema.get(PARAMETER_MARK) else form

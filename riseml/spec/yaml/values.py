@@ -26,6 +26,7 @@ class SourceFile:
     keys: dict[KeyPath, ScalarNode] = field(default_factory=dict)  # the node of each key
     problems: list[Problem] = field(default_factory=list)
     bad: set[KeyPath] = field(default_factory=set)  # paths with an unusable value
+    filled: dict[KeyPath, str] = field(default_factory=dict)  # the placeholders that parameters have filled, as written
     _wrong: set[str] = field(default_factory=set)  # paths with an error, as texts
 
     def find_position(self, path: KeyPath) -> FilePosition:

@@ -166,6 +166,18 @@ def test_validate_describes_a_valid_file(riseml: Riseml) -> None:
     assert json.loads(riseml("validate", "--json").out) == []
 
 
+def test_validate_lists_the_jobs_of_every_combination(riseml: Riseml, folder: Path) -> None:
+    roles = "{learner: {count: 1}, actor: {count: '{{n}}', resources: {gpus: '{{g}}'}}}"
+    (folder / "riseml.yml").write_text(
+        f"project: p\ntrain: {{image: x, run: a, roles: {roles}, parameters: {{n: [1, 2], g: 1}}}}\n"
+    )
+    assert riseml("validate").out.splitlines() == [
+        "riseml.yml is valid: project p, 2 experiments, 1 at the same time",
+        "  n=1: 2 jobs (learner.1, actor.1), 2 cpus, 2 GiB, 1 gpus",
+        "  n=2: 3 jobs (learner.1, actor.1, actor.2), 3 cpus, 3 GiB, 2 gpus",
+    ]
+
+
 def test_validate_shows_every_problem_with_its_line(riseml: Riseml, folder: Path) -> None:
     (folder / "riseml.yml").write_text("project: a\ntrain:\n  image: x\n  rum: python x.py\n  concurrency: many\n")
     result = riseml("validate")

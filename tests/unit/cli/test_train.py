@@ -238,6 +238,23 @@ PLAN: wire.PlanView = {
 }
 
 
+def test_a_dry_run_shows_the_jobs_of_every_combination_when_they_differ(
+    riseml: Riseml, fake_server: FakeServer
+) -> None:
+    (first,) = PLAN["experiments"]
+    (job,) = first["jobs"]
+    second: wire.PlanExperiment = {**first, "id": "4.2", "parameters": {"lr": "2"}}
+    fake_server.answers["POST /plans"] = (200, {**PLAN, "experiments": [{**first, "id": "4.1"}, second]})
+    assert riseml("train", "--dry-run").out.splitlines()[-2:] == ["EXP ID  PARAMS", "4.2     lr=2"]
+    wider: wire.PlanExperiment = {**second, "jobs": [job, {**job, "name": "worker.1", "gpus": 0}]}
+    fake_server.answers["POST /plans"] = (200, {**PLAN, "experiments": [{**first, "id": "4.1"}, wider]})
+    assert riseml("train", "--dry-run").out.splitlines()[-3:] == [
+        "EXP ID  JOBS                CPUS       MEM  GPUS  PARAMS",
+        "4.1     1: train               1   512 MiB     2  lr=1",
+        "4.2     2: train, worker.1     2  1024 MiB     2  lr=2",
+    ]
+
+
 def test_a_refused_submission_reads_no_file(
     riseml: Riseml, fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

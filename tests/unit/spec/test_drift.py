@@ -51,7 +51,7 @@ def test_no_map_accepts_unknown_keys() -> None:
 @pytest.mark.parametrize(
     ("path", "cls", "other"),
     [
-        ((), types.Spec, {"notes"}),
+        ((), types.Spec, {"notes", "topologies"}),
         (("train",), types.Train, set()),
         (("train", "resources"), types.Resources, set()),
         (("train", "limits"), types.Limits, set()),

@@ -27,6 +27,12 @@ HOROVOD = "framework: tensorflow, tensorflow: {horovod: {workers: 2}}"
     ("config", "status", "message"),
     [
         (single("true", resources={"gpus": 99}), 403, "this can never run"),
+        (
+            single("{{n}}", resources={"gpus": "{{n}}"}, parameters={"n": [0, 99, 100]}),
+            403,
+            "this can never run with n=99: the job needs",
+        ),
+        (single("{{n}}", resources={"gpus": "{{n}}"}, parameters={"n": [0, -1]}), 422, "not -1 (with n=-1)"),
         (single("{{lr}}{{b}}", parameters={"lr": list(range(50)), "b": list(range(50))}), 422, ""),
         (single("true", env=["API_TOKEN"]), 400, "train.env passes API_TOKEN through"),
         (
@@ -36,7 +42,7 @@ HOROVOD = "framework: tensorflow, tensorflow: {horovod: {workers: 2}}"
         ),
         ("project: p\ntrain: {run: y, imagee: z}\n", 422, ""),
     ],
-    ids=["room", "grid", "env", "framework", "file"],
+    ids=["room", "room of a point", "bad point", "grid", "env", "framework", "file"],
 )
 def test_it_is_refused_as_the_submit_would_be(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch, config: str, status: int, message: str
