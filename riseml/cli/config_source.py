@@ -68,8 +68,12 @@ def describe_spec(spec: Spec) -> str:
     jobs = _describe_jobs(spec.train)
     if jobs and len(spec.topologies) <= 1:
         parts.append(jobs)
+    search = spec.train.search
     count = math.prod(len(parameter.values) for parameter in spec.train.parameters)
-    if count > 1:
+    if search is not None:
+        found = f"{search.method.value} search of {count_noun(search.trials, 'trial')} to {search.goal.value}"
+        parts.append(f"{found} {search.metric}, {spec.train.concurrency} at the same time")
+    elif count > 1:
         parts.append(f"{count} experiments, {spec.train.concurrency} at the same time")
     return ", ".join(parts)
 

@@ -22,5 +22,5 @@ def grid_points(train: Train) -> tuple[Environment, ...]:
 
 
 def makes_set(train: Train) -> bool:
-    """Return True when the parameters make more than one experiment."""
-    return any(len(parameter.values) > 1 for parameter in train.parameters)
+    """Return True when the parameters make more than one experiment, or a search does."""
+    return train.search is not None or any(len(parameter.values) > 1 for parameter in train.parameters)

@@ -12,6 +12,7 @@ from riseml.spec.config.parameters import check_placeholders, find_plugin, is_se
 from riseml.spec.config.pytorch_section import read_pytorch
 from riseml.spec.config.role_resources import read_resources
 from riseml.spec.config.roles_section import list_role_names, read_role_lines, read_roles
+from riseml.spec.config.search_section import read_search
 from riseml.spec.config.types import (
     DEFAULT_JAX,
     DEFAULT_PYTORCH,
@@ -61,6 +62,7 @@ def build_spec(file: SourceFile) -> Spec:
         jax=jax,
         roles=roles,
         parameters=parameters,
+        search=read_search(file, parameters),
         concurrency=_int_or(file.value_at((*_TRAIN, "concurrency")), 1),
         env=_read_env(file, parameters),
         shm_size=file.memory_at((*_TRAIN, "shm_size")),
@@ -71,9 +73,8 @@ def build_spec(file: SourceFile) -> Spec:
         finish_grace=_read_duration(file, "finish_grace", None),
         priority=_int_or(file.value_at((*_TRAIN, "priority")), 0),
     )
-    _check_limits(file, train)
-    _check_gpus(file, train)
-    _check_scope(file, train)
+    for check in (_check_limits, _check_gpus, _check_scope):
+        check(file, train)
     return Spec(str(file.value_at(("project",))), train, notes=_list_notes(file, train))
 
 

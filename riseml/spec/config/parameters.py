@@ -9,6 +9,7 @@ from decimal import Decimal
 from types import MappingProxyType
 
 from riseml.spec.config.roles_section import list_role_names
+from riseml.spec.config.search_section import read_distribution
 from riseml.spec.config.types import Parameter
 from riseml.spec.scalars.placeholders import BUILT_IN_PLACEHOLDERS, find_placeholders, variable_name
 from riseml.spec.scalars.quantities import format_decimal
@@ -78,11 +79,12 @@ def read_parameters(file: SourceFile) -> tuple[Parameter, ...]:
         if path in file.bad:
             continue
         _check_name(file, path, name, variables)
-        values = _read_parameter_values(file, path)
-        if values:
-            found.append(Parameter(name, values))
-    count = math.prod(len(parameter.values) for parameter in found)
-    if count > MOST_EXPERIMENTS:
+        distribution = read_distribution(file, path)
+        values = () if distribution else _read_parameter_values(file, path)
+        if values or distribution:
+            found.append(Parameter(name, values, distribution))
+    count = math.prod(len(parameter.values) for parameter in found if parameter.values)
+    if count > MOST_EXPERIMENTS and file.value_at(("train", "search", "method")) in (None, "grid"):
         problem = f"the parameters make {count:,} experiments; at most {MOST_EXPERIMENTS:,} are allowed"
         file.refuse_key(_PATH, problem, "use fewer values")
     return tuple(found)
@@ -171,7 +173,7 @@ def _check_name(file: SourceFile, path: KeyPath, name: str, variables: dict[str,
 def _read_parameter_values(file: SourceFile, path: KeyPath) -> tuple[str, ...]:
     value = file.value_at(path)
     if isinstance(value, dict):
-        return _read_range(file, (*path, "range"))
+        return _read_range(file, (*path, "range")) if "range" in value else ()
     if not isinstance(value, list):
         return (str(value),)
     found: list[str] = []

@@ -13,6 +13,8 @@ DEFAULT_MEM = 1024  # MiB
 DEFAULT_TENSORFLOW = "2.21.0"
 DEFAULT_PYTORCH = "2.6.0-cuda12.4-cudnn9-runtime"
 DEFAULT_JAX = "0.10.2"
+DEFAULT_AFTER = 1  # `search.stop.after`, steps
+DEFAULT_FACTOR = 3  # `search.stop.factor`
 
 
 Labels = tuple[tuple[str, str], ...]
@@ -161,12 +163,78 @@ class RoleSection:
     after: tuple[tuple[str, int | None], ...] = ()  # roles that must answer first, and the port; None: their own
 
 
+class Scale(enum.Enum):
+    """How the numbers of a distribution are spread; the value is the key in riseml.yml."""
+
+    UNIFORM = "uniform"
+    LOG = "log"
+    INT = "int"
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Numbers from which a search takes the values of a parameter."""
+
+    scale: Scale
+    low: float  # the smallest
+    high: float  # the largest
+    step: float | None = None  # None: every number between them, or every whole one
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One hyperparameter."""
 
     name: str
-    values: tuple[str, ...]  # as written; several make an experiment set
+    values: tuple[str, ...]  # as written; several make an experiment set; empty: `distribution` says which
+    distribution: Distribution | None = None  # None: `values` are all
+
+
+class SearchMethod(enum.Enum):
+    """How a search chooses the points that it tries."""
+
+    GRID = "grid"
+    RANDOM = "random"
+    TPE = "tpe"
+    CMA_ES = "cma-es"
+
+
+class Goal(enum.Enum):
+    """Which value of a metric is better."""
+
+    MAXIMIZE = "maximize"
+    MINIMIZE = "minimize"
+
+
+class StopMethod(enum.Enum):
+    """Which trials are stopped early."""
+
+    ASHA = "asha"
+    HYPERBAND = "hyperband"
+    MEDIAN = "median"
+
+
+@dataclass(frozen=True, slots=True)
+class StopRule:
+    """Early stopping: when a trial that does worse than others ends."""
+
+    method: StopMethod
+    after: int = DEFAULT_AFTER  # the first step at which a trial may be stopped
+    factor: int = DEFAULT_FACTOR  # one of so many trials goes on, for so many times the steps
+    most: int | None = None  # steps of a whole trial; only `hyperband` has it
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSection:
+    """The `search` section: how the best point of the parameters is found."""
+
+    method: SearchMethod
+    metric: str  # name of the metric that jobs report
+    goal: Goal
+    trials: int  # points that are tried
+    seed: int | None = None  # None: riseml chooses one
+    stop: StopRule | None = None  # None: every trial runs to its end
+    max_failed: int | None = None  # failed trials after which no further one is made; None: no limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +260,7 @@ class Train:
     jax: JAX | None = None  # None: no such section
     roles: tuple[RoleSection, ...] = ()  # the user's own kinds of jobs, in the order of the file
     parameters: tuple[Parameter, ...] = ()
+    search: SearchSection | None = None  # None: every combination of the parameters' values
     concurrency: int = 1  # experiments of a set that run at the same time
     env: tuple[EnvVariable, ...] = ()
     shm_size: int | None = None  # MiB; None: half of mem, at least 1 GiB

@@ -61,6 +61,7 @@ _PATTERNS = {
     "device": ("{} is not a device id", "write an index such as 0, or a UUID as `nvidia-smi -L` shows it: GPU-..."),
     "roles": ("{} is not the name of a role", "use lower-case letters and -; begin and end with a letter"),
     "labels": ("{} is not a label name", "begin and end with a letter or digit; use letters, digits, . _ / and -"),
+    "metric": ("{} is not the name of a metric", "begin with a letter; use letters, digits, _ . / and -"),
     "storage": ("{} is not an absolute path", "begin it with /, or use a volume: `{volume: riseml-output}`"),
     "volume": ("{} is not a volume name", "use two or more letters, digits, _ . and -; begin with a letter or digit"),
     "options": ("{} is not the name of a driver option", "use letters, digits, . _ and -"),

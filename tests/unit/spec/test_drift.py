@@ -61,6 +61,8 @@ def test_no_map_accepts_unknown_keys() -> None:
         (("train", "pytorch"), types.PyTorch, set()),
         (("train", "jax"), types.JAX, set()),
         (("train", "roles", "any"), types.RoleSection, {"name"}),
+        (("train", "search"), types.SearchSection, set()),
+        (("train", "search", "stop"), types.StopRule, set()),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -80,6 +82,9 @@ def test_roles_of_a_cluster_have_their_resources() -> None:
         (("train", "retry", "scope"), types.RetryScope),
         (("train", "roles", "any", "ends"), types.RoleEnd),
         (("train", "retry", "on", 0), types.RetryOn),
+        (("train", "search", "method"), types.SearchMethod),
+        (("train", "search", "goal"), types.Goal),
+        (("train", "search", "stop", "method"), types.StopMethod),
     ],
 )
 def test_choices_are_the_members_of_the_enum(path: KeyPath, members: type[enum.Enum]) -> None:
@@ -98,6 +103,8 @@ def test_choices_are_the_members_of_the_enum(path: KeyPath, members: type[enum.E
         (("train", "concurrency"), types.Train(()).concurrency),
         (("train", "priority"), types.Train(()).priority),
         (("train", "retry"), types.Retry().max),
+        (("train", "search", "stop", "after"), types.DEFAULT_AFTER),
+        (("train", "search", "stop", "factor"), types.DEFAULT_FACTOR),
         (("train", "retry", "scope"), types.Retry().scope.value),
     ],
 )

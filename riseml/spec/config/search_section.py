@@ -1,0 +1,153 @@
+"""The `search` section, and the distributions of parameters from which a search takes its values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+
+from riseml.spec.config.types import (
+    DEFAULT_AFTER,
+    DEFAULT_FACTOR,
+    Distribution,
+    Goal,
+    Parameter,
+    Scale,
+    SearchMethod,
+    SearchSection,
+    StopMethod,
+    StopRule,
+)
+from riseml.spec.scalars.placeholders import find_placeholders
+from riseml.spec.scalars.texts import quote_text
+from riseml.spec.yaml.problems import KeyPath
+from riseml.spec.yaml.values import SourceFile
+
+_PATH: KeyPath = ("train", "search")
+_STOP: KeyPath = (*_PATH, "stop")
+_LARGEST = 1e300  # of a number; computations with larger ones overflow
+_LARGEST_INT = 2**53  # of a whole number; a float holds each below it exactly
+
+
+def read_distribution(file: SourceFile, path: KeyPath) -> Distribution | None:
+    """Return the distribution of a parameter; None for a parameter with values, or after noting what is wrong."""
+    value = file.value_at(path)
+    scale = next((one for one in Scale if isinstance(value, dict) and one.value in value), None)
+    if scale is None:
+        return None
+    inner = (*path, scale.value)
+    numbers = [_read_number(file, (*inner, key), scale) for key in ("min", "max", "step")]
+    low, high, step = numbers
+    if low is None or high is None:
+        return None
+    if low > high:
+        file.refuse((*inner, "min"), f"min {low} is more than max {high}", "swap them")
+        return None
+    if file.value_at(_PATH) is None and _PATH not in file.bad:
+        problem = f"{scale.value} says from which numbers a search chooses, and there is no train.search"
+        file.refuse_key(inner, problem, "add train.search, or write a list of values")
+        return None
+    if step is not None and (high - low) % step:
+        last = low + (high - low) // step * step
+        file.warn((*inner, "max"), f"max is not reached: the largest value is {last}", "end max on a step")
+    return Distribution(scale, float(low), float(high), None if step is None else float(step))
+
+
+def _read_number(file: SourceFile, path: KeyPath, scale: Scale) -> Decimal | None:
+    """Return the number at a path; None without one, or after noting that it is too large to compute with."""
+    value = file.value_at(path)
+    if value is None:
+        return None
+    number = Decimal(value)
+    largest = _LARGEST_INT if scale is Scale.INT else _LARGEST
+    is_tiny = number != 0 and abs(number) < Decimal(1 / _LARGEST)
+    if abs(number) > Decimal(largest) or is_tiny:
+        file.refuse(path, f"{value} is {'too close to 0' if is_tiny else 'too large'}", "no search can use it")
+        return None
+    return number
+
+
+def _check_counted(file: SourceFile, parameters: Sequence[Parameter]) -> None:
+    """Refuse counts and resources that a distribution would choose: each of their values is checked beforehand."""
+    drawn = {parameter.name for parameter in parameters if parameter.distribution is not None}
+    for path, text in file.filled.items():
+        for name, _, _ in find_placeholders(text):
+            if name in drawn:
+                problem = f"{quote_text(name)} is a distribution, and counts and resources need values that are known"
+                file.refuse(path, problem, "write a list or a range for it")
+
+
+def read_search(file: SourceFile, parameters: Sequence[Parameter]) -> SearchSection | None:
+    """Return the `search` section; None without one, or when it is unusable."""
+    section = file.value_at(_PATH)
+    if not isinstance(section, dict):
+        return None
+    method, metric, goal = (file.value_at((*_PATH, key)) for key in ("method", "metric", "goal"))
+    if method is None or metric is None or goal is None:
+        return None
+    chosen = SearchMethod(method)
+    _check_counted(file, parameters)
+    if all(path[:2] != ("train", "parameters") for path in file.bad):
+        _check_parameters(file, chosen, parameters)
+    return SearchSection(
+        method=chosen,
+        metric=str(metric),
+        goal=Goal(goal),
+        trials=_read_trials(file, chosen, parameters),
+        seed=file.value_at((*_PATH, "seed")),
+        stop=_read_stop(file),
+        max_failed=file.value_at((*_PATH, "max_failed")),
+    )
+
+
+def _check_parameters(file: SourceFile, method: SearchMethod, parameters: Sequence[Parameter]) -> None:
+    """Refuse a search without anything to choose, and a grid over numbers without steps."""
+    if all(parameter.distribution is None and len(parameter.values) < 2 for parameter in parameters):
+        file.refuse_key(_PATH, "there is nothing to search", "give a parameter of train.parameters several values")
+    for parameter in parameters:
+        if method is SearchMethod.GRID and parameter.distribution is not None:
+            path = ("train", "parameters", parameter.name, parameter.distribution.scale.value)
+            problem = "a grid tries every combination of values, and a distribution is no list of them"
+            file.refuse_key(path, problem, "write a list or a range, or use another search.method")
+    if method is SearchMethod.CMA_ES and any(parameter.distribution is None for parameter in parameters):
+        names = [one.name for one in parameters if one.distribution is None and len(one.values) > 1]
+        if len(names) == sum(one.distribution is not None or len(one.values) > 1 for one in parameters):
+            problem = "cma-es moves numbers, and every parameter here is a list or a range"
+            file.refuse((*_PATH, "method"), problem, "write uniform, log or int, or use `method: tpe`")
+        elif names:
+            shown = ", ".join(quote_text(name) for name in names)
+            problem = f"cma-es takes the values of {shown} at random: it moves numbers, not lists"
+            file.warn((*_PATH, "method"), problem, "`method: tpe` learns from lists, too")
+
+
+def _read_trials(file: SourceFile, method: SearchMethod, parameters: Sequence[Parameter]) -> int:
+    trials = file.value_at((*_PATH, "trials"))
+    if method is not SearchMethod.GRID:
+        if trials is None and (*_PATH, "trials") not in file.bad:
+            file.refuse_key(_PATH, "trials is missing: how many points are tried", "write `trials: 40`")
+        return trials or 1
+    count = math.prod(len(parameter.values) for parameter in parameters)
+    if trials is not None and trials > count:
+        problem = f"the grid has {count} combinations, and each is tried once"
+        file.warn((*_PATH, "trials"), problem, "leave trials out to try all of them")
+    return min(trials or count, count)
+
+
+def _read_stop(file: SourceFile) -> StopRule | None:
+    method = file.value_at((*_STOP, "method"))
+    if method is None:
+        return None
+    after, factor, most = (file.value_at((*_STOP, key)) for key in ("after", "factor", "most"))
+    rule = StopRule(StopMethod(method), after or DEFAULT_AFTER, factor or DEFAULT_FACTOR, most)
+    if rule.method is StopMethod.HYPERBAND and most is None and (*_STOP, "most") not in file.bad:
+        problem = "most is missing: hyperband divides the steps of a whole trial"
+        file.refuse_key(_STOP, problem, "write `most: 81`, or use `method: asha`")
+    if most is not None and most < rule.after:
+        file.refuse((*_STOP, "most"), f"most {most} is less than after {rule.after}", "swap them")
+    for key, value, users in (
+        ("most", most, (StopMethod.HYPERBAND,)),
+        ("factor", factor, (StopMethod.ASHA, StopMethod.HYPERBAND)),
+    ):
+        if value is not None and rule.method not in users:
+            file.warn((*_STOP, key), f"{rule.method.value} has no use for it", "remove it")
+    return rule
