@@ -147,6 +147,10 @@ class Client:
         """Kill an experiment. The answer comes before its jobs have ended."""
         return cast("wire.ExperimentView", self._post(_format_path("experiments", identity, "kill")))
 
+    def compare_experiments(self, identities: Sequence[str]) -> wire.ComparisonView:
+        """Return what differs between experiments."""
+        return cast("wire.ComparisonView", self._get("/comparison", params={"of": list(identities)}))
+
     def get_samples(self, identity: str) -> wire.Samples:
         """Return what the jobs of an experiment use now."""
         return cast("wire.Samples", self._get(_format_path("experiments", identity, "samples")))

@@ -38,6 +38,7 @@ _COMMANDS = (
     CommandPlace("cp", "copying", "copy_files"),
     CommandPlace("tensorboard", "tensorboard", "open_tensorboard"),
     CommandPlace("notebook", "notebook", "open_notebook"),
+    CommandPlace("compare", "compare", "compare_experiments"),
     CommandPlace("explain", "explain", "explain_experiment"),
     CommandPlace("tfconfig", "tfconfig", "print_tf_config"),
     CommandPlace("env", "env", "print_environment"),

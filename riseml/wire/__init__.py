@@ -18,6 +18,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/names?prefix=&running=           -> NameList         (for shells that complete an ID)
     GET    /v1/experiments/{id}                 -> ExperimentView
     POST   /v1/experiments/{id}/kill            -> ExperimentView
+    GET    /v1/comparison?of=&of=...            -> ComparisonView   (of: 2 to 20 experiments)
     GET    /v1/experiments/{id}/logs?follow=&cursor=&tail=&since=&batch=&closed=
                                                 -> NDJSON of Entry  (tail: the last lines, without states)
     GET    /v1/experiments/{id}/samples         -> Samples
@@ -56,6 +57,12 @@ from riseml.wire.command_output import (
     NewFile,
     ServerLogLine,
     ServerStop,
+)
+from riseml.wire.comparisons import (
+    ComparedExperiment,
+    ComparisonView,
+    Difference,
+    FileDifference,
 )
 from riseml.wire.experiments import (
     ExperimentList,
@@ -142,8 +149,11 @@ __all__ = [
     "ActivityView",
     "AddedHost",
     "BlockerView",
+    "ComparedExperiment",
+    "ComparisonView",
     "CompletionScript",
     "CopyView",
+    "Difference",
     "EndEntry",
     "Entry",
     "ExperimentList",
@@ -151,6 +161,7 @@ __all__ = [
     "ExplanationView",
     "Failure",
     "FailureBody",
+    "FileDifference",
     "ForwardView",
     "Forwards",
     "GpuList",

@@ -11,6 +11,7 @@ from riseml.server.api.gpu_routes import add_gpu_routes
 from riseml.server.api.log_routes import add_log_routes
 from riseml.server.api.name_routes import add_name_routes
 from riseml.server.api.pool_routes import add_pool_routes
+from riseml.server.api.result_routes import add_result_routes
 from riseml.server.api.server_routes import add_server_routes
 from riseml.server.api.stream_routes import add_stream_routes
 from riseml.server.api.submission_routes import add_submission_routes
@@ -23,6 +24,7 @@ def make_router(services: Services) -> APIRouter:
     add_server_routes(router, services)
     add_submission_routes(router, services)
     add_experiment_routes(router, services)
+    add_result_routes(router, services)
     add_log_routes(router, services)
     add_name_routes(router, services)
     add_stream_routes(router, services)

@@ -1,0 +1,42 @@
+"""`compare`: what differs between experiments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from riseml.cli.commands.options import JsonOption
+from riseml.errors import UsageError
+
+if TYPE_CHECKING:
+    from riseml.cli.context import CommandContext
+
+_MOST = 20  # experiments at once
+
+
+def compare_experiments(
+    context: typer.Context,
+    identities: Annotated[list[str], typer.Argument(metavar="ID ID...", show_default=False, help="Two or more.")],
+    *,
+    json: JsonOption = False,
+) -> None:
+    """Show what differs between experiments: parameters, riseml.yml, code and environment.
+
+    What is the same is not shown. riseml.yml is compared as resolved: with defaults, and with what -p and --set have
+    changed. Of the project's files the command names those that differ.
+    """
+    from riseml.cli.output.comparison_view import list_comparison
+    from riseml.names import parse_id
+
+    command: CommandContext = context.obj
+    chosen = [str(parse_id(identity)) for identity in identities]
+    if not 2 <= len(chosen) <= _MOST:
+        given = "there is one ID" if len(chosen) == 1 else f"there are {len(chosen)} IDs"
+        raise UsageError(f"{given}, and compare takes 2 to {_MOST}", "write `riseml compare 4 7`")
+    with command.connect() as client:
+        found = client.compare_experiments(chosen)
+    if json:
+        command.printer.print_json(found)
+    else:
+        command.printer.print_lines(list_comparison(found, command.printer.style))

@@ -1,0 +1,110 @@
+"""What differs between experiments as lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from riseml.cli.output.style import Style, paint
+from riseml.cli.output.tables import Column, build_table, measure_table
+from riseml.cli.output.text import clean_text, count_noun, format_moment, format_seconds, parse_moment
+from riseml.cli.output.widths import pad_to_width, shorten_to_width, wrap_to_width
+
+if TYPE_CHECKING:
+    from riseml import wire
+
+_USUAL_WIDTH = 80  # columns, where the output is no terminal
+_LONG = 40  # characters; a longer value gets lines of its own
+_MOST_FILES = 40  # that are listed
+_HEADS = (
+    Column("ID"),
+    Column("PROJECT", shrinks=True),
+    Column("STATE", states=True),
+    Column("STARTED", shrinks=True),
+    Column("TIME"),
+)
+_MISSING = "-"
+
+
+def list_comparison(found: wire.ComparisonView, style: Style) -> list[str]:
+    """Return the experiments, then a section for each subject in which they differ."""
+    names = [clean_text(one["id"]) for one in found["experiments"]]
+    sections = [
+        ("Parameters", _list_differences(found["parameters"], names, style)),
+        ("riseml.yml, as resolved", _list_differences(found["config"], names, style)),
+        ("Environment", _list_differences(found["environment"], names, style)),
+        ("Code", [*_list_files(found["code"], names, style), *_describe_unknown(found["code_unknown"])]),
+    ]
+    lines = build_table(_HEADS, [_make_head_row(one) for one in found["experiments"]], style)
+    for title, section in sections:
+        if section:
+            lines += ["", paint(title, "1", colour=style.colour), *section]
+    same = [title.partition(",")[0] for title, section in sections if not section]
+    return [*lines, "", f"The same: {', '.join(same)}."] if same else lines
+
+
+def _make_head_row(one: wire.ComparedExperiment) -> list[str]:
+    started, ended = one["started_at"], one["ended_at"]
+    took = (parse_moment(ended) - parse_moment(started)).total_seconds() if started and ended else None
+    return [
+        one["id"],
+        one["project"],
+        one["state"],
+        format_moment(started) if started else _MISSING,
+        _MISSING if took is None else format_seconds(took),
+    ]
+
+
+def _list_differences(found: Sequence[wire.Difference], names: Sequence[str], style: Style) -> list[str]:
+    """Return short values as a table, and long ones below it, each with the ID of its experiment."""
+    short = [one for one in found if not _is_long(one)]
+    rows = [[one["name"], *(value or _MISSING for value in one["values"])] for one in short]
+    columns = [Column("", shrinks=True), *(Column(name) for name in names)]
+    if measure_table(columns, rows) > (style.width or _USUAL_WIDTH):
+        short, rows = [], []
+    long = [one for one in found if one not in short]
+    table = build_table(columns, rows, style) if rows else []
+    return [*table, *(line for one in long for line in _list_long_values(one, names, style))]
+
+
+def _is_long(one: wire.Difference) -> bool:
+    return any(value is not None and (len(value) > _LONG or "\n" in value) for value in one["values"])
+
+
+def _list_long_values(one: wire.Difference, names: Sequence[str], style: Style) -> Iterator[str]:
+    yield f"{clean_text(one['name'])}:"
+    label = max(len(name) for name in names) + 4
+    room = max(20, (style.width or _USUAL_WIDTH) - label)
+    for name, value in zip(names, one["values"], strict=True):
+        texts = [_MISSING] if value is None else [clean_text(line) for line in value.split("\n")]
+        lines = [part for text in texts for part in wrap_to_width(text, room)]
+        for at, line in enumerate(lines):
+            yield f"{pad_to_width(f'  {name}' if at == 0 else '', label)}{line}".rstrip()
+
+
+def _list_files(files: Sequence[wire.FileDifference], names: Sequence[str], style: Style) -> list[str]:
+    """Return the files that differ: of two experiments with what happened to each, else with their digests."""
+    shown = files[:_MOST_FILES]
+    if not shown:
+        return []
+    if len(names) == 2:
+        width = (style.width or _USUAL_WIDTH) - 10
+        lines = [f"{_describe_change(one):8}  {shorten_to_width(clean_text(one['path']), width)}" for one in shown]
+    else:
+        rows = [[one["path"], *((version or _MISSING)[:7] for version in one["versions"])] for one in shown]
+        lines = build_table([Column("", shrinks=True), *(Column(name) for name in names)], rows, style)
+    more = len(files) - len(shown)
+    return [*lines, f"... and {count_noun(more, 'more file')}; `--json` has them all"] if more > 0 else lines
+
+
+def _describe_change(one: wire.FileDifference) -> str:
+    before, after = one["versions"]
+    if before is None:
+        return "added"
+    return "removed" if after is None else "changed"
+
+
+def _describe_unknown(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    return [clean_text(f"not compared: the project's files of {', '.join(names)} are not on the server any more")]
