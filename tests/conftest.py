@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -27,6 +28,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same-every-time"))
+
+
+def pytest_collection() -> None:
+    """Collect without the garbage collector: it would go through a growing heap again and again, and find nothing."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Turn the garbage collector on again, which from now on leaves out what the modules of the tests hold."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
