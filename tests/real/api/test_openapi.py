@@ -65,6 +65,7 @@ ROUTES = [
     "GET /v1/experiments/{name}/tfconfig",
     "GET /v1/experiments/{name}/environment",
     "GET /v1/experiments/{name}/explain",
+    "GET /v1/comparison",
     "GET /v1/experiments/{name}/logs",
 ]
 
