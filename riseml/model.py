@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from riseml.names import HostName, JobName
+from riseml.names import HostName, JobName, job_type
 from riseml.spec.config.types import NO_RETRY, Limits, Resources, Retry
 from riseml.spec.pool.types import Volume
 from riseml.states import CompanionKind, Network, Part, Reason, State, Wanted
@@ -26,7 +26,7 @@ Environment = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The environment of an experiment: a base image and the `install` steps on top of it."""
+    """An environment of jobs: a base image and the `install` steps on top of it."""
 
     base: str  # reference of the base image
     install: tuple[str, ...] = ()  # shell lines
@@ -42,6 +42,16 @@ class Image:
             return self.resolved or self.base
         recipe = hashlib.sha256(f"{self.digest} {self.resolved}".encode()).hexdigest() if self.resolved else self.digest
         return f"riseml/environment:{recipe[:20]}"
+
+
+Resolved = tuple[tuple[str, str], ...]
+"""Base images, and what each stands for: (`Image.base`, `Image.resolved`)."""
+
+
+def resolve_base(image: Image, resolved: Resolved) -> Image:
+    """Return the environment with what its base stands for, where that is known."""
+    found = dict(resolved).get(image.base)
+    return replace(image, resolved=found) if found else image
 
 
 def copy_name(reference: str) -> str:
@@ -81,10 +91,10 @@ class Companion:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will run: the environment and every job."""
+    """What will run: the environments and every job."""
 
     project: str
-    image: Image
+    image: Image  # of every job whose role has none of its own
     jobs: tuple[PlannedJob, ...]
     framework: str  # name of the plug-in that binds the addresses
     parameters: Environment = ()  # this point of the grid
@@ -96,6 +106,12 @@ class Plan:
     retry: Retry = NO_RETRY
     priority: int = 0  # the largest comes first
     companion: Companion | None = None  # None: it trains
+    role_images: tuple[tuple[str, Image], ...] = ()  # (role, environment) of each role with another one than `image`
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """The environments of its jobs, each once: that of roles without their own first."""
+        return tuple(dict.fromkeys((self.image, *dict(self.role_images).values())))
 
 
 # What the server last saved
@@ -166,7 +182,7 @@ class Experiment:
     set_id: int | None = None  # key of its set in the store; None: not in a set
     concurrency: int = 1  # how many experiments of the set may run at once
     snapshot: str = ""  # digest of the project archive; empty: no files
-    resolved: str = ""  # `Image.resolved`: set once, before the first job gets a place, and never changed
+    resolved: Resolved = ()  # each base is set once, before the first job gets a place, and never changed
     environment: Environment = field(default=(), repr=False)  # variables from the user; never shown
 
     wanted: Wanted = Wanted.RUN
@@ -191,9 +207,9 @@ class Experiment:
         return () if self.plan.companion is None else self.plan.companion.reads
 
     @property
-    def image(self) -> Image:
-        """The environment, with what its base was resolved to."""
-        return replace(self.plan.image, resolved=self.resolved) if self.resolved else self.plan.image
+    def images(self) -> tuple[Image, ...]:
+        """The environments of its jobs, each once, with what their bases were resolved to. Most have one."""
+        return tuple(resolve_base(one, self.resolved) for one in self.plan.images)
 
     @property
     def gang(self) -> tuple[Job, ...]:
@@ -204,6 +220,10 @@ class Experiment:
     def build(self) -> Job | None:
         """The job that builds the environment."""
         return next((job for job in self.jobs if job.part is Part.PREPARES), None)
+
+    def image_of(self, job: JobName) -> Image:
+        """Return the environment of a job, with what its base was resolved to."""
+        return resolve_base(dict(self.plan.role_images).get(job_type(job), self.plan.image), self.resolved)
 
     def key_of(self, job: Job) -> JobKey:
         """Return the identity of a job's container in its current attempt."""
@@ -350,30 +370,6 @@ class Launch:
     address: str | None = None
     hosts: tuple[tuple[str, str], ...] = ()  # (name, address) of every job of the gang
     gpus: tuple[str, ...] = ()  # device ids
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """What a running job moves, in bytes per second since the sample before. None: its host does not count it."""
-
-    net_in: float | None = None
-    net_out: float | None = None
-    disk_read: float | None = None
-    disk_write: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One measurement of a running job. The GPU fields are None for a job without GPUs."""
-
-    at: datetime
-    cpu: float  # percent of one core
-    mem_used: int  # bytes
-    mem_total: int  # bytes
-    gpu: float | None = None  # percent
-    gpu_mem_used: int | None = None  # bytes
-    gpu_mem_total: int | None = None  # bytes
-    traffic: Traffic | None = None  # None: the host does not count it
 
 
 class Frame(NamedTuple):

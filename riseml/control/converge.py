@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from riseml.control import networks
 from riseml.control.actions import Action, CancelImage, EnsureImage, RemoveJob, ShareImage, Signal, StartJob, StopJob
-from riseml.control.images import ImageLocations, find_next_reference, find_starting_jobs
+from riseml.control.images import ImageLocations, find_next_image, find_next_reference, find_starting_jobs
 from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
 from riseml.control.placement.candidates import find_record
@@ -66,8 +66,9 @@ def _continue_build(experiment: Experiment, seen: Observation) -> Iterator[Actio
     host = seen.hosts.get(build.host)
     if host is None or host.silent_since is not None:
         return
-    reference = find_next_reference(experiment, host)
-    if reference in host.images:
+    image = find_next_image(experiment, host, seen)
+    reference = None if image is None else find_next_reference(experiment, image, host)
+    if reference is not None and reference in host.images:
         yield EnsureImage(build.host, experiment.id, reference)
 
 

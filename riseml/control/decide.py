@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from riseml.control.actions import Action, owner_of
 from riseml.control.converge import converge
-from riseml.control.images import ImageLocations, find_starting_jobs, resolve_image
+from riseml.control.images import ImageLocations, find_builder, find_starting_jobs, resolve_image
 from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
 from riseml.control.placement.connect import repair_networks
@@ -171,7 +171,7 @@ def _needs_pass_at_once(before: World, after: World, seen: Observation) -> bool:
         if old.placed_at is not None and new.placed_at is None:
             return True
         if takes_place(old, new) and any(
-            new.image.reference not in seen.hosts[job.host].images
+            new.image_of(job.name).reference not in seen.hosts[job.host].images
             for job in find_starting_jobs(new, seen)
             if job.host is not None
         ):
@@ -182,10 +182,9 @@ def _needs_pass_at_once(before: World, after: World, seen: Observation) -> bool:
 
 
 def _lacks_answer(experiment: Experiment, seen: Observation) -> bool:
-    """Return True when the host that builds was not yet asked for the environment."""
-    build = experiment.build
-    host = None if build is None or build.host is None else seen.hosts.get(build.host)
-    return host is not None and experiment.image.reference not in host.images
+    """Return True when the host that builds was not yet asked for an environment."""
+    host = find_builder(experiment, seen)
+    return host is not None and any(image.reference not in host.images for image in experiment.images)
 
 
 def _find_next_deadline(world: World, seen: Observation) -> datetime | None:

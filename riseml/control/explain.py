@@ -139,6 +139,7 @@ def _explain_place(world: World, seen: Observation, experiment: Experiment) -> E
             job.gpus,
             job.address,
             job.port,
+            experiment.image_of(job.name).base,
             _explain_host(job, gang, candidates),
             tuple(
                 name

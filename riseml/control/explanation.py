@@ -115,6 +115,7 @@ class JobPlace:
     gpus: tuple[str, ...]  # device ids
     address: str | None
     port: int | None
+    image: str  # its base image
     why: str  # the rules of placement that chose the host, for people
     alternatives: tuple[HostName, ...]  # other hosts that would have room for it now
 

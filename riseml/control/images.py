@@ -1,8 +1,10 @@
-"""Which hosts have the environment of a gang, and what brings it to the others.
+"""Which hosts have the environments of a gang, and what brings them to the others.
 
-No job of a gang starts before every host of the gang has the environment.
+Most experiments have one environment. With roles of the user's own there may be more: one host makes them one after
+another, and each goes to the hosts that have a job of its roles. No job of a gang starts before every host of the gang
+has what its jobs need.
 
-The base image is named by a tag, and a tag may move at any time. So the tag is resolved once, on the host that builds,
+A base image is named by a tag, and a tag may move at any time. So each tag is resolved once, on the host that builds,
 before the gang gets its place. The record keeps what it stood for, and every host and every attempt runs that.
 """
 
@@ -21,47 +23,76 @@ from riseml.states import TERMINAL, Part, State
 def awaited_images(world: World) -> frozenset[str]:
     """Return the references of the environments that some experiment waits for: the loop asks every host for them."""
     waiting = [one for one in world.experiments if one.state not in TERMINAL and _needs_image(one)]
-    tags = (one.plan.image.base for one in waiting if _lacks_resolution(one))
-    return frozenset((*(one.image.reference for one in waiting), *tags))
+    tags = (image.base for one in waiting for image in one.images if _lacks_resolution(one, image))
+    return frozenset((*(image.reference for one in waiting for image in one.images), *tags))
 
 
 def resolve_image(experiment: Experiment, seen: Observation) -> Experiment:
-    """Return the experiment with what the tag of its base image stands for on the host that builds, once that is seen.
+    """Return the experiment with what the tags of its base images stand for on the host that builds, once that is seen.
 
     Processes have no images: nothing is resolved there.
     """
-    build = experiment.build
-    if build is None or not _lacks_resolution(experiment):
+    host = find_builder(experiment, seen)
+    if host is None or host.silent_since is not None:
         return experiment
-    host = None if build.host is None else seen.hosts.get(build.host)
-    found = None if host is None or host.silent_since is not None else host.images.get(experiment.plan.image.base)
-    if found is None or not found.present or not found.resolved:
-        return experiment
-    return replace(experiment, resolved=found.resolved)
+    found = tuple(
+        (base, tag.resolved)
+        for base in dict.fromkeys(image.base for image in experiment.images if _lacks_resolution(experiment, image))
+        if (tag := host.images.get(base)) is not None and tag.present and tag.resolved
+    )
+    return replace(experiment, resolved=(*experiment.resolved, *found)) if found else experiment
 
 
-def find_next_reference(experiment: Experiment, host: HostSeen) -> str:
-    """Return the reference that the build needs next on a host: the base, to resolve its tag, or the environment."""
-    base = host.images.get(experiment.plan.image.base)
-    if _lacks_resolution(experiment) and host.isolated and (base is None or not base.present):
-        return experiment.plan.image.base
-    return experiment.image.reference
+def find_builder(experiment: Experiment, seen: Observation) -> HostSeen | None:
+    """Return the host that builds the environments; None: none is chosen, or it is not in the observation."""
+    name = _builder_of(experiment)
+    return None if name is None else seen.hosts.get(name)
+
+
+def find_next_image(experiment: Experiment, host: HostSeen, seen: Observation) -> Image | None:
+    """Return the environment that the build makes next on a host; None when none is missing.
+
+    Of several environments, the host needs not make one that another host has: each may be an image of its own host.
+    """
+    images = experiment.images
+    shared = len(images) > 1 and host.isolated
+    for image in images:
+        elsewhere = shared and not _lacks_resolution(experiment, image) and _is_present_anywhere(image.reference, seen)
+        if not elsewhere and not is_present(host, image.reference):
+            return image
+    return None
+
+
+def find_next_reference(experiment: Experiment, image: Image, host: HostSeen) -> str:
+    """Return the reference that this environment needs next on a host: the base, to resolve its tag, or its own."""
+    if _lacks_resolution(experiment, image) and host.isolated and not is_present(host, image.base):
+        return image.base
+    return image.reference
 
 
 def choose_image(experiment: Experiment, reference: str) -> Image:
-    """Return the image to make for a reference: the whole environment, or its base alone.
+    """Return the image to make for a reference: a whole environment, or a base alone.
 
     Args:
         experiment: the one that waits for the image.
         reference: what `find_next_reference` returned for the host.
     """
-    image = experiment.image
-    return image if reference == image.reference else Image(image.base)
+    return next((image for image in experiment.images if image.reference == reference), Image(reference))
 
 
-def _lacks_resolution(experiment: Experiment) -> bool:
+def is_present(host: HostSeen | None, reference: str) -> bool:
+    """Return True when a host has an environment, as this pass saw it."""
+    image = None if host is None else host.images.get(reference)
+    return image is not None and image.present
+
+
+def _is_present_anywhere(reference: str, seen: Observation) -> bool:
+    return any(host.silent_since is None and is_present(host, reference) for host in seen.hosts.values())
+
+
+def _lacks_resolution(experiment: Experiment, image: Image) -> bool:
     build = experiment.build
-    return not experiment.resolved and build is not None and build.state not in TERMINAL
+    return not image.resolved and build is not None and build.state not in TERMINAL
 
 
 def _needs_image(experiment: Experiment) -> bool:
@@ -100,21 +131,33 @@ class ImageLocations:
         )
 
     def are_ready(self, experiment: Experiment, jobs: list[Job]) -> bool:
-        """Return True when every host of these jobs has the experiment's environment."""
-        reference = experiment.image.reference
-        return all(_has_image(self._seen.hosts.get(job.host), reference) for job in jobs if job.host is not None)
+        """Return True when the host of each of these jobs has the environment of the job."""
+        return all(self.is_ready(experiment, job) for job in jobs if job.host is not None)
+
+    def is_ready(self, experiment: Experiment, job: Job) -> bool:
+        """Return True when the host of a job has its environment."""
+        host = None if job.host is None else self._seen.hosts.get(job.host)
+        return is_present(host, experiment.image_of(job.name).reference)
 
     def transfers(self, experiment: Experiment, jobs: list[Job]) -> Iterator[EnsureImage | ShareImage]:
-        """Yield the actions that bring the environment to the hosts of these jobs that answer and lack it."""
-        reference = experiment.image.reference
-        hosts = {job.host for job in jobs if job.host is not None}
+        """Yield the actions that bring their environments to the hosts of these jobs that answer and lack them."""
+        needed: dict[str, set[HostName]] = {}
+        for job in jobs:
+            if job.host is not None:
+                needed.setdefault(experiment.image_of(job.name).reference, set()).add(job.host)
+        for reference, hosts in needed.items():
+            yield from self._transfer(experiment, reference, hosts)
+
+    def _transfer(
+        self, experiment: Experiment, reference: str, hosts: set[HostName]
+    ) -> Iterator[EnsureImage | ShareImage]:
         lacking = sorted(host for host in hosts if self._lacks(host, reference))
         makers: list[HostName] = []
         for host in lacking:
             if not self._seen.hosts[host].isolated:
                 yield EnsureImage(host, experiment.id, reference)
                 continue
-            source = self._choose_source(experiment, host)
+            source = self._choose_source(experiment, reference, host)
             if source is not None:
                 yield ShareImage(host, experiment.id, reference, source)
             else:
@@ -134,9 +177,9 @@ class ImageLocations:
         image = found.images.get(reference)
         return image is not None and not image.present
 
-    def _choose_source(self, experiment: Experiment, host: HostName) -> HostName | None:
+    def _choose_source(self, experiment: Experiment, reference: str, host: HostName) -> HostName | None:
         """Return a host that answers and has the environment: one with the fewest failures; of equals, the builder."""
-        reference, builder = experiment.image.reference, _builder_of(experiment)
+        builder = _builder_of(experiment)
 
         def rank(source: HostName) -> tuple[bool, int, bool, HostName]:
             problem = self._seen.problems.get(ShareImage(host, experiment.id, reference, source))
@@ -154,11 +197,6 @@ class ImageLocations:
                         if image.present:
                             self._known_sources.setdefault(reference, []).append(name)
         return self._known_sources
-
-
-def _has_image(host: HostSeen | None, reference: str) -> bool:
-    image = None if host is None else host.images.get(reference)
-    return image is not None and image.present
 
 
 def _builder_of(experiment: Experiment) -> HostName | None:

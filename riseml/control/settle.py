@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from riseml.control.actions import Action, EnsureImage, PrepareHost, StartJob
-from riseml.control.images import ImageLocations, find_next_reference, find_starting_jobs
+from riseml.control.images import (
+    ImageLocations,
+    find_builder,
+    find_next_image,
+    find_next_reference,
+    find_starting_jobs,
+    is_present,
+)
 from riseml.control.observation import Observation
-from riseml.model import ActionFailure, ContainerSeen, Experiment, HostSeen, Job
+from riseml.model import ActionFailure, ContainerSeen, Experiment, HostSeen, Image, Job
 from riseml.names import HostName
 from riseml.states import TERMINAL, Part, Reason, State
 
@@ -38,8 +45,8 @@ def with_jobs(experiment: Experiment, jobs: Sequence[Job]) -> Experiment:
 
 
 def choose_builder(experiment: Experiment, seen: Observation) -> Experiment:
-    """Return the experiment with the host that builds its environment: the first host that answers and has the image,
-    else the first that answers. Of either, drained hosts come last: an image may exist on a drained host alone.
+    """Return the experiment with the host that builds its environments: the first of those that answer and have the
+    most of the images. Drained hosts come last of equals: an image may exist on a drained host alone.
 
     Another host replaces one that falls silent before the build begins, that is lost, or that cannot get the base image
     when another host has it.
@@ -47,11 +54,11 @@ def choose_builder(experiment: Experiment, seen: Observation) -> Experiment:
     build = experiment.build
     if build is None or build.state in TERMINAL:
         return experiment
-    wanted = (experiment.plan.image.base, experiment.image.reference)
-    if not _needs_builder(build, seen) and not _is_image_elsewhere(experiment, build, wanted, seen):
+    wanted = experiment.images if _needs_builder(build, seen) else _find_images_elsewhere(experiment, build, seen)
+    if not wanted:
         return experiment
     answering = sorted(
-        (not any(_has_image(host, one) for one in wanted), not host.taking, name)
+        (-sum(_has_image(host, one) for one in wanted), not host.taking, name)
         for name, host in seen.hosts.items()
         if host.silent_since is None
     )
@@ -61,22 +68,21 @@ def choose_builder(experiment: Experiment, seen: Observation) -> Experiment:
     return with_jobs(experiment, [chosen if job is build else job for job in experiment.jobs])
 
 
-def _is_image_elsewhere(experiment: Experiment, build: Job, wanted: Sequence[str], seen: Observation) -> bool:
-    """Return True when the builder could not get the image, and another host that answers has it."""
-    host = None if build.host is None else seen.hosts.get(build.host)
-    if host is None or build.host is None:
-        return False
-    problem = seen.problems.get(EnsureImage(build.host, experiment.id, find_next_reference(experiment, host)))
-    return (
-        problem is not None
-        and problem.image_missing
-        and any(_has_image(other, one) for other in seen.hosts.values() if other.silent_since is None for one in wanted)
-    )
+def _find_images_elsewhere(experiment: Experiment, build: Job, seen: Observation) -> tuple[Image, ...]:
+    """Return the image that the builder could not get and another host that answers has; none when there is none."""
+    host = find_builder(experiment, seen)
+    image = None if host is None else find_next_image(experiment, host, seen)
+    if host is None or build.host is None or image is None:
+        return ()
+    problem = seen.problems.get(EnsureImage(build.host, experiment.id, find_next_reference(experiment, image, host)))
+    if problem is None or not problem.image_missing:
+        return ()
+    answering = (other for other in seen.hosts.values() if other.silent_since is None)
+    return (image,) if any(_has_image(other, image) for other in answering) else ()
 
 
-def _has_image(host: HostSeen, reference: str) -> bool:
-    image = host.images.get(reference)
-    return image is not None and image.present
+def _has_image(host: HostSeen, image: Image) -> bool:
+    return is_present(host, image.base) or is_present(host, image.reference)
 
 
 def _needs_builder(build: Job, seen: Observation) -> bool:
@@ -111,13 +117,14 @@ def _settle_build(experiment: Experiment, job: Job, seen: Observation) -> Job:
         return _settle_build(experiment, replace(job, unseen_since=None), seen)
     if host.silent_since is not None:
         return job
-    reference = find_next_reference(experiment, host)
+    missing = find_next_image(experiment, host, seen)
+    if missing is None:
+        reason = Reason.CACHED if job.started_at is None else Reason.COMPLETED
+        return replace(job, state=State.FINISHED, reason=reason, message="", exit_code=0, ended_at=seen.now)
+    reference = find_next_reference(experiment, missing, host)
     image = host.images.get(reference)
     if image is None:
         return job
-    if image.present:
-        reason = Reason.CACHED if job.started_at is None else Reason.COMPLETED
-        return replace(job, state=State.FINISHED, reason=reason, message="", exit_code=0, ended_at=seen.now)
     action = EnsureImage(job.host, experiment.id, reference)
     problem = seen.problems.get(action)
     if problem is not None and _is_final(problem, seen):
@@ -199,8 +206,8 @@ def _settle_unseen(job: Job, seen: Observation) -> Job:
 
 
 def _settle_images(experiment: Experiment, seen: Observation, images: ImageLocations) -> Experiment:
-    """Return the experiment with its starting jobs marked as waiting for their environment, or as failed on a host that
-    cannot get it.
+    """Return the experiment with its starting jobs marked as waiting for environments, or as failed on a host that
+    cannot get theirs.
     """
     if experiment.placed_at is None or not any(job.state is State.STARTING for job in experiment.jobs):
         return experiment
@@ -212,27 +219,32 @@ def _settle_images(experiment: Experiment, seen: Observation, images: ImageLocat
     reason = Reason.WAITING_FOR_IMAGE if waits else Reason.PLACED
     return with_jobs(
         experiment,
-        [_set_start_reason(job, reason, problems, seen) if job in starting else job for job in experiment.jobs],
+        [
+            _set_start_reason(job, reason, problems.get((job.host, experiment.image_of(job.name).reference)), seen)
+            if job in starting
+            else job
+            for job in experiment.jobs
+        ],
     )
 
 
 def _find_image_problems(
     experiment: Experiment, starting: list[Job], seen: Observation, images: ImageLocations
-) -> dict[HostName, str]:
-    """Return why a host cannot get the environment, by the name of the host."""
+) -> dict[tuple[HostName | None, str], str]:
+    """Return why a host cannot get an environment, by the name of the host and the reference of the image."""
     transfers = images.transfers(experiment, starting)
-    problems = {action.host: seen.problems.get(action) for action in transfers}
+    problems = {(action.host, action.reference): seen.problems.get(action) for action in transfers}
     waits = _find_silent_host(seen) is not None
     return {
-        host: problem.message
-        for host, problem in problems.items()
+        key: problem.message
+        for key, problem in problems.items()
         if problem is not None and _is_final(problem, seen) and not (problem.image_missing and waits)
     }
 
 
-def _set_start_reason(job: Job, reason: Reason, problems: Mapping[HostName, str], seen: Observation) -> Job:
-    if job.host is not None and job.host in problems:
-        return _end_without_exit(job, seen, State.FAILED, Reason.START_FAILED, problems[job.host])
+def _set_start_reason(job: Job, reason: Reason, problem: str | None, seen: Observation) -> Job:
+    if problem is not None:
+        return _end_without_exit(job, seen, State.FAILED, Reason.START_FAILED, problem)
     waited = job.reason is Reason.WAITING_FOR_IMAGE
     if waited == (reason is Reason.WAITING_FOR_IMAGE):  # RETRY stays until the job waits for something
         return job

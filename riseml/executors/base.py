@@ -20,8 +20,9 @@ from typing import Protocol
 
 from riseml.control.actions import Signal
 from riseml.errors import EngineError
-from riseml.model import Frame, HostSeen, Image, JobKey, Launch, LogCursor, Mount, Sample
+from riseml.model import Frame, HostSeen, Image, JobKey, Launch, LogCursor, Mount
 from riseml.names import HostName
+from riseml.samples import Sample
 from riseml.states import Network
 
 Emit = Callable[[str], None]

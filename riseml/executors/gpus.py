@@ -10,7 +10,8 @@ from functools import partial
 from typing import Protocol, TypeVar, cast
 
 from riseml.executors.capabilities import GpuReading
-from riseml.model import Gpu, Sample
+from riseml.model import Gpu
+from riseml.samples import Sample
 
 Found = TypeVar("Found")
 

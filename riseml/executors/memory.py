@@ -46,9 +46,9 @@ from riseml.model import (
     Launch,
     LogCursor,
     Mount,
-    Sample,
 )
 from riseml.names import HostName
+from riseml.samples import Sample
 from riseml.stream_messages import CommandOrder, WindowSize
 
 KILLED = 128 + 9

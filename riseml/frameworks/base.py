@@ -82,6 +82,7 @@ class Role:
     resources: Resources
     grace: float = 0.0  # seconds that the job may go on after the experiment succeeded
     run: tuple[str, ...] | None = None  # replaces the user's command (tensorboard); None: the user's command
+    image: BaseImage | None = None  # with all its steps, the same for each job of this type; None: that of the file
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,11 +72,7 @@ class Roles:
 
     def roles(self, train: Train) -> tuple[Role, ...]:
         in_order = sorted(train.roles, key=lambda role: role.ends is not RoleEnd.DECIDES)
-        return tuple(
-            Role(name, _PARTS[role.ends], role.resources, _choose_grace(role, train), role.run)
-            for role in in_order
-            for name in _list_jobs(role)
-        )
+        return tuple(_make_job(name, role, train) for role in in_order for name in _list_jobs(role))
 
     def options(self, train: Train) -> Environment:
         names = (_ROLES, ",".join(role.name for role in train.roles))
@@ -112,10 +108,22 @@ class Roles:
         return "\n".join([*([_WAIT] if calls else []), *calls, join_run_lines(lines)])
 
 
+def _make_job(name: JobName, role: RoleSection, train: Train) -> Role:
+    grace, image = _choose_grace(role, train), _choose_image(role, train)
+    return Role(name, _PARTS[role.ends], role.resources, grace, role.run, image)
+
+
 def _list_jobs(role: RoleSection) -> list[JobName]:
     if role.count is None:
         return [JobName(role.name)]
     return [job_name(role.name, index) for index in range(1, role.count + 1)]
+
+
+def _choose_image(role: RoleSection, train: Train) -> BaseImage | None:
+    """Return the environment of a role; None when it is that of `train`."""
+    base = role.image or train.image
+    own = role.image is not None or role.install != train.install
+    return BaseImage(base, role.install) if own and base is not None else None
 
 
 def _choose_grace(role: RoleSection, train: Train) -> float:

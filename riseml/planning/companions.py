@@ -159,6 +159,7 @@ def plan_notebook(plan: Plan, resources: Resources, limits: Limits, idle_timeout
     return replace(
         plan,
         image=with_package(plan.image, "jupyterlab"),
+        role_images=(),
         jobs=(PlannedJob(name, Part.DECIDES, resources, limits, (script,)),),
         framework="plain",
         options=(),

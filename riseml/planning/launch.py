@@ -97,7 +97,7 @@ def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launc
         server=target.server,
         title=f"{experiment.owner.user}.{name}.{job.name}",
         hostname=hostname(job.name),
-        image=experiment.image,
+        image=experiment.image_of(job.name),
         command=job_command(bound),
         environment=job_variables(bound),
         resources=planned.resources,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from riseml.errors import UsageError
 from riseml.frameworks.base import BaseImage
 from riseml.frameworks.registry import choose_framework
 from riseml.frameworks.tensorboard import tensorboard_steps
 from riseml.model import Environment, Image, Job, Plan, PlannedJob
-from riseml.names import BUILD
+from riseml.names import BUILD, job_type
 from riseml.planning.image import Manifest, plan_image
 from riseml.spec.config.types import Resources, Spec, Train
 from riseml.states import Part
@@ -25,9 +25,10 @@ def make_plans(spec: Spec, points: Sequence[Environment], manifest: Manifest) ->
         UsageError: as `make_plan`.
     """
     trains = {topology.values: topology.train for topology in spec.topologies} or {(): spec.train}
-    environments = {train: _choose_environment(train) for train in trains.values()}
-    images = {environment: plan_image(*environment, manifest) for environment in environments.values()}
-    plans = {key: _make_plan(spec.project, train, images[environments[train]]) for key, train in trains.items()}
+    environments = {train: _choose_environments(train) for train in trains.values()}
+    bases = dict.fromkeys(base for found in environments.values() for base in found.list_bases())
+    images = {base: plan_image(base.reference, base.install, manifest) for base in bases}
+    plans = {key: _make_plan(spec.project, train, environments[train], images) for key, train in trains.items()}
     names = {name for key in trains for name, _ in key}
     return tuple(
         replace(plans[tuple(pair for pair in point if pair[0] in names)], parameters=point) for point in points
@@ -44,24 +45,42 @@ def make_plan(spec: Spec, point: Environment, manifest: Manifest) -> Plan:
     return plan
 
 
-def _choose_environment(train: Train) -> tuple[str, tuple[str, ...]]:
-    """Return the base image and the install steps."""
-    base = BaseImage(train.image) if train.image else choose_framework(train).image(train)
+@dataclass(frozen=True, slots=True)
+class _Environments:
+    """What the jobs of one experiment run in."""
+
+    common: BaseImage  # of jobs whose role has none of its own; where each has one, that of the first
+    roles: Mapping[str, BaseImage]  # by the type of the jobs
+
+    def list_bases(self) -> tuple[BaseImage, ...]:
+        return self.common, *self.roles.values()
+
+
+def _choose_environments(train: Train) -> _Environments:
+    """Return the base images and the install steps."""
+    framework = choose_framework(train)
+    own = {job_type(role.name): role.image for role in framework.roles(train)}
+    found = {name: base for name, base in own.items() if base is not None}
+    if found and None not in own.values():
+        return _Environments(next(iter(found.values())), found)
+    base = BaseImage(train.image) if train.image else framework.image(train)
     if base is None:
         raise UsageError("train.image is missing", "name an image, or use a framework that has a default image")
-    return base.reference, (*base.install, *train.install, *tensorboard_steps(train))
+    steps = (*base.install, *train.install, *tensorboard_steps(train))
+    return _Environments(BaseImage(base.reference, steps), found)
 
 
-def _make_plan(project: str, train: Train, image: Image) -> Plan:
+def _make_plan(project: str, train: Train, environments: _Environments, images: Mapping[BaseImage, Image]) -> Plan:
     """Return what will run, without the parameters."""
     framework = choose_framework(train)
     jobs = tuple(
         PlannedJob(role.name, role.part, role.resources, train.limits, role.run or train.run, grace=role.grace)
         for role in framework.roles(train)
     )
+    common = environments.common
     return Plan(
         project=project,
-        image=image,
+        image=images[common],
         jobs=jobs,
         framework=framework.name,
         options=framework.options(train),
@@ -71,6 +90,7 @@ def _make_plan(project: str, train: Train, image: Image) -> Plan:
         idle_timeout=train.idle_timeout,
         retry=train.retry,
         priority=train.priority,
+        role_images=tuple((role, images[base]) for role, base in environments.roles.items() if base != common),
     )
 
 

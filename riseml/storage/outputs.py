@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from riseml.errors import EngineError
-from riseml.model import Experiment
+from riseml.model import Experiment, resolve_base
 from riseml.names import experiment_name
 from riseml.planning.launch import StorageRoots, output_folder
 from riseml.spec.pool.types import Volume
@@ -105,12 +105,15 @@ def _dump_record(experiment: Experiment, document: Any) -> str:
     train = document.get("train")
     if isinstance(train, dict) and "env" in train:
         train["env"] = _variable_names(train["env"])
+    image = resolve_base(experiment.plan.image, experiment.resolved)
+    roles = {role: resolve_base(one, experiment.resolved).reference for role, one in experiment.plan.role_images}
     record = {
         "experiment": f"{experiment.owner.user}.{experiment_name(experiment.number, experiment.sub)}",
         "params": {name: read_value(text) for name, text in experiment.plan.parameters},
         "revision": experiment.snapshot,
-        "image": experiment.image.reference,
-        "image_digest": experiment.resolved or None,
+        "image": image.reference,
+        "image_digest": image.resolved or None,
+        **({"role_images": roles} if roles else {}),
         "config": document,
     }
     return yaml.safe_dump(record, sort_keys=False, allow_unicode=True)

@@ -15,12 +15,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from riseml.errors import NotFound
-from riseml.model import Environment, Experiment, Job, Owner, Plan, World
+from riseml.model import Environment, Experiment, Job, Owner, Plan, Resolved, World
 from riseml.names import JobName, experiment_name
 from riseml.states import TERMINAL, Reason, State, Wanted
 from riseml.store.codec import to_json
 from riseml.store.database import Database
-from riseml.store.rows import experiment_values, job_values, to_experiment
+from riseml.store.rows import experiment_values, job_values, to_experiment, write_resolved
 from riseml.store.schema import events, experiments, facts, jobs, sets
 
 _IDS_PER_QUERY = 500
@@ -53,7 +53,7 @@ class NewExperiments:
     notes: tuple[str, ...] = ()  # warnings about the riseml.yml
     key: str | None = None  # from the client: the same key is stored once per user
     concurrency: int | None = None  # experiments of the set that run at the same time; None: no set
-    resolved: str = ""  # what the base image stands for, where the registry was asked; empty: the loop resolves it
+    resolved: Resolved = ()  # what base images stand for, where the registry was asked; the loop resolves the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +302,7 @@ def _first_columns(submitted: NewExperiments, plan: Plan, number: int, now: date
         "config": submitted.config,
         "plan": to_json(plan),
         "snapshot": submitted.snapshot,
-        "resolved": submitted.resolved,
+        "resolved": write_resolved(submitted.resolved),
         "environment": to_json(submitted.environment),
         "notes": list(submitted.notes),
         "key": submitted.key,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
 import sqlalchemy as sa
 
-from riseml.model import Environment, Experiment, Job, Owner, Plan, Verdict
+from riseml.model import Environment, Experiment, Job, Owner, Plan, Resolved, Verdict
 from riseml.names import HostName
 from riseml.states import Network, Reason, State, Wanted
 from riseml.store.codec import from_json, to_json
@@ -20,7 +21,7 @@ def experiment_values(experiment: Experiment) -> dict[str, Any]:
     """
     erased: dict[str, Any] = {"environment": []} if experiment.closed else {}
     return erased | {
-        "resolved": experiment.resolved,
+        "resolved": write_resolved(experiment.resolved),
         "state": experiment.state.value,
         "reason": experiment.reason.value,
         "message": experiment.message,
@@ -33,6 +34,16 @@ def experiment_values(experiment: Experiment) -> dict[str, Any]:
         "started_at": experiment.started_at,
         "ended_at": experiment.ended_at,
     }
+
+
+def write_resolved(resolved: Resolved) -> str:
+    """Return the column for what the base images stand for: JSON in a text column; empty for nothing."""
+    return json.dumps(to_json(resolved)) if resolved else ""
+
+
+def read_resolved(text: str) -> Resolved:
+    """Return what the base images stand for, from its column."""
+    return from_json(json.loads(text), Resolved) if text else ()
 
 
 def job_values(experiment: int, position: int, job: Job) -> dict[str, Any]:
@@ -53,7 +64,7 @@ def to_experiment(row: sa.RowMapping, jobs: Iterable[sa.RowMapping]) -> Experime
         plan=from_json(row["plan"], Plan),
         jobs=tuple(from_json(job["record"], Job) for job in jobs),
         snapshot=row["snapshot"],
-        resolved=row["resolved"],
+        resolved=read_resolved(row["resolved"]),
         environment=from_json(row["environment"], Environment),
         wanted=Wanted(row["wanted"]),
         state=State(row["state"]),

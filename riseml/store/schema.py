@@ -77,7 +77,7 @@ experiments = Table(
     Column("config", Text, nullable=False),  # text of the riseml.yml
     Column("plan", JSON, nullable=False),  # `model.Plan`
     Column("snapshot", String(64), nullable=False),  # digest of the project archive, or empty
-    Column("resolved", Text, nullable=False, server_default=""),  # `Experiment.resolved`: the base image by digest
+    Column("resolved", Text, nullable=False, server_default=""),  # `Experiment.resolved` as JSON, or empty
     Column("environment", JSON, nullable=False),  # variables from the caller; they may be secrets
     Column("notes", JSON, nullable=False),  # warnings about the riseml.yml
     Column("key", String(64)),  # from the client; a submission with it is stored once

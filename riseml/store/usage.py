@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 
-from riseml.model import Image, copy_name
+from riseml.model import Image, copy_name, resolve_base
 from riseml.store.codec import from_json
 from riseml.store.database import Database
+from riseml.store.rows import read_resolved
 from riseml.store.schema import experiments
 
 
@@ -44,11 +45,19 @@ class UsageReader:
                 at = (row["ended_at"] or row["created_at"]) if row["closed"] else None
                 if at is None:
                     unfinished.add(row["id"])
-                image = replace(from_json(row["plan"]["image"], Image), resolved=row["resolved"])
-                _note_use(environments, copy_name(image.reference), at)
+                for image in _read_images(row):
+                    _note_use(environments, copy_name(image.reference), at)
                 if row["snapshot"]:
                     _note_use(snapshots, row["snapshot"], at)
         return LastUses(frozenset(unfinished), environments, snapshots)
+
+
+def _read_images(row: sa.RowMapping) -> Iterator[Image]:
+    """Yield the environments of one experiment; the rest of its plan is not read."""
+    resolved = read_resolved(row["resolved"])
+    images = (row["plan"]["image"], *(image for _, image in row["plan"].get("role_images", ())))
+    for image in images:
+        yield resolve_base(from_json(image, Image), resolved)
 
 
 def _note_use(known: dict[str, datetime | None], name: str, at: datetime | None) -> None:

@@ -106,8 +106,10 @@ from riseml.wire.logs import (
     StateEntry,
 )
 from riseml.wire.plans import (
+    PlanEnvironment,
     PlanExperiment,
     PlanJob,
+    PlanRoleEnvironment,
     PlanView,
 )
 from riseml.wire.pool import (
@@ -190,8 +192,10 @@ __all__ = [
     "NotebookOrder",
     "Pairs",
     "PingEntry",
+    "PlanEnvironment",
     "PlanExperiment",
     "PlanJob",
+    "PlanRoleEnvironment",
     "PlanView",
     "PoolFinding",
     "PoolFindings",

@@ -25,6 +25,7 @@ class JobView(TypedDict):
     cpus: float  # guaranteed cores
     mem_mib: int  # guaranteed memory
     gpus: int  # GPUs that it has
+    image: str  # before `install`; with `roles`, the image of its role
     started_at: str | None  # RFC 3339
     ended_at: str | None  # RFC 3339
 
@@ -46,7 +47,7 @@ class ExperimentView(TypedDict):
     created_at: str  # RFC 3339: when the server accepted it
     started_at: str | None  # RFC 3339: when its first job ran; None until all jobs run
     ended_at: str | None  # RFC 3339
-    image: str  # the image of the riseml.yml, before `install`
+    image: str  # the image of the riseml.yml, before `install`; a role may have another one, see its jobs
     # What that image stood for when it was resolved: `python@sha256:...`, or an image ID of the engine. None: not
     # resolved yet, or the jobs run as processes. Every host and every attempt runs it.
     image_digest: str | None
@@ -77,6 +78,7 @@ class JobEnvironment(TypedDict):
 
     variables: dict[str, str]
     hidden: list[str]  # names of variables that are set, too, and whose values are not shown
+    image: str  # in which the job finds them; before `install`
 
 
 class JobEnvironments(TypedDict):

@@ -61,6 +61,7 @@ class JobPlaceView(TypedDict):
     gpus: list[str]  # device ids
     address: str | None  # where the other jobs reach it
     port: int | None  # where it listens; None: the framework's own port
+    image: str  # before `install`
     why: str  # why this host
     alternatives: list[str]  # other hosts that have room for it now
 

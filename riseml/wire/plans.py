@@ -9,6 +9,7 @@ class PlanJob(TypedDict):
     """One job of a plan."""
 
     name: str  # `worker.1`
+    image: str  # before `install`; with `roles`, the image of its role
     part: str  # what its exit means: `DECIDES`, `HELPS`, `SERVES` or `WATCHES`
     host: str | None  # where it would run if it were submitted now; None: it would wait
     cpus: float  # guaranteed cores
@@ -35,11 +36,9 @@ class PlanExperiment(TypedDict):
     jobs: list[PlanJob]  # without the build
 
 
-class PlanView(TypedDict):
-    """What `train` would do."""
+class PlanEnvironment(TypedDict):
+    """What jobs run in."""
 
-    project: str
-    framework: str  # empty without a framework
     image: str  # what the jobs would run: with `install`, the environment that is built
     base: str  # the image that the environment is built on
     replaced_by: str | None  # what jobs get in place of the image, where they run as processes; None: the image
@@ -48,5 +47,19 @@ class PlanView(TypedDict):
     # Every host has the image. None: unknown, because no host answers, or because the server has not the project's
     # files, which install steps may read; `image` is the base then.
     cached: bool | None
+
+
+class PlanRoleEnvironment(PlanEnvironment):
+    """The environment of a role that has one of its own."""
+
+    role: str
+
+
+class PlanView(PlanEnvironment):
+    """What `train` would do. The environment is that of all jobs whose role has none of its own."""
+
+    project: str
+    framework: str  # empty without a framework
+    role_environments: list[PlanRoleEnvironment]
     experiments: list[PlanExperiment]  # one for each combination of parameters
     notes: list[str]  # remarks about its riseml.yml

@@ -31,6 +31,7 @@ class SampleView(TypedDict):
     cpus: float  # guaranteed cores
     mem_mib: int  # guaranteed memory
     gpus: int  # GPUs that it has or waits for
+    image: str  # before `install`
 
 
 class Samples(TypedDict):

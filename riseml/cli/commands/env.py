@@ -47,8 +47,10 @@ def print_environment(  # noqa: PLR0913  # one parameter for each option of the 
     if json:
         command.printer.print_json(selected)
         return
+    several = len({one["image"] for one in found.values()}) > 1
     for at, (name, one) in enumerate(selected.items()):
-        heading = [] if job in found else [*([""] if at else []), clean_text(f"{prefix}{name}")]
+        image = f" in {one['image']}" if several else ""
+        heading = [] if job in found else [*([""] if at else []), clean_text(f"{prefix}{name}{image}")]
         command.printer.print_lines([*heading, *_list_lines(one)])
 
 
@@ -61,7 +63,8 @@ def _plan_environments(planned: PlannedFile) -> dict[str, wire.JobEnvironment]:
     for job in planned.jobs:
         hidden = [name for name, value in job["environment"].items() if (name, value) in written or looks_secret(name)]
         shown = {name: value for name, value in job["environment"].items() if name not in hidden}
-        found[job["name"]] = {"variables": shown, "hidden": [*hidden, *job["passed_on"]]}
+        hidden += job["passed_on"]
+        found[job["name"]] = {"variables": shown, "hidden": hidden, "image": job["image"]}
     return found
 
 

@@ -123,6 +123,7 @@ def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[s
             ("Ended", f"{format_age(one['ended_at'], now)} ago" if one["ended_at"] else None),
             ("Image", one["image"]),
             ("Image Digest", one["image_digest"]),
+            *((f"Image of {role}", image) for role, image in _find_role_images(one).items()),
             ("Framework", one["framework"]),
             ("Framework Config", _count_roles(one)),
             ("Output", one["output"] or None),
@@ -134,6 +135,12 @@ def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[s
     )
     heads[2] = f"State: {paint_state(one['state'], one['state'], colour=style.colour)}"
     return heads
+
+
+def _find_role_images(one: wire.ExperimentView) -> dict[str, str]:
+    """Return the images of roles that have another one than the experiment."""
+    found = {job["name"].partition(".")[0]: job["image"] for job in one["jobs"]}
+    return {role: image for role, image in found.items() if image != one["image"]}
 
 
 def _count_roles(one: wire.ExperimentView) -> str | None:

@@ -34,7 +34,7 @@ def list_explanation(found: wire.ExplanationView, style: Style) -> list[str]:
         if found["network"] is not None:
             creator = f", created by {found['network_host']}" if found["network_host"] else ""
             lines.append(clean_text(f"Network: {found['network']}{creator}"))
-        lines += ["", *build_table(_PLACES, [_make_place_row(job) for job in found["jobs"]], style)]
+        lines += ["", *_list_places(found["jobs"], style)]
     return lines
 
 
@@ -49,6 +49,16 @@ def _make_shortage_rows(hosts: list[wire.HostFitView]) -> Iterator[list[str]]:
             yield [host["host"], fit["job"], "; ".join(one["text"] for one in fit["shortages"])]
         if not lacking:
             yield [host["host"], "each", "has room for any one of the jobs, not for all together"]
+
+
+def _list_places(jobs: list[wire.JobPlaceView], style: Style) -> list[str]:
+    """Return the table of the places; it has the images only where the jobs have different ones."""
+    rows = [_make_place_row(job) for job in jobs]
+    if len({job["image"] for job in jobs}) == 1:
+        return build_table(_PLACES, rows, style)
+    columns = (*_PLACES[:-1], Column("IMAGE"), _PLACES[-1])
+    with_images = [[*row[:-1], job["image"], row[-1]] for row, job in zip(rows, jobs, strict=True)]
+    return build_table(columns, with_images, style)
 
 
 def _make_place_row(job: wire.JobPlaceView) -> list[str]:

@@ -23,6 +23,7 @@ _MARK = "!"  # of a job that a remark is about
 _ATTENTION = "1;33"
 _HEADS = (Column("ID"), Column("STATE", states=True), Column("PROJECT"))
 _HOST = Column("HOST")
+_IMAGE = Column("IMAGE", shrinks=True)
 _LINES = "LINES"
 _SHORTEST_SPARK, _LONGEST_SPARK = 4, 30  # columns of a terminal
 
@@ -97,11 +98,22 @@ def list_use(
 def _make_heads(samples: Sequence[wire.SampleView], marked: set[str]) -> tuple[list[Column], list[list[str]]]:
     """Return the columns that say which job it is, and their cells."""
     several = any(one["host"] not in (None, LOCAL_HOST, THIS_MACHINE) for one in samples)
+    images = _has_role_images(samples)
     rows = []
     for one in samples:
         mark = f" {_MARK}" if one["id"] in marked else ""
-        rows.append([f"{one['id']}{mark}", one["state"], one["project"], *([one["host"] or _UNKNOWN] * several)])
-    return [*_HEADS, *([_HOST] * several)], rows
+        own = [*([one["host"] or _UNKNOWN] * several), *([one["image"]] * images)]
+        rows.append([f"{one['id']}{mark}", one["state"], one["project"], *own])
+    return [*_HEADS, *([_HOST] * several), *([_IMAGE] * images)], rows
+
+
+def _has_role_images(samples: Sequence[wire.SampleView]) -> bool:
+    """Return True when two jobs of one experiment have different images."""
+    images: dict[str, set[str]] = {}
+    for one in samples:
+        experiment = one["id"].rstrip("0123456789").rstrip(".").rpartition(".")[0]
+        images.setdefault(experiment, set()).add(one["image"])
+    return any(len(found) > 1 for found in images.values())
 
 
 def _list_cells(one: wire.SampleView, trends: Trends | None) -> list[str]:

@@ -62,6 +62,7 @@ def _list_heads(plan: wire.PlanView, first: wire.PlanExperiment) -> list[str]:
             ("Image", _describe_image(plan)),
             ("Base", plan["base"] if plan["base"] != plan["image"] and not plan["replaced_by"] else None),
             *(("Install", step) for step in plan["install"]),
+            *(field for one in plan["role_environments"] for field in _list_role_fields(one)),
             ("Experiment", f"{first['id']}, if it were submitted now"),
             ("Parameters", format_parameters(first["parameters"])),
             ("Output", first["output"]),
@@ -70,13 +71,23 @@ def _list_heads(plan: wire.PlanView, first: wire.PlanExperiment) -> list[str]:
     )
 
 
+def _list_role_fields(one: wire.PlanRoleEnvironment) -> list[tuple[str, str | None]]:
+    """Return the environment of one role, in the form of the common one."""
+    base = one["base"] if one["base"] != one["image"] and not one["replaced_by"] else None
+    role = one["role"]
+    steps = [(f"Install of {role}", step) for step in one["install"]]
+    return [(f"Image of {role}", _describe_image(one)), (f"Base of {role}", base), *steps]
+
+
 def _describe_start(plan: wire.PlanView, first: wire.PlanExperiment) -> str:
-    if plan["refused"]:
-        return f"never: {plan['refused']}"
-    return f"not at once: {first['waits']}" if first["waits"] else "at once" + _wait_for_image(plan)
+    every: list[wire.PlanEnvironment] = [plan, *plan["role_environments"]]
+    refused = next((one["refused"] for one in every if one["refused"]), None)
+    if refused:
+        return f"never: {refused}"
+    return f"not at once: {first['waits']}" if first["waits"] else "at once" + _wait_for_images(every)
 
 
-def _describe_image(plan: wire.PlanView) -> str:
+def _describe_image(plan: wire.PlanEnvironment) -> str:
     if plan["replaced_by"]:
         state = {True: " (cached)", False: " (will be made)", None: ""}[plan["cached"]]
         return f"{plan['base']}, replaced by {plan['replaced_by']}{state}"
@@ -89,10 +100,13 @@ def _describe_image(plan: wire.PlanView) -> str:
     return f"{plan['image']} (no host answered whether it has it)"
 
 
-def _wait_for_image(plan: wire.PlanView) -> str:
-    if plan["cached"]:
+def _wait_for_images(every: Sequence[wire.PlanEnvironment]) -> str:
+    missing = [one for one in every if not one["cached"]]
+    if not missing:
         return ""
-    return ", once the environment is made" if plan["replaced_by"] else ", once the image is there"
+    if len(every) > 1:
+        return ", once the environments are there"
+    return ", once the environment is made" if missing[0]["replaced_by"] else ", once the image is there"
 
 
 def _make_job_row(job: wire.PlanJob, *, limited: bool) -> list[str]:

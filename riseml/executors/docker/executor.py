@@ -57,8 +57,9 @@ from riseml.executors.gpus import GpuReader, with_gpu_use
 from riseml.executors.job_streams import JobStream
 from riseml.executors.machine import list_routed_subnets
 from riseml.executors.transports.engine_client import Engine, lacks_network
-from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Mount, Sample
+from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Mount
 from riseml.names import HOST_LABEL
+from riseml.samples import Sample
 from riseml.spec.pool.types import HostSpec
 from riseml.states import Network
 from riseml.stream_messages import CommandOrder

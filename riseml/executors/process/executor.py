@@ -37,8 +37,9 @@ from riseml.executors.process.log_reader import JobLogReader
 from riseml.executors.process.project_files import copy_made_files, unpack_project
 from riseml.executors.process.venvs import VirtualEnvironments
 from riseml.executors.process.watch import JobWatch
-from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch, LogCursor, Sample, Traffic
+from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch, LogCursor
 from riseml.names import HOST_LABEL, HostName
+from riseml.samples import Sample, Traffic
 from riseml.stream_messages import CommandOrder
 
 _SIGNALS = {Signal.TERM: signals.SIGTERM, Signal.KILL: supervisor.KILL_ALL}

@@ -8,7 +8,7 @@ from typing import Any
 
 from riseml import wire
 from riseml.errors import NotFound, UsageError
-from riseml.model import Experiment, Plan, PlannedJob
+from riseml.model import Experiment, Image, Plan, PlannedJob, resolve_base
 from riseml.names import experiment_name, job_type, parse_id
 from riseml.server.api.named_experiments import find_details
 from riseml.server.api.views import show_time
@@ -138,10 +138,24 @@ def _read_environment(detail: ExperimentDetail) -> dict[str, str]:
 
 
 def _describe_environment(experiment: Experiment) -> dict[str, str]:
-    image = experiment.plan.image
-    found = {"image": image.base, "image digest": experiment.resolved, "install": "\n".join(image.install)}
-    files = {"files that install reads": ", ".join(image.files)}
-    return {name: text for name, text in (found | files).items() if text}
+    """Return the fields of each environment by name; those of a role with one of its own begin with its name."""
+    plan = experiment.plan
+    images = [("", plan.image), *((f"{role}: ", image) for role, image in plan.role_images)]
+    return {
+        f"{role}{name}": text
+        for role, image in images
+        for name, text in _describe_image(resolve_base(image, experiment.resolved)).items()
+        if text
+    }
+
+
+def _describe_image(image: Image) -> dict[str, str]:
+    return {
+        "image": image.base,
+        "image digest": image.resolved,
+        "install": "\n".join(image.install),
+        "files that install reads": ", ".join(image.files),
+    }
 
 
 def _load_files(experiment: Experiment, snapshots: SnapshotStore) -> dict[str, str] | None:

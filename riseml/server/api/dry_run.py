@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from riseml import wire
 from riseml.control.explain import explain_experiment
 from riseml.control.observation import Observation
 from riseml.control.placement.place import place_gangs
-from riseml.model import Experiment, HostSeen, Image, Job, PlannedJob, World
+from riseml.model import Experiment, HostSeen, Image, Job, PlannedJob, World, resolve_base
 from riseml.names import CanonicalId, HostName, experiment_name
 from riseml.planning.grid import makes_set
 from riseml.planning.launch import (
@@ -41,33 +41,37 @@ log = logging.getLogger(__name__)
 
 def show_plan(submission: wire.Submission, planned: Planned, services: Services, moment: datetime) -> wire.PlanView:
     """Return what would run, and where, if the user submitted it at this moment."""
-    image, hosts = _find_image(planned, services)
-    review = review_environment(services.hosts, image)
-    known = not image.install or "snapshot" in submission  # without the project's files there is no digest
-    cached = all(host.images[image.reference].present for host in hosts.values()) if known and hosts else None
-    world, seen = _add_to_world(_make_experiments(planned, services, moment), services, hosts, moment)
+    first = planned.plans[0]
+    found = {image: _find_image(resolve_base(image, planned.resolved), services) for image in first.images}
+    synced = "snapshot" in submission
+    shown = {image: _show_environment(one, services, synced=synced) for image, one in found.items()}
+    experiments = _make_experiments(planned, services, moment)
+    world, seen = _add_to_world(experiments, services, found[first.image].hosts, moment)
     world = place_gangs(world, seen)
     guests = world.experiments[-len(planned.plans) :]
     return {
+        **shown[first.image],
         "project": planned.spec.project,
-        "framework": planned.plans[0].framework,
-        "image": image.reference if known and image.install else image.base,
-        "base": image.base,
-        "install": list(image.install),
-        "replaced_by": review.replaced_by or None,
-        "cached": cached,
-        "refused": review.refusal or None,
+        "framework": first.framework,
+        "role_environments": [{**shown[image], "role": role} for role, image in first.role_images],
         "experiments": [_show_experiment(guest, _explain_wait(guest, world, seen), services) for guest in guests],
         "notes": list(planned.spec.notes),
     }
 
 
-def _find_image(planned: Planned, services: Services) -> tuple[Image, dict[HostName, HostSeen]]:
-    """Return the image with what its tag stands for now, and every host with whether it has it.
+@dataclass(frozen=True, slots=True)
+class _FoundImage:
+    """An image with what its tag stands for now."""
+
+    image: Image
+    hosts: Mapping[HostName, HostSeen]  # every host that answers, with whether it has the image
+
+
+def _find_image(image: Image, services: Services) -> _FoundImage:
+    """Return the image with what its tag stands for now.
 
     Of several hosts the first one that has the tag counts, as in `control.settle.choose_builder`.
     """
-    image = replace(planned.plans[0].image, resolved=planned.resolved)
     asked = {image.reference} if image.resolved else {image.reference, image.base}
     hosts = observe_environment(services.hosts, frozenset(asked))
     if not image.resolved:
@@ -75,7 +79,22 @@ def _find_image(planned: Planned, services: Services) -> tuple[Image, dict[HostN
         image = replace(image, resolved=next((tag.resolved for tag in tags if tag.present), ""))
     if any(image.reference not in host.images for host in hosts.values()):
         hosts = observe_environment(services.hosts, frozenset({image.reference}))
-    return image, hosts
+    return _FoundImage(image, hosts)
+
+
+def _show_environment(found: _FoundImage, services: Services, *, synced: bool) -> wire.PlanEnvironment:
+    image = found.image
+    review = review_environment(services.hosts, image)
+    known = not image.install or synced  # without the project's files there is no digest
+    cached = all(host.images[image.reference].present for host in found.hosts.values())
+    return {
+        "image": image.reference if known and image.install else image.base,
+        "base": image.base,
+        "install": list(image.install),
+        "replaced_by": review.replaced_by or None,
+        "cached": cached if known and found.hosts else None,
+        "refused": review.refusal or None,
+    }
 
 
 def show_tf_configs(experiment: Experiment, wanted: CanonicalId) -> wire.TfConfigs:
@@ -150,6 +169,7 @@ def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, services: S
     variables = dict(job_variables(bound))
     return {
         "name": planned.name,
+        "image": experiment.image_of(planned.name).base,
         "part": planned.part.value,
         "host": job.host,
         "cpus": planned.resources.cpus,

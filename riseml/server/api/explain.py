@@ -125,6 +125,7 @@ def _show_job(job: JobPlace) -> wire.JobPlaceView:
         "gpus": list(job.gpus),
         "address": job.address,
         "port": job.port,
+        "image": job.image,
         "why": job.why,
         "alternatives": list(job.alternatives),
     }

@@ -31,4 +31,5 @@ def _show_job_environment(experiment: Experiment, job: Job, services: Services) 
     folders = job_folders(experiment, services.hosts.find_target(job.host))
     variables = job_variables(bind_job(experiment, job, folders))
     hidden = [name for name, value in variables if value == _HIDDEN or looks_secret(name)]
-    return {"variables": {name: value for name, value in variables if name not in hidden}, "hidden": hidden}
+    shown = {name: value for name, value in variables if name not in hidden}
+    return {"variables": shown, "hidden": hidden, "image": experiment.image_of(job.name).base}

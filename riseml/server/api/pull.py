@@ -1,6 +1,6 @@
-"""`train --pull`: the registry says what the tag of the image stands for now, before the experiment is accepted.
+"""`train --pull`: the registry says what the tags of the images stand for now, before the experiment is accepted.
 
-Without it the loop resolves the tag, on the host that builds: a request waits for no host. With it the user asked for
+Without it the loop resolves the tags, on the host that builds: a request waits for no host. With it the user asked for
 the registry, and a registry that does not answer is a refusal.
 """
 
@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from riseml.model import Plan
 from riseml.server.api.submit import Planned
 from riseml.server.pool.ask_registry import ask_registry
 from riseml.server.services import Services
 
 
-def pull_image(planned: Planned, services: Services) -> Planned:
-    """Return what will run, with the image that the registry has under the tag at this moment.
+def pull_images(planned: Planned, services: Services) -> Planned:
+    """Return what will run, with the images that the registry has under the tags at this moment.
 
     Raises:
-        Refused: jobs run as processes, or the registry does not answer or does not have the image.
+        Refused: jobs run as processes, or the registry does not answer or does not have an image.
         Unreachable: no host answers.
     """
-    resolved = ask_registry(services.hosts, planned.plans[0].image.base)
-    plans = tuple(replace(plan, image=replace(plan.image, refresh=True)) for plan in planned.plans)
-    return replace(planned, plans=plans, resolved=resolved)
+    bases = dict.fromkeys(image.base for plan in planned.plans for image in plan.images)
+    resolved = tuple((base, ask_registry(services.hosts, base)) for base in bases)
+    return replace(planned, plans=tuple(_refresh(plan) for plan in planned.plans), resolved=resolved)
+
+
+def _refresh(plan: Plan) -> Plan:
+    roles = tuple((role, replace(image, refresh=True)) for role, image in plan.role_images)
+    return replace(plan, image=replace(plan.image, refresh=True), role_images=roles)

@@ -13,7 +13,7 @@ from riseml.server.api.companions import make_tensorboard
 from riseml.server.api.dry_run import show_plan
 from riseml.server.api.failures import FAILURES
 from riseml.server.api.named_experiments import show_details
-from riseml.server.api.pull import pull_image
+from riseml.server.api.pull import pull_images
 from riseml.server.api.request_log import describe_accepted
 from riseml.server.api.submit import (
     Planned,
@@ -55,14 +55,14 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
     def plan(submission: Submission) -> wire.PlanView:
         planned = plan_submission(submission, services.snapshots)
         if submission.get("pull"):
-            planned = pull_image(planned, services)
+            planned = pull_images(planned, services)
         return show_plan(submission, planned, services, now())
 
     @router.post("/experiments", status_code=201, responses=_KNOWN)
     def submit(submission: Submission, response: Response) -> wire.ExperimentView:
         planned = _plan_and_check_room(submission, services)
         if submission.get("pull"):
-            planned = pull_image(planned, services)
+            planned = pull_images(planned, services)
         reach(Point.REQUEST_READ)
         return _store(make_new_experiments(submission, planned, services.info.owner), services, response)
 

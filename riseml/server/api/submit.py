@@ -10,7 +10,7 @@ from riseml import wire
 from riseml.consent import make_process_refusal
 from riseml.control.placement.refusal import describe_misfit
 from riseml.errors import Refused, Unreachable, UsageError
-from riseml.model import Environment, Owner, Plan
+from riseml.model import Environment, Owner, Plan, Resolved
 from riseml.names import JobName
 from riseml.planning.companions import JUPYTER_VARIABLES, TOKEN_VARIABLE, plan_notebook
 from riseml.planning.grid import grid_points, makes_set
@@ -36,7 +36,7 @@ class Planned:
 
     spec: Spec
     plans: tuple[Plan, ...]  # one for each point of the grid
-    resolved: str = ""  # `model.Image.resolved`, where the registry was asked; empty: the loop resolves the tag
+    resolved: Resolved = ()  # where the registry was asked; the loop resolves the other tags
 
 
 def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Planned:
@@ -94,7 +94,7 @@ def check_room(plans: Sequence[Plan], services: Services) -> None:
         Refused: the jobs never fit, with the reason for each host; or an install step is refused.
     """
     hosts = services.hosts
-    for image in {plan.image: None for plan in plans}:
+    for image in dict.fromkeys(image for plan in plans for image in plan.images):
         refusal = review_environment(hosts, image).refusal
         if refusal:
             raise Refused(refusal, "leave the step out, or use Docker, where steps are root in their container")

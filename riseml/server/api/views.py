@@ -10,9 +10,10 @@ from typing import Literal
 from riseml import wire
 from riseml.control.rollup import describe_set_end, find_failed_job, roll_up_set
 from riseml.control.settle import signal_name
-from riseml.model import Experiment, Job, Sample, Traffic
+from riseml.model import Experiment, Job
 from riseml.names import CanonicalId, experiment_name
 from riseml.planning.launch import StorageRoots
+from riseml.samples import Sample, Traffic
 from riseml.states import SENTENCES, TERMINAL, CompanionKind, State
 from riseml.storage.outputs import show_output
 from riseml.store.experiments import ExperimentDetail
@@ -55,6 +56,7 @@ def show_job(experiment: Experiment, job: Job) -> wire.JobView:
         "cpus": job.resources.cpus,
         "mem_mib": job.resources.mem,
         "gpus": job.resources.gpus,
+        "image": experiment.image_of(job.name).base,
         "started_at": show_time(job.started_at),
         "ended_at": show_time(job.ended_at),
     }
@@ -89,7 +91,7 @@ def show_experiment(
         "started_at": show_time(experiment.started_at),
         "ended_at": show_time(experiment.ended_at),
         "image": plan.image.base,
-        "image_digest": experiment.resolved or None,
+        "image_digest": dict(experiment.resolved).get(plan.image.base),
         "framework": plan.framework,
         "parameters": dict(plan.parameters),
         "output": "" if experiment.reads else show_output(output, experiment),
@@ -180,6 +182,7 @@ def show_sample(experiment: Experiment, job: Job, last: Sample | None, lines: in
         "cpus": job.resources.cpus,
         "mem_mib": job.resources.mem,
         "gpus": job.resources.gpus,
+        "image": experiment.image_of(job.name).base,
     }
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from riseml.errors import RisemlError
 from riseml.executors.pool import HostPool
-from riseml.model import Experiment, Job, JobKey, Sample
+from riseml.model import Experiment, Job, JobKey
 from riseml.names import CanonicalId
+from riseml.samples import Sample
 from riseml.states import State
 
 LEASE = 30.0  # seconds of sampling after the last request

@@ -41,8 +41,8 @@ class Activities:
                 self._reports.pop((host, reference), None)
 
     def list_activities(self, experiment: Experiment) -> list[Activity]:
-        """Return what hosts do for the environment of an experiment, by host."""
-        wanted = {experiment.image.reference, experiment.plan.image.base}
+        """Return what hosts do for the environments of an experiment, by host."""
+        wanted = {name for image in experiment.images for name in (image.reference, image.base)}
         with self._lock:
             found = [(host, report) for (host, reference), report in self._reports.items() if reference in wanted]
         return sorted(found, key=lambda one: one[0])

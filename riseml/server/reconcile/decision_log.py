@@ -193,8 +193,9 @@ def _describe_end(name: str, old: Job, new: Job) -> LogLine:
 def _describe_experiment(old: Experiment, new: Experiment) -> Iterator[LogLine]:
     """Yield the experiment's verdict, its change of state or reason, and its close."""
     name, verdict = _name(new), new.verdict
-    if new.resolved != old.resolved:
-        yield LogLine(f"{name} runs {new.plan.image.base} as {new.resolved}", experiment=name)
+    for base, resolved in new.resolved:
+        if (base, resolved) not in old.resolved:
+            yield LogLine(f"{name} runs {base} as {resolved}", experiment=name)
     if verdict is not None and old.verdict is None and new.state not in TERMINAL:
         outcome = "another attempt follows" if verdict.again else f"it ends as {verdict.state.value}"
         why = _explain(new, verdict.reason, verdict.job)

@@ -7,11 +7,12 @@ from typing import Any
 
 from riseml.spec.config.cluster import read_tensorflow
 from riseml.spec.config.command_lines import read_lines
+from riseml.spec.config.environment_section import read_environment
 from riseml.spec.config.jax_section import read_jax
 from riseml.spec.config.parameters import check_placeholders, find_plugin, is_set_by_riseml, read_parameters
 from riseml.spec.config.pytorch_section import read_pytorch
 from riseml.spec.config.role_resources import read_resources
-from riseml.spec.config.roles_section import list_role_names, read_role_lines, read_roles
+from riseml.spec.config.roles_section import RoleDefaults, has_own_images, list_role_names, read_role_lines, read_roles
 from riseml.spec.config.search_section import read_search
 from riseml.spec.config.types import (
     DEFAULT_JAX,
@@ -38,14 +39,14 @@ _SECTIONS = {"tensorflow": DEFAULT_TENSORFLOW, "pytorch": DEFAULT_PYTORCH, "jax"
 
 def build_spec(file: SourceFile) -> Spec:
     """Return the spec of a file. Problems go to `file`; with an error among them it is unusable."""
-    image, install = _read_environment(file)
+    image, install = read_environment(file, _TRAIN)
     framework = file.value_at((*_TRAIN, "framework"))
     limits = _read_limits(file)
     resources = read_resources(file, (*_TRAIN, "resources"), _default_resources(limits))
     tensorflow = read_tensorflow(file, image, resources)
     pytorch = read_pytorch(file, image, resources)
     jax = read_jax(file, resources)
-    roles = read_roles(file, resources)
+    roles = read_roles(file, RoleDefaults(resources, install))
     run = read_lines(file, (*_TRAIN, "run"))
     _check_framework(file, framework, image)
     parameters = read_parameters(file)
@@ -82,25 +83,6 @@ def _int_or(value: Any, default: int) -> int:
     return default if value is None else int(value)
 
 
-def _read_environment(file: SourceFile) -> tuple[str | None, tuple[str, ...]]:
-    """Return the image and the install steps, which may be in `train` or in `train.image`."""
-    path = (*_TRAIN, "image")
-    image = file.value_at(path)
-    inner = (*path, "install")
-    outer = (*_TRAIN, "install")
-    if not isinstance(image, dict):
-        return image, tuple(read_lines(file, outer).values())
-    if file.value_at(inner) is not None and file.value_at(outer) is not None:
-        line = file.find_key_position(inner).line
-        file.refuse_key(
-            outer,
-            f"install steps are given twice: here and in train.image.install on line {line}",
-            "put all of them in one place",
-        )
-    steps = read_lines(file, inner) or read_lines(file, outer)
-    return file.value_at((*path, "name")), tuple(steps.values())
-
-
 def _check_framework(file: SourceFile, framework: str | None, image: str | None) -> None:
     train = file.value_at(_TRAIN)
     if not isinstance(train, dict) or (*_TRAIN, "framework") in file.bad:
@@ -113,7 +95,7 @@ def _check_framework(file: SourceFile, framework: str | None, image: str | None)
             )
             return
         file.refuse_key(path, f"the section does not apply to `framework: {framework}`", "remove it")
-    if image is None and "image" not in train and framework not in _SECTIONS:
+    if image is None and "image" not in train and framework not in _SECTIONS and not has_own_images(file):
         hint = "write `image: python:3.11`, or `framework: tensorflow`, `pytorch` or `jax`, which include one"
         file.refuse_key((*_TRAIN, "image"), "is missing", hint)
 

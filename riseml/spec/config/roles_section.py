@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from riseml.spec.config.command_lines import read_lines
+from riseml.spec.config.environment_section import read_environment
 from riseml.spec.config.role_resources import read_resources
 from riseml.spec.config.types import Resources, RoleEnd, RoleSection
 from riseml.spec.scalars.texts import quote_text
@@ -27,6 +29,14 @@ _MOST_JOBS = 1_000  # their addresses are one variable, and Linux gives a progra
 Waits = tuple[tuple[str, int | None], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RoleDefaults:
+    """What a role takes from `train` where it says nothing itself."""
+
+    resources: Resources
+    install: tuple[str, ...]  # for roles without an image of their own
+
+
 def list_role_names(file: SourceFile) -> tuple[str, ...]:
     """Return the names of the roles, in the order of the file; none without the section."""
     section = file.value_at(_PATH)
@@ -39,12 +49,18 @@ def read_role_lines(file: SourceFile) -> dict[KeyPath, str]:
     return {path: line for name in names for path, line in read_lines(file, (*_PATH, name, "run")).items()}
 
 
-def read_roles(file: SourceFile, base: Resources) -> tuple[RoleSection, ...]:
+def has_own_images(file: SourceFile) -> bool:
+    """Return True when there are roles and each of them names an image, so that `train` needs none."""
+    names = list_role_names(file)
+    return bool(names) and all(file.value_at((*_PATH, name, "image")) is not None for name in names)
+
+
+def read_roles(file: SourceFile, defaults: RoleDefaults) -> tuple[RoleSection, ...]:
     """Return the roles; none without the section. Problems go to `file`.
 
     Args:
         file: the file.
-        base: `train.resources`, the default of every role.
+        defaults: what `train` says.
     """
     names = list_role_names(file)
     if not names:
@@ -54,30 +70,47 @@ def read_roles(file: SourceFile, base: Resources) -> tuple[RoleSection, ...]:
         _check_name(file, name)
     common = tuple(read_lines(file, _RUN).values())
     ends = _choose_ends(file, names)
-    roles = tuple(_read_role(file, name, base, (common, ends[name])) for name in names)
+    roles = tuple(_read_role(file, name, defaults, (common, ends[name])) for name in names)
     _check_cycles(file, {role.name: role.after for role in roles})
     jobs = sum(role.count or 1 for role in roles)
     if jobs > _MOST_JOBS:
         file.refuse_key(_PATH, f"the roles are {jobs:,} jobs; at most {_MOST_JOBS:,} are allowed", "lower a `count`")
-    if common and all(file.value_at((*_PATH, name, "run")) for name in names):
-        file.warn(_RUN, "every role has a `run` of its own; this one has no effect", "remove it")
+    _warn_of_no_effect(file, names)
     return roles
 
 
-def _read_role(file: SourceFile, name: str, base: Resources, defaults: tuple[tuple[str, ...], RoleEnd]) -> RoleSection:
+def _warn_of_no_effect(file: SourceFile, names: Sequence[str]) -> None:
+    """Warn of what `train` says for all roles, and each of them says for itself."""
+    own = {
+        "run": ("a `run` of its own", ("run",)),
+        "image": ("an `image` of its own", ("image",)),
+        "install": ("an `image` or `install` of its own", ("image", "install")),
+    }
+    for key, (what, instead) in own.items():
+        written = all(any(file.value_at((*_PATH, name, one)) is not None for one in instead) for name in names)
+        if written and file.value_at(("train", key)) is not None:
+            file.warn(("train", key), f"every role has {what}; this one has no effect", "remove it")
+
+
+def _read_role(
+    file: SourceFile, name: str, defaults: RoleDefaults, common: tuple[tuple[str, ...], RoleEnd]
+) -> RoleSection:
     path = (*_PATH, name)
-    common, end = defaults
+    lines, end = common
     own = tuple(read_lines(file, (*path, "run")).values())
-    if not own and not common and path not in file.bad and not _has_bad_run(file, path):
+    if not own and not lines and path not in file.bad and not _has_bad_run(file, path):
         hint = f"write `run: python {name}.py` in the role, or a `run` in train for all roles"
         file.refuse_key((*path, "run"), "is missing", hint)
+    image, install = read_environment(file, path)
     return RoleSection(
         name=name,
-        run=own or common,
+        run=own or lines,
         count=file.value_at((*path, "count")),
-        resources=read_resources(file, (*path, "resources"), base),
+        resources=read_resources(file, (*path, "resources"), defaults.resources),
         ends=end,
         after=_read_after(file, name),
+        image=image,
+        install=install or (defaults.install if image is None else ()),
     )
 
 

@@ -161,6 +161,8 @@ class RoleSection:
     resources: Resources = Resources()  # of each job
     ends: RoleEnd = RoleEnd.HELPS
     after: tuple[tuple[str, int | None], ...] = ()  # roles that must answer first, and the port; None: their own
+    image: str | None = None  # None: `train.image`
+    install: tuple[str, ...] = ()  # steps on top of its image; without an image of its own, those of `train` by default
 
 
 class Scale(enum.Enum):

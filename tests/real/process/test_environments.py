@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from riseml.planning.image import Manifest, plan_image
 from tests.real.process.conftest import message, order, wait
 from tests.support.archives import pack
 from tests.support.hosts import kill
+from tests.support.rig import BASE, Rig
 
 ROOT_LINES = [
     "apt-get install -y git",
@@ -211,3 +213,20 @@ def test_a_removed_python_makes_the_environment_absent(tmp_path: Path) -> None:
     python.unlink()
     python.symlink_to(tmp_path / "gone")
     assert not environments.observe_environment(image.reference).present
+
+
+def test_each_role_has_the_environment_of_its_own_steps(process_rig: Rig) -> None:
+    learner = {"run": 'test ! -e "$VIRTUAL_ENV/made" && echo plain', "image": "company/learner:1"}
+    actor = {"run": 'cat "$VIRTUAL_ENV/made"', "count": 2, "install": ['echo "made for actors" >"$VIRTUAL_ENV/made"']}
+    train = {"image": BASE, "resources": {"cpus": 0.1, "mem": "64MiB"}, "roles": {"learner": learner, "actor": actor}}
+    process_rig.submit(json.dumps({"project": "toaster", "train": train}))
+    found = process_rig.wait_closed("1")
+    assert (found["state"], found["exit_code"]) == ("FINISHED", 0), found
+    lines = process_rig.lines("1")
+    assert {line for line in lines if not line.startswith("1.build ")} == {
+        "1.learner plain",
+        "1.actor.1 made for actors",
+        "1.actor.2 made for actors",
+    }
+    unused = [line for line in lines if "is not used: jobs run without Docker" in line]
+    assert {line.split()[3] for line in unused} == {"company/learner:1", BASE}

@@ -44,6 +44,7 @@ def make_job(identity: str, **changes: Any) -> wire.JobView:
         "cpus": 0.5,
         "mem_mib": 1024,
         "gpus": 0,
+        "image": "python:3.11",
         "started_at": NOW,
         "ended_at": None,
     }

@@ -104,6 +104,25 @@ def test_what_hosts_do_for_an_environment(width: int) -> None:
     assert "Sending the environment to gpu1: 3.0 MB" in list_explanation(found, Style())
 
 
+def test_places_say_the_images_of_roles_where_they_differ() -> None:
+    place: wire.JobPlaceView = {
+        "job": "learner",
+        "state": "RUNNING",
+        "host": "gpu1",
+        "gpus": [],
+        "address": None,
+        "port": None,
+        "image": "python:3.11",
+        "why": "first",
+        "alternatives": [],
+    }
+    same = "\n".join(list_explanation(explain(phase="placed", jobs=[place, place]), Style()))
+    other: wire.JobPlaceView = {**place, "job": "actor.1", "image": "redis:7"}
+    both = "\n".join(list_explanation(explain(phase="placed", jobs=[place, other]), Style()))
+    assert ("IMAGE" in same, "IMAGE" in both) == (False, True)
+    assert "redis:7" in both
+
+
 def test_the_place_in_the_queue_and_what_is_missing() -> None:
     queue: wire.QueuePlaceView = {"position": 2, "length": 3, "ahead": ["3"]}
     found = explain(phase="waits", queue=queue, summary="no room now, and 3 is next before it; gpu1 lacks 2 CPUs")

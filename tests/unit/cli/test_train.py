@@ -207,6 +207,7 @@ PLAN: wire.PlanView = {
     "install": ["pip install x"],
     "refused": None,
     "cached": False,
+    "role_environments": [],
     "experiments": [
         {
             "id": "4",
@@ -216,6 +217,7 @@ PLAN: wire.PlanView = {
             "jobs": [
                 {
                     "name": "train",
+                    "image": "python:3.11",
                     "part": "DECIDES",
                     "host": None,
                     "cpus": 1.0,
@@ -289,3 +291,26 @@ def test_a_dry_run_starts_nothing(riseml: Riseml, fake_server: FakeServer) -> No
     assert "python train.py" in result.out
     assert (fake_server.snapshots, fake_server.bodies) == ({}, [])
     assert json.loads(riseml("train", "--dry-run", "--json").out) == PLAN
+
+
+def test_a_dry_run_lists_the_environments_of_roles(riseml: Riseml, fake_server: FakeServer) -> None:
+    own: wire.PlanRoleEnvironment = {
+        "role": "actor",
+        "image": "riseml/environment:2",
+        "base": "redis:7",
+        "replaced_by": None,
+        "install": ["pip install y"],
+        "refused": None,
+        "cached": True,
+    }
+    fake_server.answers["POST /plans"] = (200, {**PLAN, "role_environments": [own]})
+    shown = " ".join(riseml("train", "--dry-run").out.split())
+    for part in (
+        "Image of actor: riseml/environment:2 (cached)",
+        "Base of actor: redis:7",
+        "Install of actor: pip install y",
+    ):
+        assert part in shown
+    refused = {**own, "refused": "install step 1 needs root"}
+    fake_server.answers["POST /plans"] = (200, {**PLAN, "role_environments": [refused]})
+    assert "never: install step 1 needs root" in riseml("train", "--dry-run").out

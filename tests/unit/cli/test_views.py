@@ -212,7 +212,7 @@ SAMPLE = {
 }
 SAMPLE |= {"mem_used": 2**30, "mem_total": 16 * 2**30, "gpu": None, "gpu_mem": None}
 SAMPLE |= {"gpu_mem_used": None, "gpu_mem_total": None, "net_in": 1234.0, "net_out": 0.0, "disk_read": None}
-SAMPLE |= {"disk_write": 3e9, "lines": 7, "cpus": 0.5, "mem_mib": 512, "gpus": 0}
+SAMPLE |= {"disk_write": 3e9, "lines": 7, "cpus": 0.5, "mem_mib": 512, "gpus": 0, "image": "python:3.11"}
 
 
 def test_monitor_shows_what_a_job_uses_beside_what_it_asked_for(riseml: Riseml, fake_server: FakeServer) -> None:
@@ -224,6 +224,22 @@ def test_monitor_shows_what_a_job_uses_beside_what_it_asked_for(riseml: Riseml, 
     cells = ["4.master", "RUNNING", "ai-toaster", "0.372/0.5 cores", "1 GiB/512 MiB", "16 GiB", "1.21 KiB/s", "0 B/s"]
     assert re.split(" {2,}", row) == [*cells, "2.79 GiB/s"]
     assert json.loads(riseml("monitor", "4", "--once", "--json").out) == {"samples": [SAMPLE]}
+
+
+def test_views_say_the_images_of_roles_where_they_differ(riseml: Riseml, fake_server: FakeServer) -> None:
+    jobs = [make_job("4.learner"), make_job("4.actor.1", image="redis:7"), make_job("4.actor.2", image="redis:7")]
+    fake_server.experiments["4"] = make_experiment(jobs=jobs, image="python:3.11")
+    shown = riseml("status", "4").out
+    assert re.findall(r"Image of (\w+): +(\S+)", shown) == [("actor", "redis:7")]
+    samples = [SAMPLE | {"id": f"4.{job['name']}", "image": job["image"]} for job in jobs]
+    fake_server.answers["GET /experiments/4/samples"] = (200, {"samples": samples})
+    head, first, *others = riseml("monitor", "4", "--once").out.splitlines()
+    assert "IMAGE" in head
+    assert "python:3.11" in first
+    assert all("redis:7" in row for row in others)
+    found = {job["name"]: {"variables": {"A": "1"}, "hidden": [], "image": job["image"]} for job in jobs}
+    fake_server.answers["GET /experiments/4/environment"] = (200, {"id": "4", "jobs": found})
+    assert riseml("env", "4").out.splitlines()[:4] == ["4.learner in python:3.11", "A=1", "", "4.actor.1 in redis:7"]
 
 
 GPU = {

@@ -125,6 +125,8 @@ class History(RuleBasedStateMachine):
                 plan = replace(plan, idle_timeout=60.0)
             if identity % 2 == 0:
                 plan = replace(plan, image=Image("base", ("pip install a",), (), "ab" * 32))
+            if identity % 3 == 1:
+                plan = replace(plan, role_images=(("worker", Image("other", ("pip install b",), (), "cd" * 32)),))
             experiment = make_experiment(identity, plan)
             owner = type(experiment.owner)(user, 1000, 1000)
             self.simulation.submit(make_experiment(identity, plan, owner=owner))

@@ -17,7 +17,7 @@ Laws:
 13. A roll-up of nothing is an error, never a success.
 14. A new attempt starts only when the old one was seen dead, or its host was lost.
 15. A pass without news writes nothing.
-16. The tag of an image is resolved once: all hosts and all attempts run the same image.
+16. The tag of an image is resolved once: all hosts and all attempts run the same image for a role.
 17. An experiment is ended as idle only when all its jobs that are left were quiet for its `idle_timeout`.
 
 Invariants:
@@ -46,7 +46,7 @@ from riseml.control.actions import Action, PrepareHost, ReleaseHost, RemoveJob, 
 from riseml.control.decide import takes_place
 from riseml.control.observation import Observation
 from riseml.model import Experiment, HostSeen, Job, JobKey, Launch
-from riseml.names import HostName, JobName
+from riseml.names import HostName, JobName, job_type
 from riseml.spec.config.types import RetryScope
 from riseml.states import PLACED, TERMINAL, Network, Part, Reason, State
 from tests.unit.control.simulation import LOST_AFTER, Simulation, Witness
@@ -70,7 +70,8 @@ class Laws(Witness):
         assert old.state not in TERMINAL or new.state is old.state, "2: terminal stays terminal"
         assert not old.closed, "closed is closed"
         assert new.jobs, "13: a roll-up of nothing"
-        assert old.resolved in ("", new.resolved), "16: resolved once"
+        assert new.resolved[: len(old.resolved)] == old.resolved, "16: resolved once"
+        assert len(dict(new.resolved)) == len(new.resolved), "16: resolved once"
         self._keeps_the_first_cause(old, new)
         self._finds_the_first_cause(old, new)
         self._may_be_idle(old, new, seen)
@@ -140,12 +141,13 @@ class Laws(Witness):
             assert max(job.attempt for job in jobs) == attempt, "I10: stop wins"
 
     def _runs_one_image(self) -> None:
-        images: dict[int, str] = {}
+        images: dict[tuple[int, str], str] = {}
         for host in self.simulation.hosts.values():
             for launch in host.launches:
                 assert launch.image.resolved, "16: no job runs what a tag stands for at its start"
-                image = images.setdefault(launch.key.experiment, launch.image.reference)
-                assert image == launch.image.reference, "16: one image for each experiment"
+                key = (launch.key.experiment, job_type(launch.key.job))
+                image = images.setdefault(key, launch.image.reference)
+                assert image == launch.image.reference, "16: one image for each role"
 
     def check_lost(self, name: HostName) -> None:
         """Check that every job of a host ended that was missing for much longer than the deadline."""
@@ -286,7 +288,7 @@ class Laws(Witness):
         for job in gang:
             if job.host is None or job.state is not State.STARTING:
                 continue
-            image = seen.hosts[job.host].images.get(experiment.image.reference)
+            image = seen.hosts[job.host].images.get(experiment.image_of(job.name).reference)
             assert image is not None, "the environment first, everywhere"
             assert image.present, "the environment first, everywhere"
             assert key.experiment in seen.hosts[job.host].networks, "the network first, everywhere"

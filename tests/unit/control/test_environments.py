@@ -90,3 +90,57 @@ def test_an_environment_that_is_deleted_as_the_jobs_start_is_made_again() -> Non
     assert host.images, "and made again"
     assert simulation.state(1) is State.RUNNING
     assert len(simulation.running(1)) == len(GANG)
+
+
+WORKER_IMAGE = Image("other", ("pip install b",), (), "cd" * 32)
+
+
+def test_each_environment_is_made_once_and_goes_to_the_hosts_of_its_roles() -> None:
+    simulation = make_pool(h1=site(1), h2=site(1), h3=site(1))
+    needs = {name: Resources(cpus=1, mem=64) for name in ("master", "worker.1", "worker.2")}
+    plan = replace(make_plan(*needs, resources=needs, retry=Retry(max=1)), role_images=(("worker", WORKER_IMAGE),))
+    simulation.submit(make_experiment(1, plan))
+    simulation.settle()
+    assert simulation.state(1) is State.RUNNING
+    experiment = simulation.stored[1]
+    assert dict(experiment.resolved) == {"base": "base@1", "other": "other@1"}
+    for job in experiment.gang:
+        host = simulation.hosts[job.host or HostName("none")]
+        assert [launch.image for launch in host.launches] == [experiment.image_of(job.name)]
+        unneeded = {one.reference for one in experiment.images} - {experiment.image_of(job.name).reference}
+        builder = job_of(simulation, 1, "build").host == host.name
+        assert builder or not unneeded & host.images, "an environment goes only where a job needs it"
+    simulation.exit(1, "worker.1", 1)
+    simulation.settle()
+    assert simulation.state(1) is State.RUNNING
+    assert {job.attempt for job in simulation.stored[1].gang} == {2}
+    assert simulation.stored[1].resolved == experiment.resolved
+
+
+def test_images_that_only_one_host_has_are_found_there() -> None:
+    simulation = make_pool(h1=site(1), h2=site(1))
+    for name, image in (("h1", "other"), ("h2", "base")):
+        simulation.hosts[HostName(name)].images.add(image)
+        simulation.hosts[HostName(name)].faults.no_registry = True
+    needs = {name: Resources(cpus=1, mem=64) for name in ("master", "worker.1")}
+    plan = replace(make_plan(*needs, resources=needs), role_images=(("worker", Image("other")),))
+    simulation.submit(make_experiment(1, plan))
+    simulation.settle(30)
+    assert simulation.state(1) is State.RUNNING
+    launches = [launch for host in simulation.hosts.values() for launch in host.launches]
+    assert {launch.key.job: launch.image.reference for launch in launches} == {
+        "master": "base@1",
+        "worker.1": "other@1",
+    }
+
+
+def test_an_environment_that_no_host_can_get_fails_the_build() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    host = simulation.hosts[HostName("h1")]
+    host.images.add("base")
+    host.faults.no_registry = True
+    plan = replace(make_plan(*GANG), role_images=(("worker", Image("other")),))
+    simulation.submit(make_experiment(1, plan))
+    simulation.settle()
+    assert simulation.state(1) is State.FAILED
+    assert "other" in job_of(simulation, 1, "build").message

@@ -15,8 +15,9 @@ from riseml.executors.capabilities import GpuReading
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.gpus import GpuReader, GpuUse, with_gpu_use
 from riseml.executors.transports.engine_client import Engine
-from riseml.model import Gpu, JobKey, Sample
+from riseml.model import Gpu, JobKey
 from riseml.names import HostName, JobName
+from riseml.samples import Sample
 from riseml.spec.pool.types import HostSpec
 
 MIB = 2**20

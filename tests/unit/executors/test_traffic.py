@@ -10,7 +10,7 @@ import pytest
 
 from riseml.executors.docker.stats import parse_samples
 from riseml.executors.machine import ProcessMeter
-from riseml.model import Traffic
+from riseml.samples import Traffic
 
 
 def make_row(second: int, **more: Any) -> dict[str, Any]:

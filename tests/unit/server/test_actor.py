@@ -90,14 +90,14 @@ def test_users_see_how_far_a_host_is_only_while_it_works(tmp_path: Path) -> None
     step = WorkReport(Work.INSTALL, "pip install x", 1, 2)
     host.reports = (WorkReport(Work.PULL, "python:3.11", 5, 9), step)
     scene.hosts.pool.replace_executors((host,))
-    scene.perform(EnsureImage(HOST, 1, experiment.image.reference))
+    scene.perform(EnsureImage(HOST, 1, experiment.images[0].reference))
     assert seen == [(HOST, step)]
     assert scene.activities.list_activities(experiment) == []
 
 
 def test_an_environment_that_travels_is_counted(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
-    reference = scene.detail.experiment.image.reference
+    reference = scene.detail.experiment.images[0].reference
     h2 = HostName("h2")
 
     class Taker(MemoryExecutor):

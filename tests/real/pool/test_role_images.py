@@ -1,0 +1,72 @@
+"""Roles with images of their own, over several hosts: each environment is made once, and goes where its role runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import yaml
+
+from tests.real.e2e.console import RISEML
+from tests.real.pool.conftest import PoolRig
+from tests.support.rig import BASE
+
+OTHER = "riseml-test/other"
+SPEC = {
+    "project": "toaster",
+    "train": {
+        "image": BASE,
+        "retry": 1,
+        "resources": {"cpus": 2, "mem": "64MiB"},
+        "roles": {
+            "learner": {"run": 'test ! -e /made && test "$RISEML_ATTEMPT" = 2 && echo plain', "ends": "decides"},
+            "actor": {
+                "count": 2,
+                "image": f"{OTHER}:1",
+                "install": ["echo made for actors | tee /made"],
+                "run": "cat /made; exec sleep 600",
+            },
+        },
+    },
+}
+
+
+def test_each_environment_is_made_once_and_goes_where_its_role_runs(pool_rig: PoolRig) -> None:
+    pool_rig.post("/v1/pool/join")
+    builder = pool_rig.hosts[0].api
+    builder.tag(BASE, OTHER, "1")
+    try:
+        pool_rig.submit(json.dumps(SPEC))
+        found = pool_rig.wait_closed("1")
+        assert (found["state"], found["exit_code"]) == ("FINISHED", 0), found
+        lines = pool_rig.lines("1")
+        assert sum(line.endswith("made for actors") for line in lines if line.startswith("1.build ")) == 1
+        assert [line for line in lines if line.startswith("1.learner ")] == ["1.learner plain"]
+        jobs = {job["name"]: job for job in found["jobs"]}
+        assert {job["attempt"] for name, job in jobs.items() if name != "build"} == {2}
+        assert {name: job["image"] for name, job in jobs.items() if name != "build"} == {
+            "learner": BASE,
+            "actor.1": f"{OTHER}:1",
+            "actor.2": f"{OTHER}:1",
+        }
+        hosts = {host.name: host.api for host in pool_rig.hosts}
+        record = yaml.safe_load(Path(found["output"], "riseml-configuration.yml").read_text())
+        (reference,) = record["role_images"].values()
+        having = {name for name, api in hosts.items() if api.images(reference)}
+        needing = {jobs[name]["host"] for name in ("actor.1", "actor.2")}
+        assert needing <= having <= needing | {jobs["build"]["host"]}
+        told = _ask(pool_rig, "status", "1")
+        assert f"Image of actor: {OTHER}:1" in told
+        assert f"1.actor.1 in {OTHER}:1" in _ask(pool_rig, "env", "1")
+        pool_rig.submit(json.dumps(SPEC))
+        again = pool_rig.wait_closed("2")
+        assert next(job["reason"] for job in again["jobs"] if job["name"] == "build") == "CACHED"
+    finally:
+        builder.remove_image(f"{OTHER}:1")
+    assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
+
+
+def _ask(rig: PoolRig, *words: str) -> str:
+    done = subprocess.run([*RISEML, *words], env=rig.environ(), capture_output=True, text=True, check=True, timeout=100)
+    return done.stdout
