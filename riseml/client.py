@@ -37,6 +37,7 @@ class LogQuery:
     tail: int | None = None  # at most so many of the last lines that jobs printed, and no changes of state
     since: str | None = None  # no older entries; RFC 3339
     batch: bool = False  # adjacent lines as one entry, several times faster for server and client
+    reports: bool = False  # with an entry for each report of metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,15 @@ class Client:
     def get_all_samples(self) -> wire.Samples:
         """Return what every job that has a place uses now."""
         return cast("wire.Samples", self._get("/samples"))
+
+    def get_metrics(self, identity: str) -> wire.MetricsList:
+        """Return what the jobs of an experiment, or of each experiment of a set, have reported."""
+        return cast("wire.MetricsList", self._get(_format_path("experiments", identity, "metrics")))
+
+    def get_metric_history(self, identity: str, metric: str) -> wire.MetricHistoryView:
+        """Return the history of one metric of an experiment."""
+        path = _format_path("experiments", identity, "metrics", "history")
+        return cast("wire.MetricHistoryView", self._get(path, params={"metric": metric}))
 
     def get_tf_configs(self, identity: str) -> wire.TfConfigs:
         """Return the TF_CONFIG of each job of an experiment."""
@@ -295,6 +305,7 @@ class Client:
             "tail": None if cursor else query.tail,
             "since": query.since,
             "batch": "true" if query.batch else None,
+            "reports": "true" if query.reports else None,
             "closed": "false",
         }
         path = _format_path("experiments", identity, "logs")

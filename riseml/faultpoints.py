@@ -20,7 +20,7 @@ VARIABLE = "RISEML_FAULT"
 
 
 class Point(enum.Enum):
-    """P0 to P16 are moments of a run; the last four are before and after every save and every action."""
+    """P0 to P18 are moments of a run; the last four are before and after every save and every action."""
 
     REQUEST_READ = "P0"  # the server has read a submit and stored nothing
     REQUEST_STORED = "P1"  # the rows of a submit are committed, the answer is not sent
@@ -39,6 +39,8 @@ class Point(enum.Enum):
     BUILDING = "P14"  # a host builds an environment
     FETCHING = "P15"  # before a host builds or fetches an environment
     MIGRATING = "P16"  # the tables of the store are changed, not committed
+    COUNTED = "P17"  # reports are counted, and the count is not saved
+    COUNTS_SAVED = "P18"  # the count of reports is committed
     SAVING = "save"
     SAVED = "saved"
     ACTING = "act"

@@ -45,7 +45,7 @@ def follow_log(
     """
     printer = context.printer
     formatter = LogFormatter(printer.colour, get_id_width(experiment))
-    query = replace(query or LogQuery(), batch=not display.json)
+    query = replace(query or LogQuery(), batch=not display.json, reports=display.json)
     entries = client.stream_log(experiment["id"], query, make_reconnect(context, client))
     end: wire.EndEntry | None = None
     try:
@@ -57,7 +57,7 @@ def follow_log(
                     printer.print_json(entry)
                 if entry["type"] == "end":
                     end = entry
-                elif not display.json and entry["type"] != "ping":
+                elif not display.json and entry["type"] != "ping" and entry["type"] != "report":
                     printer.print_clean_lines(formatter.format_entry(entry))
         if end is not None and not display.json:
             _print_end(context, client, end, display)

@@ -1,4 +1,5 @@
-"""Programs that run inside jobs, in the Python of the image: standard library only, Python 3.7 or newer.
+"""Programs that run inside jobs, in the Python of the image: standard library only, Python 3.7 or newer
+(`reports`: 3.6).
 
 A plug-in of a framework puts their text into the script of a job, so that no image needs riseml. Does not belong here:
 what riseml itself imports.
@@ -28,6 +29,13 @@ def read_program(name: str) -> str:
 def write_program(name: str, path: str) -> str:
     """Return the shell line that writes a program to a path below the working directory of a job, if it can."""
     return f"{{ mkdir -p {posixpath.dirname(path)} && printf %s {shlex.quote(read_program(name))} >{path}; }} || :"
+
+
+def add_report_module(script: str) -> str:
+    """Return a script of a job that first writes the module `riseml`, which its Python programs then import."""
+    module = write_program("reports", ".riseml/riseml.py")
+    path = 'export PYTHONPATH="$PWD/.riseml${PYTHONPATH:+:$PYTHONPATH}"'
+    return f"{module}\n{path}\n{script}"
 
 
 def launch_ranks(script: str, first: int, ranks: Sequence[Mapping[str, str]], **more: object) -> str:

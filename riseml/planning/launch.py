@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 
 from riseml.frameworks.base import Binding, Framework
 from riseml.frameworks.registry import find_framework
+from riseml.job_programs import add_report_module
 from riseml.model import Environment, Experiment, Job, Launch, Mount, Plan, PlannedJob
 from riseml.names import JobName, experiment_name, hostname
 from riseml.planning.template import fill_placeholders
@@ -98,7 +99,7 @@ def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launc
         title=f"{experiment.owner.user}.{name}.{job.name}",
         hostname=hostname(job.name),
         image=experiment.image_of(job.name),
-        command=job_command(bound),
+        command=_add_reports(bound, job_command(bound)),
         environment=job_variables(bound),
         resources=planned.resources,
         limits=planned.limits,
@@ -124,6 +125,14 @@ def job_command(bound: BoundJob) -> tuple[str, ...]:
     """Return the lines of `run` as one shell script that stops at the first failing line."""
     script = bound.framework.script(bound.experiment.plan, bound.planned.name, job_lines(bound))
     return ("/bin/sh", "-ec", script)
+
+
+def _add_reports(bound: BoundJob, command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command with the module that lets its programs report metrics; a companion has none."""
+    if bound.experiment.plan.companion is not None:
+        return command
+    *shell, script = command
+    return (*shell, add_report_module(script))
 
 
 def job_variables(bound: BoundJob) -> Environment:

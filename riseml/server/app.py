@@ -31,6 +31,7 @@ from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
 from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.loop import Loop
+from riseml.server.reconcile.metric_keeper import MetricKeeper
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.passes import Passes
 from riseml.server.reconcile.wake import Wake
@@ -41,6 +42,7 @@ from riseml.store.drained_hosts import DrainedHosts
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
+from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import UsageReader
 
@@ -80,7 +82,10 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     snapshots = SnapshotStore(settings.home / "snapshots", settings.upload_limit)
     hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
     hosts.open_hosts(experiments.load_world())
-    notifier, wake = Notifier(), Wake()
+    metrics = MetricStore(database, logs)
+    keeper = MetricKeeper(metrics)
+    keeper.recover()
+    notifier, wake = Notifier(keeper.note_growth), Wake()
     pump = LogPump(logs, notifier, wake)
     activities = Activities()
     actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities)
@@ -90,6 +95,8 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         experiments=experiments,
         names=ExperimentNames(database),
         logs=logs,
+        metrics=metrics,
+        keeper=keeper,
         snapshots=snapshots,
         drained=DrainedHosts(database),
         hosts=hosts,

@@ -103,6 +103,7 @@ def _serve(settings: Settings) -> None:
     finally:
         settings.socket.unlink(missing_ok=True)
         application.loop.stop()
+        application.services.keeper.stop()
         application.services.hosts.close()
         application.database.close()
     logging.shutdown()
@@ -113,6 +114,7 @@ def _serve_until_idle(application: Application, settings: Settings, stop: thread
     """Answer requests until `stop` is set, or until the server is idle. A request at the last moment keeps it alive."""
     door = _bind_socket(settings)
     log.info("riseml %s serves %s, process %d", __version__, settings.socket, os.getpid())
+    application.services.keeper.start()
     application.loop.start()
     while asyncio.run(_answer_requests(application, settings, door, stop)) and not _is_idle(application, settings):
         log.info("a request came while the idle server was about to end: it goes on")

@@ -17,6 +17,7 @@ from riseml.server.pool.monitor import Monitor
 from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.log_pump import LogPump
+from riseml.server.reconcile.metric_keeper import MetricKeeper
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.passes import Passes
 from riseml.server.reconcile.wake import Wake
@@ -25,6 +26,7 @@ from riseml.store.drained_hosts import DrainedHosts
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
+from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.snapshots import SnapshotStore
 
 
@@ -48,6 +50,8 @@ class Services:
     experiments: ExperimentStore
     names: ExperimentNames  # for the completion of a shell
     logs: LogStore  # the output of jobs
+    metrics: MetricStore  # what jobs report, counted from their logs
+    keeper: MetricKeeper  # counts and saves metrics while jobs report
     snapshots: SnapshotStore  # project archives
     drained: DrainedHosts  # hosts that get no new jobs
     hosts: HostSet

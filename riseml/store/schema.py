@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     Boolean,
     Column,
     DateTime,
@@ -126,6 +127,25 @@ events = Table(
     Column("exit_code", Integer),
     Index("events_experiment", "experiment_id", "id"),
     sqlite_autoincrement=True,
+)
+
+metric_tallies = Table(
+    "metric_tallies",
+    metadata,
+    Column("experiment_id", Integer, ForeignKey("experiments.id"), primary_key=True),
+    Column("counted", BigInteger, nullable=False),  # bytes of the log that are counted
+    Column("lines_given", Integer, nullable=False),  # lines behind them that are counted, too
+    Column("complete", Boolean, nullable=False),  # the experiment is closed, and its whole log is counted
+    Column("dropped", BigInteger, nullable=False),  # values that were not kept, because there were too many names
+    Column("summaries", Text, nullable=False),  # JSON of `metric_summary.summary_to_row`; one row, read at once
+)
+
+metric_histories = Table(
+    "metric_histories",
+    metadata,
+    Column("experiment_id", Integer, ForeignKey("experiments.id"), primary_key=True),
+    Column("metric", String(64), primary_key=True),
+    Column("buckets", Text, nullable=False),  # JSON of `MetricHistory.to_rows`
 )
 
 drained_hosts = Table(

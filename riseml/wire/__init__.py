@@ -19,10 +19,12 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/experiments/{id}                 -> ExperimentView
     POST   /v1/experiments/{id}/kill            -> ExperimentView
     GET    /v1/comparison?of=&of=...            -> ComparisonView   (of: 2 to 20 experiments)
-    GET    /v1/experiments/{id}/logs?follow=&cursor=&tail=&since=&batch=&closed=
+    GET    /v1/experiments/{id}/logs?follow=&cursor=&tail=&since=&batch=&closed=&reports=
                                                 -> NDJSON of Entry  (tail: the last lines, without states)
     GET    /v1/experiments/{id}/samples         -> Samples
     GET    /v1/samples                          -> Samples          (of every job that has a place)
+    GET    /v1/experiments/{id}/metrics         -> MetricsList      (of a set: of each of its experiments)
+    GET    /v1/experiments/{id}/metrics/history?metric= -> MetricHistoryView  (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/tfconfig        -> TfConfigs        (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/environment     -> JobEnvironments  (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/explain         -> ExplanationView  (of one experiment; a set is refused)
@@ -103,7 +105,15 @@ from riseml.wire.logs import (
     LineEntry,
     LinesEntry,
     PingEntry,
+    ReportEntry,
     StateEntry,
+)
+from riseml.wire.metrics import (
+    ExperimentMetrics,
+    MetricBucket,
+    MetricHistoryView,
+    MetricsList,
+    MetricView,
 )
 from riseml.wire.plans import (
     PlanEnvironment,
@@ -159,6 +169,7 @@ __all__ = [
     "EndEntry",
     "Entry",
     "ExperimentList",
+    "ExperimentMetrics",
     "ExperimentView",
     "ExplanationView",
     "Failure",
@@ -186,6 +197,10 @@ __all__ = [
     "LeftoversView",
     "LineEntry",
     "LinesEntry",
+    "MetricBucket",
+    "MetricHistoryView",
+    "MetricView",
+    "MetricsList",
     "NameList",
     "NewFile",
     "NewHost",
@@ -205,6 +220,7 @@ __all__ = [
     "ProblemShape",
     "QueuePlaceView",
     "RemovedHost",
+    "ReportEntry",
     "SampleView",
     "Samples",
     "ServerLogLine",

@@ -47,6 +47,17 @@ class LinesEntry(TypedDict):
     text: str  # each line as `<time> <text>\n`
 
 
+class ReportEntry(TypedDict):
+    """What a job reported at once; sent when the request says `reports`."""
+
+    type: Literal["report"]
+    cursor: str
+    id: str  # of the job
+    time: str  # RFC 3339 with fractions of a second
+    step: int | None  # null: reported without a step
+    values: dict[str, float | str]  # by metric; what is not finite is "nan", "inf" or "-inf"
+
+
 class EndEntry(TypedDict):
     """The stream is complete: no entry follows, and no job of the experiment runs.
 
@@ -70,4 +81,4 @@ class PingEntry(TypedDict):
     cursor: str
 
 
-Entry = StateEntry | LineEntry | LinesEntry | EndEntry | PingEntry
+Entry = StateEntry | LineEntry | LinesEntry | ReportEntry | EndEntry | PingEntry

@@ -10,12 +10,26 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from riseml.store.schema import metric_histories, metric_tallies
+
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "postgres"
 
 
 def start_postgres(*folder: Path) -> str:
     """Start PostgreSQL if it does not run, and return its address: the shared one, or one in its own folder."""
     return subprocess.run([SCRIPTS / "up", *folder], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+def go_back(connection: sa.Connection, revision: str) -> None:
+    """Make a store one of an earlier version, as far as the next start has to add tables.
+
+    Args:
+        connection: a transaction that writes.
+        revision: the migration of that version, before 0007.
+    """
+    for later in (metric_histories, metric_tallies):
+        later.drop(connection)
+    connection.execute(sa.text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
 
 
 @contextmanager

@@ -12,10 +12,12 @@ from riseml import wire
 from riseml.control.rollup import describe_set_end, find_failed_job, roll_up_set
 from riseml.model import Experiment
 from riseml.names import CanonicalId, JobName, experiment_name
+from riseml.server.api.metric_views import show_number
 from riseml.server.api.views import exit_code_of
 from riseml.states import SENTENCES
 from riseml.store.experiments import StateEvent
 from riseml.store.logs.blocks import LogBlock, OutputLine
+from riseml.store.metrics.metric_tally import MetricReport
 
 OutputEntry = wire.LineEntry | wire.LinesEntry
 _TO_JSON = json.JSONEncoder(ensure_ascii=False).encode
@@ -67,6 +69,18 @@ def lines_entry(experiment: Experiment, block: LogBlock, cursor: str) -> wire.Li
         "id": _name(experiment, block.job),
         "stream": _STREAMS.get(block.stream, "engine"),
         "text": block.data.decode("utf-8", "replace"),
+    }
+
+
+def report_entry(experiment: Experiment, report: MetricReport, cursor: str) -> wire.ReportEntry:
+    """Return the entry of what a job reported at once."""
+    return {
+        "type": "report",
+        "cursor": cursor,
+        "id": _name(experiment, report.job),
+        "time": report.at,
+        "step": report.step,
+        "values": {name: show_number(value) for name, value in report.values},
     }
 
 

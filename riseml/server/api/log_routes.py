@@ -36,6 +36,7 @@ class _LogParameters:
     since: datetime | None = None
     batch: bool = False
     closed: bool = True
+    reports: bool = False
 
 
 def add_log_routes(router: APIRouter, services: Services) -> None:
@@ -48,9 +49,8 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
         details = find_details(wanted, services)
         ids = tuple(detail.experiment.id for detail in details)
         positions = parse_stream_cursor(query.cursor, len(ids))
-        request = StreamRequest(
-            wanted, ids, query.follow, positions, query.tail, query.since, query.batch, query.closed
-        )
+        parts = (query.tail, query.since, query.batch, query.closed, query.reports)
+        request = StreamRequest(wanted, ids, query.follow, positions, *parts)
         entries = stream_entries(request, services.experiments, services.logs, services.notifier)
         if query.follow and details[0].experiment.plan.companion is not None:
             entries = _attend(services.attendance, ids[0], entries)

@@ -24,6 +24,7 @@ from riseml.server.api.log_entries import (
     format_moment,
     line_entry,
     lines_entry,
+    report_entry,
     state_entry,
 )
 from riseml.server.api.log_gate import Gate, LogState, gate
@@ -35,6 +36,7 @@ from riseml.states import TERMINAL, Part, State
 from riseml.store.experiments import ExperimentStore, StateEvent
 from riseml.store.logs.blocks import LogBlock, ReadPosition, join_blocks
 from riseml.store.logs.log_store import LogStore
+from riseml.store.metrics.metric_tally import read_reports
 
 _HEARTBEAT = 15.0  # seconds between two entries at most
 
@@ -51,6 +53,7 @@ class StreamRequest:
     since: datetime | None = None  # send nothing older
     batch: bool = False  # lines that follow each other may come in one entry
     closed: bool = True  # end when no host has anything left; False: end when all jobs ended and all lines were sent
+    reports: bool = False  # send reports of metrics, too
 
 
 async def stream_entries(
@@ -220,7 +223,7 @@ class _StreamReader:
         """Read more of a log of which everything was sent."""
         if one.blocks:
             return
-        found, end = self._logs.read_blocks(one.identity, one.read_end)
+        found, end = self._logs.read_blocks(one.identity, one.read_end, reports=self._request.reports)
         one.may_have_more = end != one.read_end
         one.read_end = end
         one.blocks.extend(found)
@@ -276,7 +279,7 @@ class _StreamReader:
         joined = [block]
         while one.blocks:
             following = one.blocks[0]
-            if (following.job, following.stream) != (block.job, block.stream):
+            if (following.job, following.stream) != (block.job, block.stream) or _holds_report(block, following):
                 break
             if end is not None and joined[-1].end.offset >= end:
                 break
@@ -301,8 +304,16 @@ class _StreamReader:
             if of_set:
                 yield {**of_set, "cursor": self.cursor()}
 
-    def _send_block(self, one: _Followed, block: LogBlock) -> Iterator[wire.LineEntry | wire.LinesEntry]:
-        """Give the lines as the client wants them: together, or each with its own cursor."""
+    def _send_block(
+        self, one: _Followed, block: LogBlock
+    ) -> Iterator[wire.LineEntry | wire.LinesEntry | wire.ReportEntry]:
+        """Give the lines as the client wants them: together, or each with its own cursor. A line that ends with a
+        report comes after it: a client that gets the first alone gets both again.
+        """
+        if self._request.reports:
+            yield from self._send_reports(one, block)
+            if block.is_report:
+                return
         if self._sends_together:
             one.position = one.position.with_log_position(block.end)
             yield lines_entry(one.record, block, self.cursor())
@@ -311,6 +322,14 @@ class _StreamReader:
             one.position = one.position.with_log_position(line.end)
             if line.at >= self._since:
                 yield line_entry(one.record, line, self.cursor())
+
+    def _send_reports(self, one: _Followed, block: LogBlock) -> Iterator[wire.ReportEntry]:
+        """Give each report of a block."""
+        for report, line in zip(read_reports([block]), block.lines(), strict=False):
+            if block.is_report:
+                one.position = one.position.with_log_position(line.end)
+            if report.at >= self._since:
+                yield report_entry(one.record, report, self.cursor())
 
     def _ask_gate(self, one: _Followed, event: StateEvent, *, has_more: bool) -> Gate:
         """Ask the gate with what is known now of the log of the event's job."""
@@ -357,6 +376,10 @@ def _has_started(experiment: Experiment, event: StateEvent) -> bool:
         and job.started_at is None
         for job in experiment.jobs
     )
+
+
+def _holds_report(*blocks: LogBlock) -> bool:
+    return any(block.is_report or block.report for block in blocks)
 
 
 def _read_tail(reader: _StreamReader, tail: int) -> list[wire.LineEntry | wire.LinesEntry]:

@@ -9,6 +9,7 @@ from riseml.server.api.experiment_routes import add_experiment_routes
 from riseml.server.api.failures import FAILURES
 from riseml.server.api.gpu_routes import add_gpu_routes
 from riseml.server.api.log_routes import add_log_routes
+from riseml.server.api.metric_routes import add_metric_routes
 from riseml.server.api.name_routes import add_name_routes
 from riseml.server.api.pool_routes import add_pool_routes
 from riseml.server.api.result_routes import add_result_routes
@@ -26,6 +27,7 @@ def make_router(services: Services) -> APIRouter:
     add_experiment_routes(router, services)
     add_result_routes(router, services)
     add_log_routes(router, services)
+    add_metric_routes(router, services)
     add_name_routes(router, services)
     add_stream_routes(router, services)
     add_pool_routes(router, services)

@@ -149,6 +149,7 @@ class Loop(threading.Thread):
             services.notifier.publish_records(new.id)
             if new.closed:
                 services.logs.close_experiment(new.id)
+                services.keeper.note_closed(new.id)
         for line in describe_pass(before, saved):
             write_line(log, line)
         return frozenset(refused)

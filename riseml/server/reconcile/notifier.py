@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _LEAST_INTERVAL = 0.01  # seconds between two wakes of one reader
@@ -78,10 +78,19 @@ class Subscription:
         self._event.set()
 
 
-class Notifier:
-    """The subscriptions of all readers, by experiment. Any thread may publish."""
+def ignore_growth(experiment: int) -> None:
+    """Take an experiment whose log has grown, and do nothing."""
 
-    def __init__(self) -> None:
+
+class Notifier:
+    """The subscriptions of all readers, by experiment. Any thread may publish.
+
+    Args:
+        note_growth: is called with an experiment whose log has grown, in the thread that publishes.
+    """
+
+    def __init__(self, note_growth: Callable[[int], None] = ignore_growth) -> None:
+        self._note_growth = note_growth
         self._lock = threading.Lock()
         self._subscriptions: dict[int, set[Subscription]] = {}
 
@@ -91,6 +100,7 @@ class Notifier:
 
     def publish_lines(self, experiment: int) -> None:
         """Notify the readers of an experiment that its log has grown."""
+        self._note_growth(experiment)
         self._notify_readers(experiment, None)
 
     @contextmanager

@@ -9,8 +9,11 @@ from dataclasses import dataclass, field, replace
 from riseml.names import JobName
 from riseml.store.logs.line_state import BETWEEN_LINES, LONGEST_LINE, LinePhase, LineState, RecordKind, cut_text
 from riseml.store.logs.records import RecordHead, RecordRun, split_runs
+from riseml.store.logs.report_lines import MARKER, holds_only_reports, split_report
 
 _LONGEST_WAIT = 2 * LONGEST_LINE  # bytes of a log behind the beginning of an open line, until readers get it as it is
+_STDOUT = 1
+_PIECES = tuple(b"\n%c " % code for code in RecordKind.GOES_ON.codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class OutputLine:
 
 @dataclass(frozen=True, slots=True)
 class LogBlock:
-    """Lines of one job and one stream that follow each other; one at least."""
+    """Lines of one job and one stream that follow each other, or reports; one at least."""
 
     job: JobName
     stream: int  # 1: stdout, 2: stderr, 3: the engine
@@ -42,6 +45,9 @@ class LogBlock:
     start: int  # offset of its first record in the file, in bytes
     head_size: int  # bytes by which each record is longer than its line in `data`
     end: ReadPosition  # a reader that goes on from here loses and repeats nothing
+    attempt: int = 1  # of the job
+    is_report: bool = False  # its lines are reports of metrics, which are not shown
+    report: bytes = b""  # what its only line reports behind its text, such as a progress bar that was not finished
 
     @property
     def count(self) -> int:
@@ -52,6 +58,12 @@ class LogBlock:
     def first_at(self) -> str:
         """The timestamp of the first line."""
         return self.data[: self.data.index(b" ")].decode()
+
+    def report_rows(self) -> list[bytes]:
+        """Return `<timestamp> <report>` of each report."""
+        if self.is_report:
+            return self.data.split(b"\n")[:-1]
+        return [b"%b %b" % (self.data[: self.data.index(b" ")], self.report)] if self.report else []
 
     def timestamps(self) -> Iterator[str]:
         """Give the timestamp of each line."""
@@ -84,7 +96,7 @@ def join_blocks(blocks: list[LogBlock]) -> LogBlock:
 
 
 def find_blocks(data: bytes, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
-    """Return the complete lines in whole records that begin at `position.offset`, and where to go on.
+    """Return the complete lines and reports in whole records that begin at `position.offset`, and where to go on.
 
     The caller goes on before an open line, and counts the lines behind its beginning that it already has.
     """
@@ -92,6 +104,19 @@ def find_blocks(data: bytes, position: ReadPosition) -> tuple[list[LogBlock], Re
     for run in split_runs(data):
         finder.add_run(run)
     return finder.take_blocks(position.lines_given)
+
+
+def find_report_blocks(data: bytes, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
+    """Return the reports among the records, as `find_blocks` does; quickly where there is none."""
+    if MARKER not in data and not position.lines_given and not _has_pieces(data):
+        return [], ReadPosition(position.offset + len(data))
+    blocks, end = find_blocks(data, position)
+    return [block for block in blocks if block.is_report or block.report], end
+
+
+def _has_pieces(data: bytes) -> bool:
+    """Return True when a line may go on behind its record."""
+    return data[:1] in RecordKind.GOES_ON.codes or any(piece in data for piece in _PIECES)
 
 
 @dataclass(slots=True)
@@ -129,8 +154,14 @@ class _BlockFinder:
         start = self._offset
         self._offset += len(data)
         lines = data[len(head.text) :].replace(b"\n" + head.text, b"\n")
-        end = ReadPosition(self._offset)
-        self._add_block(LogBlock(head.job, head.stream, lines, start, len(head.text), end))
+        block = LogBlock(head.job, head.stream, lines, start, len(head.text), ReadPosition(self._offset), head.attempt)
+        if head.stream != _STDOUT or MARKER not in lines:
+            self._add_block(block)
+        elif holds_only_reports(lines):
+            self._add_block(replace(block, is_report=True))
+        else:
+            for part in _separate_reports(block):
+                self._add_block(part)
 
     def take_blocks(self, lines_given: int) -> tuple[list[LogBlock], ReadPosition]:
         """Return the blocks without the first `lines_given` lines, and where to go on."""
@@ -174,8 +205,11 @@ class _BlockFinder:
         self._add_line(owner, line, ReadPosition(restart, given))
 
     def _add_line(self, owner: tuple[JobName, int], line: _OpenLine, end: ReadPosition) -> None:
-        data = line.at + b" " + cut_text(b"".join(line.pieces)) + b"\n"
-        self._add_block(LogBlock(*owner, data, line.start, 0, end))
+        text = cut_text(b"".join(line.pieces))
+        shown, report = split_report(text) if owner[1] == _STDOUT and MARKER in text else (text, None)
+        data = b"%b %b\n" % (line.at, text if shown is None else shown)
+        block = LogBlock(*owner, data, line.start, 0, end, line.attempt, is_report=shown is None)
+        self._add_block(block if shown is None or report is None else replace(block, report=report))
 
     def _add_block(self, block: LogBlock) -> None:
         self._blocks.append(block)
@@ -184,3 +218,37 @@ class _BlockFinder:
     def _restart(self) -> int:
         """Return where to go on so that no piece of an open line is lost."""
         return min((line.start for line in self._open.values()), default=self._offset)
+
+
+def _separate_reports(block: LogBlock) -> Iterator[LogBlock]:
+    """Give the lines and the reports of a block as blocks of their own, in their order."""
+    part, position = _PartialBlock(block, block.start), block.start
+    for row in block.data.split(b"\n")[:-1]:
+        at, _, text = row.partition(b" ")
+        shown, report = split_report(text) if MARKER in text else (text, None)
+        has_both = shown is not None and report is not None
+        if part.rows and (has_both or part.is_report is not (shown is None)):
+            yield part.make_block(position)
+            part = _PartialBlock(block, position)
+        part.is_report = shown is None
+        part.rows.append(row if shown is None else b"%b %b" % (at, shown))
+        position += block.head_size + len(row) + 1
+        if has_both:
+            yield replace(part.make_block(position), report=report or b"")
+            part = _PartialBlock(block, position)
+    if part.rows:
+        yield part.make_block(position)
+
+
+@dataclass(slots=True)
+class _PartialBlock:
+    """Rows of a block that follow each other, and are all lines or all reports."""
+
+    block: LogBlock
+    start: int  # offset of its first record
+    rows: list[bytes] = field(default_factory=list)
+    is_report: bool = False
+
+    def make_block(self, end: int) -> LogBlock:
+        data = b"\n".join(self.rows) + b"\n"
+        return replace(self.block, data=data, start=self.start, end=ReadPosition(end), is_report=self.is_report)

@@ -30,6 +30,7 @@ class LogFile:
     def __init__(self, path: Path) -> None:
         self.cursors: dict[JobAttempt, LogCursor] = {}
         self.ends: Mapping[JobAttempt, int] = load_ends(path)  # offsets behind complete logs; replaced, never changed
+        self.size = 0  # bytes of whole pieces: the offset behind the last record
         self._open_lines: dict[JobAttempt, OpenLines] = {}
         self._path = path
         self._lock = threading.Lock()
@@ -55,6 +56,7 @@ class LogFile:
             except OSError:  # a full disk takes the beginning of what does not fit
                 os.ftruncate(self._file, end)
                 raise
+            self.size = end + len(data)
             self._open_lines[owner] = lines
             self.cursors[owner] = _advance_cursor(self._cursor(owner), (frame.at for frame in reversed(frames)))
 
@@ -94,6 +96,7 @@ class LogFile:
                 self._recover_run(run)
             whole += len(data)
         os.ftruncate(self._file, whole)
+        self.size = whole
         self.ends = {owner: end for owner, end in self.ends.items() if end <= whole}
 
     def _recover_run(self, run: RecordRun) -> None:

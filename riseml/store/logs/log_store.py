@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from riseml.model import Frame, JobKey, LogCursor
 from riseml.names import JobName
 from riseml.settings import DEFAULT_LOG_LIMIT
-from riseml.store.logs.blocks import LogBlock, OutputLine, ReadPosition, find_blocks
+from riseml.store.logs.blocks import LogBlock, OutputLine, ReadPosition, find_blocks, find_report_blocks
 from riseml.store.logs.log_file import JobAttempt, LogFile, load_ends, load_records
 from riseml.store.logs.quota import LogQuota
 
@@ -17,6 +17,8 @@ _READ_AT_ONCE = 1 << 18  # bytes
 _READ_FOR_LONG_LINE = 1 << 22  # bytes; more than the longest line, so that every call gets further
 _NEAR_END = 1 << 20  # bytes before the end in which the last lines are looked for
 _BEGINNING = ReadPosition()
+
+_Find = Callable[[bytes, ReadPosition], tuple[list[LogBlock], ReadPosition]]
 
 
 class LogStore:
@@ -79,21 +81,44 @@ class LogStore:
         return self._open_file(key.experiment).cursors.get((key.job, key.attempt), LogCursor())
 
     def log_size(self, experiment: int) -> int:
-        """Return the offset behind the last record, in bytes."""
+        """Return the offset behind the last record, in bytes.
+
+        Behind it the file may hold the beginning of a piece that a full disk does not take, and that is cut off again.
+        """
+        with self._guard:
+            file = self._files.get(experiment)
+        if file is not None:
+            return file.size
         path = self._path(experiment)
         return path.stat().st_size if path.exists() else 0
 
-    def read_blocks(self, experiment: int, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
+    def read_blocks(
+        self, experiment: int, position: ReadPosition, *, reports: bool = False
+    ) -> tuple[list[LogBlock], ReadPosition]:
         """Return the complete lines in some bytes behind a position, and where to go on.
 
         A line whose last piece has not been written yet is left for the next call.
+
+        Args:
+            experiment: whose log it is.
+            position: where to begin.
+            reports: whether blocks of reports are among the blocks; otherwise they are passed over.
         """
+        blocks, end = self._find(find_blocks, experiment, position)
+        return blocks if reports else [block for block in blocks if not block.is_report], end
+
+    def read_report_blocks(self, experiment: int, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
+        """Return the reports in some bytes behind a position, as `read_blocks` does, and pass over lines quickly."""
+        return self._find(find_report_blocks, experiment, position)
+
+    def _find(self, find: _Find, experiment: int, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
         path = self._path(experiment)
         if not path.exists():
             return [], position
-        blocks, end = find_blocks(load_records(path, position.offset, _READ_AT_ONCE), position)
+        limit = self.log_size(experiment) - position.offset
+        blocks, end = find(load_records(path, position.offset, min(limit, _READ_AT_ONCE)), position)
         if end == position:  # nothing more, or a long line in pieces
-            blocks, end = find_blocks(load_records(path, position.offset, _READ_FOR_LONG_LINE), position)
+            blocks, end = find(load_records(path, position.offset, min(limit, _READ_FOR_LONG_LINE)), position)
         return blocks, end
 
     def read_last_lines(self, experiment: int, job: JobName, count: int) -> list[OutputLine]:

@@ -9,6 +9,7 @@ import pytest
 
 from riseml.frameworks.base import Binding, Framework
 from riseml.frameworks.registry import FRAMEWORKS
+from riseml.job_programs import add_report_module
 from riseml.model import Experiment, Image, Job, Launch, Mount, Plan
 from riseml.names import HostName, JobName, job_type
 from riseml.planning.launch import (
@@ -131,28 +132,31 @@ def test_a_parameter_names_its_variable(parameter: str, variable: str) -> None:
     assert dict(job_variables(bind_job(experiment, job_of(experiment, "train"))))[variable] == "1"
 
 
+def script_of(found: Launch) -> str:
+    """Return the user's part of a job's script: the module for reports is written before it."""
+    *shell, script = found.command
+    assert shell == ["/bin/sh", "-ec"]
+    return script.removeprefix(add_report_module(""))
+
+
 def test_folders_have_placeholders() -> None:
     experiment = with_run(make("train"), "a {{ output_dir }} {{data_dir}}")
-    assert launch(experiment, "train").command[-1] == "a /output /data"
-    assert launch(experiment, "train", BARE).command[-1] == f"a {OUTPUT} {DATA}"
+    assert script_of(launch(experiment, "train")) == "a /output /data"
+    assert script_of(launch(experiment, "train", BARE)) == f"a {OUTPUT} {DATA}"
 
 
 def test_the_one_job_of_a_run_without_a_framework_has_one_name() -> None:
     experiment = with_run(make("train"), "go {{job_name}}")
     plan = replace(experiment.plan, framework="plain")
     found = launch(replace(experiment, plan=plan), "train")
-    assert found.command[-1] == "go train"
+    assert script_of(found) == "go train"
     assert dict(found.environment)["RISEML_JOB"] == "train"
 
 
 def test_every_job_has_its_own_command() -> None:
     experiment = with_run(make("master", "worker.1", "ps.1"), "go {{job_name}} {{task_index}} '{{ps_hosts}}'")
-    found = [launch(experiment, name).command for name in ("master", "worker.1", "ps.1")]
-    assert found == [
-        ("/bin/sh", "-ec", "go worker 0 'ps-1:2222'"),
-        ("/bin/sh", "-ec", "go worker 1 'ps-1:2222'"),
-        ("/bin/sh", "-ec", "go ps 0 'ps-1:2222'"),
-    ]
+    found = [script_of(launch(experiment, name)) for name in ("master", "worker.1", "ps.1")]
+    assert found == ["go worker 0 'ps-1:2222'", "go worker 1 'ps-1:2222'", "go ps 0 'ps-1:2222'"]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +190,7 @@ def test_a_launch_has_everything() -> None:
         title="paul.4.2.worker.1",
         hostname="worker-1",
         image=Image("base"),
-        command=("/bin/sh", "-ec", "true"),
+        command=("/bin/sh", "-ec", add_report_module("true")),
         environment=job_variables(bind_job(replace(experiment, jobs=jobs), jobs[2])),
         resources=Resources(0.1, 64),
         limits=Limits(),

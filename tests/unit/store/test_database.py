@@ -22,6 +22,7 @@ from riseml.store.experiments import ExperimentStore, NewExperiments
 from riseml.store.schema import experiments as tables
 from riseml.store.schema import metadata
 from riseml.store.usage import UsageReader
+from tests.support.stores import go_back
 from tests.unit.control.simulation import make_plan
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
@@ -131,7 +132,7 @@ def test_what_a_base_image_stood_for_is_kept_from_an_earlier_version(database: D
     with database.write_transaction() as connection:
         changed = {"resolved": "base@sha256:1"}
         connection.execute(tables.update().where(tables.c.id == first.id).values(**changed))
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0005'"))
+        go_back(connection, "0005")
     database.close()
     again = Database(store)
     found = ExperimentStore(again).load_world().experiments

@@ -15,6 +15,7 @@ from riseml.states import State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore, NewExperiments
 from riseml.store.schema import experiments as table
+from tests.support.stores import go_back
 from tests.unit.control.simulation import make_plan
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
@@ -109,7 +110,7 @@ def test_what_an_earlier_version_kept_is_erased(tmp_path: Path, closed: bool) ->
     made = submit(experiments)
     with database.write_transaction() as connection:
         connection.execute(table.update().values(closed=closed))
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0004'")
+        go_back(connection, "0004")
     database.close()
     assert find_canary(tmp_path) == ["riseml.db"]
     database = Database(f"sqlite:///{path}")

@@ -1,0 +1,123 @@
+"""The module `riseml` inside a job: what a training script reports becomes metrics of its experiment.
+
+    import riseml
+    riseml.report(step=120, loss=0.31)
+    riseml.report_result(accuracy=0.97, loss=0.1)
+
+Python 3.6 or newer, standard library only. It never raises, and outside of a job it does nothing. A report is one line
+on the stdout of the process, which the server takes out of the log:
+
+    riseml.report {"step": 120, "loss": 0.31}
+
+The module writes the record separator (\\x1e) before it, so that a report inside of an unfinished line, such as a
+progress bar, is found, too. Where the package riseml is installed, it takes the place of this module.
+"""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import re
+import select
+import sys
+import threading
+
+_LONGEST = 3500  # bytes of a line; the kernel writes up to 4096 bytes to a pipe as one piece
+_MOST = 50  # metrics of a line
+_STDOUT = 1
+_complaints = threading.Event()  # set once a value was left out, so that the log says so once
+
+
+def report(*positional: object, **values: object) -> None:
+    """Report metrics of the training so far: numbers by name, and `step`, an integer, if you count steps.
+
+    A dictionary as the only positional argument has names that are no identifiers: `report({"val/loss": 0.3}, step=4)`.
+    """
+    try:
+        if "RISEML_JOB" in os.environ:
+            for mapping in positional:
+                values = dict(mapping, **values)  # type: ignore[call-overload]
+            _send_metrics(values)
+    except Exception as error:  # noqa: BLE001  # a report never ends a training
+        _complain(repr(error))
+
+
+def report_result(*positional: object, **values: object) -> None:
+    """Report results, as RiseML's function of this name does: `riseml.report_result(accuracy=0.97)`."""
+    report(*positional, **values)
+
+
+def _send_metrics(values: "dict[str, object]") -> None:
+    """Write the lines of a report: more than one when it has many metrics."""
+    step = values.pop("step", None)
+    begin = ["" if step is None else f'"step": {int(step)}']  # type: ignore[call-overload]  # as above
+    pairs, size = begin[:], 0
+    for name, value in values.items():
+        try:
+            number = float(value)  # type: ignore[arg-type]  # what is no number is left out
+        except Exception as error:  # noqa: BLE001  # the other values are sent
+            _complain(f"{name}: {error!r}")
+            continue
+        pair = f'"{_clean_name(name)}": {json.dumps(number)}'
+        if size + len(pair) > _LONGEST or len(pairs) > _MOST:
+            _write_line(pairs)
+            pairs, size = begin[:], 0
+        pairs.append(pair)
+        size += len(pair) + 2
+    if len(pairs) > 1:
+        _write_line(pairs)
+
+
+def _clean_name(name: object) -> str:
+    """Return a name as riseml takes it: `precision(B)` becomes `precision_B_`."""
+    clean = re.sub(r"[^A-Za-z0-9_./@:-]", "_", str(name))[:64] or "_"
+    clean = clean if re.match("[A-Za-z_]", clean) else ("_" + clean)[:64]
+    return "_step" if clean == "step" else clean
+
+
+def _write_line(pairs: "list[str]") -> None:
+    """Write one report behind what the script has printed so far."""
+    if sys.stdout is not None and not sys.stdout.closed:
+        sys.stdout.flush()
+    body = ", ".join(filter(None, pairs))
+    data = f"\x1eriseml.report {{{body}}}\n".encode("ascii")
+    while data:
+        try:
+            data = data[os.write(_STDOUT, data) :]
+        except BlockingIOError:  # the pipe is full, and the script has made it non-blocking
+            select.select([], [_STDOUT], [])
+
+
+def _complain(problem: str) -> None:
+    """Say on stderr, once, that a value was left out."""
+    try:
+        if not _complaints.is_set():
+            _complaints.set()
+            os.write(2, f"riseml: a report was left out: {problem[:400]}\n".encode("ascii", "replace"))
+    except OSError:
+        return
+
+
+def _become_installed() -> None:
+    """Let the installed package riseml take the place of this module, with these functions if it has none."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    elsewhere = [path for path in sys.path if os.path.abspath(path or os.curdir) != here]
+    spec = importlib.machinery.PathFinder.find_spec("riseml", elsewhere)
+    if spec is None or spec.loader is None:
+        return
+    module = importlib.util.module_from_spec(spec)
+    own = sys.modules["riseml"]
+    sys.modules["riseml"] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # noqa: BLE001  # a broken package: reports work without it
+        sys.modules["riseml"] = own
+        _complain(repr(error))
+        return
+    for function in (report, report_result):
+        if not hasattr(module, function.__name__):
+            setattr(module, function.__name__, function)
+
+
+if __name__ == "riseml":  # as a job imports it
+    _become_installed()

@@ -1,0 +1,120 @@
+"""The metric keeper: one thread counts the reports in logs that have grown, and saves the counts now and then."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from riseml.errors import StoreError
+from riseml.store.metrics.metric_store import MetricStore
+
+_GATHER = 0.2  # seconds for which reports are gathered, so that they are counted together
+_SAVE_INTERVAL = 5.0  # seconds between two saves; a server that is killed counts again what came since
+_LAST_SAVE = 5.0  # seconds that the thread gets to end
+
+log = logging.getLogger(__name__)
+
+
+def ignore_reports(experiments: frozenset[int]) -> None:
+    """Take the experiments that have new reports, and do nothing."""
+
+
+class MetricKeeper(threading.Thread):
+    """Counts reports while the server runs.
+
+    Args:
+        metrics: counts and saves.
+        on_reports: is called in this thread with the experiments that have new reports, five times a second at most.
+    """
+
+    def __init__(self, metrics: MetricStore, on_reports: Callable[[frozenset[int]], None] = ignore_reports) -> None:
+        super().__init__(name="metrics", daemon=True)
+        self._metrics = metrics
+        self._on_reports = on_reports
+        self._lock = threading.Lock()
+        self._grown: set[int] = set()
+        self._closed: set[int] = set()
+        self._news = threading.Event()
+        self._stopping = threading.Event()
+        self._save_at: float | None = None  # on the monotonic clock; None: everything is saved
+        self._has_failed = False  # the last try, so that a failure is logged once
+
+    def recover(self) -> None:
+        """Take up what an earlier server has not counted; called before anything is logged.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        for experiment in self._metrics.recover():
+            self.note_growth(experiment)
+
+    def note_growth(self, experiment: int) -> None:
+        """Note that the log of an experiment has grown. Any thread may call it."""
+        with self._lock:
+            self._grown.add(experiment)
+        self._news.set()
+
+    def note_closed(self, experiment: int) -> None:
+        """Note that nothing more comes to the log of an experiment. Any thread may call it."""
+        with self._lock:
+            self._closed.add(experiment)
+        self._news.set()
+
+    def run(self) -> None:
+        while not self._stopping.is_set():
+            self._news.wait(None if self._save_at is None else max(0.0, self._save_at - time.monotonic()))
+            self._stopping.wait(_GATHER)
+            self._try_keep()
+
+    def stop(self) -> None:
+        """End the thread, and save what is counted."""
+        self._stopping.set()
+        self._news.set()
+        if self.is_alive():
+            self.join(timeout=_LAST_SAVE)
+        self._save_at = 0.0
+        self._try_keep()
+
+    def _try_keep(self) -> None:
+        """Count what is new, and save what is due. Nothing ends the thread: the next turn tries again."""
+        try:
+            self._count_news()
+            if self._save_at is not None and time.monotonic() >= self._save_at:
+                self._save_at = time.monotonic() + _SAVE_INTERVAL
+                self._metrics.save()
+                self._save_at = None
+            self._has_failed = False
+        except (StoreError, OSError) as error:
+            if not self._has_failed:
+                log.warning("metrics are counted or saved later: %s", error)
+            self._has_failed = True
+        except Exception:
+            log.exception("metrics are counted or saved later")
+
+    def _count_news(self) -> None:
+        """Count the reports of experiments whose logs have grown, or that were closed."""
+        with self._lock:
+            grown, closed = self._grown, self._closed
+            self._grown, self._closed = set(), set()
+            self._news.clear()
+        if (grown or closed) and self._save_at is None:
+            self._save_at = time.monotonic() + _SAVE_INTERVAL
+        found = set()
+        while grown or closed:
+            experiment = min(grown | closed)
+            try:
+                if self._metrics.count_reports(experiment):
+                    found.add(experiment)
+                if experiment in closed:
+                    self._metrics.note_closed(experiment)
+            except BaseException:
+                with self._lock:
+                    self._grown |= grown
+                    self._closed |= closed
+                raise
+            grown.discard(experiment)
+            closed.discard(experiment)
+        if found:
+            self._on_reports(frozenset(found))

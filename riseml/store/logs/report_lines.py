@@ -1,0 +1,44 @@
+"""Reports of metrics among the lines of a job's stdout. Pure.
+
+    riseml.report {"step": 120, "loss": 0.31}
+
+is a report when it is the whole line; the mark of a process that `rank_launcher` starts (`[3] `) may stand before it.
+The module `riseml` of a job writes the record separator (0x1e) before it: then whatever stands before that in the same
+line is a line of its own, such as a progress bar that was not finished. Everything that does not fit exactly stays an
+ordinary line, so that its author sees it.
+"""
+
+from __future__ import annotations
+
+import re
+
+MARKER = b"riseml.report {"
+_SEPARATOR = b"\x1e"
+_NAME = rb'"[A-Za-z_][A-Za-z0-9_./@:-]{0,63}+"'
+_NUMBER = rb"-?+(?:[0-9]{1,40}+(?:\.[0-9]{1,40}+)?+(?:[eE][+-]?+[0-9]{1,4}+)?+|(?i:nan|inf(?:inity)?+))"
+_PAIR = rb'(?:"step" *+: *+-?+[0-9]{1,15}+|(?!"step")' + _NAME + rb" *+: *+" + _NUMBER + rb")"
+_BODY = rb"riseml\.report \{ *+" + _PAIR + rb"(?: *+, *+" + _PAIR + rb"){0,99}+ *+\}\r?+"
+_REPORT = re.compile(_BODY)
+_MARK = re.compile(rb"\[[0-9]{1,6}\] \x1e?")
+_ROWS_OF_REPORTS = re.compile(rb"(?:[^ \n]++ \x1e?" + _BODY + rb"\n)++")
+
+
+def split_report(text: bytes) -> tuple[bytes | None, bytes | None]:
+    """Return what a line shows and what it reports; None for what it does not have.
+
+    Example:
+        >>> split_report(b'epoch 2\\x1eriseml.report {"loss": 0.31}')
+        (b'epoch 2', b'riseml.report {"loss": 0.31}')
+    """
+    start = text.rfind(MARKER)
+    if start < 0 or _REPORT.fullmatch(text, start) is None:
+        return text, None
+    before, report = text[:start], text[start:]
+    if before in (b"", _SEPARATOR) or _MARK.fullmatch(before):
+        return None, report
+    return (before[:-1], report) if before.endswith(_SEPARATOR) else (text, None)
+
+
+def holds_only_reports(rows: bytes) -> bool:
+    """Return True when each of these `<timestamp> <text>\\n` is a report: nearly always, where one of many is."""
+    return _ROWS_OF_REPORTS.fullmatch(rows) is not None

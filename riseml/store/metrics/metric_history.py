@@ -1,0 +1,143 @@
+"""The history of a metric in a bounded number of buckets. Pure.
+
+A bucket holds values that follow each other. When there are too many buckets, each two neighbours become one, and each
+later bucket holds twice as many values. So the buckets depend on the sequence of the values alone, and not on how often
+the server counted or stopped in between.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+MOST_BUCKETS = 256
+"""An even number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Values of a metric that follow each other."""
+
+    first_step: int | None  # None: reported without a step
+    last_step: int | None
+    first_at: str  # timestamp of the first value, as the engine wrote it
+    last_at: str
+    minimum: float | None  # None: no value is finite
+    mean: float | None
+    maximum: float | None
+    count: int  # values, those that are not finite included
+    finite: int  # values that are finite
+
+
+@dataclass(slots=True)
+class _OpenBucket:
+    """The last bucket, which takes further values."""
+
+    first_step: int | None
+    first_at: str
+    last_step: int | None = None
+    last_at: str = ""
+    minimum: float = math.inf
+    mean: float = 0.0
+    maximum: float = -math.inf
+    count: int = 0
+    finite: int = 0
+
+    def close(self) -> Bucket:
+        known = self.finite > 0
+        return Bucket(
+            *(self.first_step, self.last_step, self.first_at, self.last_at),
+            self.minimum if known else None,
+            self.mean if known else None,
+            self.maximum if known else None,
+            self.count,
+            self.finite,
+        )
+
+
+class MetricHistory:
+    """Takes the values of one metric in order."""
+
+    def __init__(self) -> None:
+        self._full: list[Bucket] = []
+        self._width = 1  # values of a full bucket
+        self._open: _OpenBucket | None = None
+
+    def add(self, value: float, step: int | None, at: str) -> None:
+        """Take the next value."""
+        bucket = self._open
+        if bucket is None:
+            bucket = self._open = _OpenBucket(step, at)
+        bucket.last_step, bucket.last_at = step, at
+        bucket.count += 1
+        if math.isfinite(value):
+            bucket.finite += 1
+            bucket.minimum = value if value < bucket.minimum else bucket.minimum
+            bucket.maximum = value if value > bucket.maximum else bucket.maximum
+            bucket.mean = _join_means(bucket.mean, bucket.finite - 1, value, 1)
+        if bucket.count == self._width:
+            self._full.append(bucket.close())
+            self._open = None
+            if len(self._full) == MOST_BUCKETS:
+                self._halve()
+
+    def read_buckets(self) -> tuple[Bucket, ...]:
+        """Return the buckets in the order of their values."""
+        return (*self._full, self._open.close()) if self._open is not None else tuple(self._full)
+
+    def to_rows(self) -> list[Any]:
+        """Return the history as JSON values."""
+        return [self._width, *(_to_row(bucket) for bucket in self.read_buckets())]
+
+    @classmethod
+    def from_rows(cls, rows: list[Any]) -> MetricHistory:
+        """Return the history that `to_rows` wrote."""
+        history = cls()
+        history._width = rows[0]
+        history._full = [Bucket(*row) for row in rows[1:]]
+        if history._full and history._full[-1].count < history._width:
+            history._open = _reopen(history._full.pop())
+        return history
+
+    def _halve(self) -> None:
+        """Join each two neighbours."""
+        pairs = zip(self._full[::2], self._full[1::2], strict=True)
+        self._full = [_join_buckets(first, second) for first, second in pairs]
+        self._width *= 2
+
+
+def _join_buckets(first: Bucket, second: Bucket) -> Bucket:
+    parts = [part for part in (first, second) if part.finite]
+    both = replace(
+        first,
+        last_step=second.last_step,
+        last_at=second.last_at,
+        count=first.count + second.count,
+        finite=first.finite + second.finite,
+        minimum=min((part.minimum for part in parts if part.minimum is not None), default=None),
+        maximum=max((part.maximum for part in parts if part.maximum is not None), default=None),
+    )
+    mean = _join_means(first.mean or 0.0, first.finite, second.mean or 0.0, second.finite)
+    return replace(both, mean=mean if parts else None)
+
+
+def _join_means(first: float, count: int, second: float, more: int) -> float:
+    """Return the mean of `count` values and `more` others. No sum: it could be too large for a number."""
+    total = count + more
+    return first * (count / total) + second * (more / total) if total else 0.0
+
+
+def _to_row(bucket: Bucket) -> list[Any]:
+    return [
+        *(bucket.first_step, bucket.last_step, bucket.first_at, bucket.last_at),
+        *(bucket.minimum, bucket.mean, bucket.maximum, bucket.count, bucket.finite),
+    ]
+
+
+def _reopen(bucket: Bucket) -> _OpenBucket:
+    opened = _OpenBucket(bucket.first_step, bucket.first_at, bucket.last_step, bucket.last_at)
+    opened.count, opened.finite = bucket.count, bucket.finite
+    if bucket.minimum is not None and bucket.maximum is not None:
+        opened.minimum, opened.mean, opened.maximum = bucket.minimum, bucket.mean or 0.0, bucket.maximum
+    return opened

@@ -1,0 +1,111 @@
+"""The rows of metrics: for each experiment what was counted and up to where, for each metric its history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from riseml.store.database import Database
+from riseml.store.logs.blocks import ReadPosition
+from riseml.store.metrics.metric_history import MetricHistory
+from riseml.store.metrics.metric_summary import MetricSummary, summary_from_row, summary_to_row
+from riseml.store.schema import experiments, metric_histories, metric_tallies
+
+_IDS_PER_QUERY = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TallyRow:
+    """What was counted of one experiment."""
+
+    experiment: int
+    counted: ReadPosition  # of the log: everything before it is counted
+    complete: bool  # the experiment was closed, and its whole log is counted
+    summaries: Mapping[str, MetricSummary]
+    dropped: int = 0  # values that were not kept, because there were too many names
+
+
+class MetricRows:
+    """The metrics in one database. Safe from many threads."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def load_tallies(self, wanted: Iterable[int]) -> dict[int, TallyRow]:
+        """Return the tallies of these experiments, as far as there are any."""
+        ids = list(wanted)
+        found: dict[int, TallyRow] = {}
+        with self._database.read_transaction() as connection:
+            for start in range(0, len(ids), _IDS_PER_QUERY):
+                some = metric_tallies.c.experiment_id.in_(ids[start : start + _IDS_PER_QUERY])
+                for row in connection.execute(sa.select(metric_tallies).where(some)):
+                    found[row.experiment_id] = _to_tally(row)
+        return found
+
+    def load_history(self, experiment: int, metric: str) -> MetricHistory:
+        """Return the history of a metric; an empty one when there is none."""
+        query = sa.select(metric_histories.c.buckets).where(
+            metric_histories.c.experiment_id == experiment, metric_histories.c.metric == metric
+        )
+        with self._database.read_transaction() as connection:
+            text = connection.execute(query).scalar()
+        return MetricHistory() if text is None else MetricHistory.from_rows(json.loads(text))
+
+    def load_histories(self, experiment: int) -> dict[str, MetricHistory]:
+        """Return the history of each metric of an experiment."""
+        query = sa.select(metric_histories).where(metric_histories.c.experiment_id == experiment)
+        with self._database.read_transaction() as connection:
+            rows = connection.execute(query).all()
+        return {row.metric: MetricHistory.from_rows(json.loads(row.buckets)) for row in rows}
+
+    def save_tallies(self, tallies: Iterable[tuple[TallyRow, Mapping[str, str]]]) -> None:
+        """Write tallies, and the histories that changed, by metric, in one transaction."""
+        with self._database.write_transaction() as connection:
+            for tally, histories in tallies:
+                _upsert(connection, metric_tallies, {"experiment_id": tally.experiment}, _to_values(tally))
+                for metric, buckets in histories.items():
+                    key = {"experiment_id": tally.experiment, "metric": metric}
+                    _upsert(connection, metric_histories, key, {"buckets": buckets})
+
+    def list_incomplete(self) -> dict[int, bool]:
+        """Return the experiments whose logs may hold reports that are not counted, and whether they are closed."""
+        query = (
+            sa.select(experiments.c.id, experiments.c.closed)
+            .outerjoin(metric_tallies, metric_tallies.c.experiment_id == experiments.c.id)
+            .where(sa.or_(metric_tallies.c.complete.is_(None), metric_tallies.c.complete.is_(False)))
+            .order_by(experiments.c.id)
+        )
+        with self._database.read_transaction() as connection:
+            return {row.id: row.closed for row in connection.execute(query)}
+
+
+def _upsert(connection: sa.Connection, table: sa.Table, key: dict[str, Any], values: dict[str, Any]) -> None:
+    condition = sa.and_(*(table.c[name] == value for name, value in key.items()))
+    if connection.execute(table.update().where(condition).values(**values)).rowcount == 0:
+        connection.execute(table.insert().values(**key, **values))
+
+
+def _to_values(tally: TallyRow) -> dict[str, Any]:
+    rows = [summary_to_row(summary) for summary in tally.summaries.values()]
+    return {
+        "counted": tally.counted.offset,
+        "lines_given": tally.counted.lines_given,
+        "complete": tally.complete,
+        "dropped": tally.dropped,
+        "summaries": json.dumps(rows),
+    }
+
+
+def _to_tally(row: sa.Row[Any]) -> TallyRow:
+    summaries = [summary_from_row(one) for one in json.loads(row.summaries)]
+    return TallyRow(
+        row.experiment_id,
+        ReadPosition(row.counted, row.lines_given),
+        row.complete,
+        {summary.name: summary for summary in summaries},
+        row.dropped,
+    )

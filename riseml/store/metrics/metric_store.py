@@ -1,0 +1,229 @@
+"""The metrics of all experiments: counted from their logs, and saved with the position up to which they are counted.
+
+A save writes what was counted and the position in one transaction. A server that is killed before it loses nothing:
+the next one counts on from the position that was saved. The counts of experiments that are not complete stay in
+memory, and every answer counts first what the log has got since. So an answer holds all that the log holds.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from riseml.faultpoints import Point, reach
+from riseml.names import JobName
+from riseml.store.database import Database
+from riseml.store.logs.blocks import ReadPosition
+from riseml.store.logs.log_store import LogStore
+from riseml.store.metrics.metric_history import Bucket
+from riseml.store.metrics.metric_rows import MetricRows, TallyRow
+from riseml.store.metrics.metric_summary import MetricCount, MetricSummary
+from riseml.store.metrics.metric_tally import MetricReport, MetricTally, read_reports
+
+_BEGINNING = ReadPosition()
+
+
+@dataclass(frozen=True, slots=True)
+class MetricValue:
+    """One value of a metric."""
+
+    step: int | None  # None: reported without a step
+    value: float  # may be nan or infinite
+    at: str  # RFC 3339 with fractions of a second
+    job: JobName
+    attempt: int  # of the job
+
+
+@dataclass(frozen=True, slots=True)
+class ValuePage:
+    """Values of a metric that follow each other."""
+
+    values: tuple[MetricValue, ...]
+    end: ReadPosition  # a reader that goes on from here loses and repeats nothing
+    complete: bool  # the log holds nothing more now
+
+
+@dataclass(slots=True)
+class _Counting:
+    """What was counted of an experiment that is not complete."""
+
+    experiment: int
+    counted: ReadPosition = _BEGINNING
+    tally: MetricTally = field(default_factory=MetricTally)
+    saved: ReadPosition | None = None  # None: there is no row
+    is_closed: bool = False  # nothing more comes
+    is_complete: bool = False  # and that is saved
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class MetricStore:
+    """The metrics in one database and below one folder of logs. Safe from many threads.
+
+    Example:
+        >>> metrics = MetricStore(database, logs)
+        >>> metrics.read_summaries([4])[4]["loss"].last
+        0.31
+    """
+
+    def __init__(self, database: Database, logs: LogStore) -> None:
+        self._rows = MetricRows(database)
+        self._logs = logs
+        self._guard = threading.Lock()
+        self._open: dict[int, _Counting] = {}
+
+    def recover(self) -> frozenset[int]:
+        """Return the experiments whose logs may hold reports that are not counted; called before anything is logged.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        incomplete = self._rows.list_incomplete()
+        rows = self._rows.load_tallies(incomplete)
+        with self._guard:
+            for experiment, row in rows.items():
+                self._open[experiment] = self._restore_counting(row)
+        logged = frozenset(experiment for experiment in incomplete if self._logs.log_size(experiment))
+        for experiment in logged:
+            if incomplete[experiment]:
+                self.note_closed(experiment)
+        return logged
+
+    def count_reports(self, experiment: int) -> bool:
+        """Count what the log of an experiment has got since the last time; return True when a report was among it."""
+        counting = self._open_counting(experiment)
+        with counting.lock:
+            return self._count_on(counting)
+
+    def note_closed(self, experiment: int) -> None:
+        """Note that nothing more comes to the log of an experiment: the next save completes it."""
+        self._open_counting(experiment).is_closed = True
+
+    def save(self) -> None:
+        """Save what was counted since the last save.
+
+        Raises:
+            StoreError: it cannot be written now; nothing is lost, and the next save writes it.
+        """
+        with self._guard:
+            found = list(self._open.values())
+        saved = [(counting, *row) for counting in found if (row := self._take_row(counting)) is not None]
+        if not saved:
+            return
+        reach(Point.COUNTED)
+        try:
+            self._rows.save_tallies([(tally, histories) for _, tally, histories in saved])
+        except BaseException:
+            for counting, _, histories in saved:
+                with counting.lock:
+                    counting.tally.changed |= histories.keys()
+            raise
+        reach(Point.COUNTS_SAVED)
+        for counting, tally, _ in saved:
+            counting.saved = tally.counted
+            if tally.complete:
+                self._drop(counting.experiment)
+
+    def read_tallies(self, experiments: Collection[int]) -> dict[int, TallyRow]:
+        """Return what was counted of each of these experiments, up to the end of its log; of most in one query."""
+        found = self._rows.load_tallies(experiments)
+        for experiment in experiments:
+            if experiment in found and found[experiment].complete:
+                continue
+            if experiment in found or self._logs.log_size(experiment):
+                counting = self._open_counting(experiment)
+                with counting.lock:
+                    self._count_on(counting)
+                    found[experiment] = _to_row(counting)
+        return found
+
+    def read_summaries(self, experiments: Collection[int]) -> dict[int, dict[str, MetricSummary]]:
+        """Return the metrics of each of these experiments that has any."""
+        found = self.read_tallies(experiments)
+        return {experiment: dict(row.summaries) for experiment, row in found.items() if row.summaries}
+
+    def read_history(self, experiment: int, metric: str) -> tuple[Bucket, ...]:
+        """Return the history of a metric, downsampled; empty when it has no value."""
+        self.read_summaries([experiment])  # counts what is new
+        counting = self._find_counting(experiment)
+        if counting is None:
+            return self._rows.load_history(experiment, metric).read_buckets()
+        with counting.lock:
+            count = counting.tally.find_count(metric)
+            return () if count is None else count.history.read_buckets()
+
+    def read_values(self, experiment: int, metric: str, after: ReadPosition = _BEGINNING) -> ValuePage:
+        """Return some values of a metric behind a position of the log, in its order; none is left out or repeated."""
+        reports, end = self._read_reports(experiment, after)
+        values = [
+            MetricValue(report.step, value, report.at, report.job, report.attempt)
+            for report in reports
+            for name, value in report.values
+            if name == metric
+        ]
+        return ValuePage(tuple(values), end, complete=end == after)
+
+    def _count_on(self, counting: _Counting) -> bool:
+        """Count to the end of the log; the caller holds the lock."""
+        found = False
+        while True:
+            reports, end = self._read_reports(counting.experiment, counting.counted)
+            for report in reports:
+                counting.tally.add_report(report)
+            found = found or bool(reports)
+            if end == counting.counted:
+                return found
+            counting.counted = end
+
+    def _read_reports(self, experiment: int, position: ReadPosition) -> tuple[list[MetricReport], ReadPosition]:
+        blocks, end = self._logs.read_report_blocks(experiment, position)
+        return list(read_reports(blocks)), end
+
+    def _drop(self, experiment: int) -> None:
+        with self._guard:
+            self._open.pop(experiment, None)
+
+    def _find_counting(self, experiment: int) -> _Counting | None:
+        with self._guard:
+            return self._open.get(experiment)
+
+    def _open_counting(self, experiment: int) -> _Counting:
+        """Return the count of an experiment; it goes on from what was saved."""
+        with self._guard:
+            counting = self._open.get(experiment)
+            if counting is None:
+                counting = self._open[experiment] = self._load_counting(experiment)
+            return counting
+
+    def _load_counting(self, experiment: int) -> _Counting:
+        row = self._rows.load_tallies([experiment]).get(experiment)
+        return _Counting(experiment) if row is None else self._restore_counting(row)
+
+    def _restore_counting(self, row: TallyRow) -> _Counting:
+        """Return what was saved. A log that is shorter lost its end with the power: it is counted anew."""
+        experiment = row.experiment
+        if row.counted.offset > self._logs.log_size(experiment):
+            return _Counting(experiment)
+        histories = self._rows.load_histories(experiment)
+        counts = [MetricCount.restore(summary, histories[name]) for name, summary in row.summaries.items()]
+        tally = MetricTally(counts, row.dropped)
+        return _Counting(experiment, row.counted, tally, row.counted, row.complete, row.complete)
+
+    def _take_row(self, counting: _Counting) -> tuple[TallyRow, dict[str, str]] | None:
+        """Return what a save writes of an experiment; None when it has written everything."""
+        with counting.lock:
+            if counting.is_closed:
+                self._count_on(counting)
+            if counting.counted == counting.saved and counting.is_closed is counting.is_complete:
+                return None
+            tally = counting.tally
+            changed, tally.changed = tally.changed, set()
+            counts = {name: tally.find_count(name) for name in sorted(changed)}
+            histories = {name: json.dumps(count.history.to_rows()) for name, count in counts.items() if count}
+            return _to_row(counting), histories
+
+
+def _to_row(counting: _Counting) -> TallyRow:
+    tally = counting.tally
+    return TallyRow(counting.experiment, counting.counted, counting.is_closed, tally.summarize(), tally.dropped)

@@ -1,0 +1,85 @@
+"""What is known of one metric of an experiment: the last and the best values exactly, and its history. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from riseml.store.metrics.metric_history import MetricHistory
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSummary:
+    """One metric of an experiment, over all of its jobs and attempts."""
+
+    name: str
+    count: int  # values that were reported
+    last: float  # may be nan or infinite
+    last_step: int | None  # None: reported without a step
+    last_at: str  # RFC 3339 with fractions of a second
+    attempt: int  # of the job that reported the last value; above 1 a retry has reported
+    minimum: float | None = None  # of the finite values; None: there is none
+    minimum_step: int | None = None  # of the first value that is the minimum
+    maximum: float | None = None
+    maximum_step: int | None = None
+    not_finite: int = 0  # values that are nan or infinite
+
+
+class MetricCount:
+    """Takes the values of one metric in order."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.history = MetricHistory()
+        self._count = 0
+        self._last: tuple[float, int | None, str, int] = (math.nan, None, "", 1)
+        self._minimum: tuple[float, int | None] = (math.inf, None)
+        self._maximum: tuple[float, int | None] = (-math.inf, None)
+        self._not_finite = 0
+
+    def add(self, value: float, step: int | None, at: str, attempt: int) -> None:
+        """Take the next value."""
+        self._count += 1
+        self._last = (value, step, at, attempt)
+        if not math.isfinite(value):
+            self._not_finite += 1
+        else:
+            if value < self._minimum[0]:
+                self._minimum = (value, step)
+            if value > self._maximum[0]:
+                self._maximum = (value, step)
+        self.history.add(value, step, at)
+
+    def summarize(self) -> MetricSummary:
+        """Return what is known now."""
+        value, step, at, attempt = self._last
+        known = self._count > self._not_finite
+        minimum, maximum = (self._minimum, self._maximum) if known else ((None, None), (None, None))
+        best = (minimum[0], minimum[1], maximum[0], maximum[1])
+        return MetricSummary(self.name, self._count, value, step, at, attempt, *best, not_finite=self._not_finite)
+
+    @classmethod
+    def restore(cls, summary: MetricSummary, history: MetricHistory) -> MetricCount:
+        """Return the count that gave this summary and this history."""
+        count = cls(summary.name)
+        count.history = history
+        count._count, count._not_finite = summary.count, summary.not_finite
+        count._last = (summary.last, summary.last_step, summary.last_at, summary.attempt)
+        if summary.minimum is not None and summary.maximum is not None:
+            count._minimum = (summary.minimum, summary.minimum_step)
+            count._maximum = (summary.maximum, summary.maximum_step)
+        return count
+
+
+def summary_to_row(summary: MetricSummary) -> list[Any]:
+    """Return a summary as JSON values; JSON has no nan, so that the last value is a text."""
+    return [
+        *(summary.name, summary.count, repr(summary.last), summary.last_step, summary.last_at, summary.attempt),
+        *(summary.minimum, summary.minimum_step, summary.maximum, summary.maximum_step, summary.not_finite),
+    ]
+
+
+def summary_from_row(row: list[Any]) -> MetricSummary:
+    """Return the summary that `summary_to_row` wrote."""
+    return MetricSummary(row[0], row[1], float(row[2]), *row[3:])

@@ -1,0 +1,59 @@
+"""What jobs report: metrics of experiments, and their histories.
+
+JSON has no nan: a value that is not finite is one of the texts "nan", "inf" and "-inf".
+"""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+
+class MetricView(TypedDict):
+    """One metric of an experiment, over all of its jobs and attempts."""
+
+    name: str
+    count: int  # values that were reported
+    last: float | str  # the last value
+    last_step: int | None  # its step; null: reported without a step
+    last_at: str  # when it was reported, RFC 3339
+    min: float | None  # the smallest finite value; null: no value is finite
+    min_step: int | None  # the first step with it
+    max: float | None
+    max_step: int | None
+    attempt: int  # of the job that reported the last value; above 1 a retry has reported
+    not_finite: int  # values that are nan or infinite
+
+
+class ExperimentMetrics(TypedDict):
+    """The metrics of one experiment."""
+
+    id: str
+    metrics: list[MetricView]  # in the order in which they were first reported
+    dropped: int  # values that were not kept, because the experiment reported too many different names
+
+
+class MetricsList(TypedDict):
+    """The metrics of an experiment, or of each experiment of a set."""
+
+    experiments: list[ExperimentMetrics]
+
+
+class MetricBucket(TypedDict):
+    """Values that follow each other."""
+
+    first_step: int | None  # null: reported without a step
+    last_step: int | None
+    first_at: str  # RFC 3339
+    last_at: str
+    min: float | None  # of the finite values; null: none is finite
+    mean: float | None
+    max: float | None
+    count: int  # values, those that are not finite included
+
+
+class MetricHistoryView(TypedDict):
+    """The history of one metric, in at most 256 buckets."""
+
+    id: str  # of the experiment
+    metric: str
+    buckets: list[MetricBucket]  # in the order in which they were reported

@@ -1,0 +1,209 @@
+"""The metrics of a store: as the log has them, whenever the server stops, saves or is asked."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from riseml.errors import StoreError
+from riseml.model import Frame, JobKey
+from riseml.names import JobName
+from riseml.store.database import Database
+from riseml.store.experiments import ExperimentStore
+from riseml.store.logs.blocks import ReadPosition
+from riseml.store.logs.log_store import LogStore
+from riseml.store.metrics.metric_store import MetricStore
+from riseml.store.metrics.metric_tally import MOST_METRICS, MetricTally, read_reports
+from riseml.store.schema import experiments as experiment_table
+from riseml.store.schema import metric_histories, metric_tallies
+from tests.unit.store.test_database import submit
+
+KEY = JobKey(1, JobName("master"), 1)
+WORKER = JobKey(1, JobName("worker.1"), 2)
+
+
+def write(logs: LogStore, key: JobKey, *texts: str) -> None:
+    """Write pieces of output; all have one timestamp."""
+    logs.append_frames(key, [Frame("2026-08-31T07:23:46.000000001Z", 1, text.encode()) for text in texts])
+
+
+def report(step: int, **values: object) -> str:
+    pairs = ", ".join(f'"{name}": {value}' for name, value in {"step": step, **values}.items())
+    return f"\x1eriseml.report {{{pairs}}}\n"
+
+
+def show(metrics: MetricStore, experiment: int = 1) -> object:
+    """Return everything that is known of an experiment."""
+    names = metrics.read_summaries([experiment]).get(experiment, {})
+    return names, {name: metrics.read_history(experiment, name) for name in names}
+
+
+def test_values_of_all_jobs_are_those_of_the_experiment(
+    database: Database, experiments: ExperimentStore, tmp_path: Path
+) -> None:
+    submit(experiments)
+    logs = LogStore(tmp_path / "logs")
+    metrics = MetricStore(database, logs)
+    assert metrics.read_summaries([1, 2]) == {}
+    write(logs, KEY, report(1, loss=0.5, acc="NaN"), "a line\n", report(2, loss=0.25))
+    write(logs, WORKER, "50 %", report(2, loss=0.75), report(1, loss=0.125))
+    found = metrics.read_summaries([1])[1]
+    assert list(found) == ["loss", "acc"]
+    loss = found["loss"]
+    assert (loss.count, loss.last, loss.last_step, loss.attempt) == (4, 0.125, 1, 2)
+    assert (loss.minimum, loss.minimum_step, loss.maximum, loss.maximum_step) == (0.125, 1, 0.75, 2)
+    assert (found["acc"].minimum, found["acc"].not_finite, repr(found["acc"].last)) == (None, 1, "nan")
+    page = metrics.read_values(1, "loss")
+    assert [(one.step, one.value, one.job) for one in page.values] == [
+        *((1, 0.5, "master"), (2, 0.25, "master")),
+        *((2, 0.75, "worker.1"), (1, 0.125, "worker.1")),
+    ]
+    write(logs, KEY, report(3, loss=0.0625))
+    more = metrics.read_values(1, "loss", page.end)
+    assert [one.value for one in more.values] == [0.0625]
+    assert metrics.read_values(1, "loss", more.end).complete
+
+
+def test_a_count_goes_on_where_it_was_saved(database: Database, experiments: ExperimentStore, tmp_path: Path) -> None:
+    """Three servers in a row; the last one sees the end of the experiment, and keeps nothing in memory."""
+    submit(experiments)
+    logs = LogStore(tmp_path / "logs")
+    first = MetricStore(database, logs)
+    write(logs, KEY, *(report(step, loss=step) for step in range(600)))
+    assert first.count_reports(1)
+    first.save()
+    write(logs, KEY, *(report(step, loss=-step) for step in range(600)))
+    assert first.count_reports(1)  # and the server is killed before it saves
+    second = MetricStore(database, logs)
+    assert second.recover() == {1}
+    expected = show(MetricStore(database, logs))
+    assert show(second) == show(first) == expected
+    with database.write_transaction() as connection:
+        connection.execute(experiment_table.update().values(closed=True))
+    third = MetricStore(database, logs)
+    assert third.recover() == {1}
+    third.save()
+    assert show(third) == expected
+    logs.close_experiment(1)
+    (tmp_path / "logs" / "1.log").unlink()
+    last = MetricStore(database, logs)
+    assert last.recover() == frozenset()
+    assert show(last) == expected
+
+
+@pytest.fixture(scope="module")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file of a store with one experiment; migrations take longer than a test."""
+    path = tmp_path_factory.mktemp("empty") / "riseml.db"
+    database = Database(f"sqlite:///{path}")
+    submit(ExperimentStore(database))
+    database.close()
+    return path
+
+
+@settings(max_examples=50, deadline=None)
+@given(acts=st.lists(st.sampled_from(["append", "count", "save", "fail", "kill", "ask"]), min_size=5, max_size=25))
+def test_nothing_is_lost_or_doubled_whenever_the_server_dies(
+    tmp_path_factory: pytest.TempPathFactory, empty_store: Path, acts: list[str]
+) -> None:
+    """The same log gives the same metrics, whatever happened to the servers that counted it."""
+    folder = tmp_path_factory.mktemp("store")
+    shutil.copy(empty_store, folder / "riseml.db")
+    database = Database(f"sqlite:///{folder}/riseml.db")
+    logs = LogStore(folder / "logs")
+    metrics, step = MetricStore(database, logs), 0
+    for act in acts:
+        if act == "append":
+            write(logs, KEY, report(step, loss=step % 7), "text", "\x1erise", f'ml.report {{"loss": {step}}}\n')
+            write(logs, WORKER, "open ", *(report(step, acc=number) for number in range(10)))
+            step += 1
+        elif act == "count":
+            metrics.count_reports(1)
+        elif act == "save":
+            metrics.save()
+        elif act == "ask":
+            metrics.read_summaries([1])
+        elif act == "fail":
+            fail_to_save(metrics, database)
+        else:
+            logs = LogStore(folder / "logs")
+            metrics = MetricStore(database, logs)
+            metrics.recover()
+    tally = MetricTally()
+    for block in logs.read_blocks(1, ReadPosition(), reports=True)[0]:
+        for one in read_reports([block]):
+            tally.add_report(one)
+    counts = {name: tally.find_count(name) for name in tally.summarize()}
+    assert show(metrics) == (
+        tally.summarize(),
+        {name: count.history.read_buckets() for name, count in counts.items() if count},
+    )
+    assert sum(one.count for one in tally.summarize().values()) == step * 12
+    database.close()
+
+
+def fail_to_save(metrics: MetricStore, database: Database) -> None:
+    """Let one save fail: something else has taken the table away."""
+    with database.write_transaction() as connection:
+        connection.exec_driver_sql("ALTER TABLE metric_histories RENAME TO away")
+    with suppress(sa.exc.OperationalError, StoreError):
+        metrics.save()
+    with database.write_transaction() as connection:
+        connection.exec_driver_sql("ALTER TABLE away RENAME TO metric_histories")
+
+
+def test_a_log_that_lost_its_end_is_counted_anew(
+    database: Database, experiments: ExperimentStore, tmp_path: Path
+) -> None:
+    """After a power cut the engine brings the lines again, perhaps in another order."""
+    submit(experiments)
+    logs = LogStore(tmp_path / "logs")
+    metrics = MetricStore(database, logs)
+    write(logs, KEY, report(1, loss=1), report(2, loss=2), report(3, loss=3))
+    metrics.count_reports(1)
+    metrics.save()
+    path = tmp_path / "logs" / "1.log"
+    path.write_bytes(path.read_bytes()[:-10])
+    logs = LogStore(tmp_path / "logs")
+    again = MetricStore(database, logs)
+    again.recover()
+    write(logs, KEY, report(3, loss=3), report(4, loss=4))
+    assert [bucket.mean for bucket in again.read_history(1, "loss")] == [1, 2, 3, 4]
+
+
+def test_too_many_names_are_bounded_and_counted(
+    database: Database, experiments: ExperimentStore, tmp_path: Path
+) -> None:
+    submit(experiments)
+    logs = LogStore(tmp_path / "logs")
+    metrics = MetricStore(database, logs)
+    for start in range(0, 10_000, 1000):
+        write(logs, KEY, *(report(-1, **{f"m{number}": 1}) for number in range(start, start + 1000)))
+    found = metrics.read_tallies([1])[1]
+    assert (len(found.summaries), found.dropped) == (MOST_METRICS, 10_000 - MOST_METRICS)
+    assert found.summaries["m0"].last_step == -1
+    metrics.save()
+    with database.read_transaction() as connection:
+        assert connection.execute(sa.select(sa.func.count()).select_from(metric_histories)).scalar() == MOST_METRICS
+        assert connection.execute(sa.select(metric_tallies.c.dropped)).scalar() == found.dropped
+
+
+def test_what_is_not_a_whole_piece_of_the_log_is_not_counted(
+    database: Database, experiments: ExperimentStore, tmp_path: Path
+) -> None:
+    """A full disk takes the beginning of a piece, which the server cuts off and writes again later."""
+    submit(experiments)
+    logs = LogStore(tmp_path / "logs")
+    write(logs, KEY, report(1, loss=1))
+    with (tmp_path / "logs" / "1.log").open("ab") as file:
+        file.write(b"1 master 1 2026-08-31T07:23:46Z " + report(2, loss=2).encode())
+    metrics = MetricStore(database, logs)
+    assert metrics.read_summaries([1])[1]["loss"].count == 1
+    assert metrics.read_values(1, "loss").end.offset == logs.log_size(1)
+    assert logs.read_blocks(1, ReadPosition()) == ([], ReadPosition(logs.log_size(1)))

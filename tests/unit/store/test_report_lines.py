@@ -1,0 +1,118 @@
+"""Reports among lines: what is one, what is shown, and that a reader goes on from any cursor."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from riseml.model import Frame, JobKey
+from riseml.names import JobName
+from riseml.store.logs.blocks import LogBlock, OutputLine, ReadPosition, find_blocks, find_report_blocks
+from riseml.store.logs.records import OpenLines, encode_frames
+from riseml.store.logs.report_lines import split_report
+
+REPORT = b'riseml.report {"step": 3, "loss": 0.5}'
+PIECES = (
+    b"a line\n",
+    b"no end ",
+    b"\n",
+    REPORT + b"\n",
+    b"\x1e" + REPORT + b"\n",
+    b"bar 3/10\x1e" + REPORT + b"\n",
+    b"[2] \x1e" + REPORT + b"\n",
+    b"x " + REPORT + b"\n",
+    REPORT[:9],
+    REPORT[9:] + b"\n",
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'riseml.report {"loss": 1}',
+        b'riseml.report {"loss":1,"acc" : 2.5e-3 , "step":-4}',
+        b'riseml.report { "val/acc@0.5:mean-x.y": NaN, "b": -Infinity, "c": inf, "d": nan }',
+        b'riseml.report {"step": 3}',
+        b'\x1eriseml.report {"loss": 1}\r',
+        b'[12] riseml.report {"loss": 1}',
+        b'[12] \x1eriseml.report {"loss": 1}',
+        b"riseml.report {" + b", ".join(b'"m%d": 1' % number for number in range(100)) + b"}",
+    ],
+)
+def test_a_report_is_not_shown(text: bytes) -> None:
+    shown, report = split_report(text)
+    assert shown is None
+    assert report == text[text.index(b"riseml") :]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"riseml.report {}",
+        b'riseml.report {"loss": 1} ',
+        b'riseml.report {"loss": 1}}',
+        b'riseml.report {"loss": "1"}',
+        b'riseml.report {"loss": 1,}',
+        b"riseml.report {loss: 1}",
+        b'riseml.report {"loss": true}',
+        b'riseml.report {"lo\x1b[31mss": 1}',
+        b'riseml.report {"1oss": 1}',
+        b'riseml.report {"' + b"a" * 65 + b'": 1}',
+        b'riseml.report {"loss": ' + b"9" * 400 + b"}",
+        b'riseml.report {"loss": 0.' + b"9" * 41 + b"}",
+        b'riseml.report {"step": 1.5, "loss": 1}',
+        b'riseml.report {"step": ' + b"9" * 16 + b', "loss": 1}',
+        b'riseml.report {"step": NaN, "loss": 1}',
+        b'say riseml.report {"loss": 1}',
+        b'[1 ] riseml.report {"loss": 1}',
+        b"riseml.report {" + b", ".join(b'"m%d": 1' % number for number in range(102)) + b"}",
+        b'riseml.report {"a": 1' + b" " * 100_000,
+        b"riseml.report {" * 5_000,
+    ],
+)
+def test_what_is_no_report_stays_a_line(text: bytes) -> None:
+    assert split_report(text) == (text, None)
+
+
+def test_a_report_may_end_a_line() -> None:
+    assert split_report(b"\rstep 3 of 10\x1e" + REPORT) == (b"\rstep 3 of 10", REPORT)
+
+
+def encode(pieces: list[tuple[int, int, int]]) -> bytes:
+    """Return the log of some pieces of output: (which job, which stream, which piece)."""
+    keys = [JobKey(1, JobName("master"), 1), JobKey(1, JobName("worker.1"), 2)]
+    opened: dict[JobKey, OpenLines] = {key: {} for key in keys}
+    data = b""
+    for number, (job, stream, piece) in enumerate(pieces):
+        frame = Frame(f"2026-08-31T07:23:{number // 2:02d}Z", stream, PIECES[piece])
+        more, opened[keys[job]] = encode_frames(keys[job], [frame], opened[keys[job]])
+        data += more
+    return data
+
+
+def read_lines(data: bytes, position: ReadPosition) -> list[tuple[LogBlock, OutputLine]]:
+    blocks, _ = find_blocks(data[position.offset :], position)
+    return [(block, line) for block in blocks for line in block.lines()]
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 2), st.integers(0, len(PIECES) - 1)), max_size=25))
+def test_a_reader_goes_on_behind_each_line_and_report(pieces: list[tuple[int, int, int]]) -> None:
+    data = encode(pieces)
+    found = read_lines(data, ReadPosition())
+    for number, (_, line) in enumerate(found, start=1):
+        assert [one.text for _, one in read_lines(data, line.end)] == [one.text for _, one in found[number:]]
+    blocks, end = find_report_blocks(data, ReadPosition())
+    assert end == find_blocks(data, ReadPosition())[1]
+    reports = [row for block in find_blocks(data, ReadPosition())[0] for row in block.report_rows()]
+    assert [row for block in blocks for row in block.report_rows()] == reports
+    assert all(block.stream == 1 for block in blocks)
+
+
+def test_a_report_keeps_its_attempt_and_an_unfinished_line_is_not_lost() -> None:
+    data = encode([(1, 1, 1), (1, 1, 4), (1, 1, 0)])
+    blocks, _ = find_blocks(data, ReadPosition())
+    assert [line.text for block in blocks if not block.is_report for line in block.lines()] == [b"no end ", b"a line"]
+    ((attempt, rows),) = [(block.attempt, block.report_rows()) for block in blocks if block.report_rows()]
+    assert (attempt, rows) == (2, [b"2026-08-31T07:23:00Z " + REPORT])
