@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.errors import NotFound, Refused, RisemlError, Unreachable
+from riseml.errors import Conflict, NotFound, Refused, RisemlError, Unreachable
 from riseml.model import Owner, Plan
 from riseml.names import HOST_LABEL, HostName
 from riseml.planning.plan import first_jobs
@@ -39,7 +39,7 @@ def services(tmp_path: Path) -> Iterator[Services]:
     made.database.close()
 
 
-def _add_experiment(services: Services, plan: Plan, host: HostName) -> None:
+def _add_experiment(services: Services, plan: Plan, host: HostName | None) -> None:
     jobs = first_jobs(plan)
     new = NewExperiments(services.info.owner, plan.project, "", "", ((plan, jobs),))
     ((detail,), _) = services.experiments.add_experiments(new, NOW)
@@ -65,6 +65,12 @@ def test_other_outputs_are_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         make_tensorboard({"experiments": names}, services)
+
+
+def test_outputs_of_an_experiment_that_waits_for_a_retry_have_no_host_now(services: Services) -> None:
+    _add_experiment(services, make_plan("train"), None)
+    with pytest.raises(Conflict, match="5 has no host now, and its outputs are on the host of its last attempt"):
+        make_tensorboard({"experiments": ["5"]}, services)
 
 
 def test_a_lost_host_is_named(services: Services) -> None:

@@ -17,10 +17,20 @@ from tests.unit.server.api.conftest import SUBMISSION
         (["1.train"], 400, "1.train is a job"),
         (["3"], 409, "experiment 3 has not begun: it has no output"),
         (["2"], 409, "set 2 never ran: it has no output"),
+        (["1\0"], 400, "the request holds a NUL character"),
         ([], 422, ""),
         (["1"] * 501, 422, ""),
     ],
-    ids=["unknown", "no ID", "a job", "an experiment before its start", "a set that never ran", "none", "too many"],
+    ids=[
+        "unknown",
+        "no ID",
+        "a job",
+        "an experiment before its start",
+        "a set that never ran",
+        "NUL",
+        "none",
+        "too many",
+    ],
 )
 def test_what_cannot_be_shown_is_refused(client: httpx.Client, names: list[str], status: int, message: str) -> None:
     answer = client.post("/v1/tensorboards", json={"experiments": names, "executor": "process"})
