@@ -91,6 +91,7 @@ class Reason(enum.Enum):
     ENGINE_STOPPED = "ENGINE_STOPPED"
     MAX_DURATION = "MAX_DURATION"
     IDLE = "IDLE"
+    AWAITED_ENDED = "AWAITED_ENDED"
     LEFT = "LEFT"
     KILLED_BY_USER = "KILLED_BY_USER"
     NO_LONGER_NEEDED = "NO_LONGER_NEEDED"
@@ -122,6 +123,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.HOST_LOST: "Its host has not answered for too long",
     Reason.ENGINE_STOPPED: "Its engine was stopped while it ran",
     Reason.MAX_DURATION: "Ran longer than max_duration allows",
+    Reason.AWAITED_ENDED: "A job that another one waits for (`after`) has ended and never answered",
     Reason.IDLE: "No job printed or computed anything for idle_timeout",
     Reason.LEFT: "No client uses it any more",
     Reason.KILLED_BY_USER: "Killed by a user",

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from riseml.control.actions import Action
 from riseml.model import ActionFailure, HostSeen, JobKey
-from riseml.names import HostName
+from riseml.names import HostName, JobName
 from riseml.states import Network
 
 
@@ -26,6 +26,8 @@ class Observation:
     shared_output: bool = True  # all hosts see the same output folder
     # seconds for which a running job has printed nothing and used no processor; only of plans with `idle_timeout`
     quiet: Mapping[JobKey, float] = field(default_factory=dict)
+    # jobs whose last line says that they wait for another job, which is over: the name of that one
+    stuck: Mapping[JobKey, JobName] = field(default_factory=dict)
     last_used: Mapping[int, datetime] = field(default_factory=dict)  # id of a companion -> when a client last used it
 
     def is_lost(self, host: HostSeen) -> bool:

@@ -37,6 +37,9 @@ _RETRY_ON = {
     Reason.OUT_OF_MEMORY: RetryOn.OUT_OF_MEMORY,
 }
 
+_LATE_LINES = timedelta(seconds=30)
+"""How long after the end of a job the others may still print that they wait for it."""
+
 _PLACE_LOST = frozenset({Reason.HOST_LOST, Reason.ENGINE_STOPPED})
 _ENDS_BADLY = frozenset({Part.PREPARES, Part.DECIDES, Part.HELPS, Part.SERVES})
 _COUNTS = frozenset({Part.DECIDES, Part.HELPS})
@@ -168,8 +171,24 @@ def _find_causes(experiment: Experiment, seen: Observation) -> Iterator[tuple[da
     left = find_left_end(experiment, seen)
     if left is not None and seen.now >= left:
         yield left, 0, Verdict(State.FINISHED, Reason.LEFT, seen.now)
+    yield from _find_stuck_causes(experiment, seen)
     if _is_idle(experiment, seen):
         yield seen.now, 0, _idle_verdict(experiment, seen)
+
+
+def _find_stuck_causes(experiment: Experiment, seen: Observation) -> Iterator[tuple[datetime, int, Verdict]]:
+    """Yield the verdicts of jobs that wait for one which ended some time ago: it answers nobody any more.
+
+    The time is for the lines of a job that has begun meanwhile: they may reach the server late.
+    """
+    ended = {job.name: job for job in experiment.gang if job.state is State.FINISHED}
+    for job in experiment.gang:
+        peer = ended.get(seen.stuck.get(experiment.key_of(job), job.name))
+        if peer is None or job.state is not State.RUNNING or peer.ended_at is None:
+            continue
+        if seen.now - peer.ended_at >= _LATE_LINES:
+            message = f"{job.name} waits for {peer.name}, which has ended with exit code {peer.exit_code}"
+            yield seen.now, 0, Verdict(State.FAILED, Reason.AWAITED_ENDED, seen.now, job.name, message)
 
 
 def _is_idle(experiment: Experiment, seen: Observation) -> bool:

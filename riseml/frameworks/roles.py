@@ -11,7 +11,8 @@ For `learner: {...}` and `actor: {count: 2, ...}`, the job `actor.2` gets
 and the same values as placeholders: `{{role_port}}`, `{{learner_address}}`. CLUSTER_SPEC has the form of TF_CONFIG.
 
 `after` is kept by the script of the job that waits: only the job itself can tell that it reaches another one, whatever
-network is between them. The control loop knows nothing of it, because a gang has its places as a whole or not at all.
+network is between them. A gang has its places as a whole or not at all. The server reads in the last line of a job that
+it waits for another one, and ends the experiment when that one has ended without an answer.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ riseml_wait() {{
 }}"""
 """A shell function that returns once the port $2 of the host $1, a job of the role $3, answers."""
 
+_WAITED = "riseml: everything that this job waited for answers"
+
 Groups = Mapping[str, Sequence[JobName]]
 """The jobs of each role, in the order of the plan."""
 
@@ -103,14 +106,44 @@ class Roles:
 
     def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
         """Return the lines of `run`, after those that wait for the roles of `after`."""
-        waits = json.loads(dict(plan.options).get(f"{_AFTER}{job_type(job)}", "{}"))
-        calls = [_wait_for(role, port) for role, port in waits.items()]
-        return "\n".join([*([_WAIT] if calls else []), *calls, join_run_lines(lines)])
+        calls = [_wait_for(role, port) for role, port in _list_waits(plan, job).items()]
+        waits = [_WAIT, *calls, f'echo "{_WAITED}"'] if calls else []
+        return "\n".join([*waits, join_run_lines(lines)])
+
+
+def list_awaited(plan: Plan, job: JobName) -> list[JobName]:
+    """Return the jobs that must answer before the lines of `run` of this one begin."""
+    groups = _group_jobs(plan)
+    return [peer for role in _list_waits(plan, job) for peer in groups.get(role, ())]
+
+
+def is_waiting_for(plan: Plan, job: JobName, peer: JobName, address: str, line: str) -> bool:
+    """Return True when the last line of a job says that it waits for another one.
+
+    Args:
+        plan: the plan of the experiment.
+        job: the job that printed it.
+        peer: one of `list_awaited`.
+        address: `host:port` of the peer.
+        line: what the job printed last.
+    """
+    role = job_type(peer)
+    port = _list_waits(plan, job).get(role)
+    place = address if port is None else f"{address.rpartition(':')[0]}:{port}"
+    return line == f"riseml: waiting until {role} answers at {place}" or line.startswith(
+        f"riseml: still waiting for {place}: "
+    )
 
 
 def _make_job(name: JobName, role: RoleSection, train: Train) -> Role:
     grace, image = _choose_grace(role, train), _choose_image(role, train)
     return Role(name, _PARTS[role.ends], role.resources, grace, role.run, image)
+
+
+def _list_waits(plan: Plan, job: JobName) -> dict[str, int | None]:
+    """Return the roles that a job waits for, each with the port that it asks; None: the port of the role's jobs."""
+    waits: dict[str, int | None] = json.loads(dict(plan.options).get(f"{_AFTER}{job_type(job)}", "{}"))
+    return waits
 
 
 def _list_jobs(role: RoleSection) -> list[JobName]:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.real.e2e.console import Console, Result
 from tests.real.e2e.test_toaster import EXAMPLE, find_cache
+from tests.support.rig import BASE, Rig
 
 GANG = EXAMPLE.parent / "roles-digits"
 RAY = EXAMPLE.parent / "ray-digits"
@@ -30,9 +31,10 @@ def check_gang(result: Result, console: Console) -> None:
     (accuracy,) = re.findall(r"\.learner +\| \[[^]]+\] test accuracy: ([0-9.]+)", result.out)
     assert float(accuracy) >= 0.75, "chance is 0.10"
     for actor in ("actor.1", "actor.2"):
-        first, second, last = result.lines(actor)
+        first, second, third, last = result.lines(actor)
         assert first.startswith("riseml: waiting until learner answers at ")
         assert second.startswith("riseml: waiting until arena answers at ")
+        assert third == "riseml: everything that this job waited for answers"
         assert re.fullmatch("played [1-9][0-9]* digits", last), "the probes of both actors did the services no harm"
     found = console.ask("status", result.id)
     states = {job["name"]: (job["state"], job["reason"]) for job in found["jobs"] if job["name"] != "build"}
@@ -62,6 +64,17 @@ def test_a_gang_of_roles_learns_without_docker(tmp_path: Path, engine_url: str, 
     finally:
         console.run("server", "stop")
         console.engine.close()
+
+
+def test_a_wait_for_a_role_that_has_ended_is_named(process_rig: Rig) -> None:
+    """`after` waits for an answer: without one, the end of a role means that none comes."""
+    roles = {"learner": {"run": "echo never", "after": ["prepare"]}, "prepare": {"run": "echo ready", "ends": "helps"}}
+    train = {"image": BASE, "resources": {"cpus": 0.1, "mem": "64MiB"}, "roles": roles}
+    process_rig.submit(json.dumps({"project": "toaster", "train": train}))
+    found = process_rig.wait_closed("1")
+    assert (found["state"], found["reason"], found["cause"]) == ("FAILED", "AWAITED_ENDED", "learner")
+    assert found["message"] == "learner waits for prepare, which has ended with exit code 0"
+    assert not any("never" in line for line in process_rig.lines("1"))
 
 
 def test_a_ray_cluster_runs_a_ray_job(tmp_path: Path, engine_url: str, data: str) -> None:

@@ -82,6 +82,7 @@ class Simulation:
     network: Network = Network.BRIDGE
     shared_output: bool = True
     quiet: dict[JobKey, float] = field(default_factory=dict)  # seconds without a sign of life
+    stuck: dict[JobKey, JobName] = field(default_factory=dict)  # a job, and the one that it waits for
     last_used: dict[int, datetime] = field(default_factory=dict)  # id of a companion -> its last use
     witness: Witness = field(default_factory=Witness)
     decide: Callable[[World, Observation], Decision] = decide
@@ -137,6 +138,7 @@ class Simulation:
             network=self.network,
             shared_output=self.shared_output,
             quiet=dict(self.quiet),
+            stuck=dict(self.stuck),
             last_used=dict(self.last_used),
         )
 

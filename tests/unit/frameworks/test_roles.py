@@ -295,7 +295,11 @@ def test_the_wait_ends_when_every_job_answers(tool: str, listeners: list[socket.
         assert (done.returncode, done.stdout.splitlines()) == (127, waits[:1])
         assert done.stderr == "riseml: `after` needs python3 or bash, and this image has neither\n"
     else:
-        assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", [*waits, "first", "second"])
+        assert (done.returncode, done.stderr, done.stdout.splitlines()) == (
+            0,
+            "",
+            [*waits, "riseml: everything that this job waited for answers", "first", "second"],
+        )
         for one in listeners:
             one.settimeout(0)
             one.accept()[0].close()

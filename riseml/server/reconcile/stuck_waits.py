@@ -1,0 +1,47 @@
+"""Jobs that wait (`after`) for a job which has ended: the control loop ends their experiments.
+
+A job says in its own log what it waits for, and that its wait is over. Nothing else could tell: a job may use its port
+without the server's knowledge. The logs are read only where a role has ended that others may still wait for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from riseml.frameworks.roles import is_waiting_for, list_awaited
+from riseml.model import Experiment, Job, JobKey, World
+from riseml.names import JobName
+from riseml.planning.launch import job_addresses
+from riseml.states import State
+from riseml.store.logs.log_store import LogStore
+
+
+def find_stuck_waits(world: World, logs: LogStore) -> dict[JobKey, JobName]:
+    """Return the jobs whose last line says that they wait for a job which has ended, with its name."""
+    return {
+        experiment.key_of(job): peer
+        for experiment in world.experiments
+        for job, ended in _list_candidates(experiment)
+        if (peer := _find_peer(experiment, job, ended, logs)) is not None
+    }
+
+
+def _list_candidates(experiment: Experiment) -> Iterator[tuple[Job, list[JobName]]]:
+    """Yield the jobs that run and may wait for a job that has ended."""
+    ended = {job.name for job in experiment.gang if job.state is State.FINISHED}
+    if not ended or experiment.verdict is not None:
+        return
+    for job in experiment.gang:
+        awaited = [] if job.state is not State.RUNNING else list_awaited(experiment.plan, job.name)
+        over = [name for name in awaited if name in ended]
+        if over:
+            yield job, over
+
+
+def _find_peer(experiment: Experiment, job: Job, ended: list[JobName], logs: LogStore) -> JobName | None:
+    lines = logs.read_last_lines(experiment.id, job.name, 1)
+    if not lines:
+        return None
+    last, addresses = lines[-1].text.decode("utf-8", "replace"), job_addresses(experiment)
+    waits = (peer for peer in ended if is_waiting_for(experiment.plan, job.name, peer, addresses[peer], last))
+    return next(waits, None)

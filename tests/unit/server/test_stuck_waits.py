@@ -1,0 +1,61 @@
+"""Whom a job waits for in vain, from the last line of its log."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from riseml.model import Experiment, Frame, JobKey, World
+from riseml.names import JobName
+from riseml.server.reconcile.stuck_waits import find_stuck_waits
+from riseml.spec.config.loader import load_config
+from riseml.states import Part, State
+from riseml.store.logs.log_store import LogStore
+from tests.unit.frameworks.layouts import make_experiment
+
+FILE = """
+project: t
+train:
+  image: a
+  run: echo
+  roles:
+    learner: {after: {prepare: 2222, store: 6379}}
+    prepare: {count: 2, ends: helps}
+    store: {ends: helps}
+"""
+AT = "2026-08-31T07:23:46.000000001Z"
+KEY = JobKey(1, JobName("learner"), 1)
+
+
+def make_world(*ended: str) -> World:
+    made: Experiment = make_experiment(load_config(FILE))
+    states = {JobName(name): State.FINISHED for name in ended}
+    jobs = tuple(
+        job if job.part is Part.PREPARES else replace(job, state=states.get(job.name, State.RUNNING))
+        for job in made.jobs
+    )
+    return World((replace(made, id=1, jobs=jobs),))
+
+
+@pytest.mark.parametrize(
+    ("line", "ended", "peer"),
+    [
+        ("riseml: waiting until prepare answers at prepare-2:2222", ["prepare.2"], "prepare.2"),
+        ("riseml: still waiting for prepare-2:2222: [Errno 111] refused", ["prepare.1", "prepare.2"], "prepare.2"),
+        ("riseml: waiting until store answers at store:6379", ["store"], "store"),
+        ("riseml: waiting until prepare answers at prepare-2:2222", ["prepare.1"], None),
+        ("riseml: waiting until prepare answers at prepare-2:2222", [], None),
+        ("riseml: everything that this job waited for answers", ["prepare.1", "prepare.2", "store"], None),
+        ("step 1", ["prepare.1"], None),
+        ("", ["prepare.1"], None),
+    ],
+)
+def test_only_a_wait_for_a_job_that_has_ended_is_in_vain(
+    tmp_path: Path, line: str, ended: list[str], peer: str | None
+) -> None:
+    logs = LogStore(tmp_path)
+    if line:
+        logs.append_frames(KEY, [Frame(AT, 1, f"{one}\n".encode()) for one in ("before", line)])
+    assert find_stuck_waits(make_world(*ended), logs) == ({} if peer is None else {KEY: peer})
