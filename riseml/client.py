@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar, cast
 from urllib.parse import quote
 
 from riseml.errors import Unreachable
@@ -177,6 +177,21 @@ class Client:
         """Return the variables of each job of an experiment, without secrets."""
         path = _format_path("experiments", identity, "environment")
         return cast("wire.JobEnvironments", self._get(path))
+
+    def get_capsule(self, identity: str) -> wire.CapsuleView:
+        """Return what is needed to run an experiment again; of a set, its first one's."""
+        return cast("wire.CapsuleView", self._get(_format_path("experiments", identity, "capsule")))
+
+    def check_rerun(self, needs: wire.RerunNeeds) -> list[wire.MissingPart]:
+        """Return what the server cannot have of what a run needs. Takes some seconds when it asks a registry."""
+        return cast("wire.MissingParts", self._post("/reruns/check", timeout=_SLOW_ANSWER, json=needs))["missing"]
+
+    def fetch_snapshot(self, digest: str, target: BinaryIO) -> None:
+        """Write the tar of a project's files, as the server has them, into a file."""
+        with self._exchange.open_response("GET", _format_path("snapshots", digest), timeout=_SLOW_ANSWER) as response:
+            self._exchange.raise_refusal(response)
+            for piece in response.iter_bytes():
+                target.write(piece)
 
     def explain_experiment(self, identity: str) -> wire.ExplanationView:
         """Return why an experiment waits, or why its jobs run where they run."""

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from riseml.names import HostName, JobName, job_type
+from riseml.origins import NO_ORIGIN, Origin
 from riseml.spec.config.types import NO_RETRY, Limits, Resources, Retry
 from riseml.spec.pool.types import Volume
 from riseml.states import CompanionKind, Network, Part, Reason, State, Wanted
@@ -106,6 +107,7 @@ class Plan:
     retry: Retry = NO_RETRY
     priority: int = 0  # the largest comes first
     companion: Companion | None = None  # None: it trains
+    origin: Origin = NO_ORIGIN
     role_images: tuple[tuple[str, Image], ...] = ()  # (role, environment) of each role with another one than `image`
 
     @property

@@ -17,7 +17,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
-from riseml.executors.base import Report, ignore_report
+from riseml.executors.base import Output, Report, ignore_report
 from riseml.executors.job_streams import JobStream
 from riseml.model import Gpu, Image, JobKey, Mount
 from riseml.stream_messages import CommandOrder
@@ -53,6 +53,13 @@ class ImageResolver(Protocol):
 
     def resolve_in_registry(self, base: str) -> str:
         """Return the image with the digest that its registry gives for the tag: `python@sha256:...`.
+
+        Raises:
+            EngineError: the registry does not answer, or does not have the image.
+        """
+
+    def check_registry(self, digest: str) -> None:
+        """Return when the registry of an image, such as `python@sha256:...`, has it.
 
         Raises:
             EngineError: the registry does not answer, or does not have the image.
@@ -243,3 +250,23 @@ class JobAccess(Protocol):
             NotThere: the job does not run.
             PortClosed: nothing of the job listens there.
         """
+
+
+@runtime_checkable
+class OutputWriter(Protocol):
+    """Writes into output folders on a host whose files the server does not see."""
+
+    def update_output(self, experiment: int, output: Output) -> None:
+        """Unpack the tar below the root of outputs again; what is there is replaced.
+
+        Raises:
+            EngineError: a part of the folder is a link, or another user made it (permanent).
+        """
+
+
+@runtime_checkable
+class PackageLister(Protocol):
+    """Says which packages of Python the install steps of an environment left in it."""
+
+    def list_packages(self, reference: str) -> tuple[str, ...] | None:
+        """Return what `pip freeze` said at the end of the build; None: nobody asked it, or the environment is gone."""

@@ -19,6 +19,7 @@ from riseml.executors.base import (
     BuildOrder,
     ImageMissing,
     NotThere,
+    Output,
     PortClosed,
     Report,
     Share,
@@ -90,7 +91,7 @@ class MemoryCommand:
 
 class MemoryExecutor:
     """One host in memory. Its capabilities: EnvironmentReviewer, ImageMover, Inventory, HostCheck, GpuReporter,
-    JobAccess, ProcessorMeter.
+    JobAccess, OutputWriter, PackageLister, ProcessorMeter.
 
     Args:
         name: its name in the pool.
@@ -114,6 +115,8 @@ class MemoryExecutor:
         self.processor_times: dict[JobKey, float] = {}  # seconds; a job without an entry has used none
         self.samples: dict[JobKey, tuple[Sample, ...]] = {}  # what is measured of a job, in order
         self.reports: tuple[WorkReport, ...] = ()  # what it says while it makes an environment
+        self.packages: dict[str, tuple[str, ...]] = {}  # what the steps of an environment left, by reference
+        self.outputs: dict[int, list[Output]] = {}  # what was written into the output of each experiment, in order
         self.writes = 0  # calls that change the host
         self.launches: list[Launch] = []  # every start, in order
         self.report = HostReport((), self.site.swarm)  # what it says of itself
@@ -181,7 +184,18 @@ class MemoryExecutor:
         if share.subnet in self.faults.taken_subnets:
             raise SubnetTaken(f"the subnet {share.subnet} is in use on the host")
         self.networks[share.experiment] = share.subnet or ""
+        if share.output is not None:
+            self.outputs.setdefault(share.experiment, []).append(share.output)
         self._end_write()
+
+    def update_output(self, experiment: int, output: Output) -> None:
+        self._begin_write()
+        self.outputs.setdefault(experiment, []).append(output)
+        self._end_write()
+
+    def list_packages(self, reference: str) -> tuple[str, ...] | None:
+        self._demand_answer()
+        return self.packages.get(reference)
 
     def start(self, launch: Launch, code: Path | None) -> None:
         self._begin_write()

@@ -18,6 +18,13 @@ from riseml.planning.files_read import list_files_read
 CONTEXT_FOLDER = "project"
 """The folder of the project's files in the build context."""
 
+PACKAGES_FILE = "/.riseml-packages.txt"
+"""The file of an environment that says which packages its steps left in it."""
+
+MOST_PACKAGES = 10_000  # of an environment; more are not listed
+
+_LIST_PACKAGES = f"{{ pip freeze || python3 -m pip freeze; }} > {PACKAGES_FILE} 2>/dev/null || :"
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
@@ -43,7 +50,7 @@ def plan_image(base: str, install: tuple[str, ...], manifest: Manifest) -> Image
 
 def make_dockerfile(image: Image, base: str) -> str:
     """Return the text of the Dockerfile: one RUN for each step, in exec form, so that no step can become Dockerfile
-    syntax.
+    syntax. A last one lists the packages; an image without pip has an empty list.
 
     Args:
         image: the environment.
@@ -52,10 +59,15 @@ def make_dockerfile(image: Image, base: str) -> str:
     lines = [f"FROM {base}", "WORKDIR /code"]
     if image.files:
         lines.append(f"COPY {CONTEXT_FOLDER}/ /code/")
-    lines += [f"RUN {json.dumps(['/bin/sh', '-ec', step])}" for step in image.install]
+    lines += [f"RUN {json.dumps(['/bin/sh', '-ec', step])}" for step in (*image.install, _LIST_PACKAGES)]
     return "\n".join(lines) + "\n"
 
 
 def first_install_step(image: Image) -> int:
     """Return the number of the first install step among the steps of the Dockerfile, as the engine counts: from 1."""
     return 4 if image.files else 3
+
+
+def parse_packages(text: str) -> tuple[str, ...] | None:
+    """Return the lines of `pip freeze`; None: it said nothing."""
+    return tuple(line for line in text.splitlines() if line.strip())[:MOST_PACKAGES] or None

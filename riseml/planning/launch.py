@@ -99,7 +99,7 @@ def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launc
         title=f"{experiment.owner.user}.{name}.{job.name}",
         hostname=hostname(job.name),
         image=experiment.image_of(job.name),
-        command=_add_reports(bound, job_command(bound)),
+        command=add_reports(bound, job_command(bound)),
         environment=job_variables(bound),
         resources=planned.resources,
         limits=planned.limits,
@@ -127,7 +127,7 @@ def job_command(bound: BoundJob) -> tuple[str, ...]:
     return ("/bin/sh", "-ec", script)
 
 
-def _add_reports(bound: BoundJob, command: tuple[str, ...]) -> tuple[str, ...]:
+def add_reports(bound: BoundJob, command: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command with the module that lets its programs report metrics; a companion has none."""
     if bound.experiment.plan.companion is not None:
         return command

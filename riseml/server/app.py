@@ -7,17 +7,19 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fastapi import FastAPI
 
-from riseml import __version__
+from riseml import __version__, wire
 from riseml.errors import RisemlError
 from riseml.executors.pool import HostPool
 from riseml.model import Owner
 from riseml.names import HostName
 from riseml.server.api.failures import Api, install_handlers
 from riseml.server.api.limits import BodyLimit
+from riseml.server.api.metric_views import show_summary
 from riseml.server.api.router import make_router
 from riseml.server.attendance import Attendance
 from riseml.server.clock import now
@@ -29,6 +31,7 @@ from riseml.server.pool.monitor import Monitor
 from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
+from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
 from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.loop import Loop
 from riseml.server.reconcile.metric_keeper import MetricKeeper
@@ -37,6 +40,7 @@ from riseml.server.reconcile.passes import Passes
 from riseml.server.reconcile.wake import Wake
 from riseml.server.services import ServerInfo, Services
 from riseml.settings import Settings
+from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
 from riseml.store.drained_hosts import DrainedHosts
 from riseml.store.experiment_names import ExperimentNames
@@ -88,7 +92,8 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     notifier, wake = Notifier(keeper.note_growth), Wake()
     pump = LogPump(logs, notifier, wake)
     activities = Activities()
-    actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities)
+    capsules = _make_capsule_keeper(settings, hosts, snapshots, metrics)
+    actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities, capsules)
     return Services(
         settings=settings,
         info=ServerInfo(server, __version__, os.getpid(), _find_owner(), now()),
@@ -103,6 +108,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         monitor=Monitor(hosts.pool),
         idle=IdleWatch(hosts.pool, pump.count_lines),
         cleaner=Cleaner(server, hosts.pool, snapshots, UsageReader(database)),
+        capsules=capsules,
         tracker=ActionTracker(actor.perform, wake),
         attendance=Attendance(),
         activities=activities,
@@ -112,6 +118,16 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         passes=Passes(wake, now()),
         request_stop=stop.set,
     )
+
+
+def _make_capsule_keeper(
+    settings: Settings, hosts: HostSet, snapshots: SnapshotStore, metrics: MetricStore
+) -> CapsuleKeeper:
+    def read_results(experiment: int) -> Mapping[str, wire.MetricView]:
+        found = metrics.read_summaries([experiment]).get(experiment, {})
+        return {name: show_summary(summary) for name, summary in found.items()}
+
+    return CapsuleKeeper(hosts, snapshots, CapsuleStore(settings.home / "capsules"), read_results, __version__)
 
 
 def _make_api(services: Services) -> FastAPI:

@@ -16,6 +16,7 @@ from riseml.server.pool.idle_watch import IdleWatch
 from riseml.server.pool.monitor import Monitor
 from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.activities import Activities
+from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
 from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.metric_keeper import MetricKeeper
 from riseml.server.reconcile.notifier import Notifier
@@ -58,6 +59,7 @@ class Services:
     monitor: Monitor  # samples what running jobs use
     idle: IdleWatch  # for how long jobs have shown no sign of life
     cleaner: Cleaner  # finds and removes what no experiment owns
+    capsules: CapsuleKeeper  # what is needed to run an experiment again
     tracker: ActionTracker  # starts actions and remembers how they went
     attendance: Attendance  # which clients use which companion
     activities: Activities  # what hosts do for environments at this moment

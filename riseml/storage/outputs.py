@@ -15,6 +15,7 @@ from riseml.names import experiment_name
 from riseml.planning.launch import StorageRoots, output_folder
 from riseml.spec.pool.types import Volume
 from riseml.spec.scalars.quantities import read_value
+from riseml.storage.capsule_files import CapsuleFiles, add_capsule_files
 from riseml.storage.owned_folders import open_owned_folder, replace_file
 
 RECORD = "riseml-configuration.yml"
@@ -33,7 +34,7 @@ def show_output(roots: StorageRoots, experiment: Experiment) -> str:
     return f"{roots.output}/{below}"
 
 
-def pack_output(experiment: Experiment, config: str) -> bytes:
+def pack_output(experiment: Experiment, config: str, capsule: CapsuleFiles | None = None) -> bytes:
     """Return the output folder with the configuration as a tar, for a host whose files the server cannot write.
 
     Only the user's own folders are in it: unpacking also changes the owner of a folder that is there already.
@@ -50,6 +51,8 @@ def pack_output(experiment: Experiment, config: str) -> bytes:
         entry = tarfile.TarInfo(str(folder / RECORD))
         entry.size, entry.mode, entry.uid, entry.gid = len(text), 0o644, owner.uid, owner.gid
         tar.addfile(entry, io.BytesIO(text))
+        if capsule is not None:
+            add_capsule_files(tar, folder, capsule, owner)
     return buffer.getvalue()
 
 
@@ -63,7 +66,7 @@ def prepare_output(root: Path, experiment: Experiment, config: str) -> Path:
     owner = experiment.owner
     try:
         with open_owned_folder(root, output_folder(experiment), owner) as opened:
-            replace_file(opened, RECORD, _describe_run(experiment, config), owner)
+            replace_file(opened, RECORD, _describe_run(experiment, config).encode(), owner)
     except OSError as error:
         raise EngineError(
             f"OUTPUT_DIR {folder} cannot be written: {error.strerror or error}",

@@ -56,7 +56,7 @@ def open_owned_folder(root: Path, below: PurePosixPath, owner: Owner) -> Iterato
         yield folder
 
 
-def replace_file(folder: int, name: str, text: str, owner: Owner) -> None:
+def replace_file(folder: int, name: str, content: bytes, owner: Owner) -> None:
     """Write a file into an open folder, in place of an existing one. A link that a job may have put there is replaced.
 
     Raises:
@@ -66,8 +66,9 @@ def replace_file(folder: int, name: str, text: str, owner: Owner) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(fresh, dir_fd=folder)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(fresh, flags, 0o644, dir_fd=folder), "w") as file:
-        file.write(text)
+    with open(os.open(fresh, flags, 0o644, dir_fd=folder), "wb") as file:
+        file.write(content)
+        file.flush()
         if os.geteuid() == _ROOT:
             os.fchown(file.fileno(), owner.uid, owner.gid)
     os.replace(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)

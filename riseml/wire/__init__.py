@@ -8,6 +8,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/server                           -> ServerView
     POST   /v1/server/stop                      -> ServerView       (jobs continue)
     HEAD   /v1/snapshots/{digest}               -> 200 | 404
+    GET    /v1/snapshots/{digest}               -> tar              (the project's files)
     PUT    /v1/snapshots/{digest}    tar body   -> 201              (400: the files have another digest)
     POST   /v1/experiments           Submission -> ExperimentView   (201; 200 when `key` was used before)
     POST   /v1/experiments/check     Submission -> 204              (refused as the route above refuses it)
@@ -27,6 +28,8 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/experiments/{id}/metrics/history?metric= -> MetricHistoryView  (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/tfconfig        -> TfConfigs        (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/environment     -> JobEnvironments  (of one experiment; a set is refused)
+    GET    /v1/experiments/{id}/capsule         -> CapsuleView      (of one experiment; of a set: its first one's)
+    POST   /v1/reruns/check          RerunNeeds -> MissingParts     (starts nothing)
     GET    /v1/experiments/{id}/explain         -> ExplanationView  (of one experiment; a set is refused)
     WS     /v1/experiments/{id}/command         -> messages of `stream_messages`, the first is a CommandOrder
     WS     /v1/experiments/{id}/ports/{port}    -> messages of `stream_messages`  (one connection to a port of a job)
@@ -49,6 +52,22 @@ Every refusal is a `Failure`. `{id}` is a canonical ID; when it names jobs (`4.p
 
 from __future__ import annotations
 
+from riseml.wire.capsules import (
+    Capsule,
+    CapsuleCode,
+    CapsuleData,
+    CapsuleEnvironment,
+    CapsuleGpu,
+    CapsuleHost,
+    CapsuleJob,
+    CapsuleLaunch,
+    CapsuleTimes,
+    CapsuleVariables,
+    CapsuleView,
+    MissingPart,
+    MissingParts,
+    RerunNeeds,
+)
 from riseml.wire.command_output import (
     CompletionScript,
     CopyView,
@@ -151,8 +170,10 @@ from riseml.wire.state_names import (
     StateName,
 )
 from riseml.wire.submissions import (
+    GitState,
     NotebookOrder,
     Pairs,
+    PinnedImage,
     Submission,
     TensorBoardOrder,
 )
@@ -161,6 +182,17 @@ __all__ = [
     "ActivityView",
     "AddedHost",
     "BlockerView",
+    "Capsule",
+    "CapsuleCode",
+    "CapsuleData",
+    "CapsuleEnvironment",
+    "CapsuleGpu",
+    "CapsuleHost",
+    "CapsuleJob",
+    "CapsuleLaunch",
+    "CapsuleTimes",
+    "CapsuleVariables",
+    "CapsuleView",
     "ComparedExperiment",
     "ComparisonView",
     "CompletionScript",
@@ -177,6 +209,7 @@ __all__ = [
     "FileDifference",
     "ForwardView",
     "Forwards",
+    "GitState",
     "GpuList",
     "GpuTrouble",
     "GpuView",
@@ -201,12 +234,15 @@ __all__ = [
     "MetricHistoryView",
     "MetricView",
     "MetricsList",
+    "MissingPart",
+    "MissingParts",
     "NameList",
     "NewFile",
     "NewHost",
     "NotebookOrder",
     "Pairs",
     "PingEntry",
+    "PinnedImage",
     "PlanEnvironment",
     "PlanExperiment",
     "PlanJob",
@@ -221,6 +257,7 @@ __all__ = [
     "QueuePlaceView",
     "RemovedHost",
     "ReportEntry",
+    "RerunNeeds",
     "SampleView",
     "Samples",
     "ServerLogLine",

@@ -31,6 +31,20 @@ class TensorBoardOrder(TypedDict):
     executor: NotRequired[Literal["docker", "process"]]  # as that of a Submission
 
 
+class PinnedImage(TypedDict):
+    """What the name of an image stood for in an earlier run."""
+
+    image: Annotated[str, MaxLen(4096)]
+    digest: Annotated[str, MaxLen(4096)]
+
+
+class GitState(TypedDict):
+    """The git revision of a project when it was submitted, as the client found it."""
+
+    revision: Annotated[str, MaxLen(64)]  # the commit, in hex
+    clean: bool | None  # the files are those of the commit, and git ignores what else is there; None: not known
+
+
 class Submission(TypedDict):
     """A request to run a riseml.yml."""
 
@@ -45,3 +59,6 @@ class Submission(TypedDict):
     environment: NotRequired[Annotated[dict[Name, Value], MaxLen(1000)]]  # variables that `env` passes through
     notebook: NotRequired[NotebookOrder]  # run a JupyterLab in this environment instead of `run`
     executor: NotRequired[Literal["docker", "process"]]  # what the user chose; the server refuses to use another one
+    git: NotRequired[GitState]  # without it: the project is in no git repository
+    pinned: NotRequired[Annotated[list[PinnedImage], MaxLen(100)]]  # the jobs run these, whatever the names mean now
+    rerun_of: NotRequired[Name]  # the experiment that this one repeats

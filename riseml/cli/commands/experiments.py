@@ -70,9 +70,15 @@ def show_status(  # noqa: PLR0913  # one parameter for each option of the comman
     long: Annotated[bool, typer.Option("-l", "--long", help="Show more of each.")] = False,
     json: JsonOption = False,
     watch: Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 2 s.")] = False,
+    capsule: Annotated[
+        bool, typer.Option("--capsule", help="Show what is needed to run it again: image, packages, code, data.")
+    ] = False,
 ) -> None:
     """List running experiments, or show one with its jobs."""
     command: CommandContext = context.obj
+    if capsule:
+        _print_capsule(command, identity, json=json)
+        return
     mode = ViewMode(json, watch)
     with command.connect() as client:
         if identity is None:
@@ -166,6 +172,17 @@ def kill_experiments(
         command.printer.print_json({"kills": kills})
     if failed is not None:
         raise Exit(failed.exit_code)
+
+
+def _print_capsule(command: CommandContext, identity: str | None, *, json: bool) -> None:
+    from riseml.cli.output.capsule_view import list_capsule
+
+    with command.connect() as client:
+        found = client.get_capsule(choose_experiment_id(command, client, identity))["capsule"]
+    if json:
+        command.printer.print_json(found)
+    else:
+        command.printer.print_lines(list_capsule(found))
 
 
 def _print_view(command: CommandContext, client: Client, fetch: Callable[[], ViewContent], mode: ViewMode) -> None:

@@ -79,7 +79,7 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
         _show_plan(command, source, submission, json=json)
         return
     confirm_environment(command, source, submission, allow_env or [])
-    with closing(send_project(command, source, submission, json=json)) as client:
+    with closing(_send_with_revision(command, source, submission, json=json)) as client:
         experiment = submit_experiment(command, client, submission)
         if json:
             command.printer.print_json(experiment)
@@ -87,6 +87,21 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
             _follow_to_end(command, client, experiment, json=json, long=long)
     if not json:
         command.printer.print_lines([_describe_start(experiment)])
+
+
+def _send_with_revision(
+    command: CommandContext, source: ConfigSource, submission: wire.Submission, *, json: bool
+) -> Client:
+    """Send the project; meanwhile git finds the revision, which is added to the submission."""
+    from riseml.project.git_state import ask_git
+
+    question = ask_git(source.project.folder, command.environ)
+    if question is None:
+        return send_project(command, source, submission, json=json)
+    with closing(question):
+        client = send_project(command, source, submission, json=json)
+        submission["git"] = {"revision": question.revision, "clean": question.read_answer()}
+    return client
 
 
 def _describe_start(experiment: wire.ExperimentView) -> str:

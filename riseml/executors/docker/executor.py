@@ -21,7 +21,7 @@ from docker.errors import APIError, ImageNotFound, NotFound
 
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
-from riseml.executors.base import BuildOrder, Report, Share, ignore_report
+from riseml.executors.base import BuildOrder, Output, Report, Share, ignore_report
 from riseml.executors.capabilities import Finding, GpuReading, HostReport, InventoryItem, Outcome
 from riseml.executors.docker import helper_container, image_names, image_transfer, images, inventory, labels
 from riseml.executors.docker.containers import container_name, container_request
@@ -59,6 +59,7 @@ from riseml.executors.machine import list_routed_subnets
 from riseml.executors.transports.engine_client import Engine, lacks_network
 from riseml.model import ContainerSeen, Frame, HostSeen, JobKey, Launch, LogCursor, Mount
 from riseml.names import HOST_LABEL
+from riseml.planning.image import PACKAGES_FILE, parse_packages
 from riseml.samples import Sample
 from riseml.spec.pool.types import HostSpec
 from riseml.states import Network
@@ -69,7 +70,7 @@ _MISSING, _CONFLICT = 404, 409
 
 class DockerExecutor:
     """One Docker Engine. Its capabilities: ImageMover, ImageResolver, Inventory, HostCheck, GpuReporter, JobAccess,
-    ProcessorMeter.
+    OutputWriter, PackageLister, ProcessorMeter.
 
     Args:
         host: the host in pool.yml.
@@ -198,6 +199,10 @@ class DockerExecutor:
         with self.engine.api(patient=True) as api:
             return image_names.resolve_in_registry(api, base)
 
+    def check_registry(self, digest: str) -> None:
+        with self.engine.api(patient=True) as api:
+            image_names.check_registry(api, digest)
+
     def prepare(self, share: Share) -> None:
         with self.engine.api() as api:
             if share.output is not None:
@@ -206,6 +211,15 @@ class DockerExecutor:
                 ensure_network(api, self._server, self.name, share, self._stuck.written_off())
             else:
                 self._shares[share.experiment] = share.subnet or ""
+
+    def update_output(self, experiment: int, output: Output) -> None:
+        with self.engine.api() as api:
+            helper_container.make_output(api, self._server, experiment, output)
+
+    def list_packages(self, reference: str) -> tuple[str, ...] | None:
+        with self.engine.api(patient=True) as api:
+            content = helper_container.read_image_file(api, self._server, reference, PACKAGES_FILE)
+        return None if content is None else parse_packages(content.decode("utf-8", "replace"))
 
     def start(self, launch: Launch, code: Path | None) -> None:
         name = container_name(self._server, launch.key)

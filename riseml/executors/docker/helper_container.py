@@ -6,6 +6,7 @@ image of the container is empty, so nothing has to be present on the host.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import tarfile
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from riseml.model import Mount
 
 _EMPTY = "riseml/empty:1"
 _MISSING, _CONFLICT = 404, 409
+_MOST_READ = 1 << 20  # bytes of one file of an image
 
 
 def make_output(api: docker.APIClient, server: str, experiment: int, output: Output) -> None:
@@ -64,6 +66,24 @@ def read_file(api: docker.APIClient, server: str, mount: Mount, name: str) -> by
         with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as tar:
             file = tar.extractfile(tar.getmembers()[0])
             return None if file is None else file.read()
+
+
+def read_image_file(api: docker.APIClient, server: str, image: str, path: str) -> bytes | None:
+    """Return the content of a small file of an image, at most 1 MiB; None: no such file, or no such image."""
+    name = f"riseml-{server[:8]}-packages-{hashlib.sha256(image.encode()).hexdigest()[:12]}"
+    _remove_helper(api, name)
+    request = {"Image": image, "Cmd": ["-"], "Labels": {labels.SERVER: server}, "HostConfig": {"NetworkMode": "none"}}
+    try:
+        api.create_container_from_config(request, name)
+        stream, _ = api.get_archive(name, path)
+        with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as tar:
+            member = tar.next()
+            file = None if member is None or not member.isreg() else tar.extractfile(member)
+            return None if file is None else file.read(_MOST_READ)
+    except NotFound:
+        return None
+    finally:
+        _remove_helper(api, name)
 
 
 def check_privacy(api: docker.APIClient, server: str, mount: Mount, name: str) -> Finding | None:

@@ -89,6 +89,19 @@ def resolve_in_registry(api: docker.APIClient, base: str) -> str:
     return f"{_shorten_repository(repository)}@{found['Descriptor']['digest']}"
 
 
+def check_registry(api: docker.APIClient, digest: str) -> None:
+    """Return when a registry has an image that is named by its digest.
+
+    Raises:
+        EngineError: the registry does not answer, or does not have it; or it is a name of riseml's own.
+    """
+    refuse_own_name(digest)
+    try:
+        api.inspect_distribution(digest)
+    except APIError as error:
+        raise EngineError(f"its registry does not give it: {error.explanation or error}", permanent=True) from error
+
+
 def find_local_name(api: docker.APIClient, reference: str) -> str | None:
     """Return a name by which the engine has this image; None: it does not have it."""
     return next((name for name in _list_names(reference) if inspect_image(api, name) is not None), None)

@@ -56,7 +56,7 @@ _INHERITED = re.compile(
 
 
 class ProcessExecutor:
-    """This machine as a host. Its capabilities: Inventory, JobAccess, ProcessorMeter.
+    """This machine as a host. Its capabilities: Inventory, JobAccess, PackageLister, ProcessorMeter.
 
     Args:
         name: of the machine in the pool.
@@ -105,6 +105,9 @@ class ProcessExecutor:
     def ensure_image(self, order: BuildOrder) -> None:
         with _translate_os_errors("the folder of environments"):
             self._environments.ensure_environment(order)
+
+    def list_packages(self, reference: str) -> tuple[str, ...] | None:
+        return self._environments.list_packages(reference)
 
     def prepare(self, share: Share) -> None:
         with _translate_os_errors("the folder of the experiment"):

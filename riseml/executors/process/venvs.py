@@ -10,8 +10,10 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,12 +36,17 @@ from riseml.executors.process.venv_recipe import (
     refuse_root_commands,
 )
 from riseml.model import Image, ImageSeen
+from riseml.planning.image import parse_packages
 
 _SCHEME = 1  # a new number replaces every environment
 _READY = ".ready"
 _PROJECT = "project"
+_PACKAGES = "packages.txt"  # what the steps left, as `pip freeze` writes it
+_FREEZE_TIMEOUT = 60.0  # seconds
 _LOCK_INTERVAL = 0.2  # seconds between two attempts to get the lock
 _SEE_LOG = "the lines above say why: `riseml logs` shows them"
+
+log = logging.getLogger(__name__)
 
 
 class VirtualEnvironments:
@@ -68,6 +75,14 @@ class VirtualEnvironments:
         """Return whether an environment is present. One whose Python was removed from the machine is not."""
         folder = self.find_folder(reference)
         return ImageSeen(present=(folder / _READY).exists() and (folder / "bin" / "python").exists())
+
+    def list_packages(self, reference: str) -> tuple[str, ...] | None:
+        """Return the packages that an environment had when it was made; None: not known."""
+        try:
+            text = (self.find_folder(reference) / _PACKAGES).read_text("utf-8", "replace")
+        except OSError:
+            return None
+        return parse_packages(text)
 
     def make_variables(self, reference: str, path: str) -> dict[str, str]:
         """Return the variables that put a process into an environment.
@@ -162,6 +177,20 @@ class VirtualEnvironments:
             code = run_build_step(install, order)
             if code != 0:
                 raise EngineError(f"install step {number} failed with exit code {code}: {line}", permanent=True)
+        _record_packages(folder, step)
+
+
+def _record_packages(folder: Path, step: BuildStep) -> None:
+    """Write down which packages an environment has. Without an answer of uv it has no list."""
+    command = [find_uv_bin(), "pip", "freeze", "--python", str(folder / "bin" / "python")]
+    try:
+        found = subprocess.run(
+            command, cwd=folder, env=dict(step.environ), capture_output=True, timeout=_FREEZE_TIMEOUT, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        log.warning("the packages of the environment %s are not known: %s", folder.name, error)
+        return
+    (folder / _PACKAGES).write_bytes(found.stdout)
 
 
 def _describe_environment(parts: list[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from riseml.server.api.capsule_routes import add_capsule_routes
 from riseml.server.api.clean_routes import add_clean_routes
 from riseml.server.api.experiment_routes import add_experiment_routes
 from riseml.server.api.failures import FAILURES
@@ -26,6 +27,7 @@ def make_router(services: Services) -> APIRouter:
     add_submission_routes(router, services)
     add_experiment_routes(router, services)
     add_result_routes(router, services)
+    add_capsule_routes(router, services)
     add_log_routes(router, services)
     add_metric_routes(router, services)
     add_name_routes(router, services)

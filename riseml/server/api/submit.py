@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from riseml import wire
 from riseml.consent import make_process_refusal
@@ -12,6 +13,7 @@ from riseml.control.placement.refusal import describe_misfit
 from riseml.errors import Refused, Unreachable, UsageError
 from riseml.model import Environment, Owner, Plan, Resolved
 from riseml.names import JobName
+from riseml.origins import Origin
 from riseml.planning.companions import JUPYTER_VARIABLES, TOKEN_VARIABLE, plan_notebook
 from riseml.planning.grid import grid_points, makes_set
 from riseml.planning.image import Manifest
@@ -22,12 +24,14 @@ from riseml.server.pool.environment_review import review_environment
 from riseml.server.pool.observe import make_observation
 from riseml.server.services import Services
 from riseml.spec.config.loader import Overrides, load_config
+from riseml.spec.config.resolved import resolve_config
 from riseml.spec.config.types import Resources, Spec
 from riseml.store.experiments import NewExperiments
 from riseml.store.snapshots import SnapshotStore
 
 _IDLE_TIMEOUT = 3600.0  # seconds without anything to do after which a notebook ends
 _TOKEN_BYTES = 24
+_DIGEST = re.compile(r"([^@\s]+@)?sha256:[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,7 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
         NotFound: the project's files were not synced.
     """
     check_text(submission)
-    overrides = Overrides(_pairs(submission.get("parameters")), _pairs(submission.get("settings")))
-    spec = load_config(submission["config"], submission["file"], overrides)
+    spec = load_config(submission["config"], submission["file"], read_overrides(submission))
     if spec.train.search is not None:
         raise Refused("this version checks train.search and cannot run it yet", "remove it, and write lists of values")
     snapshot = submission.get("snapshot")
@@ -58,10 +61,37 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
     points = grid_points(spec.train)
     notebook = submission.get("notebook")
     if notebook is None:
-        return Planned(spec, make_plans(spec, points, manifest))
+        origin = _find_origin(submission)
+        plans = tuple(replace(plan, origin=origin) for plan in make_plans(spec, points, manifest))
+        return Planned(spec, plans, _find_pinned_images(submission, plans))
     idle = notebook.get("idle_timeout", _IDLE_TIMEOUT)
     plan = plan_notebook(make_plan(spec, points[0], manifest), spec.train.resources, spec.train.limits, idle)
     return Planned(spec, (plan,))
+
+
+def _find_origin(submission: wire.Submission) -> Origin:
+    git = submission.get("git")
+    revision, clean = ("", None) if git is None else (git["revision"], git["clean"])
+    return Origin(submission["file"], revision, clean, submission.get("rerun_of", ""))
+
+
+def _find_pinned_images(submission: wire.Submission, plans: Sequence[Plan]) -> Resolved:
+    """Return what base images stood for in the run that is repeated; the loop resolves the others.
+
+    Raises:
+        Refused: the file, or this version of riseml, names another image than that run had.
+    """
+    pinned = {one["image"]: one["digest"] for one in submission.get("pinned", [])}
+    others = sorted({image.base for plan in plans for image in plan.images} - set(pinned))
+    if pinned and others:
+        raise Refused(
+            f"the run had the image {', '.join(pinned)}, and here it would have {others[0]}",
+            f"`--set train.image={next(iter(pinned))}` names it",
+        )
+    for digest in pinned.values():
+        if not _DIGEST.fullmatch(digest):
+            raise UsageError(f"{digest[:80]!r} names no image by its digest", "it looks like python@sha256:...")
+    return tuple(pinned.items())
 
 
 def check_text(value: object) -> None:
@@ -158,7 +188,7 @@ def make_new_experiments(submission: wire.Submission, planned: Planned, owner: O
     return NewExperiments(
         owner=owner,
         project=planned.spec.project,
-        config=submission["config"],
+        config=resolve_config(submission["config"], read_overrides(submission)),
         snapshot=submission.get("snapshot") or "",
         plans=tuple((plan, first_jobs(plan)) for plan in planned.plans),
         environment=environment,
@@ -180,6 +210,11 @@ def _make_environment(submission: wire.Submission, spec: Spec) -> Environment:
             )
         found.append((variable.name, value))
     return tuple(found)
+
+
+def read_overrides(submission: wire.Submission) -> Overrides:
+    """Return the values of the command line that a submission has."""
+    return Overrides(_pairs(submission.get("parameters")), _pairs(submission.get("settings")))
 
 
 def _pairs(rows: list[tuple[str, str]] | None) -> tuple[tuple[str, str], ...]:

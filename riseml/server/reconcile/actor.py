@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from riseml.control.actions import (
 from riseml.control.images import choose_image
 from riseml.errors import EngineError, StoreError, Unreachable
 from riseml.executors.base import BuildOrder, Cancellation, Executor, Output, Report, Share, Work, WorkReport
-from riseml.executors.capabilities import ImageMover
+from riseml.executors.capabilities import ImageMover, OutputWriter
 from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, Frame, JobKey
 from riseml.names import BUILD, HostName
@@ -30,11 +31,16 @@ from riseml.planning.launch import LaunchTarget, make_launch
 from riseml.server.clock import stamp
 from riseml.server.pool.host_set import HostSet
 from riseml.server.reconcile.activities import Activities
+from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
 from riseml.server.reconcile.notifier import Notifier
+from riseml.states import TERMINAL
+from riseml.storage.capsule_files import pack_capsule_files
 from riseml.storage.outputs import pack_output, prepare_data, prepare_output
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
 from riseml.store.snapshots import SnapshotStore
+
+log = logging.getLogger(__name__)
 
 _POINT_BEFORE = {
     EnsureImage: Point.FETCHING,
@@ -56,6 +62,7 @@ class Actor:
     snapshots: SnapshotStore  # project archives
     notifier: Notifier
     activities: Activities  # what users see of builds and transfers
+    capsules: CapsuleKeeper  # what is needed to run an experiment again
     orders: dict[EnsureImage, Cancellation] = field(default_factory=dict)  # the builds under way
 
     def perform(self, action: Action, experiment: Experiment | None) -> None:
@@ -83,7 +90,9 @@ class Actor:
                 executor.stop(key, signal)
             case RemoveJob(_, key):
                 executor.remove(key)
-            case ReleaseHost(_, owner):
+            case ReleaseHost(host, owner):
+                if experiment is not None and experiment.state in TERMINAL:
+                    self._complete_capsule(host, experiment)
                 executor.release(owner)
             case CancelImage(host, owner, reference):
                 order = self.orders.get(EnsureImage(host, owner, reference))
@@ -124,13 +133,34 @@ class Actor:
             pass
         elif isinstance(roots.output, str) and self.hosts.is_this_machine(host):
             prepare_output(Path(roots.output), experiment, config)
+            self.capsules.write_files(Path(roots.output), experiment, self.capsules.begin_capsule(experiment, config))
             if isinstance(roots.data, str):
                 prepare_data(Path(roots.data))
         else:
             root, others = self.hosts.find_mounts()
-            output = Output(root, pack_output(experiment, config), others)
+            capsule = self.capsules.begin_capsule(experiment, config)
+            output = Output(root, pack_output(experiment, config, capsule), others)
         creates_network = experiment.network_host in (None, host)
         return Share(experiment.id, subnet, experiment.network, creates_network, self.hosts.encrypted, output)
+
+    def _complete_capsule(self, host: HostName, experiment: Experiment) -> None:
+        """Write how the experiment ended into its output on a host. What goes wrong there does not hold up its end.
+
+        Raises:
+            Unreachable: the host does not answer.
+        """
+        if experiment.reads:
+            return
+        files = self.capsules.complete_capsule(experiment)
+        executor, roots = self._find_executor(host), self.hosts.roots
+        if isinstance(roots.output, str) and self.hosts.is_this_machine(host):
+            self.capsules.write_files(Path(roots.output), experiment, files)
+        elif files is not None and isinstance(executor, OutputWriter):
+            root, _ = self.hosts.find_mounts()
+            try:
+                executor.update_output(experiment.id, Output(root, pack_capsule_files(experiment, files)))
+            except EngineError as error:
+                log.warning("the capsule of %s is not in its output: %s", experiment.id, error.message)
 
     def _share_image(self, target: Executor, source: Executor, reference: str) -> None:
         """Move an environment through the pool's registry, or without one from host to host."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from riseml.model import Image, copy_name
-from riseml.planning.image import Manifest, first_install_step, make_dockerfile, plan_image
+from riseml.planning.image import PACKAGES_FILE, Manifest, first_install_step, make_dockerfile, plan_image
 
 PROJECT = Manifest(
     {
@@ -61,7 +61,7 @@ def test_without_steps_the_base_is_the_environment() -> None:
 
 def test_a_step_cannot_become_dockerfile_syntax() -> None:
     text = make_dockerfile(plan_image("base", ('echo "a"\nUSER root', "echo \\"), PROJECT), "base")
-    assert [line.split(" ")[0] for line in text.splitlines()] == ["FROM", "WORKDIR", "RUN", "RUN"]
+    assert [line.split(" ")[0] for line in text.splitlines()] == ["FROM", "WORKDIR", "RUN", "RUN", "RUN"]
 
 
 def test_the_digest_depends_on_the_steps_and_their_order() -> None:
@@ -104,7 +104,9 @@ def test_the_dockerfile_copies_only_when_a_step_reads() -> None:
     plain = plan_image("base:1", ("pip install a",), PROJECT)
     reads = plan_image("base:1", ("pip install a", "pip install -r requirements.txt"), PROJECT)
     step = 'RUN ["/bin/sh", "-ec", "pip install a"]\n'
-    assert make_dockerfile(plain, "base:1") == f"FROM base:1\nWORKDIR /code\n{step}"
+    text, _, last = make_dockerfile(plain, "base:1").rstrip().rpartition("\n")
+    assert f"{text}\n" == f"FROM base:1\nWORKDIR /code\n{step}"
+    assert PACKAGES_FILE in last
     assert make_dockerfile(reads, "base:1").startswith(f"FROM base:1\nWORKDIR /code\nCOPY project/ /code/\n{step}")
     for image in (plain, reads):
         assert make_dockerfile(image, "base:1").splitlines()[first_install_step(image) - 1] == step.rstrip()

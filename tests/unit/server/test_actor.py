@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import json
+import os
+import shutil
+import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from riseml.control.actions import Action, EnsureImage, PrepareHost, ShareImage, StartJob
+from riseml.control.actions import Action, EnsureImage, PrepareHost, ReleaseHost, ShareImage, StartJob
 from riseml.errors import EngineError, RisemlError, StoreError
 from riseml.executors.base import BuildOrder, Work, WorkReport
 from riseml.executors.memory import MemoryExecutor
@@ -21,10 +26,12 @@ from riseml.planning.plan import first_jobs
 from riseml.server.pool.host_set import HostSet
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
+from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
 from riseml.server.reconcile.notifier import Notifier
 from riseml.settings import Settings
 from riseml.states import State
 from riseml.storage.outputs import RECORD
+from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore, NewExperiments
 from riseml.store.logs.log_store import LogStore
@@ -65,7 +72,9 @@ class Scene:
         hosts = self.hosts = HostSet(self.settings, "5e17e4", pool)
         snapshots = SnapshotStore(folder / "snapshots")
         self.activities = Activities()
-        self.actor = Actor("5e17e4", hosts, experiments, logs(folder / "logs"), snapshots, Notifier(), self.activities)
+        self.keeper = CapsuleKeeper(hosts, snapshots, CapsuleStore(folder / "capsules"), lambda _: {}, "2.0")
+        made = experiments, logs(folder / "logs"), snapshots, Notifier(), self.activities, self.keeper
+        self.actor = Actor("5e17e4", hosts, *made)
 
     def perform(self, action: Action) -> None:
         self.actor.perform(action, self.detail.experiment)
@@ -148,3 +157,62 @@ def test_numbers_of_the_configuration_stay_numbers(tmp_path: Path) -> None:
     scene.perform(PrepareHost(HOST, 1, None))
     record = yaml.safe_load((tmp_path / "output" / "paul" / "toaster" / "1" / RECORD).read_text())
     assert record["config"]["train"]["cpus"] == 2
+
+
+def test_a_capsule_is_begun_with_the_output_and_completed_at_the_end(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.perform(PrepareHost(HOST, 1, None))
+    file = tmp_path / "output" / "paul" / "toaster" / "1" / ".riseml" / "capsule.json"
+    begun = json.loads(file.read_text())
+    assert (begun["complete"], begun["data"]["entries"]) == (False, [])
+    (tmp_path / "data" / "later").mkdir(parents=True)
+    release, ended = ReleaseHost(HOST, 1), replace(scene.detail.experiment, state=State.FINISHED)
+    scene.actor.perform(release, scene.detail.experiment)
+    assert not json.loads(file.read_text())["complete"], "it has not ended"
+    scene.actor.perform(release, ended)
+    done = json.loads(file.read_text())
+    assert (done["complete"], done["state"], done["data"]) == (True, "FINISHED", begun["data"])
+
+
+@pytest.mark.parametrize("kind", ["link", "file", "pipe", "folder"])
+def test_what_a_job_puts_in_place_of_its_capsule_keeps_no_host(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene = Scene(tmp_path)
+    scene.perform(PrepareHost(HOST, 1, None))
+    folder, victim = tmp_path / "output" / "paul" / "toaster" / "1" / ".riseml", tmp_path / "victim"
+    victim.mkdir()
+    shutil.rmtree(folder)
+    match kind:
+        case "link":
+            folder.symlink_to(victim)
+        case "file":
+            folder.write_text("")
+        case "pipe":
+            os.mkfifo(folder)
+        case "folder":
+            (folder / "capsule.json" / "x").mkdir(parents=True)
+    scene.actor.perform(ReleaseHost(HOST, 1), replace(scene.detail.experiment, state=State.FAILED))
+    assert list(victim.iterdir()) == []
+    assert "the capsule of 1 is not in its output" in caplog.text
+    kept = scene.keeper.show_capsule(scene.detail.experiment, CONFIG)
+    assert (kept["complete"], kept["state"]) == (True, "FAILED"), "the server has it"
+
+
+def test_a_capsule_reaches_a_host_whose_files_the_server_does_not_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(tmp_path)
+    monkeypatch.setattr(HostSet, "is_this_machine", lambda *_: False)
+    scene.perform(PrepareHost(HOST, 1, None))
+    scene.actor.perform(ReleaseHost(HOST, 1), replace(scene.detail.experiment, state=State.FINISHED))
+    executor = scene.hosts.pool.executors[HOST]
+    assert isinstance(executor, MemoryExecutor)
+    begun, done = executor.outputs[1]
+    path = "paul/toaster/1/.riseml/capsule.json"
+    for output, complete in ((begun, False), (done, True)):
+        with tarfile.open(fileobj=io.BytesIO(output.tar)) as tar:
+            file = tar.extractfile(path)
+            assert file is not None
+            assert json.load(file)["complete"] is complete
+            assert (f"paul/toaster/1/{RECORD}" in tar.getnames()) is not complete

@@ -22,7 +22,7 @@ only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a f
 
 def prepare(root: Path, owner: Owner = ME) -> None:
     with open_owned_folder(root, BELOW, owner) as folder:
-        replace_file(folder, "record", "text", owner)
+        replace_file(folder, "record", b"text", owner)
 
 
 def refusal(root: Path, owner: Owner = ME) -> str:

@@ -1,0 +1,18 @@
+"""Where experiments come from. Standard library only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an experiment comes from, for whoever runs it again. No decision depends on it."""
+
+    file: str = ""  # its riseml.yml, as the user named it
+    revision: str = ""  # the git commit of the project, in hex; empty: no git repository
+    clean: bool | None = None  # the files were those of the commit; None: not known
+    rerun_of: str = ""  # the experiment that it repeats; empty: none
+
+
+NO_ORIGIN = Origin()

@@ -1,0 +1,35 @@
+"""The variables of a job as other people may see them: no value that comes from `env`, and none that looks secret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from riseml.model import Experiment
+from riseml.planning.launch import BoundJob, job_variables
+from riseml.spec.scalars.secret_names import looks_secret
+
+_HIDDEN = "\0"
+"""Stands for a value that is not shown. A real value has no NUL character."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownVariables:
+    """The variables of one job."""
+
+    values: dict[str, str]
+    hidden: list[str]  # names of the others
+
+
+def hide_values(experiment: Experiment) -> Experiment:
+    """Return the experiment without the values of its `env`, for `list_variables`.
+
+    Once the experiment is closed the record has none of them any more.
+    """
+    return replace(experiment, environment=tuple((name, _HIDDEN) for name, _ in experiment.environment))
+
+
+def list_variables(bound: BoundJob) -> ShownVariables:
+    """Return the variables of a job of an experiment that `hide_values` gave."""
+    variables = job_variables(bound)
+    hidden = [name for name, value in variables if value == _HIDDEN or looks_secret(name)]
+    return ShownVariables({name: value for name, value in variables if name not in hidden}, hidden)

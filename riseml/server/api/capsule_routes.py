@@ -1,0 +1,71 @@
+"""The routes of runs that are repeated: capsules, the files of a project, and what cannot be had any more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body
+from fastapi.responses import FileResponse
+
+from riseml import wire
+from riseml.errors import NotFound, UsageError
+from riseml.names import parse_id
+from riseml.server.api.experiment_routes import Name
+from riseml.server.api.named_experiments import find_details
+from riseml.server.api.submission_routes import Digest
+from riseml.server.api.submit import check_text
+from riseml.server.pool.missing_parts import find_missing_data, find_missing_image
+from riseml.server.services import Services
+
+Needs = Annotated[wire.RerunNeeds, Body()]
+_TAR: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/x-tar": {"schema": {"type": "string", "format": "binary"}}}}
+}
+
+
+def add_capsule_routes(router: APIRouter, services: Services) -> None:
+    """Add the capsule of an experiment, GET /snapshots and /reruns/check."""
+
+    @router.get("/experiments/{name}/capsule")
+    def read_capsule(name: Name) -> wire.CapsuleView:
+        detail = find_details(parse_id(name), services)[0]
+        if detail.experiment.plan.companion is not None:
+            raise UsageError(
+                f"{name} trains nothing, and has no capsule", "name an experiment that `riseml train` made"
+            )
+        capsule = services.capsules.show_capsule(detail.experiment, detail.config)
+        return {"capsule": capsule, "config": detail.config}
+
+    @router.get("/snapshots/{digest}", response_class=FileResponse, responses=_TAR)
+    def read_snapshot(digest: Digest) -> FileResponse:
+        return FileResponse(find_archive(digest, services), media_type="application/x-tar")
+
+    @router.post("/reruns/check")
+    def check_rerun(needs: Needs) -> wire.MissingParts:
+        check_text(needs)
+        missing: list[wire.MissingPart] = []
+        code = needs.get("code")
+        if code and not services.snapshots.has_snapshot(code):
+            missing.append({"part": "code", "message": f"the project's files {code[:12]} are not on the server"})
+        for image in needs.get("images", []):
+            if why := find_missing_image(services.hosts, image["image"], image["digest"]):
+                missing.append({"part": "image", "message": why})
+        if lost := find_missing_data(services.hosts, needs.get("data", [])):
+            missing.append({"part": "data", "message": lost})
+        return {"missing": missing}
+
+
+def find_archive(digest: str, services: Services) -> Path:
+    """Return the archive of a project's files.
+
+    Raises:
+        NotFound: the server does not have them.
+    """
+    path = services.snapshots.find_archive(digest)
+    if path is None:
+        raise NotFound(
+            f"the project's files {digest[:12]} are not on the server any more",
+            "a capsule in an output folder has them when they are small: `riseml checkout OUTPUT/.riseml DIR`",
+        )
+    return path

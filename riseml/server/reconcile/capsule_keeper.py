@@ -1,0 +1,194 @@
+"""Capsules: written when an experiment gets its output folder, completed when its hosts are released.
+
+A capsule never holds up an experiment. Where its files cannot be written the server's log says so, and the server still
+has the capsule.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from riseml import wire
+from riseml.errors import RisemlError
+from riseml.executors.capabilities import PackageLister
+from riseml.model import Experiment, Job
+from riseml.names import THIS_MACHINE, HostName
+from riseml.planning.capsule import Circumstances, make_capsule, write_capsule
+from riseml.planning.launch import job_folders
+from riseml.server.pool.host_set import HostSet
+from riseml.server.pool.storage_mounts import describe_root
+from riseml.storage.capsule_files import CapsuleFiles, write_capsule_files
+from riseml.storage.outputs import show_output
+from riseml.store.capsules import CapsuleStore
+from riseml.store.snapshots import SnapshotStore
+
+MOST_CODE = 4 << 20
+"""Bytes of a project's archive that a capsule holds. A larger project stays on the server, by its digest."""
+
+_MOST_ENTRIES = 1000  # names of the data folder
+
+log = logging.getLogger(__name__)
+
+ReadResults = Callable[[int], Mapping[str, wire.MetricView]]
+
+
+class CapsuleKeeper:
+    """Makes capsules and writes them. Safe from many threads.
+
+    Args:
+        hosts: ran the jobs.
+        snapshots: have the projects' files.
+        capsules: the server's own copies.
+        read_results: returns what the jobs of an experiment have reported.
+        version: of riseml.
+    """
+
+    def __init__(
+        self, hosts: HostSet, snapshots: SnapshotStore, capsules: CapsuleStore, read_results: ReadResults, version: str
+    ) -> None:
+        self._hosts = hosts
+        self._snapshots = snapshots
+        self._capsules = capsules
+        self._read_results = read_results
+        self._version = version
+        self._lock = threading.Lock()
+        self._packages: dict[str, tuple[str, ...] | None] = {}  # of environments, by reference
+
+    def begin_capsule(self, experiment: Experiment, config: str) -> CapsuleFiles | None:
+        """Return the capsule of an experiment that is about to start; None for one that trains nothing."""
+        if experiment.plan.companion is not None:
+            return None
+        code = self._read_code(experiment)
+        around = self._look_around(experiment, self._list_data(experiment), has_code=code is not None)
+        return CapsuleFiles(self._keep(experiment, make_capsule(experiment, config, around)), code)
+
+    def complete_capsule(self, experiment: Experiment) -> CapsuleFiles | None:
+        """Return the capsule of an experiment that has ended; None: it has begun none."""
+        before = self._capsules.load_capsule(experiment.id)
+        if before is None:
+            return None
+        return CapsuleFiles(self._keep(experiment, self._renew(experiment, before)))
+
+    def show_capsule(self, experiment: Experiment, config: str) -> wire.Capsule:
+        """Return the capsule of an experiment as it is now, also of one that never got an output folder."""
+        before = self._capsules.load_capsule(experiment.id)
+        if before is not None and before["complete"]:
+            return before
+        if before is not None:
+            return self._renew(experiment, before)
+        return make_capsule(experiment, config, self._look_around(experiment, self._list_data(experiment)))
+
+    def write_files(self, root: Path, experiment: Experiment, files: CapsuleFiles | None) -> None:
+        """Write a capsule below the root of outputs on this machine."""
+        if files is None:
+            return
+        try:
+            write_capsule_files(root, experiment, files)
+        except (OSError, RisemlError) as error:
+            log.warning("the capsule of %s is not in its output: %s", experiment.id, error)
+
+    def _renew(self, experiment: Experiment, before: wire.Capsule) -> wire.Capsule:
+        """Return a capsule with the present record, and with what was seen when it began."""
+        around = self._look_around(experiment, before["data"], has_code=before["code"]["included"])
+        after = make_capsule(experiment, before["config"], around)
+        known = {host["name"]: host for host in before["hosts"]}
+        hosts = [host if host["runs"] else known.get(host["name"], host) for host in after["hosts"]]
+        return {**after, "hosts": hosts, "variables": before["variables"]}
+
+    def _keep(self, experiment: Experiment, capsule: wire.Capsule) -> str:
+        text = write_capsule(capsule)
+        try:
+            self._capsules.save_capsule(experiment.id, text)
+        except OSError as error:
+            log.warning("the capsule of %s is not kept: %s", experiment.id, error)
+        return text
+
+    def _look_around(self, experiment: Experiment, data: wire.CapsuleData, *, has_code: bool = False) -> Circumstances:
+        target = self._hosts.find_target(next((job.host for job in experiment.gang if job.host is not None), None))
+        return Circumstances(
+            riseml=self._version,
+            output=show_output(target.roots, experiment),
+            folders=job_folders(experiment, target),
+            hosts=tuple(self._describe_hosts(experiment.gang)),
+            data=data,
+            packages=dict(self._find_packages(experiment)),
+            has_code=has_code,
+            results=self._read_results(experiment.id),
+        )
+
+    def _describe_hosts(self, jobs: Iterable[Job]) -> Iterable[wire.CapsuleHost]:
+        executors, seen = self._hosts.pool.executors, self._hosts.last_seen()
+        by_host: dict[HostName, list[str]] = {}
+        for job in jobs:
+            if job.host is not None:
+                by_host.setdefault(job.host, []).extend(job.gpus)
+        for name, ids in sorted(by_host.items()):
+            devices = seen[name].devices if name in seen else {}
+            gpus = [devices[one] for one in ids if one in devices]
+            yield {
+                "name": name,
+                "runs": executors[name].describe() if name in executors else "",
+                "gpus": [{"id": one.id, "name": one.name, "mem_mib": one.mem, "driver": one.driver} for one in gpus],
+            }
+
+    def _list_data(self, experiment: Experiment) -> wire.CapsuleData:
+        host = next((job.host for job in experiment.gang if job.host is not None), None)
+        root = self._hosts.find_target(host).roots.data
+        entries: list[str] | None = None
+        if isinstance(root, str) and host is not None and (host == THIS_MACHINE or self._hosts.is_this_machine(host)):
+            entries = list_entries(Path(root))
+        return {"folder": describe_root(root), "entries": entries}
+
+    def _find_packages(self, experiment: Experiment) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield the packages of each environment; a host is asked once for each, when the experiment has ended."""
+        for job in experiment.gang:
+            image = experiment.image_of(job.name)
+            if not image.install or job.host is None:
+                continue
+            with self._lock:
+                found, is_known = self._packages.get(image.reference), image.reference in self._packages
+            if not is_known and experiment.ended_at is not None:
+                found = self._ask_for_packages(job.host, image.reference)
+            if found is not None:
+                yield image.reference, found
+
+    def _ask_for_packages(self, host: HostName, reference: str) -> tuple[str, ...] | None:
+        executor = self._hosts.pool.executors.get(host)
+        if not isinstance(executor, PackageLister):
+            return None
+        try:
+            found = executor.list_packages(reference)
+        except RisemlError as error:
+            log.warning("the packages of %s are not known: %s", reference, error.message)
+            return None
+        with self._lock:
+            self._packages[reference] = found
+        return found
+
+    def _read_code(self, experiment: Experiment) -> bytes | None:
+        """Return the project's archive when it is small enough."""
+        path = self._snapshots.find_archive(experiment.snapshot) if experiment.snapshot else None
+        try:
+            if path is None or path.stat().st_size > MOST_CODE:
+                return None
+            return path.read_bytes()
+        except OSError as error:
+            log.warning("the files of %s are not in its capsule: %s", experiment.id, error)
+            return None
+
+
+def list_entries(folder: Path) -> list[str] | None:
+    """Return the first names in a folder, sorted; None: it cannot be read."""
+    try:
+        with os.scandir(folder) as found:
+            names = [os.fsencode(entry.name).decode("utf-8", "replace") for entry in islice(found, _MOST_ENTRIES)]
+    except FileNotFoundError:
+        return []
+    except OSError:
+        return None
+    return sorted(names)

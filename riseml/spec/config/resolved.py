@@ -1,0 +1,64 @@
+"""The text of a riseml.yml with the values of the command line in it, and without the values of variables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from riseml.spec.config.overrides import Overrides, apply_overrides
+from riseml.spec.yaml.document import MappingEntry, MappingNode, Node, ScalarNode, SequenceNode, parse_document
+from riseml.spec.yaml.writing import write_document
+
+
+def resolve_config(text: str, overrides: Overrides) -> str:
+    """Return a riseml.yml in which `-p` and `--set` are written; without any, the text as it is.
+
+    Args:
+        text: a valid riseml.yml.
+        overrides: values of the command line that it accepts.
+    """
+    if not overrides.parameters and not overrides.settings:
+        return text
+    root = parse_document(text, "riseml.yml").root
+    return text if root is None else write_document(apply_overrides(root, overrides)[0])
+
+
+def hide_variables(text: str) -> str:
+    """Return a riseml.yml whose `env` has names and no values: a value may be a secret."""
+    root = parse_document(text, "riseml.yml").root
+    train = root.get("train") if isinstance(root, MappingNode) else None
+    variables = train.get("env") if isinstance(train, MappingNode) else None
+    if root is None or variables is None:
+        return text
+    names = tuple(ScalarNode(variables.position, name) for name in _list_names(variables))
+    return write_document(_put(root, ("train", "env"), SequenceNode(variables.position, names)))
+
+
+def read_written_variables(text: str) -> dict[str, str]:
+    """Return the variables whose values stand in a riseml.yml; a file with errors has none."""
+    from riseml.spec.config.loader import check_config
+
+    spec = check_config(text).spec
+    found = () if spec is None else spec.train.env
+    return {variable.name: variable.value for variable in found if variable.value is not None}
+
+
+def _list_names(variables: Node) -> list[str]:
+    """Return the names from either form of `env`."""
+    match variables:
+        case MappingNode(entries=entries):
+            return [entry.key.text for entry in entries]
+        case SequenceNode(items=items):
+            return [item.text.partition("=")[0] for item in items if isinstance(item, ScalarNode)]
+        case _:
+            return []
+
+
+def _put(node: Node, path: tuple[str, ...], value: Node) -> Node:
+    """Return the node with another value at a path that exists."""
+    if not path or not isinstance(node, MappingNode):
+        return value
+    entries = (
+        MappingEntry(entry.key, _put(entry.value, path[1:], value)) if entry.key.text == path[0] else entry
+        for entry in node.entries
+    )
+    return replace(node, entries=tuple(entries))

@@ -1,0 +1,60 @@
+"""The capsule in an output folder, `.riseml`: capsule.json, and the project's files when they are small."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from riseml.model import Experiment, Owner
+from riseml.planning.launch import output_folder
+from riseml.storage.owned_folders import open_owned_folder, replace_file
+from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, CODE_FILE
+
+
+@dataclass(frozen=True, slots=True)
+class CapsuleFiles:
+    """What a capsule holds."""
+
+    text: str  # of capsule.json
+    code: bytes | None = None  # the project archive; None: it stays as it is, or is not there
+
+    def list_files(self) -> Iterator[tuple[str, bytes]]:
+        """Yield name and content of each file."""
+        if self.code is not None:
+            yield CODE_FILE, self.code
+        yield CAPSULE_FILE, self.text.encode()
+
+
+def write_capsule_files(root: Path, experiment: Experiment, files: CapsuleFiles) -> None:
+    """Write a capsule into the output folder on this machine, whatever a job has put in its place.
+
+    Raises:
+        EngineError: a part of the path is a link, or another user controls it (permanent).
+        OSError: a file cannot be written.
+    """
+    owner = experiment.owner
+    with open_owned_folder(root, output_folder(experiment) / CAPSULE_FOLDER, owner) as opened:
+        for name, content in files.list_files():
+            replace_file(opened, name, content, owner)
+
+
+def pack_capsule_files(experiment: Experiment, files: CapsuleFiles) -> bytes:
+    """Return a capsule as a tar, for a host whose files the server cannot write; the output folder exists there."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        add_capsule_files(tar, output_folder(experiment), files, experiment.owner)
+    return buffer.getvalue()
+
+
+def add_capsule_files(tar: tarfile.TarFile, folder: PurePosixPath, files: CapsuleFiles, owner: Owner) -> None:
+    """Add the folder of a capsule and its files to a tar, below the output folder."""
+    entry = tarfile.TarInfo(str(folder / CAPSULE_FOLDER))
+    entry.type, entry.mode, entry.uid, entry.gid = tarfile.DIRTYPE, 0o700, owner.uid, owner.gid
+    tar.addfile(entry)
+    for name, content in files.list_files():
+        entry = tarfile.TarInfo(str(folder / CAPSULE_FOLDER / name))
+        entry.size, entry.mode, entry.uid, entry.gid = len(content), 0o644, owner.uid, owner.gid
+        tar.addfile(entry, io.BytesIO(content))
