@@ -132,10 +132,19 @@ class Client:
         raise lost
 
     def list_experiments(
-        self, *, ended: bool = False, project: str | None = None, limit: int | None = None, companions: bool = True
+        self,
+        *,
+        ended: bool = False,
+        project: str | None = None,
+        limit: int | None = None,
+        before: int | None = None,
+        companions: bool = True,
     ) -> list[wire.ExperimentView]:
-        """Return running experiments, with `ended` all of them; the newest is the last."""
-        query = {"all": "true" if ended else None, "project": project, "limit": limit}
+        """Return running experiments, with `ended` all of them; the newest is the last.
+
+        With `limit` only so many, the newest; with `before`, only those with a smaller number.
+        """
+        query = {"all": "true" if ended else None, "project": project, "limit": limit, "before": before}
         query |= {} if companions else {"companions": "false"}
         answer = cast("wire.ExperimentList", self._get("/experiments", params=_drop_missing(query)))
         return answer["experiments"]

@@ -18,9 +18,16 @@ from riseml.errors import NotFound
 from riseml.model import Environment, Experiment, Job, Owner, Plan, Resolved, World
 from riseml.names import JobName, experiment_name
 from riseml.states import TERMINAL, Reason, State, Wanted
-from riseml.store.codec import to_json
+from riseml.store.codec import parse_json, to_json
 from riseml.store.database import Database
-from riseml.store.rows import experiment_values, job_values, to_experiment, write_resolved
+from riseml.store.rows import (
+    Texts,
+    experiment_values,
+    job_values,
+    select_texts,
+    to_experiment,
+    write_resolved,
+)
 from riseml.store.schema import events, experiments, facts, jobs, sets
 
 _IDS_PER_QUERY = 500
@@ -198,8 +205,15 @@ class ExperimentStore:
             raise NotFound(f"there is no experiment with the key {identity}")
         return found[0]
 
-    def list_experiments(
-        self, user: str, *, ended: bool, project: str | None, limit: int | None, companions: bool = True
+    def list_experiments(  # noqa: PLR0913  # one parameter for each condition
+        self,
+        user: str,
+        *,
+        ended: bool,
+        project: str | None,
+        limit: int | None,
+        before: int | None = None,
+        companions: bool = True,
     ) -> tuple[ExperimentDetail, ...]:
         """Return a user's experiments, oldest first.
 
@@ -208,26 +222,23 @@ class ExperimentStore:
             ended: whether those that have ended are among them.
             project: only those of this project.
             limit: only the newest numbers; a set has one number.
+            before: only numbers below this one: with `limit`, the next page of older ones.
             companions: whether they are among them.
         """
-        condition = experiments.c.user == user
+        conditions = [experiments.c.user == user]
         if not ended:
             # An open experiment is not closed either; that condition has an index, and few experiments meet it.
-            condition = sa.and_(experiments.c.closed.is_(False), condition, experiments.c.ended_at.is_(None))
+            conditions += [experiments.c.closed.is_(False), experiments.c.ended_at.is_(None)]
         if project is not None:
-            condition = sa.and_(condition, experiments.c.project == project)
+            conditions.append(experiments.c.project == project)
+        if before is not None:
+            conditions.append(experiments.c.number < before)
         if not companions:
-            condition = sa.and_(condition, experiments.c.plan["companion"]["kind"].as_string().is_(None))
+            conditions.append(experiments.c.plan["companion"]["kind"].as_string().is_(None))
+        condition = sa.and_(*conditions)
         with self._database.read_transaction() as connection:
             if limit is not None:
-                numbers = (
-                    sa.select(experiments.c.number)
-                    .where(condition)
-                    .distinct()
-                    .order_by(experiments.c.number.desc())
-                    .limit(limit)
-                )
-                condition = sa.and_(condition, experiments.c.number.in_(numbers.scalar_subquery()))
+                condition = _restrict_to_newest(condition, limit)
             return _select_details(connection, condition)
 
     def read_events(self, experiment: int, after: int) -> tuple[StateEvent, ...]:
@@ -247,22 +258,30 @@ class ExperimentStore:
 
 def _select_details(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> tuple[ExperimentDetail, ...]:
     query = (
-        sa.select(experiments, sets.c.concurrency)
+        sa.select(*select_texts(experiments), sets.c.concurrency)
         .outerjoin(sets, experiments.c.set_id == sets.c.id)
         .where(condition)
         .order_by(experiments.c.id)
     )
     rows = connection.execute(query).mappings().all()
     wanted = sa.select(experiments.c.id).where(condition).scalar_subquery()
-    jobs_of: dict[int, list[sa.RowMapping]] = {}
-    for job in connection.execute(
-        sa.select(jobs).where(jobs.c.experiment_id.in_(wanted)).order_by(jobs.c.position)
-    ).mappings():
-        jobs_of.setdefault(job["experiment_id"], []).append(job)
+    columns = sa.select(jobs.c.experiment_id, sa.cast(jobs.c.record, sa.Text))
+    jobs_of: dict[int, list[str]] = {}
+    for experiment, record in connection.execute(
+        columns.where(jobs.c.experiment_id.in_(wanted)).order_by(jobs.c.position)
+    ).all():
+        jobs_of.setdefault(experiment, []).append(record)
     return tuple(
-        ExperimentDetail(to_experiment(row, jobs_of.get(row["id"], [])), tuple(row["notes"]), row["config"])
+        ExperimentDetail(to_experiment(row, jobs_of.get(row["id"], [])), parse_json(row["notes"], Texts), row["config"])
         for row in rows
     )
+
+
+def _restrict_to_newest(condition: sa.ColumnElement[bool], limit: int) -> sa.ColumnElement[bool]:
+    """Return the condition with only the newest numbers that meet it."""
+    number = experiments.c.number
+    newest = sa.select(number).where(condition).distinct().order_by(number.desc()).limit(limit)
+    return sa.and_(condition, number.in_(newest.scalar_subquery()))
 
 
 def _insert_experiments(connection: sa.Connection, submitted: NewExperiments, now: datetime) -> Iterator[int]:

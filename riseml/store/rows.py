@@ -11,7 +11,18 @@ import sqlalchemy as sa
 from riseml.model import Environment, Experiment, Job, Owner, Plan, Resolved, Verdict
 from riseml.names import HostName
 from riseml.states import Network, Reason, State, Wanted
-from riseml.store.codec import from_json, to_json
+from riseml.store.codec import parse_json, to_json
+
+Texts = tuple[str, ...]
+_NOTHING = (None, "null")  # a column without a value, in SQL and in JSON
+
+
+def select_texts(table: sa.Table) -> list[sa.ColumnElement[Any]]:
+    """Return the columns of a table under their names, with the text of JSON ones, which `parse_json` reads at once."""
+    return [
+        sa.cast(column, sa.Text).label(column.name) if isinstance(column.type, sa.JSON) else column
+        for column in table.columns
+    ]
 
 
 def experiment_values(experiment: Experiment) -> dict[str, Any]:
@@ -43,7 +54,7 @@ def write_resolved(resolved: Resolved) -> str:
 
 def read_resolved(text: str) -> Resolved:
     """Return what the base images stand for, from its column."""
-    return from_json(json.loads(text), Resolved) if text else ()
+    return parse_json(text, Resolved) if text else ()
 
 
 def job_values(experiment: int, position: int, job: Job) -> dict[str, Any]:
@@ -51,8 +62,8 @@ def job_values(experiment: int, position: int, job: Job) -> dict[str, Any]:
     return {"experiment_id": experiment, "name": job.name, "position": position, "record": to_json(job)}
 
 
-def to_experiment(row: sa.RowMapping, jobs: Iterable[sa.RowMapping]) -> Experiment:
-    """Return the record of one row and its jobs' rows, which are in the order of the jobs."""
+def to_experiment(row: sa.RowMapping, jobs: Iterable[str]) -> Experiment:
+    """Return the record of one row of `select_texts` and the JSON of its jobs' records, in the order of the jobs."""
     return Experiment(
         id=row["id"],
         owner=Owner(row["user"], row["uid"], row["gid"]),
@@ -61,16 +72,16 @@ def to_experiment(row: sa.RowMapping, jobs: Iterable[sa.RowMapping]) -> Experime
         set_id=row["set_id"],
         concurrency=row["concurrency"] or 1,
         project=row["project"],
-        plan=from_json(row["plan"], Plan),
-        jobs=tuple(from_json(job["record"], Job) for job in jobs),
+        plan=parse_json(row["plan"], Plan),
+        jobs=tuple(parse_json(job, Job) for job in jobs),
         snapshot=row["snapshot"],
         resolved=read_resolved(row["resolved"]),
-        environment=from_json(row["environment"], Environment),
+        environment=parse_json(row["environment"], Environment),
         wanted=Wanted(row["wanted"]),
         state=State(row["state"]),
         reason=Reason(row["reason"]),
         message=row["message"],
-        verdict=None if row["verdict"] is None else from_json(row["verdict"], Verdict),
+        verdict=None if row["verdict"] in _NOTHING else parse_json(row["verdict"], Verdict),
         network=Network(row["network"]),
         network_host=None if row["fabric"] is None else HostName(row["fabric"]),
         subnet=row["subnet"],

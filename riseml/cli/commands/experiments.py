@@ -37,8 +37,21 @@ TailOption = Annotated[
         help="Begin with the last N lines that jobs printed, without changes of state before them.",
     ),
 ]
+LastOption = Annotated[
+    int | None,
+    typer.Option(
+        "-n",
+        "--last",
+        min=1,
+        metavar="N",
+        show_default=False,
+        help="List no more than the newest N. Default: all; on a terminal, 100.",
+    ),
+]
 
 _REFRESH_INTERVAL = 2.0  # seconds
+_ON_A_SCREEN = 100  # experiments that a list on a terminal has at most, if the user asks for no other number
+_PAGE = 500  # experiments in one answer of the server
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,14 @@ class ViewContent:
     answer: object  # what `--json` prints
     lines: list[str]  # what is printed otherwise
     final: bool  # True when a later answer cannot differ
+
+
+@dataclass(frozen=True, slots=True)
+class ListChoice:
+    """Which experiments are listed."""
+
+    ended: bool  # those that have ended, too
+    most: int | None  # only the newest so many; None: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +88,7 @@ def show_status(  # noqa: PLR0913  # one parameter for each option of the comman
     ended: Annotated[
         bool, typer.Option("-a", "--all", help="List ended experiments too, but not those of `system test`.")
     ] = False,
+    last: LastOption = None,
     long: Annotated[bool, typer.Option("-l", "--long", help="Show more of each.")] = False,
     json: JsonOption = False,
     watch: Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 2 s.")] = False,
@@ -82,7 +104,9 @@ def show_status(  # noqa: PLR0913  # one parameter for each option of the comman
     mode = ViewMode(json, watch)
     with command.connect() as client:
         if identity is None:
-            _print_view(command, client, lambda: _fetch_list(command, client, ended=ended, long=long), mode)
+            most = last or (_ON_A_SCREEN if command.printer.live and not json else None)
+            choice = ListChoice(ended, most)
+            _print_view(command, client, lambda: _fetch_list(command, client, choice, long=long), mode)
         else:
             chosen = choose_experiment_id(command, client, identity)
             _print_view(command, client, lambda: _fetch_experiment(command, client, chosen, long=long), mode)
@@ -213,16 +237,38 @@ def _fetch_again(command: CommandContext, client: Client, fetch: Callable[[], Vi
     return client.ask_until_answered(fetch, make_reconnect(command, client))
 
 
-def _fetch_list(command: CommandContext, client: Client, *, ended: bool, long: bool) -> ViewContent:
+def _fetch_list(command: CommandContext, client: Client, choice: ListChoice, *, long: bool) -> ViewContent:
     from riseml.cli.output.experiment_views import list_experiments
 
-    every = client.list_experiments(ended=ended)
+    every, older = _fetch_pages(client, choice)
     found = [one for one in every if one["project"] != TEST_PROJECT or one["state"] not in ENDED_STATES]
     if found:
         lines = list_experiments(found, command.now(), command.printer.style, long=long)
+    elif choice.ended:
+        lines = ["There is no experiment yet."]
     else:
-        lines = ["There is no experiment yet." if ended else "No experiment is running; `riseml status -a` lists all."]
+        lines = ["No experiment is running; `riseml status -a` lists all."]
+    if older:
+        lines = [*lines, f"These are the newest {choice.most:,}; `--last N` lists more of them."]
     return ViewContent({"experiments": found}, lines, final=False)
+
+
+def _fetch_pages(client: Client, choice: ListChoice) -> tuple[list[wire.ExperimentView], bool]:
+    """Return the experiments, oldest first, and whether there are older ones that were not asked for.
+
+    Each request asks for some of them, so that a long list does not keep the server from its other work.
+    """
+    found: list[wire.ExperimentView] = []
+    before = None
+    while choice.most is None or len(found) < choice.most:
+        wanted = _PAGE if choice.most is None else min(_PAGE, choice.most - len(found))
+        page = client.list_experiments(ended=choice.ended, limit=wanted, before=before)
+        found = [*page, *found]
+        if len(page) < wanted:
+            return found, False
+        before = int(page[0]["id"])
+    older = client.list_experiments(ended=choice.ended, limit=1, before=before)
+    return found, bool(older)
 
 
 def _fetch_experiment(command: CommandContext, client: Client, identity: str, *, long: bool) -> ViewContent:

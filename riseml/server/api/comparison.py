@@ -109,10 +109,10 @@ def _flatten(name: str, value: Any) -> dict[str, str]:
             for key, one in value.items()
             for path, text in _flatten(f"{name}.{key}" if name else key, one).items()
         }
-    if value is None or value in ("", []):
+    if value is None or value in ("", (), []):
         return {}
-    if isinstance(value, list):
-        pairs = all(isinstance(one, list) and len(one) == 2 for one in value)
+    if isinstance(value, tuple | list):
+        pairs = all(isinstance(one, tuple) and len(one) == 2 for one in value)
         return {name: ", ".join("=".join(map(str, one)) if pairs else str(one) for one in value)}
     return {name: f"{value:g}" if isinstance(value, float) else str(value)}
 

@@ -27,6 +27,7 @@ from riseml.states import PLACED
 
 log = logging.getLogger(__name__)
 
+_MOST_NUMBER = 2**31 - 1  # of an experiment: what every database can count
 _PLACED_NAMES = frozenset(state.value for state in PLACED)
 
 Name = Annotated[str, Path(max_length=200, description="a canonical ID: 4, 144.1, 4.worker, paul.4.ps.1")]
@@ -39,13 +40,14 @@ def add_experiment_routes(router: APIRouter, services: Services) -> None:
     def list_experiments(
         project: Annotated[str | None, Query(max_length=128)] = None,
         ended: Annotated[bool, Query(alias="all")] = False,  # noqa: FBT002  # a query parameter is named by its caller
-        limit: Annotated[int | None, Query(ge=1, le=10_000)] = None,
+        limit: Annotated[int | None, Query(ge=1, le=10_000, description="only the newest numbers")] = None,
+        before: Annotated[int | None, Query(ge=1, le=_MOST_NUMBER, description="only numbers below this one")] = None,
         companions: bool = True,  # noqa: FBT001, FBT002  # a query parameter is named by its caller
     ) -> wire.ExperimentList:
         check_text(project)
         user = services.info.owner.user
         details = services.experiments.list_experiments(
-            user, ended=ended, project=project, limit=limit, companions=companions
+            user, ended=ended, project=project, limit=limit, before=before, companions=companions
         )
         return {"experiments": show_all(details, services.hosts.roots)}
 

@@ -41,7 +41,7 @@ class Limits:
     mem: int | None = None  # MiB; None: no limit
 
 
-class RetryOn(enum.Enum):
+class RetryOn(enum.StrEnum):
     """The failures that another attempt may follow."""
 
     HOST_LOST = "host-lost"

@@ -161,7 +161,10 @@ class FakeServer:
                 self.bodies.append(json.loads(body))
                 return JSONResponse(self.experiments.setdefault("4", make_experiment()), 201)
             case "GET", ["experiments"]:
-                return JSONResponse({"experiments": list(self.experiments.values())})
+                asked = request.query_params
+                before = int(asked.get("before", 2**31))
+                older = [one for one in self.experiments.values() if int(one["id"]) < before]
+                return JSONResponse({"experiments": older[-int(asked.get("limit", len(older) or 1)) :]})
             case _, ["experiments", identity, *rest]:
                 return self._answer_experiment(request, identity, rest)
         raise AssertionError(f"unexpected {request.method} {request.url}")

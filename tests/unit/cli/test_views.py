@@ -23,7 +23,21 @@ def test_status_lists(riseml: Riseml, fake_server: FakeServer) -> None:
     assert lines[1].split()[:3] == ["4", "ai-toaster", "RUNNING"]
     assert json.loads(riseml("status", "--json").out) == {"experiments": [make_experiment()]}
     riseml("status", "-a")
-    assert fake_server.asked[-1] == "GET /experiments?all=true"
+    assert fake_server.asked[-1] == "GET /experiments?all=true&limit=500"
+
+
+def test_status_lists_the_newest_and_says_that_there_are_more(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.experiments = {str(number): make_experiment(str(number)) for number in range(1, 1203)}
+    assert len(json.loads(riseml("status", "-a", "--json").out)["experiments"]) == 1202, "in three pages"
+    assert len([path for path in fake_server.asked if path.startswith("GET /experiments?")]) == 3
+    assert len(riseml("status", "-a").out.splitlines()) == 1203
+    *rows, note = riseml("status", "-a", "--last", "2").out.splitlines()
+    assert [row.split()[0] for row in rows] == ["ID", "1201", "1202"]
+    assert note == "These are the newest 2; `--last N` lists more of them."
+    *rows, note = riseml("status", live=True).out.splitlines()
+    assert (len(rows), note) == (101, "These are the newest 100; `--last N` lists more of them.")
+    assert len(riseml("status", "-n", "1202").out.splitlines()) == 1203
+    assert riseml("status", "-n", "0").code == 2
 
 
 def test_ended_system_tests_are_not_listed(riseml: Riseml, fake_server: FakeServer) -> None:

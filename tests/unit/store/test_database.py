@@ -115,6 +115,17 @@ def test_closed_experiments_are_not_loaded_and_can_be_found(experiments: Experim
     assert len(experiments.list_experiments("paul", ended=True, project="toaster", limit=1)) == 1
 
 
+def test_a_list_comes_in_pages(experiments: ExperimentStore) -> None:
+    for _ in range(5):
+        submit(experiments)
+    pages = []
+    before = None
+    while page := experiments.list_experiments("paul", ended=True, project=None, limit=2, before=before):
+        pages.append([one.experiment.number for one in page])
+        before = page[0].experiment.number
+    assert pages == [[4, 5], [2, 3], [1]]
+
+
 def test_an_unknown_number_is_not_found(experiments: ExperimentStore) -> None:
     with pytest.raises(NotFound, match="no experiment 7"):
         experiments.find_by_number("paul", 7)
