@@ -161,6 +161,10 @@ class Client:
         """Return what differs between experiments."""
         return cast("wire.ComparisonView", self._get("/comparison", params={"of": list(identities)}))
 
+    def get_results(self, query: Mapping[str, object]) -> wire.ResultList:
+        """Return the results of experiments. `query` has the parameters of the route."""
+        return cast("wire.ResultList", self._get("/results", params=query))
+
     def get_samples(self, identity: str) -> wire.Samples:
         """Return what the jobs of an experiment use now."""
         return cast("wire.Samples", self._get(_format_path("experiments", identity, "samples")))

@@ -38,6 +38,8 @@ _COMMANDS = (
     CommandPlace("cp", "copying", "copy_files"),
     CommandPlace("tensorboard", "tensorboard", "open_tensorboard"),
     CommandPlace("notebook", "notebook", "open_notebook"),
+    CommandPlace("results", "results", "show_results"),
+    CommandPlace("plot", "plot", "plot_metric"),
     CommandPlace("compare", "compare", "compare_experiments"),
     CommandPlace("explain", "explain", "explain_experiment"),
     CommandPlace("tfconfig", "tfconfig", "print_tf_config"),

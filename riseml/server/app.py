@@ -47,6 +47,7 @@ from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_store import MetricStore
+from riseml.store.outcomes import OutcomeStore
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import UsageReader
 
@@ -86,9 +87,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     snapshots = SnapshotStore(settings.home / "snapshots", settings.upload_limit)
     hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
     hosts.open_hosts(experiments.load_world())
-    metrics = MetricStore(database, logs)
-    keeper = MetricKeeper(metrics)
-    keeper.recover()
+    metrics, keeper = _make_metrics(database, logs)
     notifier, wake = Notifier(keeper.note_growth), Wake()
     pump = LogPump(logs, notifier, wake)
     activities = Activities()
@@ -98,6 +97,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         settings=settings,
         info=ServerInfo(server, __version__, os.getpid(), _find_owner(), now()),
         experiments=experiments,
+        outcomes=OutcomeStore(database),
         names=ExperimentNames(database),
         logs=logs,
         metrics=metrics,
@@ -118,6 +118,14 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         passes=Passes(wake, now()),
         request_stop=stop.set,
     )
+
+
+def _make_metrics(database: Database, logs: LogStore) -> tuple[MetricStore, MetricKeeper]:
+    """Return the metrics, and what counts them; it knows what an earlier server has not counted."""
+    metrics = MetricStore(database, logs)
+    keeper = MetricKeeper(metrics)
+    keeper.recover()
+    return metrics, keeper
 
 
 def _make_capsule_keeper(

@@ -28,6 +28,7 @@ from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_store import MetricStore
+from riseml.store.outcomes import OutcomeStore
 from riseml.store.snapshots import SnapshotStore
 
 
@@ -49,6 +50,7 @@ class Services:
     settings: Settings
     info: ServerInfo
     experiments: ExperimentStore
+    outcomes: OutcomeStore  # what became of many experiments, read quickly
     names: ExperimentNames  # for the completion of a shell
     logs: LogStore  # the output of jobs
     metrics: MetricStore  # what jobs report, counted from their logs

@@ -19,6 +19,8 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/names?prefix=&running=           -> NameList         (for shells that complete an ID)
     GET    /v1/experiments/{id}                 -> ExperimentView
     POST   /v1/experiments/{id}/kill            -> ExperimentView
+    GET    /v1/results?of=&project=&where=&sort=&limit=
+                                                -> ResultList       (of: experiments and sets, else all of the project)
     GET    /v1/comparison?of=&of=...            -> ComparisonView   (of: 2 to 20 experiments)
     GET    /v1/experiments/{id}/logs?follow=&cursor=&tail=&since=&batch=&closed=&reports=
                                                 -> NDJSON of Entry  (tail: the last lines, without states)
@@ -76,6 +78,10 @@ from riseml.wire.command_output import (
     Kill,
     Kills,
     NewFile,
+    PlotSeries,
+    PlotView,
+    ScalingRowView,
+    ScalingView,
     ServerLogLine,
     ServerStop,
 )
@@ -84,6 +90,7 @@ from riseml.wire.comparisons import (
     ComparisonView,
     Difference,
     FileDifference,
+    MetricDifference,
 )
 from riseml.wire.experiments import (
     ExperimentList,
@@ -158,6 +165,11 @@ from riseml.wire.pool_changes import (
     NewHost,
     RemovedHost,
 )
+from riseml.wire.results import (
+    ObjectiveView,
+    ResultList,
+    ResultView,
+)
 from riseml.wire.samples import (
     Samples,
     SampleView,
@@ -231,6 +243,7 @@ __all__ = [
     "LineEntry",
     "LinesEntry",
     "MetricBucket",
+    "MetricDifference",
     "MetricHistoryView",
     "MetricView",
     "MetricsList",
@@ -240,6 +253,7 @@ __all__ = [
     "NewFile",
     "NewHost",
     "NotebookOrder",
+    "ObjectiveView",
     "Pairs",
     "PingEntry",
     "PinnedImage",
@@ -248,6 +262,8 @@ __all__ = [
     "PlanJob",
     "PlanRoleEnvironment",
     "PlanView",
+    "PlotSeries",
+    "PlotView",
     "PoolFinding",
     "PoolFindings",
     "PoolMember",
@@ -258,8 +274,12 @@ __all__ = [
     "RemovedHost",
     "ReportEntry",
     "RerunNeeds",
+    "ResultList",
+    "ResultView",
     "SampleView",
     "Samples",
+    "ScalingRowView",
+    "ScalingView",
     "ServerLogLine",
     "ServerStop",
     "ServerView",

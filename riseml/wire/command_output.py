@@ -79,3 +79,40 @@ class ServerLogLine(TypedDict):
     state: str | None  # of the experiment or the job
     reason: str | None  # of the state
     seconds: float | None  # how long the action took
+
+
+class ScalingRowView(TypedDict):
+    """The experiments with one number of workers that have finished."""
+
+    workers: int  # jobs that train
+    runs: int  # experiments; the values are their means
+    seconds: float
+    rate: float | None  # the last value of the rate; null: it was not reported
+    speed_up: float | None  # against the smallest number of workers; null: no rate
+    efficiency: float | None  # of a worker, against one of the smallest number; 1 is perfect
+    metrics: dict[str, float]  # the other metrics: the best value where it is ranked, else the last one
+
+
+class ScalingView(TypedDict):
+    """What `riseml results --scaling --json` prints."""
+
+    rate: str | None  # the metric that is the rate; null: none, and the speed-up is that of the times
+    rows: list[ScalingRowView]  # the smallest number of workers first
+    left_out: int  # experiments that have not finished
+
+
+class PlotSeries(TypedDict):
+    """One curve, or the points of a chart."""
+
+    label: str
+    points: list[list[float]]  # x and y of each
+
+
+class PlotView(TypedDict):
+    """What `riseml plot --json` prints."""
+
+    title: str
+    x: str  # title of the axis
+    y: str
+    series: list[PlotSeries]
+    files: list[str]  # that were written

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
+from riseml.wire.metrics import MetricView
 from riseml.wire.state_names import StateName
 
 
@@ -31,6 +32,13 @@ class FileDifference(TypedDict):
     versions: list[str | None]  # the first digits of the SHA-256 of its content; null: the file is not there
 
 
+class MetricDifference(TypedDict):
+    """One metric that is not the same in all experiments."""
+
+    name: str
+    metrics: list[MetricView | None]  # of each experiment; null: it has not reported the metric
+
+
 class ComparisonView(TypedDict):
     """What differs between experiments; what is the same is left out."""
 
@@ -39,4 +47,5 @@ class ComparisonView(TypedDict):
     config: list[Difference]  # riseml.yml as resolved: with defaults, and with what the command line set
     environment: list[Difference]  # the image, what its tag stood for, and the install steps
     code: list[FileDifference]  # at most 10,000
+    metrics: list[MetricDifference]
     code_unknown: list[str]  # experiments whose project files are not on the server any more

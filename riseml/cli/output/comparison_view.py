@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from riseml.cli.output.results_view import format_value
 from riseml.cli.output.style import Style, paint
 from riseml.cli.output.tables import Column, build_table, measure_table
 from riseml.cli.output.text import clean_text, count_noun, format_moment, format_seconds, parse_moment
@@ -33,6 +34,7 @@ def list_comparison(found: wire.ComparisonView, style: Style) -> list[str]:
         ("Parameters", _list_differences(found["parameters"], names, style)),
         ("riseml.yml, as resolved", _list_differences(found["config"], names, style)),
         ("Environment", _list_differences(found["environment"], names, style)),
+        ("Metrics", _list_differences(_flatten_metrics(found["metrics"]), names, style)),
         ("Code", [*_list_files(found["code"], names, style), *_describe_unknown(found["code_unknown"])]),
     ]
     lines = build_table(_HEADS, [_make_head_row(one) for one in found["experiments"]], style)
@@ -65,6 +67,22 @@ def _list_differences(found: Sequence[wire.Difference], names: Sequence[str], st
     long = [one for one in found if one not in short]
     table = build_table(columns, rows, style) if rows else []
     return [*table, *(line for one in long for line in _list_long_values(one, names, style))]
+
+
+def _flatten_metrics(found: Sequence[wire.MetricDifference]) -> list[wire.Difference]:
+    """Return a row for the last value of each metric, and rows for its smallest and largest one where they differ."""
+    rows: list[wire.Difference] = []
+    for one in found:
+        parts = {
+            "last": [None if metric is None else format_value(metric["last"]) for metric in one["metrics"]],
+            "min": [None if metric is None else format_value(metric["min"]) for metric in one["metrics"]],
+            "max": [None if metric is None else format_value(metric["max"]) for metric in one["metrics"]],
+        }
+        rows.append({"name": f"{one['name']}.last", "values": list(parts["last"])})
+        for part in ("min", "max"):
+            if parts[part] != parts["last"]:
+                rows.append({"name": f"{one['name']}.{part}", "values": list(parts[part])})
+    return rows
 
 
 def _is_long(one: wire.Difference) -> bool:

@@ -77,7 +77,7 @@ def _fold_row(columns: Sequence[Column], widths: Sequence[int], row: Sequence[st
 
 def _fold_title(title: str, width: int) -> list[str]:
     """Return a title in lines that are as narrow as the cells below it allow; no word is broken."""
-    return wrap_to_width(title, max(width, *(len(word) for word in title.split())))
+    return wrap_to_width(title, max(width, 1, *(len(word) for word in title.split())))
 
 
 def _measure_columns(titles: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> list[int]:

@@ -10,12 +10,14 @@ from riseml import wire
 from riseml.errors import NotFound, UsageError
 from riseml.model import Experiment, Image, Plan, PlannedJob, resolve_base
 from riseml.names import experiment_name, job_type, parse_id
+from riseml.server.api.metric_views import show_summary
 from riseml.server.api.named_experiments import find_details
 from riseml.server.api.views import show_time
 from riseml.server.services import Services
 from riseml.spec.config.loader import Overrides, check_config
 from riseml.store.codec import to_json
 from riseml.store.experiments import ExperimentDetail
+from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.snapshots import SnapshotStore
 
 _MOST_FILES = 10_000  # of an answer
@@ -37,6 +39,7 @@ def compare_experiments(names: Sequence[str], services: Services) -> wire.Compar
     details = [_find_experiment(name, services) for name in names]
     found = [detail.experiment for detail in details]
     files = [_load_files(experiment, services.snapshots) for experiment in found]
+    summaries = services.metrics.read_summaries([one.id for one in found])
     known = [one for one in files if one is not None]
     changed = _find_differences(known) if len(known) == len(files) else ()
     return {
@@ -48,6 +51,7 @@ def compare_experiments(names: Sequence[str], services: Services) -> wire.Compar
         ],
         "environment": [*_find_differences([_describe_environment(one) for one in found])],
         "code": [{"path": one["name"], "versions": one["values"]} for one in islice(changed, _MOST_FILES)],
+        "metrics": [*_find_metric_differences([summaries.get(one.id, {}) for one in found])],
         "code_unknown": [
             experiment_name(one.number, one.sub) for one, there in zip(found, files, strict=True) if there is None
         ],
@@ -80,6 +84,15 @@ def _find_differences(found: Sequence[Texts]) -> Iterable[wire.Difference]:
         values = [one.get(name) for one in found]
         if len(set(values)) > 1:
             yield {"name": name, "values": values}
+
+
+def _find_metric_differences(found: Sequence[Mapping[str, MetricSummary]]) -> Iterable[wire.MetricDifference]:
+    """Yield the metrics whose last or best values are not the same in all experiments."""
+    for name in dict.fromkeys(name for one in found for name in one):
+        metrics = [one.get(name) for one in found]
+        values = {None if one is None else (repr(one.last), one.minimum, one.maximum) for one in metrics}
+        if len(values) > 1:
+            yield {"name": name, "metrics": [None if one is None else show_summary(one) for one in metrics]}
 
 
 def describe_config(plan: Plan) -> dict[str, str]:

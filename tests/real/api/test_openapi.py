@@ -66,6 +66,7 @@ ROUTES = [
     "GET /v1/experiments/{name}/environment",
     "GET /v1/experiments/{name}/explain",
     "GET /v1/comparison",
+    "GET /v1/results",
     "GET /v1/experiments/{name}/logs",
 ]
 

@@ -12,6 +12,7 @@ from riseml.cli.output.style import Style
 from riseml.cli.output.widths import measure_width
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import NOW, FakeServer
+from tests.unit.cli.test_results import make_metric
 
 FOUND: wire.ComparisonView = {
     "experiments": [
@@ -28,6 +29,10 @@ FOUND: wire.ComparisonView = {
         {"path": "data.py", "versions": [None, "1f"]},
         {"path": "old.py", "versions": ["2f", None]},
         {"path": "train.py", "versions": ["2f", "3f"]},
+    ],
+    "metrics": [
+        {"name": "accuracy", "metrics": [make_metric("accuracy", 0.5, 0.25), make_metric("accuracy", 0.75)]},
+        {"name": "loss", "metrics": [None, make_metric("loss", 1 / 3)]},
     ],
     "code_unknown": [],
 }
@@ -57,6 +62,12 @@ def test_the_differences_are_told_by_subject(riseml: Riseml, fake_server: FakeSe
         f"     {'x' * 75}",
         f"     {'x' * 15}",
         "",
+        "Metrics",
+        "               4     7",
+        "accuracy.last  0.25  0.75",
+        "accuracy.max   0.5   0.75",
+        "loss.last      -     0.333333",
+        "",
         "Code",
         "added     data.py",
         "removed   old.py",
@@ -73,13 +84,14 @@ def test_several_experiments_have_a_column_each() -> None:
         "experiments": [FOUND["experiments"][0], *FOUND["experiments"]],
         "parameters": [],
         "config": [],
+        "metrics": [],
         "code": [{"path": "a.py", "versions": ["0123456789ab", None, "x123456789ab"]}],
         "code_unknown": ["7"],
     }
     lines = list_comparison(three, Style(width=80))
     assert "a.py  0123456  -  x123456" in lines
     assert "not compared: the project's files of 7 are not on the server any more" in lines
-    assert lines[-1] == "The same: Parameters, riseml.yml, Environment."
+    assert lines[-1] == "The same: Parameters, riseml.yml, Environment, Metrics."
 
 
 @pytest.mark.parametrize("colour", [False, True])

@@ -78,7 +78,9 @@ def test_only_what_differs_is_in_the_answer(client: httpx.Client) -> None:
 def test_equal_experiments_differ_in_nothing(client: httpx.Client) -> None:
     names = [submit(client, single("true"), {"a.py": "1"}) for _ in range(3)]
     found = compare(client, *names)
-    assert [found[key] for key in ("parameters", "config", "environment", "code", "code_unknown")] == [[]] * 5
+    assert [found[key] for key in ("parameters", "config", "environment", "code", "metrics", "code_unknown")] == [
+        []
+    ] * 6
 
 
 @pytest.mark.parametrize(

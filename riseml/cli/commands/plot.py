@@ -1,0 +1,146 @@
+"""`plot`: learning curves, and a metric over a parameter, on the terminal or in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from riseml.cli.commands.options import JsonOption
+from riseml.cli.commands.results import SortOption, WhereOption
+from riseml.errors import NotFound, Refused, UsageError
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.cli.context import CommandContext
+    from riseml.cli.output.chart import Chart
+    from riseml.client import Client
+
+_CURVES = 10  # at once
+
+
+AgainstOption = Annotated[
+    str | None,
+    typer.Option("--against", metavar="PARAMETER", show_default=False, help="Plot over a parameter, not over steps."),
+]
+SvgOption = Annotated[
+    Path | None, typer.Option("--svg", metavar="FILE", show_default=False, help="Write an SVG file instead.")
+]
+PngOption = Annotated[
+    Path | None,
+    typer.Option("--png", metavar="FILE", show_default=False, help="Write a PNG file; needs riseml[plot]."),
+]
+
+
+def plot_metric(  # noqa: PLR0913  # one parameter for each option of the command
+    context: typer.Context,
+    identity: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="An experiment or a set.")],
+    metric: Annotated[
+        str | None, typer.Argument(metavar="METRIC", show_default=False, help="Default: what the set is ranked by.")
+    ] = None,
+    *,
+    against: AgainstOption = None,
+    where: WhereOption = None,
+    sort: SortOption = "",
+    svg: SvgOption = None,
+    png: PngOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Plot the curve of a metric of an experiment, or of the experiments of a set.
+
+    At most ten curves: the best ones where the set is ranked, else the first ones. With --against lr, one point for
+    each experiment: its best value where the metric is ranked, else its last one.
+    """
+    command: CommandContext = context.obj
+    query: dict[str, object] = {"of": [_read_id(identity)], "where": where or [], "sort": sort}
+    with command.connect() as client:
+        found = client.get_results(query)
+        name = _choose_metric(found, metric)
+        chart = _make_scatter(found, name, against) if against else _make_curves(client, found, name)
+    _show_chart(command, chart, svg=svg, png=png, json=json)
+
+
+def _read_id(text: str) -> str:
+    from riseml.names import parse_id
+
+    return str(parse_id(text))
+
+
+def _choose_metric(found: wire.ResultList, metric: str | None) -> str:
+    known = found["metrics"]
+    if not known:
+        raise NotFound("no metric was reported so far", "docs/metrics.md shows how code reports one")
+    if metric is None:
+        objective = found["objective"]
+        if objective is None and len(known) > 1:
+            raise UsageError("several metrics were reported", f"name one of {', '.join(known)}")
+        return objective["metric"] if objective else known[0]
+    if metric not in known:
+        raise NotFound(f"no metric {metric[:80]!r} was reported", f"there are {', '.join(known)}")
+    return metric
+
+
+def _make_curves(client: Client, found: wire.ResultList, metric: str) -> Chart:
+    from riseml.cli.output.chart import make_curves
+
+    shown = [one for one in found["experiments"] if any(each["name"] == metric for each in one["metrics"])][:_CURVES]
+    return make_curves(metric, [(one, client.get_metric_history(one["id"], metric)) for one in shown])
+
+
+def _make_scatter(found: wire.ResultList, metric: str, parameter: str) -> Chart:
+    from riseml.cli.output.chart import make_scatter
+    from riseml.cli.output.results_view import make_columns, make_row
+
+    known = [*found["parameters"], *found["same"]]
+    if parameter not in known:
+        raise UsageError(f"there is no parameter {parameter[:80]!r}", f"there are {', '.join(known) or 'none'}")
+    read = make_columns(found).find_reader(f"metrics.{metric}")
+    pairs = [(one["parameters"].get(parameter), read(make_row(one))) for one in found["experiments"]]
+    points = [(text, value) for text, value in pairs if text is not None and isinstance(value, float)]
+    return make_scatter(metric, parameter, points)
+
+
+def _show_chart(command: CommandContext, chart: Chart, *, svg: Path | None, png: Path | None, json: bool) -> None:
+    from riseml.cli.output.chart import has_points
+
+    if not has_points(chart):
+        raise NotFound(f"{chart.title} has no finite value to draw", "`riseml results` shows what was reported")
+    files = [(path, write) for path, write in ((svg, _write_svg), (png, _write_png)) if path is not None]
+    for path, write in files:
+        try:
+            write(chart, command.folder / path)
+        except OSError as error:
+            raise Refused(f"cannot write {path}: {error.strerror}", "check the folder and its permissions") from None
+    if json:
+        command.printer.print_json(_show_json(chart, [str(path) for path, _ in files]))
+    elif files:
+        command.printer.print_lines([f"Wrote {path}" for path, _ in files])
+    else:
+        from riseml.cli.output.terminal_plot import draw_chart
+
+        printer = command.printer
+        encoding = (getattr(printer.out, "encoding", None) or "utf-8").lower()
+        command.printer.print_lines(draw_chart(chart, printer.style, unicode=encoding.startswith("utf")))
+
+
+def _write_svg(chart: Chart, path: Path) -> None:
+    from riseml.cli.output.svg_plot import draw_svg
+
+    path.write_text(draw_svg(chart), encoding="utf-8")
+
+
+def _write_png(chart: Chart, path: Path) -> None:
+    from riseml.cli.output.png_plot import write_png
+
+    write_png(chart, path)
+
+
+def _show_json(chart: Chart, files: list[str]) -> wire.PlotView:
+    return {
+        "title": chart.title,
+        "x": chart.x_title,
+        "y": chart.y_title,
+        "series": [{"label": series.label, "points": [[x, y] for x, y in series.points]} for series in chart.series],
+        "files": files,
+    }

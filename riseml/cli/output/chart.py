@@ -1,0 +1,128 @@
+"""A chart: curves or points with their axes, ready to be drawn on a terminal or into a file. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from riseml.cli.output.text import clean_text, format_parameters
+from riseml.results.rows import read_number
+
+if TYPE_CHECKING:
+    from riseml import wire
+
+_WIDE = 50.0  # a positive axis whose ends differ by this factor is logarithmic
+
+
+@dataclass(frozen=True, slots=True)
+class ChartSeries:
+    """Points of one experiment, or of all of them."""
+
+    label: str
+    points: tuple[tuple[float, float], ...]  # finite numbers, in order
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What is drawn."""
+
+    title: str
+    x_title: str
+    y_title: str
+    series: tuple[ChartSeries, ...]
+    joined: bool = True  # curves; False: points alone
+    x_log: bool = False  # the x axis is logarithmic
+    x_names: tuple[str, ...] = ()  # what stands at 1, 2, ... of the x axis; empty: numbers
+
+
+def make_curves(metric: str, found: Sequence[tuple[wire.ResultView, wire.MetricHistoryView]]) -> Chart:
+    """Return the learning curves of experiments: the mean of each part of a history over its last step.
+
+    Where no step was reported, the number of the value takes its place.
+    """
+    every = [bucket for _, history in found for bucket in history["buckets"]]
+    counted = not every or any(bucket["last_step"] is None for bucket in every)
+    series = tuple(
+        ChartSeries(_describe(one, [other for other, _ in found]), _list_points(history["buckets"], counted=counted))
+        for one, history in found
+    )
+    return Chart(clean_text(metric), "report" if counted else "step", clean_text(metric), series)
+
+
+def _describe(one: wire.ResultView, every: Sequence[wire.ResultView]) -> str:
+    """Return an ID with the parameters in which the experiments differ: `144.1 lr=0.1`."""
+    parameters = one["parameters"]
+    differ = {
+        name: text for name, text in parameters.items() if any(other["parameters"].get(name) != text for other in every)
+    }
+    return clean_text(f"{one['id']} {format_parameters(differ)}".strip())
+
+
+def _list_points(buckets: Sequence[wire.MetricBucket], *, counted: bool) -> tuple[tuple[float, float], ...]:
+    points = []
+    count = 0
+    for bucket in buckets:
+        count += bucket["count"]
+        step = count if counted or bucket["last_step"] is None else bucket["last_step"]
+        if bucket["mean"] is not None:
+            points.append((float(step), bucket["mean"]))
+    return tuple(sorted(points)) if not counted else tuple(points)
+
+
+def make_scatter(metric: str, parameter: str, found: Sequence[tuple[str, float]]) -> Chart:
+    """Return the values of a metric over those of a parameter; a parameter with texts has them in a row.
+
+    Args:
+        metric: its name.
+        parameter: its name.
+        found: the parameter as written and the metric, of each experiment.
+    """
+    numbers = [read_number(text) for text, _ in found]
+    name = clean_text(parameter)
+    title = f"{clean_text(metric)} over {name}"
+    if any(number is None for number in numbers):
+        texts = sorted({text for text, _ in found})
+        series = ChartSeries("", tuple((float(texts.index(text) + 1), value) for text, value in found))
+        names = tuple(clean_text(text) for text in texts)
+        return Chart(title, name, clean_text(metric), (series,), joined=False, x_names=names)
+    points = sorted((number, value) for number, (_, value) in zip(numbers, found, strict=True) if number is not None)
+    low, high = points[0][0], points[-1][0]
+    x_log = low > 0 and high / low >= _WIDE
+    return Chart(title, name, clean_text(metric), (ChartSeries("", tuple(points)),), joined=False, x_log=x_log)
+
+
+def has_points(chart: Chart) -> bool:
+    """Return True when there is something to draw."""
+    return any(series.points for series in chart.series)
+
+
+def list_x_ticks(chart: Chart, ends: tuple[float, float], most: int) -> list[tuple[float, str]]:
+    """Return where the x axis has ticks, and what they say; a logarithmic axis is in powers of ten."""
+    if chart.x_names:
+        return [(float(at), name) for at, name in enumerate(chart.x_names, 1)]
+    ticks = choose_ticks(*ends, most)
+    return [(tick, f"{10**tick:.2g}" if chart.x_log else f"{tick:g}") for tick in ticks]
+
+
+def find_ends(values: Sequence[float]) -> tuple[float, float]:
+    """Return the smallest and the largest value, a little apart where they are equal."""
+    low, high = min(values), max(values)
+    if low < high:
+        return low, high
+    space = abs(low) * 0.05 or 0.5
+    return low - space, high + space
+
+
+def choose_ticks(low: float, high: float, most: int) -> list[float]:
+    """Return round numbers within an axis, at most `most` of them.
+
+    Example: `choose_ticks(0, 1, 6)` is `[0, 0.2, 0.4, 0.6, 0.8, 1]`.
+    """
+    rough = (high - low) / max(1, most - 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return [round(index * step, 12) for index in range(first, last + 1)]

@@ -1,0 +1,280 @@
+"""Results of experiments as a table or as CSV. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from riseml.cli.output.style import Style
+from riseml.cli.output.tables import Column, build_table, measure_table
+from riseml.cli.output.text import clean_text, count_noun, format_parameters, format_seconds
+from riseml.results.rows import Columns, ResultRow, Value
+from riseml.spec.config.types import Goal
+
+if TYPE_CHECKING:
+    from riseml import wire
+
+_MISSING = "-"
+_BEST = "*"
+_MOST_COLUMNS = 8  # parameters, and metrics, that get columns of their own
+_DIGITS = 6  # of a metric
+_NARROWEST = 8  # columns of a terminal that a shortened column keeps
+_LONGEST_SAME = 200  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class MetricNumbers:
+    """The numbers of one metric, as `riseml.results` reads them."""
+
+    count: int
+    last: float
+    last_step: int | None
+    minimum: float | None
+    maximum: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One experiment in both of its forms."""
+
+    view: wire.ResultView
+    row: ResultRow
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """One column and how it reads an experiment."""
+
+    column: Column
+    read: Callable[[_Entry], str]
+
+
+def make_row(one: wire.ResultView) -> ResultRow:
+    """Return an answer of the server as a row whose columns `riseml.results` finds."""
+    number, _, sub = one["id"].rpartition(".") if "." in one["id"] else (one["id"], "", "0")
+    metrics = {
+        metric["name"]: MetricNumbers(
+            metric["count"], _read_float(metric["last"]), metric["last_step"], metric["min"], metric["max"]
+        )
+        for metric in one["metrics"]
+    }
+    return ResultRow(
+        name=one["id"],
+        state=one["state"],
+        reason=one["reason"],
+        number=(_read_int(number), _read_int(sub)),
+        parameters=one["parameters"],
+        metrics=metrics,
+        seconds=one["seconds"],
+        started=one["started_at"] or "",
+        ended=one["ended_at"] or "",
+        hosts=tuple(one["hosts"]),
+        workers=one["workers"],
+    )
+
+
+def _read_float(value: float | str) -> float:
+    return float(value) if not isinstance(value, str) or value in ("nan", "inf", "-inf") else math.nan
+
+
+def _read_int(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
+
+
+def make_columns(found: wire.ResultList) -> Columns:
+    """Return what finds the columns of these results."""
+    objective = found["objective"]
+    goals = {objective["metric"]: Goal(objective["goal"])} if objective else {}
+    return Columns(frozenset((*found["parameters"], *found["same"])), frozenset(found["metrics"]), goals)
+
+
+def list_results(found: wire.ResultList, style: Style, chosen: Sequence[str] = ()) -> list[str]:
+    """Return the table with the best row marked, then what all rows have alike, and what is left out.
+
+    Args:
+        found: the answer of the server.
+        style: of the terminal.
+        chosen: names of the columns; empty: the usual ones, as many as the terminal has room for.
+
+    Raises:
+        UsageError: there is no such column.
+    """
+    if not found["experiments"]:
+        return [f"None of {count_noun(found['total'], 'experiment')} meets the conditions."]
+    entries = [_Entry(one, make_row(one)) for one in found["experiments"]]
+    fields = _choose_fields(found, chosen) if chosen else _fit_fields(found, entries, style)
+    cells = [[field.read(one) for field in fields] for one in entries]
+    columns = [field.column for field in fields]
+    if found["best"]:
+        best = found["best"]["id"]
+        columns = [Column(""), *columns]
+        cells = [[_BEST if one.view["id"] == best else "", *row] for one, row in zip(entries, cells, strict=True)]
+    return [*build_table(columns, cells, style), *_list_notes(found)]
+
+
+def _list_notes(found: wire.ResultList) -> list[str]:
+    notes = []
+    objective, best = found["objective"], found["best"]
+    if objective and best:
+        better = "largest" if objective["goal"] == "maximize" else "smallest"
+        notes.append(f"* {describe_best(best, objective)}: the {better} {objective['metric']}")
+    elif found["metrics"] and not objective:
+        metric = found["metrics"][0]
+        notes.append(
+            f"Nothing is ranked: --sort -{metric} puts the largest {metric} first, --sort {metric} the smallest"
+        )
+    if found["same"]:
+        same = format_parameters(found["same"])
+        notes.append(f"All have {same if len(same) <= _LONGEST_SAME else f'{same[:_LONGEST_SAME]}...'}")
+    more = found["matched"] - len(found["experiments"])
+    if more > 0:
+        notes.append(f"... and {more:,} more; `-n 0` shows all, and so do --csv and --json")
+    left = found["total"] - found["matched"]
+    if left > 0:
+        notes.append(f"Left out by the conditions: {left:,} of {count_noun(found['total'], 'experiment')}")
+    return ["", *map(clean_text, notes)] if notes else []
+
+
+def describe_best(best: wire.ResultView, objective: wire.ObjectiveView) -> str:
+    """Return `144.3 accuracy 0.981 (lr=0.01)`."""
+    metric = next((one for one in best["metrics"] if one["name"] == objective["metric"]), None)
+    value = None if metric is None else metric["max" if objective["goal"] == "maximize" else "min"]
+    parameters = f" ({format_parameters(best['parameters'])})" if best["parameters"] else ""
+    return f"{best['id']} {objective['metric']} {format_value(value)}{parameters}"
+
+
+def _fit_fields(found: wire.ResultList, entries: Sequence[_Entry], style: Style) -> list[_Field]:
+    """Return the usual columns; where there is little room, parameters share one column, and the last ones go."""
+    heads, ends = _list_heads(found), _list_ends()
+    metrics = _list_metrics(found)
+    fields = [*heads, *_list_parameters(found, together=False), *metrics, *ends]
+    if style.width is None or _measure_least(fields, entries) <= style.width:
+        return fields
+    fields = [*heads, *_list_parameters(found, together=True), *metrics, *ends]
+    while len(fields) > 3 and _measure_least(fields, entries) > style.width:
+        fields.pop()
+    return fields
+
+
+def _measure_least(fields: Sequence[_Field], entries: Sequence[_Entry]) -> int:
+    """Return the columns of a terminal that a table takes at least, with the mark of the best row before it."""
+    rows = [
+        [cell[:_NARROWEST] if field.column.shrinks else cell for field in fields for cell in [field.read(one)]]
+        for one in entries
+    ]
+    return measure_table([field.column for field in fields], rows) + len(_BEST) + 2
+
+
+def _list_heads(found: wire.ResultList) -> list[_Field]:
+    rank = _Field(Column("RANK", right=True), _read_rank)
+    return [*([rank] if found["objective"] else []), _Field(Column("ID"), lambda one: one.view["id"])]
+
+
+def _read_rank(one: _Entry) -> str:
+    rank = one.view["rank"]
+    return _MISSING if rank is None else str(rank)
+
+
+def _list_parameters(found: wire.ResultList, *, together: bool) -> list[_Field]:
+    names = found["parameters"]
+    if not names:
+        return []
+    if together or len(names) > _MOST_COLUMNS:
+        return [_Field(Column("PARAMS", shrinks=True), lambda one: _join_parameters(one.view, names))]
+    return [_Field(Column(clean_text(name), right=True), _parameter_reader(name)) for name in names]
+
+
+def _join_parameters(one: wire.ResultView, names: Iterable[str]) -> str:
+    return format_parameters({name: one["parameters"][name] for name in names if name in one["parameters"]})
+
+
+def _parameter_reader(name: str) -> Callable[[_Entry], str]:
+    return lambda one: one.view["parameters"].get(name, _MISSING)
+
+
+def _list_metrics(found: wire.ResultList) -> list[_Field]:
+    """Return the objective with its best and last value, then the last value of the others."""
+    columns = make_columns(found)
+    objective = found["objective"]
+    first = [objective["metric"]] if objective and objective["metric"] in found["metrics"] else []
+    others = [name for name in found["metrics"] if name not in first]
+    names = [*first, *(f"{name}.last" for name in first), *others][:_MOST_COLUMNS]
+    return [_make_field(name, columns) for name in names]
+
+
+def _list_ends() -> list[_Field]:
+    return [
+        _Field(Column("STATE", states=True), lambda one: one.view["state"]),
+        _Field(Column("TIME", right=True), lambda one: format_time(one.row.seconds)),
+        _Field(Column("HOST", shrinks=True), lambda one: ",".join(one.row.hosts) or _MISSING),
+    ]
+
+
+def _choose_fields(found: wire.ResultList, chosen: Sequence[str]) -> list[_Field]:
+    columns = make_columns(found)
+    known = {field.column.title.lower(): field for field in (*_list_heads(found), *_list_ends())}
+    return [known[name] if name in known else _make_field(name, columns) for name in chosen]
+
+
+def _make_field(name: str, columns: Columns) -> _Field:
+    reader = columns.find_reader(name)
+    right = not (name in columns.parameters or name in ("id", "reason"))
+    return _Field(Column(clean_text(name), right=right), lambda one: format_value(reader(one.row)))
+
+
+def format_value(value: Value) -> str:
+    """Return a number with six digits, a text as it is, and `-` for nothing."""
+    if value is None:
+        return _MISSING
+    if isinstance(value, str):
+        return value
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    return f"{value:.{_DIGITS}g}"
+
+
+def format_time(seconds: float | None) -> str:
+    """Return `45s`, `3m20s` or `2h05m`."""
+    if seconds is None:
+        return _MISSING
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02}m" if whole < 86400 * 3 else format_seconds(seconds)
+
+
+def list_csv(found: wire.ResultList, chosen: Sequence[str] = ()) -> list[str]:
+    """Return the results as lines of CSV, the names of the columns first; numbers have all their digits.
+
+    Raises:
+        UsageError: there is no such column.
+    """
+    names = list(chosen) or _list_csv_names(found)
+    columns = make_columns(found)
+    readers = [None if name == "rank" else columns.find_reader(name) for name in names]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    for one in found["experiments"]:
+        row = make_row(one)
+        values = (one["rank"] if read is None else read(row) for read in readers)
+        writer.writerow(["" if value is None else _show_csv(value) for value in values])
+    return text.getvalue().splitlines()
+
+
+def _show_csv(value: str | float) -> str:
+    if isinstance(value, str):
+        return " ".join(value.splitlines())
+    return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 1e15 else repr(value)
+
+
+def _list_csv_names(found: wire.ResultList) -> list[str]:
+    parameters = [*found["same"], *found["parameters"]]
+    metrics = [f"{name}.{part}" for name in found["metrics"] for part in ("last", "min", "max", "step")]
+    return ["rank", "id", *parameters, *metrics, "state", "reason", "time", "workers", "host", "started", "ended"]

@@ -1,0 +1,94 @@
+"""A chart as SVG: a picture for a page, without a library. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from xml.sax.saxutils import escape
+
+from riseml.cli.output.chart import Chart, choose_ticks, find_ends, list_x_ticks
+
+_WIDTH, _HEIGHT = 800, 480
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 40, 60
+_LINE = 18  # height of a line of the legend
+_MOST_LABELS = 40
+_COLOURS = (
+    "#1f77b4",
+    "#ff7f0e",
+    "#2ca02c",
+    "#d62728",
+    "#9467bd",
+    "#8c564b",
+    "#e377c2",
+    "#7f7f7f",
+    "#bcbd22",
+    "#17becf",
+)
+_INVALID = {code: " " for code in range(32)}
+
+
+def draw_svg(chart: Chart) -> str:
+    """Return the text of an SVG file. The chart has at least one point."""
+    return "\n".join([*_draw_lines(chart), ""])
+
+
+def _draw_lines(chart: Chart) -> Iterator[str]:
+    points = [point for series in chart.series for point in series.points]
+    xs = find_ends([_place(x, chart) for x, _ in points])
+    ys = find_ends([y for _, y in points])
+    labels = [(at, series) for at, series in enumerate(chart.series) if series.label][:_MOST_LABELS]
+    height = _HEIGHT + _LINE * len(labels)
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
+        f'viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif" font-size="13">'
+    )
+    yield f'<rect width="{_WIDTH}" height="{height}" fill="white"/>'
+    yield _write(_WIDTH / 2, 24, chart.title, anchor="middle", more=' font-size="16"')
+    yield from _draw_axes(chart, xs, ys)
+    for at, series in enumerate(chart.series):
+        colour = _COLOURS[at % len(_COLOURS)]
+        spots = [(_across(_place(x, chart), xs), _down(y, ys)) for x, y in series.points]
+        if chart.joined and len(spots) > 1:
+            path = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
+            yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
+        else:
+            yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>' for x, y in spots)
+    for line, (at, series) in enumerate(labels):
+        y = _HEIGHT + _LINE * line + 4
+        yield f'<rect x="{_LEFT}" y="{y - 6}" width="18" height="4" fill="{_COLOURS[at % len(_COLOURS)]}"/>'
+        yield _write(_LEFT + 26, y, series.label)
+    yield "</svg>"
+
+
+def _draw_axes(chart: Chart, xs: tuple[float, float], ys: tuple[float, float]) -> Iterator[str]:
+    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+    yield (
+        f'<path d="M{_LEFT},{_TOP} V{bottom} H{right}" fill="none" stroke="#444"/>'  # the y axis, then the x axis
+    )
+    for tick in choose_ticks(*ys, 6):
+        y = _down(tick, ys)
+        yield f'<path d="M{_LEFT},{y:.1f} H{right}" stroke="#ddd"/>'
+        yield _write(_LEFT - 8, y + 4, f"{tick:g}", anchor="end")
+    for tick, name in list_x_ticks(chart, xs, 8):
+        x = _across(tick, xs)
+        yield f'<path d="M{x:.1f},{bottom} v5" stroke="#444"/>'
+        yield _write(x, bottom + 20, name, anchor="middle")
+    yield _write(_WIDTH / 2, _HEIGHT - 16, chart.x_title, anchor="middle")
+    middle = (_TOP + bottom) / 2
+    yield _write(18, middle, chart.y_title, anchor="middle", more=f' transform="rotate(-90 18 {middle:.1f})"')
+
+
+def _write(x: float, y: float, text: str, *, anchor: str = "start", more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{escape(text.translate(_INVALID))}</text>'
+
+
+def _place(x: float, chart: Chart) -> float:
+    return math.log10(x) if chart.x_log else x
+
+
+def _across(x: float, ends: tuple[float, float]) -> float:
+    return _LEFT + (x - ends[0]) / (ends[1] - ends[0]) * (_WIDTH - _LEFT - _RIGHT)
+
+
+def _down(y: float, ends: tuple[float, float]) -> float:
+    return _HEIGHT - _BOTTOM - (y - ends[0]) / (ends[1] - ends[0]) * (_HEIGHT - _TOP - _BOTTOM)

@@ -1,0 +1,88 @@
+"""A chart as lines of a terminal, drawn by plotext. Pure, but for the one figure that plotext keeps."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from riseml.cli.output.chart import Chart, find_ends, list_x_ticks
+from riseml.cli.output.style import Style
+from riseml.cli.output.widths import shorten_to_width
+
+_USUAL_WIDTH = 80  # columns, where the output is no terminal
+_LEAST_WIDTH, _MOST_WIDTH = 30, 160
+_HEIGHT = 20  # lines
+_TICKS = 6  # on the x axis
+_COLOURS = ("cyan", "orange", "green", "magenta", "blue", "red", "cyan+", "orange+", "green+", "magenta+")
+_CODES = ("36", "33", "32", "35", "34", "31", "96", "93", "92", "95")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_SIMPLE = str.maketrans("┌┐└┘─│┤┬├┴┼•", "++++-|||+++*")
+
+
+def draw_chart(chart: Chart, style: Style, *, unicode: bool = True) -> list[str]:
+    """Return the lines of a chart.
+
+    Args:
+        chart: has at least one point.
+        style: of the terminal. Without colour each curve is drawn with a letter.
+        unicode: whether the terminal shows the characters of frames and curves.
+    """
+    import plotext
+
+    width = min(_MOST_WIDTH, max(_LEAST_WIDTH, style.width or _USUAL_WIDTH))
+    plotext.clear_figure()
+    plotext.theme("clear")
+    plotext.limit_size(width=False, height=False)
+    plotext.plotsize(width, _HEIGHT)
+    for at, series in enumerate(chart.series):
+        if not series.points:
+            continue
+        xs = [math.log10(x) if chart.x_log else x for x, _ in series.points]
+        ys = [y for _, y in series.points]
+        mark = _choose_mark(at, chart, style, unicode=unicode)
+        colour = _COLOURS[at % len(_COLOURS)] if style.colour else None
+        draw = plotext.plot if chart.joined and len(xs) > 1 else plotext.scatter
+        draw(xs, ys, marker=mark, color=colour)
+    _set_axes(plotext, chart)
+    text: str = plotext.build()
+    plotext.clear_figure()
+    lines = [line if style.colour else _COLOUR.sub("", line) for line in text.rstrip("\n").split("\n")]
+    lines = [line.rstrip() for line in lines]
+    if not unicode:
+        lines = [line.translate(_SIMPLE).encode("ascii", "replace").decode() for line in lines]
+    return [chart.title, *lines, *_list_labels(chart, style, width)]
+
+
+def _choose_mark(at: int, chart: Chart, style: Style, *, unicode: bool) -> str:
+    if not chart.joined:
+        return "•" if unicode else "*"
+    single = len([series for series in chart.series if series.points]) == 1
+    return "braille" if unicode and (style.colour or single) else _LETTERS[at % len(_LETTERS)]
+
+
+def _set_axes(plotext: object, chart: Chart) -> None:
+    """Set the ends of the axes: plotext fails when all values are equal."""
+    points = [point for series in chart.series for point in series.points]
+    ys = find_ends([y for _, y in points])
+    xs = find_ends([math.log10(x) if chart.x_log else x for x, _ in points])
+    plotext.ylim(*ys)  # type: ignore[attr-defined]  # the module has no types
+    plotext.xlim(*xs)  # type: ignore[attr-defined]
+    plotext.xlabel(chart.x_title)  # type: ignore[attr-defined]
+    ticks = list_x_ticks(chart, xs, _TICKS)
+    plotext.xticks([tick for tick, _ in ticks], [name for _, name in ticks])  # type: ignore[attr-defined]
+
+
+def _list_labels(chart: Chart, style: Style, width: int) -> list[str]:
+    shown = [(at, series) for at, series in enumerate(chart.series) if series.label]
+    if not shown:
+        return []
+    lines = []
+    for at, series in shown:
+        label = shorten_to_width(series.label, width - 4)
+        empty = "" if series.points else " (nothing reported)"
+        if style.colour:
+            lines.append(f"\x1b[{_CODES[at % len(_CODES)]}m--\x1b[0m {label}{empty}")
+        else:
+            lines.append(f"{_LETTERS[at % len(_LETTERS)]}  {label}{empty}" if len(shown) > 1 else f"{label}{empty}")
+    return lines

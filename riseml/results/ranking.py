@@ -1,0 +1,112 @@
+"""The order of rows, and which of them is the best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from riseml.results.rows import Columns, Reader, ResultRow, Value, find_best
+from riseml.spec.config.types import Goal
+
+_MOST_KEYS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One column to sort by."""
+
+    name: str
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What makes a row good."""
+
+    metric: str
+    goal: Goal
+
+
+def parse_sort(text: str) -> tuple[SortKey, ...]:
+    """Return the columns of `--sort`: `-accuracy,time` is the largest accuracy first, then the shortest time."""
+    names = [part.strip() for part in text.split(",")[:_MOST_KEYS]]
+    return tuple(SortKey(name.removeprefix("-"), name.startswith("-")) for name in names if name.strip("-"))
+
+
+def choose_objective(
+    keys: Sequence[SortKey], metrics: frozenset[str], known: Objective | None = None
+) -> Objective | None:
+    """Return what the rows are ranked by: the first key if it is a metric, or without keys what the set searches for.
+
+    A goal that the set has counts also where the user sorts the other way round: then the rows are only shown in the
+    other order.
+    """
+    if not keys:
+        return known
+    first = keys[0]
+    metric = first.name.removeprefix("metrics.")
+    base, _, part = metric.rpartition(".")
+    if metric not in metrics and base in metrics and part in ("best", "last", "min", "max"):
+        metric = base
+    if metric not in metrics:
+        return known
+    if known is not None and known.metric == metric:
+        return known
+    return Objective(metric, Goal.MAXIMIZE if first.descending else Goal.MINIMIZE)
+
+
+def sort_rows(rows: Sequence[ResultRow], keys: Sequence[SortKey], columns: Columns) -> list[ResultRow]:
+    """Return the rows in this order: numbers before texts, and rows without a value at the end.
+
+    Raises:
+        UsageError: no row has a column of this name.
+    """
+    ordered = sorted(rows, key=lambda row: row.number)
+    for key in reversed(keys):  # sorting is stable, so that the first key is applied last
+        read = columns.find_reader(key.name)
+        ordered = _sort_by(ordered, read, descending=key.descending)
+    return ordered
+
+
+def _sort_by(rows: Sequence[ResultRow], read: Reader, *, descending: bool) -> list[ResultRow]:
+    numbers: list[tuple[float, ResultRow]] = []
+    texts: list[tuple[str, ResultRow]] = []
+    missing: list[ResultRow] = []
+    for row in rows:
+        value: Value = read(row)
+        if isinstance(value, float) and not math.isnan(value):
+            numbers.append((value, row))
+        elif isinstance(value, str):
+            texts.append((value, row))
+        else:
+            missing.append(row)
+    numbers.sort(key=lambda pair: pair[0], reverse=descending)
+    texts.sort(key=lambda pair: pair[0], reverse=descending)
+    return [*(row for _, row in numbers), *(row for _, row in texts), *missing]
+
+
+def rank_rows(rows: Sequence[ResultRow], objective: Objective) -> Mapping[str, int]:
+    """Return the rank of each row by its name, the best one first. Equal values have equal ranks.
+
+    A failed experiment has no rank, and neither has one that has reported no finite value.
+    """
+    found: list[tuple[float, str]] = []
+    for row in rows:
+        best = find_best(row.metrics.get(objective.metric), objective.goal)
+        if best is not None and row.state != "FAILED":
+            found.append((best, row.name))
+    found.sort(key=lambda pair: pair[0], reverse=objective.goal is Goal.MAXIMIZE)
+    ranks: dict[str, int] = {}
+    last: tuple[float, int] | None = None
+    for place, (best, name) in enumerate(found, 1):
+        if last is None or last[0] != best:
+            last = best, place
+        ranks[name] = last[1]
+    return ranks
+
+
+def sort_by_rank(rows: Sequence[ResultRow], ranks: Mapping[str, int]) -> list[ResultRow]:
+    """Return the rows by their ranks; those without one stay in their order, at the end."""
+    ranked = sorted((row for row in rows if row.name in ranks), key=lambda row: ranks[row.name])
+    return [*ranked, *(row for row in rows if row.name not in ranks)]

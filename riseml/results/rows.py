@@ -1,0 +1,190 @@
+"""The row of one experiment, and the values of its columns."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from riseml.errors import UsageError
+from riseml.spec.config.types import Goal
+
+Value = str | float | None
+"""The value of one column: a text, a number, or None where the row has none."""
+
+
+class MetricValues(Protocol):
+    """What one experiment has reported of one metric."""
+
+    @property
+    def count(self) -> int:
+        """How many values."""
+
+    @property
+    def last(self) -> float:
+        """The last value; it may be NaN or infinite."""
+
+    @property
+    def last_step(self) -> int | None:
+        """Its step; None: it was reported without one."""
+
+    @property
+    def minimum(self) -> float | None:
+        """The smallest finite value; None: no value is finite."""
+
+    @property
+    def maximum(self) -> float | None:
+        """The largest finite value; None: no value is finite."""
+
+
+def find_best(values: MetricValues | None, goal: Goal) -> float | None:
+    """Return the best finite value; None without one."""
+    if values is None:
+        return None
+    return values.maximum if goal is Goal.MAXIMIZE else values.minimum
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """One experiment and what came out of it."""
+
+    name: str  # `144.3`
+    state: str  # `FINISHED`
+    reason: str  # `COMPLETED`
+    number: tuple[int, int]  # number and sub: the order of names
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, MetricValues] = field(default_factory=dict)
+    seconds: float | None = None  # that it has run; None: it has not run yet
+    started: str = ""  # RFC 3339; empty: it has not run yet
+    ended: str = ""
+    hosts: tuple[str, ...] = ()  # of its jobs
+    workers: int = 1  # jobs that train: without parameter servers and what only watches
+
+
+Reader = Callable[[ResultRow], Value]
+"""Reads one column of a row."""
+
+FIXED: Mapping[str, Reader] = {
+    "id": lambda row: row.name,
+    "state": lambda row: row.state,
+    "reason": lambda row: row.reason,
+    "time": lambda row: row.seconds,
+    "host": lambda row: ",".join(row.hosts) or None,
+    "started": lambda row: row.started or None,
+    "ended": lambda row: row.ended or None,
+    "workers": lambda row: float(row.workers),
+}
+"""The columns that every row has."""
+
+PARTS = ("last", "best", "min", "max", "step", "count")
+"""What `metric.PART` may name."""
+
+_NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
+_LONGEST_NUMBER = 40  # characters
+
+
+def read_number(text: str) -> float | None:
+    """Return the number that a text is; None for any other text (`nan`, `1_000`, `0x10`)."""
+    return float(text) if len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text) else None
+
+
+def list_parameters(rows: Iterable[ResultRow]) -> list[str]:
+    """Return the names of all parameters, in the order in which they first appear."""
+    return list(dict.fromkeys(name for row in rows for name in row.parameters))
+
+
+def list_metrics(rows: Iterable[ResultRow]) -> list[str]:
+    """Return the names of all metrics, in the order in which they first appear."""
+    return list(dict.fromkeys(name for row in rows for name in row.metrics))
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Finds columns by the names that users write.
+
+    A name is a parameter, a metric, or one of `FIXED`, in this order. `lr` and `parameters.lr` are the same, and so are
+    `accuracy` and `metrics.accuracy`. A metric alone is its best value where its goal is known, else its last one;
+    `accuracy.last`, `.best`, `.min`, `.max`, `.step` (of the last value) and `.count` say which.
+    """
+
+    parameters: frozenset[str]
+    metrics: frozenset[str]
+    goals: Mapping[str, Goal] = field(default_factory=dict)  # of the metrics whose goal is known
+
+    def find_reader(self, name: str) -> Reader:
+        """Return what reads a column.
+
+        Raises:
+            UsageError: no row has such a column, or `.best` of a metric without a goal is asked for.
+        """
+        section, _, inner = name.partition(".")
+        if name in self.parameters or (section == "parameters" and inner in self.parameters):
+            parameter = name if name in self.parameters else inner
+            return lambda row: _read_parameter(row, parameter)
+        if reader := self._find_metric(name) or (self._find_metric(inner) if section == "metrics" else None):
+            return reader
+        if name in FIXED:
+            return FIXED[name]
+        raise UsageError(f"there is no column {name[:80]!r}", self._suggest(name))
+
+    def _find_metric(self, name: str) -> Reader | None:
+        if name in self.metrics:
+            return self._read_part(name, "best" if name in self.goals else "last")
+        metric, _, part = name.rpartition(".")
+        return self._read_part(metric, part) if metric in self.metrics and part in PARTS else None
+
+    def _read_part(self, metric: str, part: str) -> Reader:
+        goal = self.goals.get(metric)
+        if part == "best" and goal is None:
+            raise UsageError(
+                f"nothing says whether a larger or a smaller {metric} is better",
+                f"write {metric}.max or {metric}.min; `search.goal` in riseml.yml, or --sort -{metric}, says it",
+            )
+        part = {Goal.MAXIMIZE: "max", Goal.MINIMIZE: "min"}[goal] if part == "best" and goal else part
+        return lambda row: _read_metric(row.metrics.get(metric), part)
+
+    def _suggest(self, name: str) -> str:
+        import difflib
+
+        known = [*sorted(self.parameters), *sorted(self.metrics), *FIXED]
+        near = difflib.get_close_matches(name, known, 1, 0.6)
+        return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[:30])}"
+
+
+def _read_parameter(row: ResultRow, name: str) -> Value:
+    text = row.parameters.get(name)
+    if text is None:
+        return None
+    number = read_number(text)
+    return text if number is None else number
+
+
+def _read_metric(found: MetricValues | None, part: str) -> Value:
+    if found is None:
+        return None
+    match part:
+        case "last":
+            return found.last
+        case "min":
+            return found.minimum
+        case "max":
+            return found.maximum
+        case "step":
+            return None if found.last_step is None else float(found.last_step)
+        case _:
+            return float(found.count)
+
+
+def is_number(value: Value) -> bool:
+    """Return True for a number that can be compared; False for a text, NaN and None."""
+    return isinstance(value, float) and not math.isnan(value)
+
+
+def find_varying(rows: Sequence[ResultRow]) -> tuple[list[str], dict[str, str]]:
+    """Return the parameters whose values differ, and those that all rows have alike with their value."""
+    names = list_parameters(rows)
+    values = {name: {row.parameters.get(name) for row in rows} for name in names}
+    same = {name: text for name in names if len(values[name]) == 1 for text in values[name] if text is not None}
+    return [name for name in names if name not in same], same

@@ -1,0 +1,95 @@
+"""How a training scales: time, throughput, speed-up and efficiency by the number of jobs that train."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from riseml.errors import UsageError
+from riseml.results.rows import Columns, ResultRow
+
+RATES = (
+    "examples_per_second",
+    "samples_per_second",
+    "images_per_second",
+    "tokens_per_second",
+    "steps_per_second",
+    "throughput",
+    "rate",
+)
+"""Metrics that are taken for a rate, where the user names none; the first one that was reported counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingRow:
+    """The experiments with one number of workers."""
+
+    workers: int  # jobs that train
+    runs: int  # experiments that have finished; the values are their means
+    seconds: float
+    rate: float | None  # the last value of the rate; None: it was not reported
+    speed_up: float | None  # against the smallest number of workers; None: no rate
+    efficiency: float | None  # of a worker, against one of the smallest number; 1 is perfect
+    metrics: Mapping[str, float] = field(default_factory=dict)  # the others
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """A whole table."""
+
+    rate: str  # the metric that was taken for the rate; empty: none, and the speed-up is that of the time
+    rows: tuple[ScalingRow, ...]  # the smallest number of workers first
+    left_out: int  # experiments that have not finished
+
+
+def measure_scaling(rows: Sequence[ResultRow], columns: Columns, rate: str | None = None) -> Scaling:
+    """Return how the experiments scale.
+
+    With a rate the speed-up is its quotient. Without one it is that of the times, which is right only where every
+    experiment does the same work.
+
+    Raises:
+        UsageError: nobody has reported the rate.
+    """
+    if rate is not None and rate not in columns.metrics:
+        known = ", ".join(sorted(columns.metrics)) or "none"
+        raise UsageError(f"no metric {rate[:80]!r} was reported", f"there are {known}")
+    chosen = rate or next((name for name in RATES if name in columns.metrics), "")
+    finished = [row for row in rows if row.state == "FINISHED" and row.seconds is not None]
+    groups: dict[int, list[ResultRow]] = {}
+    for row in finished:
+        groups.setdefault(row.workers, []).append(row)
+    table: list[ScalingRow] = []
+    for workers in sorted(groups):
+        table.append(_measure(groups[workers], columns, chosen, table[0] if table else None))
+    return Scaling(chosen, tuple(table), len(rows) - len(finished))
+
+
+def _measure(rows: Sequence[ResultRow], columns: Columns, rate: str, first: ScalingRow | None) -> ScalingRow:
+    workers = rows[0].workers
+    seconds = fmean(row.seconds or 0.0 for row in rows)
+    speed = _mean(rows, columns, f"{rate}.last") if rate else None
+    factor: float | None = 1.0
+    if first is not None:
+        new, old = (speed, first.rate) if rate else (_invert(seconds), _invert(first.seconds))
+        factor = None if new is None or not old else new / old
+    elif rate and speed is None:
+        factor = None
+    share = 1.0 if first is None else workers / first.workers
+    others = {
+        name: mean for name in columns.metrics if name != rate if (mean := _mean(rows, columns, name)) is not None
+    }
+    efficiency = None if factor is None else factor / share
+    return ScalingRow(workers, len(rows), seconds, speed, factor, efficiency, others)
+
+
+def _invert(seconds: float) -> float | None:
+    return 1 / seconds if seconds else None
+
+
+def _mean(rows: Sequence[ResultRow], columns: Columns, name: str) -> float | None:
+    read = columns.find_reader(f"metrics.{name}")
+    values = [value for row in rows if isinstance(value := read(row), float | int) and math.isfinite(value)]
+    return fmean(values) if values else None

@@ -1,0 +1,115 @@
+"""What became of many experiments, read with as little as a table of results needs.
+
+A whole record of an experiment takes about 0.1 ms to build. This reads a set of 10,000 in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from riseml.states import Part, State
+from riseml.store.database import Database
+from riseml.store.schema import experiments, jobs
+
+_TRAINS = frozenset({Part.DECIDES.value, Part.HELPS.value})
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentOutcome:
+    """What became of one experiment."""
+
+    id: int  # key in the store
+    number: int
+    sub: int | None
+    project: str
+    state: State
+    reason: str
+    parameters: Mapping[str, str]
+    started_at: datetime | None
+    ended_at: datetime | None
+    hosts: tuple[str, ...]  # of its jobs, without the build
+    workers: int  # jobs that train
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeQuery:
+    """Which experiments are wanted: those of some numbers, or all of a project."""
+
+    numbers: tuple[tuple[int, int | None], ...] = ()  # (number, sub); sub None: the experiment, or the whole set
+    project: str | None = None
+
+
+class OutcomeStore:
+    """Reads outcomes from one database. Safe from many threads."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read_outcomes(self, user: str, query: OutcomeQuery) -> tuple[ExperimentOutcome, ...]:
+        """Return the outcomes of a user's experiments, oldest first, without companions."""
+        with self._database.read_transaction() as connection:
+            rows = connection.execute(_select_outcomes(user, query)).all()
+        parameters = json.loads(f"[{','.join(row.parameters for row in rows)}]")  # at once: faster than one by one
+        return tuple(_make_outcome(row, dict(pairs)) for row, pairs in zip(rows, parameters, strict=True))
+
+
+def _select_outcomes(user: str, query: OutcomeQuery) -> sa.Select[Any]:
+    columns = ("id", "number", "sub", "project", "state", "reason", "started_at", "ended_at")
+    companion = experiments.c.plan["companion"]["kind"].as_string()
+    condition = sa.and_(experiments.c.user == user, companion.is_(None), _choose(query))
+    host, part = jobs.c.record["host"].as_string(), jobs.c.record["part"].as_string()
+    placed = (
+        sa.select(
+            jobs.c.experiment_id,
+            sa.func.aggregate_strings(sa.func.coalesce(host, ""), ",").label("hosts"),
+            sa.func.sum(sa.case((part.in_(_TRAINS), 1), else_=0)).label("workers"),
+        )
+        .where(part != Part.PREPARES.value, jobs.c.experiment_id.in_(sa.select(experiments.c.id).where(condition)))
+        .group_by(jobs.c.experiment_id)
+        .subquery()
+    )
+    return (
+        sa.select(
+            *(experiments.c[name] for name in columns),
+            sa.cast(experiments.c.plan["parameters"], sa.Text).label("parameters"),
+            placed.c.hosts,
+            placed.c.workers,
+        )
+        .join(placed, placed.c.experiment_id == experiments.c.id)
+        .where(condition)
+        .order_by(experiments.c.id)
+    )
+
+
+def _make_outcome(row: sa.Row[Any], parameters: Mapping[str, str]) -> ExperimentOutcome:
+    return ExperimentOutcome(
+        id=row.id,
+        number=row.number,
+        sub=row.sub,
+        project=row.project,
+        state=State(row.state),
+        reason=row.reason,
+        parameters=parameters,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        hosts=tuple(dict.fromkeys(filter(None, row.hosts.split(",")))),
+        workers=row.workers,
+    )
+
+
+def _choose(query: OutcomeQuery) -> sa.ColumnElement[bool]:
+    if query.project is not None:
+        return experiments.c.project == query.project
+    parts = [
+        experiments.c.number == number
+        if sub is None
+        else sa.and_(experiments.c.number == number, experiments.c.sub == sub)
+        for number, sub in query.numbers
+    ]
+    return sa.or_(sa.false(), *parts)

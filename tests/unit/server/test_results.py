@@ -1,0 +1,119 @@
+"""The results of experiments, from records and logs to the rows of the answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from riseml.errors import NotFound, UsageError
+from riseml.model import Frame, JobKey, Owner
+from riseml.names import HostName, JobName
+from riseml.planning.grid import grid_points
+from riseml.planning.image import Manifest
+from riseml.planning.plan import first_jobs, make_plans
+from riseml.server.api.results import ResultQuery, read_results
+from riseml.server.app import make_application
+from riseml.server.services import Services
+from riseml.settings import Settings
+from riseml.spec.config.loader import load_config
+from riseml.states import Reason, State
+from riseml.store.experiments import NewExperiments
+from tests.support.rig import single
+
+NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
+ACCURACIES = ((0.5, 0.75), (0.25, 0.96875, 0.9375), (0.99,), ())
+"""What the four experiments of the set have reported; the third one fails."""
+
+
+@pytest.fixture
+def services(tmp_path: Path) -> Iterator[Services]:
+    """A server with a set of four experiments, 1, and a single one of another project, 2."""
+    settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data", executor="process")
+    made = make_application(settings, threading.Event())
+    config = single("t {{lr}}", parameters={"lr": [0.1, 0.01, 0.001, "auto"], "epochs": 20}, concurrency=2)
+    add(made.services, config)
+    add(made.services, single("t").replace("toaster", "other"))
+    for sub, values in enumerate(ACCURACIES, 1):
+        state = State.FAILED if sub == 3 else State.FINISHED if values else State.CREATED
+        finish(made.services, sub, state)
+        key = JobKey(sub, JobName("train"), 1)
+        lines = [f'riseml.report {{"step": {at}, "accuracy": {value}}}\n' for at, value in enumerate(values)]
+        made.services.logs.append_frames(key, [Frame("2026-08-31T07:23:46.1Z", 1, line.encode()) for line in lines])
+    yield made.services
+    made.database.close()
+
+
+def add(services: Services, config: str) -> None:
+    spec = load_config(config)
+    plans = make_plans(spec, grid_points(spec.train), Manifest())
+    owner = Owner(services.info.owner.user, 0, 0)
+    rows = tuple((plan, first_jobs(plan)) for plan in plans)
+    concurrency = 2 if len(rows) > 1 else None
+    new = NewExperiments(owner, spec.project, config, "", rows, concurrency=concurrency)
+    services.experiments.add_experiments(new, NOW)
+
+
+def finish(services: Services, identity: int, state: State) -> None:
+    if state is State.CREATED:
+        return
+    before = services.experiments.get_experiment(identity).experiment
+    jobs = tuple(replace(job, host=HostName("gpu1")) for job in before.jobs)
+    ended = NOW + timedelta(seconds=100 * identity)
+    after = replace(before, state=state, reason=Reason.COMPLETED, jobs=jobs, started_at=NOW, ended_at=ended)
+    assert services.experiments.save_decision(before, after, NOW)
+
+
+def ask(services: Services, *names: str, **query: object) -> list[str]:
+    found = read_results(ResultQuery(names, **query), services, NOW)  # type: ignore[arg-type]
+    return [one["id"] for one in found["experiments"]]
+
+
+def test_a_set_is_ranked_by_the_metric_that_it_is_sorted_by(services: Services) -> None:
+    found = read_results(ResultQuery(("1",), sort="-accuracy"), services, NOW)
+    assert found["objective"] == {"metric": "accuracy", "goal": "maximize"}
+    assert [(one["id"], one["rank"]) for one in found["experiments"]] == [
+        ("1.3", None),
+        ("1.2", 1),
+        ("1.1", 2),
+        ("1.4", None),
+    ]
+    assert (found["parameters"], found["same"], found["metrics"]) == (["lr"], {"epochs": "20"}, ["accuracy"])
+    best = found["best"]
+    assert best is not None
+    assert (best["id"], best["seconds"], best["hosts"], best["workers"]) == ("1.2", 200.0, ["gpu1"], 1)
+    (metric,) = best["metrics"]
+    assert (metric["last"], metric["max"], metric["max_step"], metric["count"]) == (0.9375, 0.96875, 1, 3)
+
+
+def test_rows_are_chosen_and_limited(services: Services) -> None:
+    assert ask(services, "1", where=("lr<0.05 and state=FINISHED",)) == ["1.2"]
+    assert ask(services, "1", where=("accuracy.max>0.7", "lr!=auto"), sort="lr", limit=2) == ["1.3", "1.2"]
+    assert ask(services, "1.4", "1.1", "2") == ["1.1", "1.4", "2"]
+    assert ask(services, project="other") == ["2"]
+    found = read_results(ResultQuery(("1",), limit=1), services, NOW)
+    assert (found["total"], found["matched"], len(found["experiments"]), found["best"]) == (4, 4, 1, None)
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "message"),
+    [
+        (ResultQuery(("9",)), NotFound, "9 names no experiment"),
+        (ResultQuery(("1", "9.1")), NotFound, "there is no experiment 9.1"),
+        (ResultQuery(("somebody.1",)), NotFound, "there is no experiment somebody.1"),
+        (ResultQuery(("1.1.train",)), UsageError, "1.1.train is a job"),
+        (ResultQuery(project="none"), NotFound, "project none has no experiment"),
+        (ResultQuery(), UsageError, "neither an experiment nor a project is named"),
+        (ResultQuery(("1",), where=("speed>1",)), UsageError, "there is no column 'speed'"),
+        (ResultQuery(("1",), sort="-speed"), UsageError, "there is no column 'speed'"),
+    ],
+)
+def test_what_has_no_answer_is_refused(
+    services: Services, query: ResultQuery, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        read_results(query, services, NOW)
