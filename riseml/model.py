@@ -108,6 +108,7 @@ class Plan:
     priority: int = 0  # the largest comes first
     companion: Companion | None = None  # None: it trains
     origin: Origin = NO_ORIGIN
+    metrics: Environment = ()  # names, and the patterns that find their values in lines of output
     role_images: tuple[tuple[str, Image], ...] = ()  # (role, environment) of each role with another one than `image`
 
     @property

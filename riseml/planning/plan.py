@@ -90,6 +90,7 @@ def _make_plan(project: str, train: Train, environments: _Environments, images: 
         idle_timeout=train.idle_timeout,
         retry=train.retry,
         priority=train.priority,
+        metrics=train.metrics,
         role_images=tuple((role, images[base]) for role, base in environments.roles.items() if base != common),
     )
 

@@ -87,7 +87,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     snapshots = SnapshotStore(settings.home / "snapshots", settings.upload_limit)
     hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
     hosts.open_hosts(experiments.load_world())
-    metrics, keeper = _make_metrics(database, logs)
+    metrics, keeper = _make_metrics(database, logs, experiments)
     notifier, wake = Notifier(keeper.note_growth), Wake()
     pump = LogPump(logs, notifier, wake)
     activities = Activities()
@@ -120,9 +120,9 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     )
 
 
-def _make_metrics(database: Database, logs: LogStore) -> tuple[MetricStore, MetricKeeper]:
+def _make_metrics(database: Database, logs: LogStore, experiments: ExperimentStore) -> tuple[MetricStore, MetricKeeper]:
     """Return the metrics, and what counts them; it knows what an earlier server has not counted."""
-    metrics = MetricStore(database, logs)
+    metrics = MetricStore(database, logs, experiments.find_patterns)
     keeper = MetricKeeper(metrics)
     keeper.recover()
     return metrics, keeper

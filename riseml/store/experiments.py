@@ -205,6 +205,13 @@ class ExperimentStore:
             raise NotFound(f"there is no experiment with the key {identity}")
         return found[0]
 
+    def find_patterns(self, identity: int) -> dict[str, str]:
+        """Return the patterns of `train.metrics` of an experiment, by name; none when there is no such experiment."""
+        query = sa.select(experiments.c.plan["metrics"]).where(experiments.c.id == identity)
+        with self._database.read_transaction() as connection:
+            found = connection.execute(query).scalar()
+        return dict(found or ())
+
     def list_experiments(  # noqa: PLR0913  # one parameter for each condition
         self,
         user: str,

@@ -137,7 +137,7 @@ metric_tallies = Table(
     Column("lines_given", Integer, nullable=False),  # lines behind them that are counted, too
     Column("complete", Boolean, nullable=False),  # the experiment is closed, and its whole log is counted
     Column("dropped", BigInteger, nullable=False),  # values that were not kept, because there were too many names
-    Column("summaries", Text, nullable=False),  # JSON of `metric_summary.summary_to_row`; one row, read at once
+    Column("summaries", Text, nullable=False),  # JSON of the metrics and of the slow patterns, read at once
 )
 
 metric_histories = Table(

@@ -28,6 +28,7 @@ def add_metric_routes(router: APIRouter, services: Services) -> None:
                     "id": experiment_name(experiment.number, experiment.sub),
                     "metrics": [show_summary(one) for one in tally.summaries.values()] if tally else [],
                     "dropped": tally.dropped if tally else 0,
+                    "slow": sorted(tally.slow) if tally else [],
                 }
                 for experiment in found
                 for tally in [tallies.get(experiment.id)]

@@ -76,6 +76,7 @@ class MetricKeeper(threading.Thread):
             self.join(timeout=_LAST_SAVE)
         self._save_at = 0.0
         self._try_keep()
+        self._metrics.close()
 
     def _try_keep(self) -> None:
         """Count what is new, and save what is due. Nothing ends the thread: the next turn tries again."""

@@ -9,6 +9,7 @@ from riseml.spec.config.cluster import read_tensorflow
 from riseml.spec.config.command_lines import read_lines
 from riseml.spec.config.environment_section import read_environment
 from riseml.spec.config.jax_section import read_jax
+from riseml.spec.config.metrics_section import read_metrics
 from riseml.spec.config.parameters import check_placeholders, find_plugin, is_set_by_riseml, read_parameters
 from riseml.spec.config.pytorch_section import read_pytorch
 from riseml.spec.config.role_resources import read_resources
@@ -43,8 +44,7 @@ def build_spec(file: SourceFile) -> Spec:
     framework = file.value_at((*_TRAIN, "framework"))
     limits = _read_limits(file)
     resources = read_resources(file, (*_TRAIN, "resources"), _default_resources(limits))
-    tensorflow = read_tensorflow(file, image, resources)
-    pytorch = read_pytorch(file, image, resources)
+    tensorflow, pytorch = read_tensorflow(file, image, resources), read_pytorch(file, image, resources)
     jax = read_jax(file, resources)
     roles = read_roles(file, RoleDefaults(resources, install))
     run = read_lines(file, (*_TRAIN, "run"))
@@ -65,6 +65,7 @@ def build_spec(file: SourceFile) -> Spec:
         parameters=parameters,
         search=read_search(file, parameters),
         concurrency=_int_or(file.value_at((*_TRAIN, "concurrency")), 1),
+        metrics=read_metrics(file),
         env=_read_env(file, parameters),
         shm_size=file.memory_at((*_TRAIN, "shm_size")),
         retry=_read_retry(file),

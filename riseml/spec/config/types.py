@@ -264,6 +264,7 @@ class Train:
     parameters: tuple[Parameter, ...] = ()
     search: SearchSection | None = None  # None: every combination of the parameters' values
     concurrency: int = 1  # experiments of a set that run at the same time
+    metrics: tuple[tuple[str, str], ...] = ()  # names, and the patterns that find their values in lines of output
     env: tuple[EnvVariable, ...] = ()
     shm_size: int | None = None  # MiB; None: half of mem, at least 1 GiB
     retry: Retry = NO_RETRY

@@ -37,6 +37,7 @@ _FORMATS = {
     "duration": "a duration",
     "lines": "a string or a list of strings",
     "line": "a string",
+    "pattern": "a pattern",
     "image": "an image",
     "gpu-model": "a model of GPU",
     "version": "a version",

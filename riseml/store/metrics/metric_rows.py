@@ -27,6 +27,7 @@ class TallyRow:
     complete: bool  # the experiment was closed, and its whole log is counted
     summaries: Mapping[str, MetricSummary]
     dropped: int = 0  # values that were not kept, because there were too many names
+    slow: frozenset[str] = frozenset()  # names of patterns that took too long for a line, and are not searched any more
 
 
 class MetricRows:
@@ -96,16 +97,18 @@ def _to_values(tally: TallyRow) -> dict[str, Any]:
         "lines_given": tally.counted.lines_given,
         "complete": tally.complete,
         "dropped": tally.dropped,
-        "summaries": json.dumps(rows),
+        "summaries": json.dumps({"metrics": rows, "slow": sorted(tally.slow)}),
     }
 
 
 def _to_tally(row: sa.Row[Any]) -> TallyRow:
-    summaries = [summary_from_row(one) for one in json.loads(row.summaries)]
+    found = json.loads(row.summaries)
+    summaries = [summary_from_row(one) for one in found["metrics"]]
     return TallyRow(
         row.experiment_id,
         ReadPosition(row.counted, row.lines_given),
         row.complete,
         {summary.name: summary for summary in summaries},
         row.dropped,
+        frozenset(found["slow"]),
     )

@@ -8,8 +8,9 @@ memory, and every answer counts first what the log has got since. So an answer h
 from __future__ import annotations
 
 import json
+import logging
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from riseml.faultpoints import Point, reach
@@ -17,12 +18,16 @@ from riseml.names import JobName
 from riseml.store.database import Database
 from riseml.store.logs.blocks import ReadPosition
 from riseml.store.logs.log_store import LogStore
+from riseml.store.metrics.line_patterns import PatternSearch, find_reports
 from riseml.store.metrics.metric_history import Bucket
 from riseml.store.metrics.metric_rows import MetricRows, TallyRow
 from riseml.store.metrics.metric_summary import MetricCount, MetricSummary
 from riseml.store.metrics.metric_tally import MetricReport, MetricTally, read_reports
 
 _BEGINNING = ReadPosition()
+_SAVED_AT_ONCE = 200  # experiments of one transaction
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,14 @@ class _Counting:
     saved: ReadPosition | None = None  # None: there is no row
     is_closed: bool = False  # nothing more comes
     is_complete: bool = False  # and that is saved
+    patterns: Mapping[str, str] = field(default_factory=dict)  # that find metrics in lines, without those that are slow
+    slow: frozenset[str] = frozenset()  # names of patterns that took too long
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+def find_no_patterns(experiment: int) -> Mapping[str, str]:
+    """Return no patterns: only reports count."""
+    return {}
 
 
 class MetricStore:
@@ -65,11 +77,20 @@ class MetricStore:
         >>> metrics = MetricStore(database, logs)
         >>> metrics.read_summaries([4])[4]["loss"].last
         0.31
+
+    Args:
+        database: holds what was counted.
+        logs: hold the reports.
+        find_patterns: returns the patterns that find metrics in the lines of an experiment, by name.
     """
 
-    def __init__(self, database: Database, logs: LogStore) -> None:
+    def __init__(
+        self, database: Database, logs: LogStore, find_patterns: Callable[[int], Mapping[str, str]] = find_no_patterns
+    ) -> None:
         self._rows = MetricRows(database)
         self._logs = logs
+        self._find_patterns = find_patterns
+        self._search = PatternSearch()
         self._guard = threading.Lock()
         self._open: dict[int, _Counting] = {}
 
@@ -109,21 +130,25 @@ class MetricStore:
         with self._guard:
             found = list(self._open.values())
         saved = [(counting, *row) for counting in found if (row := self._take_row(counting)) is not None]
-        if not saved:
-            return
-        reach(Point.COUNTED)
-        try:
-            self._rows.save_tallies([(tally, histories) for _, tally, histories in saved])
-        except BaseException:
-            for counting, _, histories in saved:
-                with counting.lock:
-                    counting.tally.changed |= histories.keys()
-            raise
-        reach(Point.COUNTS_SAVED)
-        for counting, tally, _ in saved:
-            counting.saved = tally.counted
-            if tally.complete:
-                self._drop(counting.experiment)
+        while saved:
+            some, saved = saved[:_SAVED_AT_ONCE], saved[_SAVED_AT_ONCE:]
+            reach(Point.COUNTED)
+            try:
+                self._rows.save_tallies([(tally, histories) for _, tally, histories in some])
+            except BaseException:
+                for counting, _, histories in [*some, *saved]:
+                    with counting.lock:
+                        counting.tally.changed |= histories.keys()
+                raise
+            reach(Point.COUNTS_SAVED)
+            for counting, tally, _ in some:
+                counting.saved = tally.counted
+                if tally.complete:
+                    self._drop(counting.experiment)
+
+    def close(self) -> None:
+        """End the process that searches lines."""
+        self._search.close()
 
     def read_tallies(self, experiments: Collection[int]) -> dict[int, TallyRow]:
         """Return what was counted of each of these experiments, up to the end of its log; of most in one query."""
@@ -155,7 +180,8 @@ class MetricStore:
 
     def read_values(self, experiment: int, metric: str, after: ReadPosition = _BEGINNING) -> ValuePage:
         """Return some values of a metric behind a position of the log, in its order; none is left out or repeated."""
-        reports, end = self._read_reports(experiment, after)
+        counting = self._find_counting(experiment)
+        reports, end = self._read_reports(self._load_counting(experiment) if counting is None else counting, after)
         values = [
             MetricValue(report.step, value, report.at, report.job, report.attempt)
             for report in reports
@@ -168,7 +194,7 @@ class MetricStore:
         """Count to the end of the log; the caller holds the lock."""
         found = False
         while True:
-            reports, end = self._read_reports(counting.experiment, counting.counted)
+            reports, end = self._read_reports(counting, counting.counted)
             for report in reports:
                 counting.tally.add_report(report)
             found = found or bool(reports)
@@ -176,9 +202,19 @@ class MetricStore:
                 return found
             counting.counted = end
 
-    def _read_reports(self, experiment: int, position: ReadPosition) -> tuple[list[MetricReport], ReadPosition]:
-        blocks, end = self._logs.read_report_blocks(experiment, position)
-        return list(read_reports(blocks)), end
+    def _read_reports(self, counting: _Counting, position: ReadPosition) -> tuple[list[MetricReport], ReadPosition]:
+        if not counting.patterns:
+            blocks, end = self._logs.read_report_blocks(counting.experiment, position)
+            return list(read_reports(blocks)), end
+        blocks, end = self._logs.read_blocks(counting.experiment, position, reports=True)
+        reports, slow = find_reports(blocks, counting.patterns, self._search)
+        if slow:
+            log.warning(
+                "experiment %s: too slow for a line: train.metrics.%s", counting.experiment, ", ".join(sorted(slow))
+            )
+            counting.slow |= slow
+            counting.patterns = {name: one for name, one in counting.patterns.items() if name not in slow}
+        return reports, end
 
     def _drop(self, experiment: int) -> None:
         with self._guard:
@@ -198,17 +234,22 @@ class MetricStore:
 
     def _load_counting(self, experiment: int) -> _Counting:
         row = self._rows.load_tallies([experiment]).get(experiment)
-        return _Counting(experiment) if row is None else self._restore_counting(row)
+        return self._start_counting(experiment) if row is None else self._restore_counting(row)
+
+    def _start_counting(self, experiment: int) -> _Counting:
+        return _Counting(experiment, patterns=self._find_patterns(experiment))
 
     def _restore_counting(self, row: TallyRow) -> _Counting:
         """Return what was saved. A log that is shorter lost its end with the power: it is counted anew."""
         experiment = row.experiment
         if row.counted.offset > self._logs.log_size(experiment):
-            return _Counting(experiment)
+            return self._start_counting(experiment)
         histories = self._rows.load_histories(experiment)
         counts = [MetricCount.restore(summary, histories[name]) for name, summary in row.summaries.items()]
         tally = MetricTally(counts, row.dropped)
-        return _Counting(experiment, row.counted, tally, row.counted, row.complete, row.complete)
+        patterns = {name: one for name, one in self._find_patterns(experiment).items() if name not in row.slow}
+        end = row.counted
+        return _Counting(experiment, end, tally, end, row.complete, row.complete, patterns, row.slow)
 
     def _take_row(self, counting: _Counting) -> tuple[TallyRow, dict[str, str]] | None:
         """Return what a save writes of an experiment; None when it has written everything."""
@@ -226,4 +267,6 @@ class MetricStore:
 
 def _to_row(counting: _Counting) -> TallyRow:
     tally = counting.tally
-    return TallyRow(counting.experiment, counting.counted, counting.is_closed, tally.summarize(), tally.dropped)
+    return TallyRow(
+        counting.experiment, counting.counted, counting.is_closed, tally.summarize(), tally.dropped, counting.slow
+    )

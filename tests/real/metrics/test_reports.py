@@ -27,7 +27,9 @@ def read_metrics(rig: Rig, name: str) -> dict[str, dict[str, Any]]:
 def test_reports_of_all_attempts_are_metrics_and_no_lines(rig: Rig) -> None:
     """A retry reports on; a killed server counts on; the log has an entry of each report for who asks."""
     run = ["python3 train.py", "printf 'riseml.report {\"by_hand\": %s}\\n' 0.5 nan oops"]
-    rig.submit(single(run, retry=1), {"train.py": TRAINING})
+    rig.submit(
+        single(run, retry=1, metrics={"began": "^attempt ([0-9]+)", "by_hand": "(never)"}), {"train.py": TRAINING}
+    )
     rig.wait_closed("1")
     rig.kill()
     rig.start()
@@ -39,6 +41,7 @@ def test_reports_of_all_attempts_are_metrics_and_no_lines(rig: Rig) -> None:
     assert (loss["min"], loss["min_step"], loss["max"], loss["max_step"]) == (1 / 301, 299, 1.0, 0)
     assert (found["accuracy"]["max"], found["accuracy"]["count"]) == (0.92, 2)
     assert (found["by_hand"]["last"], found["by_hand"]["max"], found["by_hand"]["not_finite"]) == ("nan", 0.5, 1)
+    assert (found["began"]["count"], found["began"]["last"]) == (2, 2)
     history = rig.get("/v1/experiments/1/metrics/history", metric="loss")
     assert (sum(bucket["count"] for bucket in history["buckets"]), len(history["buckets"]) <= 256) == (600, True)
     entries = rig.logs("1", reports="true", follow="false")

@@ -28,7 +28,7 @@ def upgrade() -> None:
     )
     experiments = sa.table("experiments", sa.column("id", sa.Integer), sa.column("closed", sa.Boolean))
     columns = ["experiment_id", "counted", "lines_given", "complete", "dropped", "summaries"]
-    values = (sa.literal(0), sa.literal(0), sa.true(), sa.literal(0), sa.literal("[]"))
+    values = (sa.literal(0), sa.literal(0), sa.true(), sa.literal(0), sa.literal('{"metrics": [], "slow": []}'))
     closed = sa.select(experiments.c.id, *values).where(experiments.c.closed)
     op.execute(tallies.insert().from_select(columns, closed))
 

@@ -1,0 +1,136 @@
+"""Metrics in lines of output, found by the patterns of `train.metrics`.
+
+A process searches (`pattern_program`), so that a pattern that takes too long holds up nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from riseml.errors import StoreError
+from riseml.store.logs.blocks import LogBlock
+from riseml.store.metrics.metric_tally import MetricReport, read_reports
+
+LONGEST_LINE = 1000
+"""Characters of a line that are searched."""
+
+_PROGRAM = Path(__file__).with_name("pattern_program.py")
+_DEADLINE = 60.0  # seconds for an answer; the program bounds each search itself
+_OUTPUT = frozenset({1, 2})  # stdout and stderr
+_NUMBER = re.compile(r" *[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,4})? *", re.ASCII)
+_NOT_FINITE = re.compile(r" *[+-]?(?:nan|inf|infinity) *", re.IGNORECASE | re.ASCII)
+_LARGEST_STEP = 10**15
+
+
+@dataclass(frozen=True, slots=True)
+class LineFindings:
+    """What patterns found in some lines."""
+
+    found: Mapping[int, Mapping[str, str]]  # by the number of the line, then by name
+    slow: frozenset[str]  # names of the patterns that took too long
+
+
+class PatternSearch:
+    """The process that searches; it starts when it is needed. Safe from many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def search_lines(self, patterns: Mapping[str, str], lines: list[str]) -> LineFindings:
+        """Return what patterns find in lines.
+
+        Raises:
+            StoreError: the process does not answer; the next call starts another one.
+        """
+        order = json.dumps({"patterns": dict(patterns), "lines": lines}).encode() + b"\n"
+        with self._lock:
+            try:
+                answer = json.loads(self._ask(order))
+            except (OSError, ValueError) as error:
+                self._end_process()
+                raise StoreError("the patterns of train.metrics were not searched; the server tries again") from error
+        found: dict[int, dict[str, str]] = {}
+        for number, name, text in answer["found"]:
+            found.setdefault(number, {})[name] = text
+        return LineFindings(found, frozenset(answer["slow"]))
+
+    def _ask(self, order: bytes) -> bytes:
+        if self._process is None or self._process.poll() is not None:
+            self._end_process()
+            command = [sys.executable, "-IS", str(_PROGRAM)]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process = self._process
+        assert process.stdin is not None, "it is a pipe"
+        assert process.stdout is not None, "it is a pipe"
+        watchdog = threading.Timer(_DEADLINE, process.kill)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            process.stdin.write(order)
+            process.stdin.flush()
+            return process.stdout.readline()
+        finally:
+            watchdog.cancel()
+
+    def close(self) -> None:
+        """End the process."""
+        with self._lock:
+            self._end_process()
+
+    def _end_process(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with suppress(OSError):  # what was not written yet has no reader
+                        pipe.close()
+
+
+def find_reports(
+    blocks: Iterable[LogBlock], patterns: Mapping[str, str], search: PatternSearch
+) -> tuple[list[MetricReport], frozenset[str]]:
+    """Return the reports of blocks, those that patterns find in lines included, in the order of the log.
+
+    Returns:
+        The reports, and the names of patterns that took too long.
+
+    Raises:
+        StoreError: as `PatternSearch.search_lines`.
+    """
+    parts = [(block, [] if block.is_report or block.stream not in _OUTPUT else block.lines()) for block in blocks]
+    lines = [line for _, some in parts for line in some]
+    texts = [line.text[: 4 * LONGEST_LINE].decode("utf-8", "replace")[:LONGEST_LINE] for line in lines]
+    findings = search.search_lines(patterns, texts) if texts else LineFindings({}, frozenset())
+    reports: list[MetricReport] = []
+    number = 0
+    for block, some in parts:
+        for line in some:
+            values = findings.found.get(number)
+            number += 1
+            if values:
+                reports.append(_make_report(block, line.at, values))
+        reports.extend(read_reports([block]))
+    return [report for report in reports if report.values], findings.slow
+
+
+def _make_report(block: LogBlock, at: str, texts: Mapping[str, str]) -> MetricReport:
+    """Return what the groups of patterns found in one line, as far as they are numbers."""
+    numbers = {
+        name: float(text) for name, text in texts.items() if _NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text)
+    }
+    step = numbers.pop("step", None)
+    is_step = step is not None and abs(step) < _LARGEST_STEP and step.is_integer()
+    return MetricReport(
+        block.job, block.attempt, at, int(step) if step is not None and is_step else None, tuple(numbers.items())
+    )
