@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import quote
 
 from riseml.errors import Unreachable
@@ -199,7 +199,7 @@ class Client:
         """Return what the server cannot have of what a run needs. Takes some seconds when it asks a registry."""
         return cast("wire.MissingParts", self._post("/reruns/check", timeout=_SLOW_ANSWER, json=needs))["missing"]
 
-    def fetch_snapshot(self, digest: str, target: BinaryIO) -> None:
+    def fetch_snapshot(self, digest: str, target: IO[bytes]) -> None:
         """Write the tar of a project's files, as the server has them, into a file."""
         with self._exchange.open_response("GET", _format_path("snapshots", digest), timeout=_SLOW_ANSWER) as response:
             self._exchange.raise_refusal(response)

@@ -41,6 +41,8 @@ _COMMANDS = (
     CommandPlace("results", "results", "show_results"),
     CommandPlace("plot", "plot", "plot_metric"),
     CommandPlace("compare", "compare", "compare_experiments"),
+    CommandPlace("rerun", "rerun", "rerun_experiment"),
+    CommandPlace("checkout", "checkout", "check_out_code"),
     CommandPlace("explain", "explain", "explain_experiment"),
     CommandPlace("tfconfig", "tfconfig", "print_tf_config"),
     CommandPlace("env", "env", "print_environment"),

@@ -71,6 +71,7 @@ from riseml.wire.capsules import (
     RerunNeeds,
 )
 from riseml.wire.command_output import (
+    Checkout,
     CompletionScript,
     CopyView,
     Forwards,
@@ -205,6 +206,7 @@ __all__ = [
     "CapsuleTimes",
     "CapsuleVariables",
     "CapsuleView",
+    "Checkout",
     "ComparedExperiment",
     "ComparisonView",
     "CompletionScript",

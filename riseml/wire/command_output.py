@@ -37,6 +37,14 @@ class Forwards(TypedDict):
     forwards: list[ForwardView]
 
 
+class Checkout(TypedDict):
+    """The code of an experiment, given back."""
+
+    folder: str
+    digest: str  # SHA-256 (hex) of the files
+    files: int
+
+
 class Kill(TypedDict):
     """The outcome of `kill` for one experiment."""
 

@@ -84,9 +84,9 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
         if json:
             command.printer.print_json(experiment)
         if not detach:
-            _follow_to_end(command, client, experiment, json=json, long=long)
+            follow_to_end(command, client, experiment, json=json, long=long)
     if not json:
-        command.printer.print_lines([_describe_start(experiment)])
+        command.printer.print_lines([describe_start(experiment)])
 
 
 def _send_with_revision(
@@ -104,7 +104,8 @@ def _send_with_revision(
     return client
 
 
-def _describe_start(experiment: wire.ExperimentView) -> str:
+def describe_start(experiment: wire.ExperimentView) -> str:
+    """Return what is said of an experiment that runs on without this command."""
     name, members = clean_text(experiment["id"]), experiment["experiments"]
     if members:
         count = count_noun(len(members), "experiment")
@@ -112,9 +113,10 @@ def _describe_start(experiment: wire.ExperimentView) -> str:
     return f"Experiment {name} runs in the background. Type `riseml logs {name}` for its log."
 
 
-def _follow_to_end(
+def follow_to_end(
     command: CommandContext, client: Client, experiment: wire.ExperimentView, *, json: bool, long: bool
 ) -> NoReturn:
+    """Follow the log of an experiment, and end with its exit code."""
     from riseml.cli.log_follower import LogDisplay, follow_log, get_exit_code
 
     end = follow_log(command, client, experiment, LogDisplay(json=json, long=long))

@@ -1,0 +1,138 @@
+"""A capsule in a folder, which anybody may have written: bounded, checked against its schema, no link followed."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from riseml import wire
+from riseml.archives.digest import digest_entries
+from riseml.archives.entries import EntryKind
+from riseml.archives.reader import read_content, read_entries
+from riseml.errors import NotFound, Refused, UsageError
+from riseml.names import parse_id
+from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, CODE_FILE
+
+_MOST_BYTES = 1 << 24  # of capsule.json
+_LONGEST_CONFIG = 1 << 20  # bytes of a riseml.yml
+
+
+@dataclass(frozen=True, slots=True)
+class CapsuleInFolder:
+    """A capsule and where it is."""
+
+    folder: Path
+    capsule: wire.Capsule
+
+    def find_archive(self) -> Path | None:
+        """Return the archive with the project's files; None: it is not here, or has other files.
+
+        Raises:
+            UsageError: it is no plain tar.
+        """
+        path = self.folder / CODE_FILE
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            return path if compute_digest(file) == self.capsule["code"]["digest"] else None
+
+
+def find_capsule_folder(folder: Path, text: str) -> Path | None:
+    """Return the folder of the capsule that a user has named by a path; None: the text is an ID.
+
+    Args:
+        folder: the working directory.
+        text: `./output/.riseml`, the output folder above it, the file capsule.json, or an ID such as `4`.
+    """
+    if is_id(text):
+        return None
+    place = folder / text
+    for found in (place, place / CAPSULE_FOLDER, place.parent):
+        if (found / CAPSULE_FILE).is_file() and (found != place.parent or place.name == CAPSULE_FILE):
+            return found
+    raise NotFound(f"there is no {CAPSULE_FILE} in {text}", f"name the {CAPSULE_FOLDER} of an output, or an ID")
+
+
+def is_id(text: str) -> bool:
+    """Return True for a text that is the ID of an experiment, and so no path."""
+    try:
+        parse_id(text)
+    except UsageError:
+        return False
+    return True
+
+
+def read_capsule(folder: Path) -> CapsuleInFolder:
+    """Return the capsule of a folder.
+
+    Raises:
+        UsageError: it is no capsule, or one of a later version.
+        Refused: it cannot be read.
+    """
+    path = folder / CAPSULE_FILE
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"{path} is not a regular file")
+            text = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise Refused(f"cannot read {path}: {error.strerror}") from None
+    if len(text) > _MOST_BYTES:
+        raise UsageError(f"{path} is larger than a capsule can be", "at most 16 MiB")
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is not JSON: {str(error)[:200]}") from None
+    _check_capsule(path, found)
+    return CapsuleInFolder(folder, cast("wire.Capsule", found))
+
+
+def compute_digest(file: BinaryIO) -> str:
+    """Return the digest of a project from its archive.
+
+    Raises:
+        UsageError: it is no plain tar.
+    """
+    from hashlib import sha256
+
+    named = []
+    for entry, at in read_entries(file):
+        content = sha256()
+        if entry.kind is EntryKind.FILE:
+            for piece in read_content(file, at, entry.size):
+                content.update(piece)
+        named.append((entry, content.hexdigest() if entry.kind is EntryKind.FILE else ""))
+    return digest_entries(named)
+
+
+def read_project_file(archive: Path, name: str) -> str:
+    """Return the text of a file in an archive; empty: there is none of this name."""
+    with archive.open("rb") as file:
+        for entry, at in read_entries(file):
+            if entry.path == name and entry.kind is EntryKind.FILE and entry.size <= _LONGEST_CONFIG:
+                return b"".join(read_content(file, at, entry.size)).decode("utf-8", "replace")
+    return ""
+
+
+def _check_capsule(path: Path, found: Any) -> None:
+    from jsonschema import Draft202012Validator
+
+    if isinstance(found, dict) and isinstance(found.get("version"), int) and found["version"] > 1:
+        raise UsageError(f"{path} is of version {found['version']}, which a later riseml wrote", "update riseml")
+    error = next(Draft202012Validator(_load_schema()).iter_errors(found), None)
+    if error is not None:
+        where = "".join(f".{part}" for part in error.absolute_path)
+        raise UsageError(f"{path} is no capsule: {where or 'it'}: {error.message[:200]}", "see docs/repeating.md")
+
+
+def _load_schema() -> Any:
+    name = "capsule.schema.json"
+    packaged = resources.files("riseml").joinpath("schemas", name)
+    if packaged.is_file():
+        return json.loads(packaged.read_text(encoding="utf-8"))
+    return json.loads((Path(__file__).parents[2] / "schemas" / name).read_text(encoding="utf-8"))

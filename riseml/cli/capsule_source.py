@@ -1,0 +1,85 @@
+"""The run that a user names to repeat: an experiment of the server, or the folder of a capsule."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from riseml.errors import NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from riseml import wire
+    from riseml.capsules.folder import CapsuleInFolder
+    from riseml.cli.context import CommandContext
+    from riseml.client import Client
+
+
+@dataclass(frozen=True, slots=True)
+class CapsuleSource:
+    """A capsule, and what comes with it."""
+
+    name: str  # as messages call it
+    capsule: wire.Capsule
+    config: str  # the riseml.yml; of a folder without the values of `env`
+    place: CapsuleInFolder | None = None  # None: the server has it
+    is_set: bool = False  # the user means all experiments of a set
+
+    @property
+    def parameters(self) -> list[tuple[str, str]]:
+        """The values that the experiment had; those of a whole set stand in its riseml.yml."""
+        return [] if self.is_set else list(self.capsule["parameters"].items())
+
+
+def find_capsule(command: CommandContext, text: str) -> CapsuleInFolder | None:
+    """Return the capsule of the folder that a user has named; None: the text is the ID of an experiment."""
+    from riseml.capsules.folder import find_capsule_folder, read_capsule
+
+    folder = find_capsule_folder(command.folder, text)
+    return None if folder is None else read_capsule(folder)
+
+
+def open_source(place: CapsuleInFolder, text: str) -> CapsuleSource:
+    """Return a capsule in a folder."""
+    return CapsuleSource(text, place.capsule, place.capsule["config"], place)
+
+
+def fetch_source(command: CommandContext, client: Client, text: str) -> CapsuleSource:
+    """Return the capsule of an experiment of the server."""
+    from riseml.cli.arguments import choose_experiment_id
+
+    chosen = choose_experiment_id(command, client, text)
+    is_set = client.get_experiment(chosen)["type"] == "set"
+    found = client.get_capsule(chosen)
+    return CapsuleSource(f"experiment {chosen}", found["capsule"], found["config"], is_set=is_set)
+
+
+@contextmanager
+def open_archive(source: CapsuleSource, client: Client | None) -> Iterator[Path]:
+    """Give the archive with the project's files: that of the capsule, else a copy from the server.
+
+    Raises:
+        NotFound: neither has it.
+    """
+    import tempfile
+    from pathlib import Path
+
+    digest = source.capsule["code"]["digest"]
+    archive = None if source.place is None else source.place.find_archive()
+    if archive is not None:
+        yield archive
+        return
+    if not digest:
+        raise NotFound(f"{source.name} has no project files", "there is nothing to give back")
+    if client is None or not client.has_snapshot(digest):
+        raise NotFound(
+            f"the files of {source.name} ({digest[:12]}) are not in the capsule, and not on this server",
+            "ask the server on which it ran",
+        )
+    with tempfile.NamedTemporaryFile(prefix="riseml-code-") as file:
+        client.fetch_snapshot(digest, file)
+        file.flush()
+        yield Path(file.name)

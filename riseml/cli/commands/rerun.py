@@ -1,0 +1,251 @@
+"""`rerun`: an experiment again, with the code, the environment and the data of then."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from riseml.cli.arguments import parse_pairs
+from riseml.cli.capsule_source import CapsuleSource, fetch_source, find_capsule, open_source
+from riseml.cli.commands.options import JsonOption, ParameterOption, SettingOption
+from riseml.cli.commands.train import (
+    AllowOption,
+    ExecutorOption,
+    Pairs,
+    describe_start,
+    follow_to_end,
+    submit_experiment,
+)
+from riseml.cli.context import CommandContext, Exit
+from riseml.cli.output.text import clean_text
+from riseml.consent import PassedVariable
+from riseml.errors import Refused, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from riseml import wire
+    from riseml.client import Client
+    from riseml.spec.config.types import Spec
+
+_IMAGE_SETTINGS = ("train.image", "train.tensorflow", "train.pytorch", "train.jax", "train.roles")
+_CANNOT_FORCE = frozenset({"code", "variable"})
+
+
+@dataclass(frozen=True, slots=True)
+class RerunOrder:
+    """What the user wants to be different."""
+
+    parameters: Pairs
+    settings: Pairs
+    allowed: list[str]  # variables of the environment that may be sent
+    force: bool  # run without what is missing, where that is possible
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """What was started, and the client that can follow it."""
+
+    client: Client
+    experiment: wire.ExperimentView
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.client.close()
+
+
+def rerun_experiment(  # noqa: PLR0913  # one parameter for each option of the command
+    context: typer.Context,
+    source: Annotated[
+        str, typer.Argument(metavar="ID|CAPSULE", help="An experiment or set, or the .riseml of an output.")
+    ],
+    *,
+    detach: Annotated[bool, typer.Option("-d", "--detach", help="Start it and return at once.")] = False,
+    json: JsonOption = False,
+    parameters: ParameterOption = None,
+    settings: SettingOption = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Run with the image of now, and without data that is gone.")
+    ] = False,
+    executor: ExecutorOption = None,
+    allow_env: AllowOption = None,
+) -> None:
+    """Run an experiment again: the same code, environment and data as then.
+
+    `riseml rerun 4`, `riseml rerun 4 -p lr=0.1`, `riseml rerun ./output/.riseml` on any server. What cannot be had any
+    more is named before anything starts, and the exit code is 4.
+    """
+    command: CommandContext = replace(context.obj, asks=context.obj.asks and not json)
+    if executor is not None:
+        command = replace(command, environ={**command.environ, "RISEML_EXECUTOR": executor.value})
+    pairs = parse_pairs(parameters or [], "-p"), parse_pairs(settings or [], "--set")
+    with closing(_begin(command, source, RerunOrder(*pairs, allow_env or [], force))) as begun:
+        if json:
+            command.printer.print_json(begun.experiment)
+        if not detach:
+            follow_to_end(command, begun.client, begun.experiment, json=json, long=False)
+    if not json:
+        command.printer.print_lines([describe_start(begun.experiment)])
+
+
+def _begin(command: CommandContext, text: str, order: RerunOrder) -> Rerun:
+    """Submit the run that a user has named, once nothing is missing and the user agrees."""
+    place = find_capsule(command, text)
+    if place is None:
+        with command.connect() as client:
+            source = fetch_source(command, client, text)
+    else:
+        source = open_source(place, text)
+    submission, missing = _prepare(command, source, order)
+    client = command.connect_to_run()
+    try:
+        missing += _find_missing(source, client, submission)
+        _refuse_missing(command, source, missing, order)
+        if any(one["part"] == "image" for one in missing):
+            submission["pinned"] = []
+        _confirm(command, source, submission, order.allowed)
+        _send_code(source, client)
+        client.check_submission(submission)
+        _announce(command, client, submission)
+        return Rerun(client, submit_experiment(command, client, submission))
+    except BaseException:
+        client.close()
+        raise
+
+
+def _prepare(
+    command: CommandContext, source: CapsuleSource, order: RerunOrder
+) -> tuple[wire.Submission, list[wire.MissingPart]]:
+    """Return the submission, and the variables that it lacks; print every problem of the riseml.yml.
+
+    Raises:
+        Exit: this version of riseml does not take that riseml.yml, or not with these values.
+    """
+    capsule = source.capsule
+    parameters = [*source.parameters, *order.parameters]
+    spec = _check_config(command, source, parameters, order.settings)
+    names = [variable.name for variable in spec.train.env if variable.value is None]
+    found = {**command.environ, **_read_written(source)}
+    submission: wire.Submission = {
+        "project": spec.project,
+        "file": _name_file(source),
+        "config": source.config,
+        "parameters": parameters,
+        "settings": order.settings,
+        "environment": {name: found[name] for name in names if name in found},
+        "rerun_of": capsule["experiment"],
+        "pinned": _list_images(capsule, order.settings),
+    }
+    if capsule["code"]["digest"]:
+        submission["snapshot"] = capsule["code"]["digest"]
+    if capsule["code"]["git"] is not None:
+        submission["git"] = capsule["code"]["git"]
+    missing: list[wire.MissingPart] = [
+        {"part": "variable", "message": f"the variable {name} is not set (`export {name}=...`)"}
+        for name in names
+        if name not in found
+    ]
+    return command.add_executor(submission), missing
+
+
+def _check_config(command: CommandContext, source: CapsuleSource, parameters: Pairs, settings: Pairs) -> Spec:
+    from riseml.cli.output.problem_lines import count_problems
+    from riseml.spec.config.loader import Overrides, check_config
+
+    file = _name_file(source)
+    checked = check_config(source.config, file, Overrides(tuple(parameters), tuple(settings)))
+    command.printer.print_problems(checked.problems, file, source.config)
+    if checked.spec is None:
+        command.printer.say(f"{file} has {count_problems(checked.problems)}. Nothing was started.")
+        raise Exit(UsageError.exit_code)
+    return checked.spec
+
+
+def _name_file(source: CapsuleSource) -> str:
+    return source.capsule["code"]["file"] or "riseml.yml"
+
+
+def _read_written(source: CapsuleSource) -> dict[str, str]:
+    """Return the values of `env` that stand in the riseml.yml among the project's files: a capsule has only names."""
+    from riseml.capsules.folder import read_project_file
+    from riseml.spec.config.resolved import read_written_variables
+
+    archive = None if source.place is None else source.place.find_archive()
+    if archive is None or not source.capsule["variables"]["written"]:
+        return {}
+    found = read_written_variables(read_project_file(archive, _name_file(source)))
+    return {name: value for name, value in found.items() if name in source.capsule["variables"]["written"]}
+
+
+def _list_images(capsule: wire.Capsule, settings: Pairs) -> list[wire.PinnedImage]:
+    """Return what the names of the images stood for; nothing when the user wants other ones."""
+    if any(path == name or path.startswith(f"{name}.") for path, _ in settings for name in _IMAGE_SETTINGS):
+        return []
+    return [
+        {"image": one["image"], "digest": one["digest"]} for one in capsule["environments"] if one["digest"] is not None
+    ]
+
+
+def _find_missing(source: CapsuleSource, client: Client, submission: wire.Submission) -> list[wire.MissingPart]:
+    needs: wire.RerunNeeds = {"images": submission.get("pinned", []), "data": source.capsule["data"]["entries"] or []}
+    if "snapshot" in submission and (source.place is None or source.place.find_archive() is None):
+        needs["code"] = submission["snapshot"]
+    return client.check_rerun(needs)
+
+
+def _refuse_missing(
+    command: CommandContext, source: CapsuleSource, missing: list[wire.MissingPart], order: RerunOrder
+) -> None:
+    """Name everything that cannot be had any more.
+
+    Raises:
+        Refused: something is missing, and the user does not want to run without it, or cannot.
+    """
+    if not missing:
+        return
+    for one in missing:
+        command.printer.warn(clean_text(f"{one['part']}: {one['message']}"))
+    fixed = [one for one in missing if one["part"] in _CANNOT_FORCE]
+    if order.force and not fixed:
+        return
+    parts = ", ".join(dict.fromkeys(one["part"] for one in missing))
+    hint = "bring it back" if fixed else "bring it back, or use --force to run with what there is now"
+    raise Refused(f"{source.name} cannot be repeated as it was: {parts} cannot be had; nothing was started", hint)
+
+
+def _confirm(command: CommandContext, source: CapsuleSource, submission: wire.Submission, allowed: list[str]) -> None:
+    """Ask before variables of the user's environment are sent; what stands in the files is no question."""
+    from riseml.cli.questions import confirm_variables
+
+    written = _read_written(source)
+    digest = source.capsule["code"]["digest"]
+    passed = [
+        PassedVariable(f"code {digest}", submission["project"], name)
+        for name in submission.get("environment", {})
+        if name not in written
+    ]
+    confirm_variables(command, passed, allowed, submission["file"])
+
+
+def _send_code(source: CapsuleSource, client: Client) -> None:
+    digest = source.capsule["code"]["digest"]
+    archive = None if source.place is None else source.place.find_archive()
+    if archive is not None and not client.has_snapshot(digest):
+        client.put_snapshot(digest, _read_pieces(archive))
+
+
+def _read_pieces(path: Path) -> list[bytes]:
+    return [path.read_bytes()]
+
+
+def _announce(command: CommandContext, client: Client, submission: wire.Submission) -> None:
+    """Say when install steps run anew: they may bring other packages than then."""
+    asked = submission.copy()
+    asked.pop("environment", None)  # a plan needs no value
+    plan = client.plan_submission(asked)
+    if plan["install"] and plan["cached"] is False:
+        text = "the environment is made anew: its install steps may bring other packages than then"
+        command.printer.print_notes([text])

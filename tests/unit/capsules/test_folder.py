@@ -1,0 +1,91 @@
+"""A capsule in a folder may come from anybody: what it cannot be is refused with one sentence, and nothing is half."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from riseml.capsules.checkout import unpack_code
+from riseml.capsules.folder import find_capsule_folder, read_capsule, read_project_file
+from riseml.errors import Conflict, NotFound, Refused, RisemlError, UsageError
+from riseml.planning.capsule import write_capsule
+from tests.support.archives import find_digest, pack
+from tests.unit.planning.test_capsule import capsule_of, make
+
+ARCHIVE = pack({"riseml.yml": "project: x\n", "below/train.py": "print(1)\n"})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return the folder of a capsule with its code."""
+    place = tmp_path / "output" / ".riseml"
+    place.mkdir(parents=True)
+    capsule = capsule_of(make())
+    capsule["code"]["digest"] = find_digest(ARCHIVE)
+    (place / "capsule.json").write_text(write_capsule(capsule))
+    (place / "project.tar").write_bytes(ARCHIVE)
+    return place
+
+
+def test_a_capsule_is_found_by_its_folder_its_file_and_its_output(folder: Path, tmp_path: Path) -> None:
+    for text in ("output", "output/", "output/.riseml", "output/.riseml/capsule.json", str(folder)):
+        found = find_capsule_folder(tmp_path, text)
+        assert found is not None
+        assert found.resolve() == folder
+    for text in ("4", "144.3", "paul.4"):
+        assert find_capsule_folder(tmp_path, text) is None, "it is an ID"
+    with pytest.raises(NotFound):
+        find_capsule_folder(tmp_path, "outputs")
+
+
+def test_what_is_no_capsule_is_refused(folder: Path) -> None:
+    file = folder / "capsule.json"
+    good = json.loads(file.read_text())
+    spoilers: list[tuple[Callable[[], object | None], type[RisemlError], str]] = [
+        (lambda: file.write_text("{"), UsageError, "not JSON"),
+        (lambda: file.write_text("[" * 200_000), UsageError, "not JSON"),
+        (lambda: file.write_text("[]"), UsageError, "is no capsule"),
+        (lambda: file.write_text(json.dumps(good | {"jobs": 7})), UsageError, r"\.jobs"),
+        (lambda: file.write_text(json.dumps(good | {"version": 2})), UsageError, "later riseml"),
+        (lambda: file.write_text(" " * (1 << 24) + "1"), UsageError, "larger than"),
+        (lambda: os.mkfifo(file), UsageError, "not a regular file"),
+        (lambda: file.symlink_to("/etc/passwd"), Refused, "cannot read"),
+    ]
+    for spoil, kind, words in spoilers:
+        file.unlink(missing_ok=True)
+        spoil()
+        with pytest.raises(kind, match=words):
+            read_capsule(folder)
+
+
+def test_only_the_files_that_the_capsule_names_are_its_code(folder: Path, tmp_path: Path) -> None:
+    digest = find_digest(ARCHIVE)
+    archive = read_capsule(folder).find_archive()
+    assert archive is not None
+    assert read_project_file(archive, "riseml.yml") == "project: x\n"
+    assert unpack_code(archive, digest, tmp_path / "new" / "code") == 2
+    assert (tmp_path / "new" / "code" / "below" / "train.py").read_text() == "print(1)\n"
+    with pytest.raises(Conflict):
+        unpack_code(archive, digest, tmp_path / "new" / "code")
+    archive.write_bytes(pack({"riseml.yml": "project: y\n"}))
+    assert read_capsule(folder).find_archive() is None
+    with pytest.raises(Refused, match="other files"):
+        unpack_code(archive, digest, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_link_of_the_code_that_leads_out_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
+    from riseml.archives.digest import digest_entries
+    from riseml.archives.entries import ArchiveEntry, EntryKind
+    from riseml.archives.writer import END, write_header
+
+    link = ArchiveEntry("out", EntryKind.LINK, target="../../etc")
+    archive = tmp_path / "project.tar"
+    archive.write_bytes(write_header(link) + END)
+    with pytest.raises(UsageError):
+        unpack_code(archive, digest_entries([(link, "")]), tmp_path / "into" / "code")
+    assert list((tmp_path / "into").iterdir()) == []

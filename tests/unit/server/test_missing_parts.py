@@ -1,0 +1,53 @@
+"""What an earlier run had and no host can have any more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from riseml.errors import EngineError
+from riseml.executors.memory import MemoryExecutor
+from riseml.executors.pool import HostPool
+from riseml.model import Capacity
+from riseml.names import HostName
+from riseml.server.pool.host_set import HostSet
+from riseml.server.pool.missing_parts import find_missing_data, find_missing_image
+from riseml.settings import Settings
+
+IMAGE_ID, DIGEST = "sha256:" + "a" * 64, "python@sha256:" + "b" * 64
+
+
+class WithRegistry(MemoryExecutor):
+    """A host that reaches a registry with one image."""
+
+    def resolve_in_registry(self, base: str) -> str:
+        return base
+
+    def check_registry(self, digest: str) -> None:
+        if digest != DIGEST:
+            raise EngineError("its registry does not give it: manifest unknown", permanent=True)
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> HostSet:
+    pool = HostPool((WithRegistry(HostName("h1"), Capacity(1, 1)),), 2.0, lambda *_: None)
+    return HostSet(Settings(tmp_path, tmp_path / "output", tmp_path / "data"), "5e17", pool)
+
+
+def test_an_image_is_missing_when_no_host_and_no_registry_has_it(hosts: HostSet) -> None:
+    assert find_missing_image(hosts, "python:3.11", DIGEST) == ""
+    other = DIGEST.replace("b", "c")
+    assert "manifest unknown" in find_missing_image(hosts, "python:3.11", other)
+    assert "which no host has" in find_missing_image(hosts, "mine", IMAGE_ID)
+    executor = hosts.pool.executors[HostName("h1")]
+    assert isinstance(executor, MemoryExecutor)
+    executor.images |= {IMAGE_ID, other}
+    assert find_missing_image(hosts, "mine", IMAGE_ID) == find_missing_image(hosts, "python:3.11", other) == ""
+
+
+def test_the_first_names_that_the_data_folder_lacks_are_told(hosts: HostSet, tmp_path: Path) -> None:
+    (tmp_path / "data" / "digits").mkdir(parents=True)
+    assert find_missing_data(hosts, ["digits"]) == ""
+    assert find_missing_data(hosts, ["digits", "b", "../a"]).endswith("lacks b")
+    assert find_missing_data(hosts, list("abcdefgh")).endswith("lacks a, b, c, d, e and 3 more")
