@@ -22,7 +22,8 @@ from riseml.planning.plan import first_jobs, make_plan
 from riseml.spec.config.loader import load_config
 from riseml.states import Part, Reason, State
 from riseml.store.database import Database
-from riseml.store.experiments import ExperimentStore, NewExperiments
+from riseml.store.experiments import ExperimentStore
+from riseml.store.insertion import NewExperiments
 
 SIZES = (10, 100, 1000, 10_000)
 _NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)

@@ -157,6 +157,10 @@ class Client:
         """Kill an experiment. The answer comes before its jobs have ended."""
         return cast("wire.ExperimentView", self._post(_format_path("experiments", identity, "kill")))
 
+    def add_trials(self, identity: str, order: wire.TrialOrder) -> wire.ExperimentView:
+        """Add trials to a set whose points a search chooses, and return the set. It is not repeated."""
+        return cast("wire.ExperimentView", self._post(_format_path("experiments", identity, "trials"), json=order))
+
     def compare_experiments(self, identities: Sequence[str]) -> wire.ComparisonView:
         """Return what differs between experiments."""
         return cast("wire.ComparisonView", self._get("/comparison", params={"of": list(identities)}))

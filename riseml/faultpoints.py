@@ -20,7 +20,7 @@ VARIABLE = "RISEML_FAULT"
 
 
 class Point(enum.Enum):
-    """P0 to P18 are moments of a run; the last four are before and after every save and every action."""
+    """P0 to P24 are moments of a run; the last four are before and after every save and every action."""
 
     REQUEST_READ = "P0"  # the server has read a submit and stored nothing
     REQUEST_STORED = "P1"  # the rows of a submit are committed, the answer is not sent
@@ -41,6 +41,12 @@ class Point(enum.Enum):
     MIGRATING = "P16"  # the tables of the store are changed, not committed
     COUNTED = "P17"  # reports are counted, and the count is not saved
     COUNTS_SAVED = "P18"  # the count of reports is committed
+    ASKING = "P19"  # a search makes a trial, and has not chosen its point
+    ASKED = "P20"  # a trial is stored with its experiment, and nobody was told
+    TELLING = "P21"  # before a search is told what became of a trial
+    TOLD = "P22"  # it was told, and no further trial is made
+    STOPPING = "P23"  # a trial is to stop, and that is not saved
+    STOPPED = "P24"  # it is saved that a trial stops, and its jobs run
     SAVING = "save"
     SAVED = "saved"
     ACTING = "act"

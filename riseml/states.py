@@ -27,10 +27,11 @@ PLACED = frozenset({State.STARTING, State.RUNNING})
 
 
 class Wanted(enum.Enum):
-    """What the user wants of an experiment: the only field of its record that a command writes."""
+    """What the user or a search wants of an experiment: the only field of its record that the loop does not write."""
 
     RUN = "RUN"
     KILL = "KILL"
+    STOP = "STOP"  # by its search: others do better
 
 
 class Part(enum.Enum):
@@ -93,6 +94,7 @@ class Reason(enum.Enum):
     IDLE = "IDLE"
     AWAITED_ENDED = "AWAITED_ENDED"
     LEFT = "LEFT"
+    STOPPED_EARLY = "STOPPED_EARLY"
     KILLED_BY_USER = "KILLED_BY_USER"
     NO_LONGER_NEEDED = "NO_LONGER_NEEDED"
     CASCADE = "CASCADE"
@@ -126,6 +128,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.AWAITED_ENDED: "A job that another one waits for (`after`) has ended and never answered",
     Reason.IDLE: "No job printed or computed anything for idle_timeout",
     Reason.LEFT: "No client uses it any more",
+    Reason.STOPPED_EARLY: "Stopped by its search: other trials do better",
     Reason.KILLED_BY_USER: "Killed by a user",
     Reason.NO_LONGER_NEEDED: "Stopped: the experiment has its verdict",
     Reason.CASCADE: "Stopped: another job ended the experiment",

@@ -29,12 +29,16 @@ class SetMember(Protocol):
         """When its first job ran; None: none has."""
 
 
-def roll_up_set(experiments: Sequence[SetMember]) -> tuple[State, Reason]:
+def roll_up_set(experiments: Sequence[SetMember], *, goes_on: bool = False) -> tuple[State, Reason]:
     """Return the state of a set: that of its most advanced member while one is active, then what became of the members.
 
     From the first job that ran on, a set is RUNNING until all members have ended, also between two members.
     A set of which one member finished is FINISHED, whatever became of the others (RiseML 1.2.3). When all members were
     killed it is KILLED, and otherwise FAILED.
+
+    Args:
+        experiments: the members.
+        goes_on: a search may make further members, so that the set has not ended when they have.
 
     Raises:
         ValueError: the set has no members.
@@ -42,6 +46,8 @@ def roll_up_set(experiments: Sequence[SetMember]) -> tuple[State, Reason]:
     if not experiments:
         raise ValueError("a set has at least one experiment")
     states = {experiment.state for experiment in experiments}
+    if states <= TERMINAL and goes_on:
+        return State.RUNNING, Reason.RUNNING
     if states <= TERMINAL:
         if State.FINISHED in states:
             return State.FINISHED, Reason.COMPLETED

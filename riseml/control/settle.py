@@ -24,7 +24,7 @@ from riseml.states import TERMINAL, Part, Reason, State
 GIVE_UP_STARTING = timedelta(minutes=5)
 """How long a start may fail for temporary reasons before the job fails."""
 
-_GOOD_ENDS = frozenset({Reason.NO_LONGER_NEEDED})
+GOOD_ENDS = frozenset({Reason.NO_LONGER_NEEDED, Reason.STOPPED_EARLY})
 """Reasons to end a job that make its end a good one, whatever its exit code."""
 
 
@@ -281,7 +281,7 @@ def _settle_exit(job: Job, found: ContainerSeen, seen: Observation) -> Job:
         ended_at=found.finished_at or seen.now,
     )
     if job.ending is not None:
-        state = State.FINISHED if job.ending in _GOOD_ENDS else State.KILLED
+        state = State.FINISHED if job.ending in GOOD_ENDS else State.KILLED
         return replace(job, state=state, reason=job.ending, message="")
     if job.part is Part.SERVES and not found.error:
         return replace(job, state=State.FAILED, reason=Reason.SERVICE_ENDED, message=describe_exit(code, oom=found.oom))
@@ -318,6 +318,6 @@ def _is_final(problem: ActionFailure, seen: Observation) -> bool:
 def _end_without_exit(job: Job, seen: Observation, state: State, reason: Reason, message: str) -> Job:
     """Return the record of a job that ends without an exit code; a job that had a reason to end gets that reason."""
     if job.ending is not None and state is State.FAILED:
-        state = State.FINISHED if job.ending in _GOOD_ENDS else State.KILLED
+        state = State.FINISHED if job.ending in GOOD_ENDS else State.KILLED
         reason, message = job.ending, ""
     return replace(job, state=state, reason=reason, message=message, ended_at=seen.now)

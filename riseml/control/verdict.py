@@ -9,9 +9,9 @@
 
 A companion (`model.Companion`) also ends, as FINISHED, when no client has used it for its time.
 
-After a verdict FAILED or KILLED every other job is stopped at once. After a verdict FINISHED the helpers have their
-grace to end by themselves; the servers are stopped as soon as no helper runs. tests/real/docker/test_endings.py has
-every ending.
+After a verdict FAILED or KILLED, or when a search stops its trial, every other job is stopped at once. After another
+verdict FINISHED the helpers have their grace to end by themselves; the servers are stopped as soon as no helper runs.
+tests/real/docker/test_endings.py has every ending.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from riseml.control.observation import Observation
-from riseml.control.settle import with_jobs
+from riseml.control.settle import GOOD_ENDS, with_jobs
 from riseml.model import Experiment, Job, Verdict
 from riseml.planning.plan import make_next_attempt
 from riseml.spec.config.types import RetryOn, RetryScope
@@ -46,16 +46,16 @@ _COUNTS = frozenset({Part.DECIDES, Part.HELPS})
 
 
 def add_verdict(experiment: Experiment, seen: Observation) -> Experiment:
-    """Return the experiment with its verdict, once there is one. A verdict never changes, except that a kill cancels a
-    planned retry.
+    """Return the experiment with its verdict, once there is one. A verdict never changes, except that a kill or a stop
+    cancels a planned retry.
     """
-    killed = experiment.wanted is Wanted.KILL
+    asked = _find_asked_verdict(experiment, seen.now)
     if experiment.verdict is not None:
-        if killed and experiment.verdict.again:
-            return replace(experiment, verdict=_kill_verdict(seen.now))
+        if asked is not None and experiment.verdict.again:
+            return replace(experiment, verdict=asked)
         return experiment
-    if killed:
-        return replace(experiment, verdict=_kill_verdict(seen.now))
+    if asked is not None:
+        return replace(experiment, verdict=asked)
     experiment = with_jobs(experiment, [_retry_alone(experiment, job) for job in experiment.jobs])
     verdict = _find_first_cause(experiment, seen)
     return experiment if verdict is None else replace(experiment, verdict=verdict)
@@ -108,12 +108,21 @@ def find_left_end(experiment: Experiment, seen: Observation) -> datetime | None:
     return used + timedelta(seconds=companion.left_after)
 
 
-def _kill_verdict(now: datetime) -> Verdict:
-    return Verdict(State.KILLED, Reason.KILLED_BY_USER, now)
+def _find_asked_verdict(experiment: Experiment, now: datetime) -> Verdict | None:
+    """Return the verdict that the user or a search asks for; None while the experiment is wanted."""
+    match experiment.wanted:
+        case Wanted.KILL:
+            return Verdict(State.KILLED, Reason.KILLED_BY_USER, now)
+        case Wanted.STOP:
+            return Verdict(State.FINISHED, Reason.STOPPED_EARLY, now)
+        case _:
+            return None
 
 
 def _end_job(experiment: Experiment, job: Job, verdict: Verdict, seen: Observation) -> Job:
-    if verdict.state is not State.FINISHED:
+    if verdict.reason is Reason.STOPPED_EARLY:  # at once: no helper has a grace when nothing is left to finish
+        reason = Reason.STOPPED_EARLY
+    elif verdict.state is not State.FINISHED:
         reason = Reason.KILLED_BY_USER if verdict.reason is Reason.KILLED_BY_USER else Reason.CASCADE
     elif (job.part is Part.HELPS and seen.now < find_grace_end(experiment, job, verdict)) or (
         job.part not in _COUNTS
@@ -123,7 +132,7 @@ def _end_job(experiment: Experiment, job: Job, verdict: Verdict, seen: Observati
     else:
         reason = Reason.NO_LONGER_NEEDED
     if job.host is None or job.part is Part.PREPARES:  # no host runs anything of it
-        state = State.FINISHED if reason is Reason.NO_LONGER_NEEDED else State.KILLED
+        state = State.FINISHED if reason in GOOD_ENDS else State.KILLED
         if reason is Reason.CASCADE and job.part is not Part.PREPARES:
             reason = Reason.NOT_STARTED
         return replace(job, state=state, reason=reason, message="", ended_at=seen.now)

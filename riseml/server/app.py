@@ -37,6 +37,8 @@ from riseml.server.reconcile.loop import Loop
 from riseml.server.reconcile.metric_keeper import MetricKeeper
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.passes import Passes
+from riseml.server.reconcile.search_loop import SearchDesk, SearchLoop
+from riseml.server.reconcile.trial_metrics import StoredMetrics
 from riseml.server.reconcile.wake import Wake
 from riseml.server.services import ServerInfo, Services
 from riseml.settings import Settings
@@ -48,6 +50,7 @@ from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.outcomes import OutcomeStore
+from riseml.store.searches import SearchStore
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import UsageReader
 
@@ -62,6 +65,7 @@ class Application:
 
     api: FastAPI
     loop: Loop
+    search_loop: SearchLoop
     database: Database
     services: Services
 
@@ -76,7 +80,19 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
     check_store_is_there(settings)
     database = Database(settings.database, _describe_holder(settings))
     services = _make_services(settings, database, stop)
-    return Application(_make_api(services), Loop(services), database, services)
+    return Application(_make_api(services), Loop(services), _make_search_loop(services), database, services)
+
+
+def _make_search_loop(services: Services) -> SearchLoop:
+    desk = SearchDesk(
+        experiments=services.experiments,
+        searches=services.searches,
+        metrics=StoredMetrics(services.metrics),
+        notifier=services.notifier,
+        wake=services.search_wake,
+        loop_wake=services.wake,
+    )
+    return SearchLoop(desk)
 
 
 def _make_services(settings: Settings, database: Database, stop: threading.Event) -> Services:
@@ -87,10 +103,9 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     snapshots = SnapshotStore(settings.home / "snapshots", settings.upload_limit)
     hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
     hosts.open_hosts(experiments.load_world())
-    metrics, keeper = _make_metrics(database, logs, experiments)
+    metrics, keeper = _make_metrics(database, logs, experiments, search_wake := Wake())
     notifier, wake = Notifier(keeper.note_growth), Wake()
-    pump = LogPump(logs, notifier, wake)
-    activities = Activities()
+    pump, activities = LogPump(logs, notifier, wake), Activities()
     capsules = _make_capsule_keeper(settings, hosts, snapshots, metrics)
     actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities, capsules)
     return Services(
@@ -98,6 +113,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         info=ServerInfo(server, __version__, os.getpid(), _find_owner(), now()),
         experiments=experiments,
         outcomes=OutcomeStore(database),
+        searches=SearchStore(database),
         names=ExperimentNames(database),
         logs=logs,
         metrics=metrics,
@@ -115,15 +131,20 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         pump=pump,
         notifier=notifier,
         wake=wake,
+        search_wake=search_wake,
         passes=Passes(wake, now()),
         request_stop=stop.set,
     )
 
 
-def _make_metrics(database: Database, logs: LogStore, experiments: ExperimentStore) -> tuple[MetricStore, MetricKeeper]:
-    """Return the metrics, and what counts them; it knows what an earlier server has not counted."""
+def _make_metrics(
+    database: Database, logs: LogStore, experiments: ExperimentStore, search_wake: Wake
+) -> tuple[MetricStore, MetricKeeper]:
+    """Return the metrics, and what counts them; it knows what an earlier server has not counted. New reports wake the
+    loop of searches.
+    """
     metrics = MetricStore(database, logs, experiments.find_patterns)
-    keeper = MetricKeeper(metrics)
+    keeper = MetricKeeper(metrics, lambda _: search_wake.set())
     keeper.recover()
     return metrics, keeper
 

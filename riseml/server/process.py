@@ -102,6 +102,7 @@ def _serve(settings: Settings) -> None:
         code = 1
     finally:
         settings.socket.unlink(missing_ok=True)
+        application.search_loop.stop()
         application.loop.stop()
         application.services.keeper.stop()
         application.services.hosts.close()
@@ -116,6 +117,7 @@ def _serve_until_idle(application: Application, settings: Settings, stop: thread
     log.info("riseml %s serves %s, process %d", __version__, settings.socket, os.getpid())
     application.services.keeper.start()
     application.loop.start()
+    application.search_loop.start()
     while asyncio.run(_answer_requests(application, settings, door, stop)) and not _is_idle(application, settings):
         log.info("a request came while the idle server was about to end: it goes on")
         door = _bind_socket(settings)

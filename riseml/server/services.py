@@ -29,6 +29,7 @@ from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.outcomes import OutcomeStore
+from riseml.store.searches import SearchStore
 from riseml.store.snapshots import SnapshotStore
 
 
@@ -51,6 +52,7 @@ class Services:
     info: ServerInfo
     experiments: ExperimentStore
     outcomes: OutcomeStore  # what became of many experiments, read quickly
+    searches: SearchStore  # sets whose points a search chooses
     names: ExperimentNames  # for the completion of a shell
     logs: LogStore  # the output of jobs
     metrics: MetricStore  # what jobs report, counted from their logs
@@ -68,5 +70,6 @@ class Services:
     pump: LogPump  # follows the log of every container
     notifier: Notifier  # tells log readers that an experiment changed
     wake: Wake  # asks the loop for a pass
+    search_wake: Wake  # asks the loop of searches for a pass
     passes: Passes  # how many passes the loop has completed, and what the last one observed
     request_stop: Callable[[], None]  # ends the server after the answers under way; jobs run on

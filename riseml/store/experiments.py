@@ -7,7 +7,7 @@ the stored version is another one.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,18 +15,18 @@ from typing import Any
 import sqlalchemy as sa
 
 from riseml.errors import NotFound
-from riseml.model import Environment, Experiment, Job, Owner, Plan, Resolved, World
+from riseml.model import Experiment, Job, World
 from riseml.names import JobName, experiment_name
 from riseml.states import TERMINAL, Reason, State, Wanted
-from riseml.store.codec import parse_json, to_json
+from riseml.store.codec import parse_json
 from riseml.store.database import Database
+from riseml.store.insertion import NewExperiments, insert_experiments
 from riseml.store.rows import (
     Texts,
     experiment_values,
     job_values,
     select_texts,
     to_experiment,
-    write_resolved,
 )
 from riseml.store.schema import events, experiments, facts, jobs, sets
 
@@ -45,22 +45,6 @@ class StateEvent:
     reason: Reason
     message: str  # details for people; may be empty
     exit_code: int | None  # of a job that ended
-
-
-@dataclass(frozen=True, slots=True)
-class NewExperiments:
-    """What a submission adds to the store: a single experiment, or a set with one for each point of the grid."""
-
-    owner: Owner
-    project: str
-    config: str  # text of the riseml.yml
-    snapshot: str  # digest of the project archive; empty without one
-    plans: tuple[tuple[Plan, tuple[Job, ...]], ...]  # of each experiment, with the first records of its jobs
-    environment: Environment = ()  # variables from the caller; they may be secrets
-    notes: tuple[str, ...] = ()  # warnings about the riseml.yml
-    key: str | None = None  # from the client: the same key is stored once per user
-    concurrency: int | None = None  # experiments of the set that run at the same time; None: no set
-    resolved: Resolved = ()  # what base images stand for, where the registry was asked; the loop resolves the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +112,7 @@ class ExperimentStore:
                 )
                 if known:
                     return known, False
-            ids = list(_insert_experiments(connection, submitted, now))
+            ids = list(insert_experiments(connection, submitted, now))
             return _select_details(connection, experiments.c.id.in_(ids)), True
 
     def save_decision(self, before: Experiment, after: Experiment, now: datetime) -> bool:
@@ -289,63 +273,6 @@ def _restrict_to_newest(condition: sa.ColumnElement[bool], limit: int) -> sa.Col
     number = experiments.c.number
     newest = sa.select(number).where(condition).distinct().order_by(number.desc()).limit(limit)
     return sa.and_(condition, number.in_(newest.scalar_subquery()))
-
-
-def _insert_experiments(connection: sa.Connection, submitted: NewExperiments, now: datetime) -> Iterator[int]:
-    user = submitted.owner.user
-    number = 1 + int(
-        connection.execute(sa.select(sa.func.max(experiments.c.number)).where(experiments.c.user == user)).scalar() or 0
-    )
-    set_id = None
-    if submitted.concurrency is not None:
-        values = {"user": user, "number": number, "project": submitted.project, "created_at": now}
-        inserted = connection.execute(sets.insert().values(**values, concurrency=submitted.concurrency))
-        set_id = _inserted_id(inserted)
-    for index, (plan, first) in enumerate(submitted.plans, start=1):
-        row = _first_columns(submitted, plan, number, now)
-        row |= {"set_id": set_id, "sub": None if set_id is None else index}
-        identity = _inserted_id(connection.execute(experiments.insert().values(**row)))
-        connection.execute(jobs.insert(), [job_values(identity, at, job) for at, job in enumerate(first)])
-        connection.execute(events.insert(), list(_first_events(identity, first, now)))
-        yield identity
-
-
-def _inserted_id(result: sa.CursorResult[Any]) -> int:
-    key = result.inserted_primary_key
-    if key is None:
-        raise LookupError("the database returned no key for a new row")
-    return int(key[0])
-
-
-def _first_columns(submitted: NewExperiments, plan: Plan, number: int, now: datetime) -> dict[str, Any]:
-    owner = submitted.owner
-    return {
-        "user": owner.user,
-        "uid": owner.uid,
-        "gid": owner.gid,
-        "number": number,
-        "project": submitted.project,
-        "config": submitted.config,
-        "plan": to_json(plan),
-        "snapshot": submitted.snapshot,
-        "resolved": write_resolved(submitted.resolved),
-        "environment": to_json(submitted.environment),
-        "notes": list(submitted.notes),
-        "key": submitted.key,
-        "wanted": Wanted.RUN.value,
-        "state": State.CREATED.value,
-        "reason": Reason.SUBMITTED.value,
-        "message": "",
-        "closed": False,
-        "version": 1,
-        "created_at": now,
-    }
-
-
-def _first_events(experiment: int, first: Iterable[Job], now: datetime) -> Iterator[dict[str, Any]]:
-    created = {"state": State.CREATED.value, "reason": Reason.SUBMITTED.value, "message": "", "exit_code": None}
-    for name in (None, *(job.name for job in first)):
-        yield {"experiment_id": experiment, "job": name, "attempt": 1, "at": now, **created}
 
 
 def _state_changes(before: Experiment, after: Experiment, now: datetime) -> Iterator[dict[str, Any]]:

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Column,
     DateTime,
     Dialect,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -21,6 +22,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    false,
 )
 
 
@@ -61,6 +63,14 @@ sets = Table(
     Column("project", String(128), nullable=False),
     Column("concurrency", Integer, nullable=False),  # experiments that run at the same time
     _moment("created_at", nullable=False),
+    # The rest is only of a set whose points a search chooses.
+    Column("search", JSON(none_as_null=True)),  # `trials.SearchPlan`; NULL: every combination of the parameters
+    Column("templates", JSON(none_as_null=True)),  # `insertion.Template`s: what each trial runs
+    Column("environment", JSON(none_as_null=True)),  # variables from the caller, erased when the search ends
+    Column("variables", JSON(none_as_null=True)),  # `spec.config.types.EnvVariable`s, without values of the caller
+    Column("most_trials", Integer, nullable=False, server_default="0"),  # trials in all
+    Column("wanted", String(16), nullable=False, server_default="RUN"),  # `states.Wanted`
+    Column("search_end", String(32)),  # `trials.SearchEnd`; NULL: further trials may follow
     UniqueConstraint("user", "number"),
 )
 
@@ -147,6 +157,23 @@ metric_histories = Table(
     Column("metric", String(64), primary_key=True),
     Column("buckets", Text, nullable=False),  # JSON of `MetricHistory.to_rows`
 )
+
+trials = Table(
+    "trials",
+    metadata,
+    Column("set_id", Integer, ForeignKey("sets.id"), primary_key=True),
+    Column("number", Integer, primary_key=True),  # of the experiment within its set
+    Column("experiment_id", Integer, ForeignKey("experiments.id"), nullable=False),
+    Column("point", JSON, nullable=False),  # `trials.Point`
+    Column("asked_after", Integer, nullable=False),  # trials that had been told when this one was made
+    Column("reached", JSON(none_as_null=True)),  # steps and values (texts: JSON has no NaN) at which it was compared
+    Column("stopped", Boolean, nullable=False, server_default=false()),  # the search has stopped it early
+    Column("outcome", String(16)),  # `trials.TrialOutcome`; NULL: the search was not told
+    Column("told", Integer),  # its place in the order of what was told
+    Column("value", Float(53)),  # of the metric
+    Column("message", Text, nullable=False, server_default=""),  # why it counts as failed
+)
+"""The points that searches try. The key makes sure that no trial is made twice."""
 
 drained_hosts = Table(
     "drained_hosts",

@@ -12,7 +12,7 @@ from riseml.model import Image, copy_name, resolve_base
 from riseml.store.codec import from_json
 from riseml.store.database import Database
 from riseml.store.rows import read_resolved
-from riseml.store.schema import experiments
+from riseml.store.schema import experiments, sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,18 @@ class UsageReader:
 
     def load_last_uses(self) -> LastUses:
         """Return what is used now, and when everything else was last used."""
+        searched = sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None))  # trials that follow need it, too
         columns = (experiments.c.id, experiments.c.plan, experiments.c.snapshot, experiments.c.closed)
         moments = (experiments.c.resolved, experiments.c.created_at, experiments.c.ended_at)
         unfinished: set[int] = set()
         environments: dict[str, datetime | None] = {}
         snapshots: dict[str, datetime | None] = {}
         with self._database.read_transaction() as connection:
-            for row in connection.execute(sa.select(*columns, *moments)).mappings():
-                at = (row["ended_at"] or row["created_at"]) if row["closed"] else None
-                if at is None:
+            query = sa.select(*columns, *moments, searched.label("searched"))
+            for row in connection.execute(query.outerjoin(sets, experiments.c.set_id == sets.c.id)).mappings():
+                is_used = not row["closed"] or row["searched"]
+                at = None if is_used else row["ended_at"] or row["created_at"]
+                if not row["closed"]:
                     unfinished.add(row["id"])
                 for image in _read_images(row):
                     _note_use(environments, copy_name(image.reference), at)

@@ -21,6 +21,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     POST   /v1/experiments/{id}/kill            -> ExperimentView
     GET    /v1/results?of=&project=&where=&sort=&limit=
                                                 -> ResultList       (of: experiments and sets, else all of the project)
+    POST   /v1/experiments/{id}/trials TrialOrder -> ExperimentView (of a set with a search)
     GET    /v1/comparison?of=&of=...            -> ComparisonView   (of: 2 to 20 experiments)
     GET    /v1/experiments/{id}/logs?follow=&cursor=&tail=&since=&batch=&closed=&reports=
                                                 -> NDJSON of Entry  (tail: the last lines, without states)
@@ -175,6 +176,11 @@ from riseml.wire.samples import (
     Samples,
     SampleView,
 )
+from riseml.wire.searches import (
+    BestTrial,
+    SearchView,
+    TrialOrder,
+)
 from riseml.wire.server import (
     ServerView,
     SystemView,
@@ -194,6 +200,7 @@ from riseml.wire.submissions import (
 __all__ = [
     "ActivityView",
     "AddedHost",
+    "BestTrial",
     "BlockerView",
     "Capsule",
     "CapsuleCode",
@@ -282,6 +289,7 @@ __all__ = [
     "Samples",
     "ScalingRowView",
     "ScalingView",
+    "SearchView",
     "ServerLogLine",
     "ServerStop",
     "ServerView",
@@ -292,4 +300,5 @@ __all__ = [
     "SystemView",
     "TensorBoardOrder",
     "TfConfigs",
+    "TrialOrder",
 ]

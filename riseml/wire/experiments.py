@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from riseml.wire.searches import SearchView
 from riseml.wire.state_names import StateName
 
 
@@ -58,6 +59,7 @@ class ExperimentView(TypedDict):
     closed: bool  # no host has anything of it left
     jobs: list[JobView]
     experiments: list[ExperimentView]
+    search: SearchView | None  # of a set whose points a search chooses
     notes: list[str]  # remarks about its riseml.yml
 
 

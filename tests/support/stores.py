@@ -10,7 +10,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from riseml.store.schema import metric_histories, metric_tallies
+from riseml.store.schema import metric_histories, metric_tallies, trials
 
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "postgres"
 
@@ -27,8 +27,10 @@ def go_back(connection: sa.Connection, revision: str) -> None:
         connection: a transaction that writes.
         revision: the migration of that version, before 0007.
     """
-    for later in (metric_histories, metric_tallies):
+    for later in (trials, metric_histories, metric_tallies):
         later.drop(connection)
+    for column in ("search", "templates", "environment", "variables", "most_trials", "wanted", "search_end"):
+        connection.execute(sa.text(f"ALTER TABLE sets DROP COLUMN {column}"))
     connection.execute(sa.text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
 
 

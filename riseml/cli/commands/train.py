@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from riseml.cli.arguments import parse_pairs
+from riseml.cli.commands.more_trials import add_trials, check_trials
 from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption, SettingOption
 from riseml.cli.config_source import ConfigSource, check_config_source, read_config_source
 from riseml.cli.context import CommandContext, Exit
@@ -46,10 +47,22 @@ ExecutorOption = Annotated[
     ExecutorChoice | None, typer.Option(help="Run jobs in Docker containers, or as processes: as you, with your files.")
 ]
 
+SetArgument = Annotated[
+    str | None, typer.Argument(metavar="[ID]", show_default=False, help="A set that gets further trials: see --trials.")
+]
+TrialsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--trials", min=1, max=1000, metavar="N", show_default=False, help="Add N trials to the search of the set ID."
+    ),
+]
+
 
 def train_project(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
+    identity: SetArgument = None,
     *,
+    trials: TrialsOption = None,
     file: FileOption = None,
     detach: Annotated[bool, typer.Option("-d", "--detach", help="Start it and return at once.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would run; start nothing.")] = False,
@@ -61,15 +74,19 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
     executor: ExecutorOption = None,
     allow_env: AllowOption = None,
 ) -> None:
-    """Run the project: sync, build, start, and follow its log.
+    """Run the project: sync, build, start, and follow its log. With an ID and --trials: add trials to that set.
 
     The command asks once, on a terminal, before it sends variables of your environment (`env: [NAME]`), and before
     jobs run as processes because no engine answers. Elsewhere, and with --json, it refuses with exit code 4.
 
-    The exit code is 0 when the experiment finished, 1 when it failed, 130 when it was killed. Ctrl-C leaves the log;
-    the experiment goes on.
+    The exit code is 0 when it finished, 1 when it failed, 130 when it was killed. Ctrl-C leaves the log; it goes on.
     """
     command: CommandContext = replace(context.obj, asks=context.obj.asks and not json)  # --json asks no questions
+    shown = Shown(detach=detach, json=json, long=long)
+    if identity is not None or trials is not None:
+        new = (file, dry_run, parameters, settings, pull, executor)
+        _add_trials(command, check_trials(identity, trials, new), shown, allow_env or [])
+        return
     if executor is not None:
         command = replace(command, environ={**command.environ, "RISEML_EXECUTOR": executor.value})
     source = read_config_source(command, file)
@@ -80,13 +97,33 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
         return
     confirm_environment(command, source, submission, allow_env or [])
     with closing(_send_with_revision(command, source, submission, json=json)) as client:
-        experiment = submit_experiment(command, client, submission)
-        if json:
-            command.printer.print_json(experiment)
-        if not detach:
-            follow_to_end(command, client, experiment, json=json, long=long)
-    if not json:
+        _show_run(command, client, submit_experiment(command, client, submission), shown)
+
+
+def _show_run(command: CommandContext, client: Client, experiment: wire.ExperimentView, shown: Shown) -> None:
+    """Follow an experiment that the server has accepted, or say that it runs in the background."""
+    if shown.json:
+        command.printer.print_json(experiment)
+    if not shown.detach:
+        follow_to_end(command, client, experiment, json=shown.json, long=shown.long)
+    if not shown.json:
         command.printer.print_lines([describe_start(experiment)])
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a command shows what it has started."""
+
+    detach: bool
+    json: bool
+    long: bool
+
+
+def _add_trials(command: CommandContext, wanted: tuple[str, int], shown: Shown, allowed: list[str]) -> None:
+    """Add trials to a set, and follow its log."""
+    client, found = add_trials(command, *wanted, allowed)
+    with closing(client):
+        _show_run(command, client, found, shown)
 
 
 def _send_with_revision(
@@ -108,7 +145,8 @@ def describe_start(experiment: wire.ExperimentView) -> str:
     """Return what is said of an experiment that runs on without this command."""
     name, members = clean_text(experiment["id"]), experiment["experiments"]
     if members:
-        count = count_noun(len(members), "experiment")
+        search = experiment.get("search")
+        count = count_noun(search["trials"], "trial") if search else count_noun(len(members), "experiment")
         return f"Set {name} of {count} runs in the background. Type `riseml logs {name}` for its log."
     return f"Experiment {name} runs in the background. Type `riseml logs {name}` for its log."
 

@@ -109,7 +109,7 @@ def list_experiment(one: wire.ExperimentView, now: datetime, style: Style, *, lo
 
 
 def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[str]:
-    ended = one["state"] in ENDED_STATES
+    ended, search = one["state"] in ENDED_STATES, one.get("search")  # a server of an earlier version has no searches
     heads = format_fields(
         [
             ("ID", one["id"]),
@@ -118,6 +118,8 @@ def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[s
             ("Reason", _describe_reason(one) if one["reason"] != one["state"] else None),
             ("Cause", f"{one['id']}.{one['cause']}" if one["cause"] else None),
             ("Exit Code", one["exit_code"]),
+            ("Search", search["message"] if search else None),
+            ("Search Config", _describe_search(search) if search else None),
             ("Project", one["project"]),
             ("Age", format_age(one["created_at"], now)),
             ("Ended", f"{format_age(one['ended_at'], now)} ago" if one["ended_at"] else None),
@@ -141,6 +143,13 @@ def _find_role_images(one: wire.ExperimentView) -> dict[str, str]:
     """Return the images of roles that have another one than the experiment."""
     found = {job["name"].partition(".")[0]: job["image"] for job in one["jobs"]}
     return {role: image for role, image in found.items() if image != one["image"]}
+
+
+def _describe_search(search: wire.SearchView) -> str:
+    """Return `tpe, maximize accuracy, seed 7`; the best point comes with the parameters that made it."""
+    best = search["best"]
+    shown = f"{search['method']}, {search['goal']} {search['metric']}, seed {search['seed']}"
+    return f"{shown}, best with {format_parameters(best['parameters'])}" if best else shown
 
 
 def _count_roles(one: wire.ExperimentView) -> str | None:

@@ -14,7 +14,7 @@ from riseml.planning.plan import first_jobs
 from riseml.server.api.named_experiments import find_details
 from riseml.server.services import Services
 from riseml.states import TERMINAL
-from riseml.store.experiments import NewExperiments
+from riseml.store.insertion import NewExperiments
 
 MOST_SHOWN = 500  # experiments in one TensorBoard
 

@@ -49,7 +49,8 @@ def add_experiment_routes(router: APIRouter, services: Services) -> None:
         details = services.experiments.list_experiments(
             user, ended=ended, project=project, limit=limit, before=before, companions=companions
         )
-        return {"experiments": show_all(details, services.hosts.roots)}
+        sets = {one.experiment.set_id for one in details if one.experiment.set_id is not None}
+        return {"experiments": show_all(details, services.hosts.roots, services.searches.load_searches(sets))}
 
     @router.get("/experiments/{name}")
     def read_experiment(name: Name) -> wire.ExperimentView:
@@ -64,12 +65,23 @@ def add_experiment_routes(router: APIRouter, services: Services) -> None:
                 f"{name} is a job, and a job cannot be killed alone",
                 f"`riseml kill {wanted.number}` kills its experiment",
             )
-        services.experiments.request_kill([detail.experiment.id for detail in find_details(wanted, services)])
+        _request_kill(wanted, services)
         write_line(log, describe_kill(wanted))
-        services.wake.set()
         return show_details(find_details(wanted, services), wanted, services)
 
     _add_inspection_routes(router, services)
+
+
+def _request_kill(wanted: CanonicalId, services: Services) -> None:
+    """Write that the user wants an experiment, or a set with its search, killed; wake those who do it."""
+    details = find_details(wanted, services)
+    set_id = details[0].experiment.set_id
+    if set_id is not None and wanted.sub is None:
+        services.searches.request_end(set_id)  # first: no trial is made after the members are listed
+        details = find_details(wanted, services)
+    services.experiments.request_kill([detail.experiment.id for detail in details])
+    services.wake.set()
+    services.search_wake.set()
 
 
 def _add_inspection_routes(router: APIRouter, services: Services) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from riseml.states import TERMINAL, Reason
+from riseml.model import Experiment
+from riseml.states import TERMINAL, Part, Reason
 from riseml.store.experiments import StateEvent
 
 PATIENCE = 5.0
@@ -70,3 +71,14 @@ def _gate_complete_log(log: LogState, end: int) -> Gate:
 
 def _wait_or_give_up(log: LogState) -> Gate:
     return Gate.LOST if log.quiet >= PATIENCE else Gate.WAIT
+
+
+def has_started(experiment: Experiment, event: StateEvent) -> bool:
+    """False when the event is of the last attempt at a job, and this attempt never ran."""
+    return not any(
+        job.name == event.job
+        and job.attempt == event.attempt
+        and job.part is not Part.PREPARES
+        and job.started_at is None
+        for job in experiment.jobs
+    )

@@ -11,10 +11,12 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 
 from riseml.errors import UsageError
+from riseml.model import Experiment
 from riseml.names import parse_id
 from riseml.server.api.experiment_routes import Name
 from riseml.server.api.log_stream import StreamRequest, stream_entries
 from riseml.server.api.named_experiments import find_details
+from riseml.server.api.set_growth import SetGrowth
 from riseml.server.api.stream_cursor import parse_stream_cursor
 from riseml.server.api.views import show_time
 from riseml.server.attendance import Attendance
@@ -48,8 +50,9 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
         _check_since(query.since)
         details = find_details(wanted, services)
         ids = tuple(detail.experiment.id for detail in details)
-        positions = parse_stream_cursor(query.cursor, len(ids))
-        parts = (query.tail, query.since, query.batch, query.closed, query.reports)
+        growth = None if wanted.sub is not None else _find_growth(details[0].experiment, services)
+        positions = parse_stream_cursor(query.cursor, len(ids), grows=growth is not None)
+        parts = (query.tail, query.since, query.batch, growth, query.closed, query.reports)
         request = StreamRequest(wanted, ids, query.follow, positions, *parts)
         entries = stream_entries(request, services.experiments, services.logs, services.notifier)
         if query.follow and details[0].experiment.plan.companion is not None:
@@ -62,6 +65,14 @@ async def _attend(attendance: Attendance, experiment: int, entries: AsyncIterato
     with attendance.attend(experiment):
         async for entry in entries:
             yield entry
+
+
+def _find_growth(experiment: Experiment, services: Services) -> SetGrowth | None:
+    """Return what a search adds to the set of an experiment; None without one."""
+    set_id = experiment.set_id
+    if set_id is None or not services.searches.has_search(set_id):
+        return None
+    return SetGrowth(services.searches, set_id)
 
 
 def _check_since(since: datetime | None) -> None:

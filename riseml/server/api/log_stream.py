@@ -9,14 +9,15 @@ import asyncio
 import heapq
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from riseml import wire
 from riseml.model import Experiment, Job, JobKey
 from riseml.names import CanonicalId, JobName
 from riseml.server.api import log_gate
+from riseml.server.api.followed_log import FollowedLog, StreamHead
 from riseml.server.api.log_entries import (
     LastLines,
     encode_entry,
@@ -27,14 +28,15 @@ from riseml.server.api.log_entries import (
     report_entry,
     state_entry,
 )
-from riseml.server.api.log_gate import Gate, LogState, gate
+from riseml.server.api.log_gate import Gate, LogState, gate, has_started
+from riseml.server.api.set_growth import SetGrowth
 from riseml.server.api.set_states import SetStates, load_set_states
 from riseml.server.api.stream_cursor import StreamPosition
 from riseml.server.clock import now
 from riseml.server.reconcile.notifier import Notifier
 from riseml.states import TERMINAL, Part, State
 from riseml.store.experiments import ExperimentStore, StateEvent
-from riseml.store.logs.blocks import LogBlock, ReadPosition, join_blocks
+from riseml.store.logs.blocks import LogBlock, join_blocks
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_tally import read_reports
 
@@ -52,6 +54,7 @@ class StreamRequest:
     tail: int | None = None  # of the lines that are there, send only the last so many, and no change of state
     since: datetime | None = None  # send nothing older
     batch: bool = False  # lines that follow each other may come in one entry
+    growth: SetGrowth | None = None  # of a whole set whose members a search makes; None: there are no others
     closed: bool = True  # end when no host has anything left; False: end when all jobs ended and all lines were sent
     reports: bool = False  # send reports of metrics, too
 
@@ -69,6 +72,7 @@ async def stream_entries(
         while not reader.complete:
             reader.mark_stale(subscription.take_changed())
             entries = await asyncio.to_thread(reader.read_entries)
+            notifier.extend(subscription, reader.take_new())
             if entries:
                 yield b"".join(map(encode_entry, entries))
                 continue
@@ -78,60 +82,9 @@ async def stream_entries(
                 continue
             patience = log_gate.PATIENCE if reader.holds_event else _HEARTBEAT
             if not await subscription.wait_for_change(patience):
-                reader.mark_stale(frozenset(request.experiments))  # in case that a notification was missed
+                reader.mark_stale(frozenset(reader.identities))  # in case that a notification was missed
                 yield encode_entry({"type": "ping", "cursor": reader.cursor()})
     yield encode_entry(end_entry(request.wanted, reader.experiments, reader.cursor()))
-
-
-@dataclass(slots=True)
-class _Followed:
-    """One experiment of the stream."""
-
-    identity: int  # key in the store
-    position: StreamPosition  # what was sent
-    record: Experiment
-    events: deque[StateEvent]  # events that were not sent
-    ends: Mapping[tuple[JobName, int], int]  # where the logs of jobs and attempts end that are complete
-    read_end: ReadPosition  # what was read of the log
-    blocks: deque[LogBlock] = field(default_factory=deque)  # read, and not sent
-    may_have_more: bool = False  # the last read found something, so that there may be more
-    last_at: datetime | None = None  # of the last event that was sent
-    waiting_event: int = 0  # id of the event that waits for lines
-    waiting_since: float = 0.0  # on the monotonic clock
-    held_since: float = 0.0  # since when lines wait for the start of their job, on the monotonic clock; 0: none do
-
-    @property
-    def is_read_up(self) -> bool:
-        """True when everything that was read was sent, and another read may find more."""
-        return self.may_have_more and not self.blocks
-
-    def is_before(self, event: StateEvent, block: LogBlock) -> bool:
-        """Return True when the next event comes before the next lines: it is older, it or one behind it says that the
-        job of the lines runs, or it happened at the moment of the event before it.
-        """
-        if format_moment(event.at) <= block.first_at or event.at == self.last_at:
-            return True
-        return any(one.state is State.RUNNING and one.job == block.job and one.attempt == 1 for one in self.events)
-
-    def waits_for_start(self, block: LogBlock, moment: float) -> bool:
-        """Return True while the server has not written that the job of the lines runs. It does so at once; the lines
-        wait no longer than the patience.
-        """
-        job = next((job for job in self.record.jobs if job.name == block.job), None)
-        if job is None or job.part is Part.PREPARES or job.attempt > 1 or job.state is not State.STARTING:
-            self.held_since = 0.0
-            return False
-        self.held_since = self.held_since or moment
-        return moment - self.held_since < log_gate.PATIENCE
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class _Head:
-    """What comes next of an experiment."""
-
-    time: str
-    is_event: bool = False  # False: lines
-    until: str = ""  # when the next event happened; empty: there is none
 
 
 class _StreamReader:
@@ -146,13 +99,25 @@ class _StreamReader:
         # Without its Z, so that it sorts before the fractions of the same second.
         self._since = "" if request.since is None else format_moment(request.since)[:-1]
         self._stale: frozenset[int] = frozenset()
-        self._followed: list[_Followed] = []  # empty until the first read
+        self._followed: list[FollowedLog] = []  # empty until the first read
         self._set_states: SetStates | None = None  # None: the stream is not that of a set
+        self._grows = request.growth is not None  # further experiments may follow
+        self._new: list[int] = []  # experiments that have joined the stream
 
     @property
     def experiments(self) -> tuple[Experiment, ...]:
         """The records as they were read last."""
         return tuple(one.record for one in self._followed)
+
+    @property
+    def identities(self) -> tuple[int, ...]:
+        """The keys of the experiments of the stream."""
+        return tuple(one.identity for one in self._followed) or self._request.experiments
+
+    def take_new(self) -> tuple[int, ...]:
+        """Return the experiments that have joined the stream since the last call."""
+        new, self._new = tuple(self._new), []
+        return new
 
     @property
     def holds_event(self) -> bool:
@@ -166,11 +131,15 @@ class _StreamReader:
     def read_entries(self) -> list[wire.Entry]:
         """Return the next entries in the order of their times, as far as they are there."""
         self._load_records()
-        over = all(self._is_over(one.record) for one in self._followed)  # before the logs are read
+        # before the logs are read
+        over = not self._grows and all(self._is_over(one.record) for one in self._followed)
         before = [one.position for one in self._followed]
         entries = list(self._merge_experiments())
         self.idle = before == [one.position for one in self._followed]
         self.complete = self.idle and over and not self.holds_event
+        if self.complete and self._request.growth is not None and self._set_states is not None:
+            end = self._set_states.note_end()
+            entries += [] if end is None else [{**end, "cursor": self.cursor()}]
         return entries
 
     def cursor(self) -> str:
@@ -184,18 +153,35 @@ class _StreamReader:
             self._followed = [self._load_followed(*pair) for pair in pairs]
             if self._followed[0].record.set_id is not None and self._request.wanted.sub is None:
                 sent = {one.identity: one.position.event for one in self._followed}
-                self._set_states = load_set_states(self._request.wanted.number, sent, self._store)
+                self._set_states = load_set_states(self._request.wanted.number, sent, self._store, goes_on=self._grows)
         else:
             for one in self._followed:
                 if one.identity in self._stale:
                     fresh = self._load_followed(one.identity, one.position)
                     one.record, one.events, one.ends = fresh.record, fresh.events, fresh.ends
+        if self._grows and self._stale:
+            self._load_growth()
         self._stale = frozenset()
 
-    def _load_followed(self, identity: int, position: StreamPosition) -> _Followed:
+    def _load_growth(self) -> None:
+        """Let the experiments join that a search has made."""
+        growth = self._request.growth
+        self._grows = growth is not None and growth.goes_on()
+        known = len(self._followed)
+        for identity in () if growth is None else growth.list_members()[known:]:
+            self._followed.append(self._load_followed(identity, StreamPosition()))
+            self._new.append(identity)
+            if self._set_states is not None:
+                self._set_states.add_member(identity)
+        if self._set_states is not None:
+            self._set_states.goes_on = self._grows
+
+    def _load_followed(self, identity: int, position: StreamPosition) -> FollowedLog:
         record = self._store.get_experiment(identity).experiment  # first: what closed it was written before
         events = deque(self._store.read_events(identity, position.event))
-        return _Followed(identity, position, record, events, self._logs.find_job_ends(identity), position.log_position)
+        return FollowedLog(
+            identity, position, record, events, self._logs.find_job_ends(identity), position.log_position
+        )
 
     def _merge_experiments(self) -> Iterator[wire.Entry]:
         """Give the next entries of all experiments by time, until one has sent all that was read of its log: only the
@@ -219,7 +205,7 @@ class _StreamReader:
             if following is not None:
                 heapq.heappush(heads, (following.time, number, following))
 
-    def _read_on(self, one: _Followed) -> None:
+    def _read_on(self, one: FollowedLog) -> None:
         """Read more of a log of which everything was sent."""
         if one.blocks:
             return
@@ -230,7 +216,7 @@ class _StreamReader:
         if not found:
             one.position = one.position.with_log_position(end)
 
-    def _find_head(self, one: _Followed) -> _Head | None:
+    def _find_head(self, one: FollowedLog) -> StreamHead | None:
         """Return what comes next of an experiment: events and lines by time, each in its own order, so that a cursor
         can name what was sent of both. None: nothing that can be sent now.
         """
@@ -240,15 +226,15 @@ class _StreamReader:
         if event is not None and self._ask_gate(one, event, has_more=has_more) is Gate.WAIT:
             event = None
         if block is None:
-            return None if event is None else _Head(format_moment(event.at), is_event=True)
+            return None if event is None else StreamHead(format_moment(event.at), is_event=True)
         waits = one.waits_for_start(block, time.monotonic())
         if event is not None and (waits or one.is_before(event, block)):
-            return _Head(min(format_moment(event.at), block.first_at), is_event=True)
+            return StreamHead(min(format_moment(event.at), block.first_at), is_event=True)
         if waits:
             return None
-        return _Head(block.first_at, until="" if event is None else format_moment(event.at))
+        return StreamHead(block.first_at, until="" if event is None else format_moment(event.at))
 
-    def _send_head(self, one: _Followed, head: _Head, limit: str) -> Iterator[wire.Entry]:
+    def _send_head(self, one: FollowedLog, head: StreamHead, limit: str) -> Iterator[wire.Entry]:
         """Send an event, or the lines before the next event and before `limit`, where another experiment comes next."""
         if head.is_event:
             yield from self._send_event(one, one.events.popleft())
@@ -269,7 +255,7 @@ class _StreamReader:
         """True when lines that follow each other go in one entry."""
         return self._request.batch and not self._since
 
-    def _join_blocks(self, one: _Followed, block: LogBlock, until: str) -> LogBlock:
+    def _join_blocks(self, one: FollowedLog, block: LogBlock, until: str) -> LogBlock:
         """Take the blocks of the same job and stream that come next anyway: a job that prints its lines in pieces makes
         one block of each line, and an entry for each costs the server and the client more than the line.
 
@@ -288,12 +274,12 @@ class _StreamReader:
             joined.append(one.blocks.popleft())
         return block if len(joined) == 1 else join_blocks(joined)
 
-    def _find_awaited_end(self, one: _Followed) -> int | None:
+    def _find_awaited_end(self, one: FollowedLog) -> int | None:
         """Return the offset behind the last record of the job whose end is the next event; None: not known yet."""
         event = one.events[0]
         return None if event.job is None else one.ends.get((event.job, event.attempt))
 
-    def _send_event(self, one: _Followed, event: StateEvent) -> Iterator[wire.StateEntry]:
+    def _send_event(self, one: FollowedLog, event: StateEvent) -> Iterator[wire.StateEntry]:
         """Give the change of state, and that of the set with it: a client that gets the first alone gets both again."""
         before = self.cursor() if self._set_states and event.job is None else ""
         one.position = replace(one.position, event=event.id)
@@ -305,7 +291,7 @@ class _StreamReader:
                 yield {**of_set, "cursor": self.cursor()}
 
     def _send_block(
-        self, one: _Followed, block: LogBlock
+        self, one: FollowedLog, block: LogBlock
     ) -> Iterator[wire.LineEntry | wire.LinesEntry | wire.ReportEntry]:
         """Give the lines as the client wants them: together, or each with its own cursor. A line that ends with a
         report comes after it: a client that gets the first alone gets both again.
@@ -323,7 +309,7 @@ class _StreamReader:
             if line.at >= self._since:
                 yield line_entry(one.record, line, self.cursor())
 
-    def _send_reports(self, one: _Followed, block: LogBlock) -> Iterator[wire.ReportEntry]:
+    def _send_reports(self, one: FollowedLog, block: LogBlock) -> Iterator[wire.ReportEntry]:
         """Give each report of a block."""
         for report, line in zip(read_reports([block]), block.lines(), strict=False):
             if block.is_report:
@@ -331,7 +317,7 @@ class _StreamReader:
             if report.at >= self._since:
                 yield report_entry(one.record, report, self.cursor())
 
-    def _ask_gate(self, one: _Followed, event: StateEvent, *, has_more: bool) -> Gate:
+    def _ask_gate(self, one: FollowedLog, event: StateEvent, *, has_more: bool) -> Gate:
         """Ask the gate with what is known now of the log of the event's job."""
         moment = time.monotonic()
         if has_more or one.waiting_event != event.id:
@@ -341,7 +327,7 @@ class _StreamReader:
             end=None if event.job is None else one.ends.get((event.job, event.attempt)),
             has_more=has_more,
             is_closed=one.record.closed,
-            has_started=_has_started(one.record, event),
+            has_started=has_started(one.record, event),
             age=(now() - event.at).total_seconds(),
             quiet=moment - one.waiting_since,
         )
@@ -365,17 +351,6 @@ class _StreamReader:
 
     def _wants(self, job: JobName | None) -> bool:
         return self._request.wanted.job is None if job is None else self._request.wanted.names(job)
-
-
-def _has_started(experiment: Experiment, event: StateEvent) -> bool:
-    """False when the event is of the last attempt at a job, and this attempt never ran."""
-    return not any(
-        job.name == event.job
-        and job.attempt == event.attempt
-        and job.part is not Part.PREPARES
-        and job.started_at is None
-        for job in experiment.jobs
-    )
 
 
 def _holds_report(*blocks: LogBlock) -> bool:

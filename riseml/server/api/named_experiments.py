@@ -50,5 +50,5 @@ def show_details(
     roots = services.hosts.roots
     first = details[0].experiment
     if first.set_id is not None and (wanted is None or wanted.sub is None):
-        return show_set(details, roots)
+        return show_set(details, roots, services.searches.load_searches((first.set_id,)).get(first.set_id))
     return show_experiment(details[0], roots, wanted, explain_bad_end(first, services.logs))

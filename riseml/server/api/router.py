@@ -17,6 +17,7 @@ from riseml.server.api.result_routes import add_result_routes
 from riseml.server.api.server_routes import add_server_routes
 from riseml.server.api.stream_routes import add_stream_routes
 from riseml.server.api.submission_routes import add_submission_routes
+from riseml.server.api.trial_routes import add_trial_routes
 from riseml.server.services import Services
 
 
@@ -28,6 +29,7 @@ def make_router(services: Services) -> APIRouter:
     add_experiment_routes(router, services)
     add_result_routes(router, services)
     add_capsule_routes(router, services)
+    add_trial_routes(router, services)
     add_log_routes(router, services)
     add_metric_routes(router, services)
     add_name_routes(router, services)

@@ -44,20 +44,38 @@ class SetStates:
         self._members = dict.fromkeys(members, _Member())
         self._counts = Counter(member.state for member in self._members.values())
         self._state: State | None = None  # that was told; None: nothing was
+        self._last: datetime | None = None  # when the last event happened
+        self.goes_on = False  # a search may make further members
+
+    def add_member(self, member: int) -> None:
+        """Take a member that a search has made."""
+        if member not in self._members:
+            self._members[member] = _Member()
+            self._counts[State.CREATED] += 1
+
+    def note_end(self) -> wire.StateEntry | None:
+        """Return the entry of a set whose search makes no further members, unless its end was told."""
+        self.goes_on = False
+        return None if self._last is None else self._tell_change(self._last)
 
     def note_event(self, member: int, event: StateEvent) -> wire.StateEntry | None:
         """Take an event of a member; return the entry of the set without its cursor, if the set changes its state."""
         if event.job is not None:
             return None
+        self._last = event.at
         before = self._members[member]
         has_run = event.state in (State.RUNNING, State.FINISHED)  # a short job ends before the server sees it run
         started_at = before.started_at or (event.at if has_run else None)
         self._members[member] = replace(before, state=event.state, reason=event.reason, started_at=started_at)
         if not self._recount(before.state, event.state) and self._state is not None:
             return None
+        return self._tell_change(event.at)
+
+    def _tell_change(self, moment: datetime) -> wire.StateEntry | None:
+        """Return the entry of the set, if its members make it another state than the one that was told."""
         members = tuple(self._members.values())
-        state, reason = roll_up_set(members)
-        if state not in TERMINAL and self._state in _ORDER[_ORDER.index(state) :]:
+        state, reason = roll_up_set(members, goes_on=self.goes_on)
+        if state is self._state or (state not in TERMINAL and self._state in _ORDER[_ORDER.index(state) :]):
             return None
         self._state = state
         reason = Reason.RUNNING if state is State.RUNNING else reason
@@ -65,7 +83,7 @@ class SetStates:
             "type": "state",
             "cursor": "",
             "id": self._name,
-            "time": format_moment(event.at),
+            "time": format_moment(moment),
             "state": state.value,
             "reason": reason.value,
             "sentence": SENTENCES[reason],
@@ -80,15 +98,19 @@ class SetStates:
         return self._counts[before] == 0 or self._counts[after] == 1
 
 
-def load_set_states(number: int, sent: Mapping[int, int], store: ExperimentStore) -> SetStates:
+def load_set_states(
+    number: int, sent: Mapping[int, int], store: ExperimentStore, *, goes_on: bool = False
+) -> SetStates:
     """Return the state of a set as a stream has told it so far.
 
     Args:
         number: of the set.
         sent: the id of the last event that was sent, by key of each member in the store.
         store: has the events.
+        goes_on: a search made the members one after the other.
     """
     states = SetStates(number, sent)
+    states.goes_on = goes_on
     for member, last in sent.items():
         for event in store.read_events(member, 0) if last else ():
             if event.id <= last:

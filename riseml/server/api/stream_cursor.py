@@ -37,12 +37,13 @@ class StreamPosition:
         return f"{self.event}.{self.offset}{lines}"
 
 
-def parse_stream_cursor(text: str, count: int) -> tuple[StreamPosition, ...]:
+def parse_stream_cursor(text: str, count: int, *, grows: bool = False) -> tuple[StreamPosition, ...]:
     """Return the positions in the text of a cursor; an empty text begins at the beginning.
 
     Args:
         text: what an entry said as its `cursor`.
         count: experiments of the stream.
+        grows: a search may have made experiments since the cursor was written; they begin at the beginning.
 
     Raises:
         UsageError: it is no cursor of such a stream.
@@ -55,6 +56,8 @@ def parse_stream_cursor(text: str, count: int) -> tuple[StreamPosition, ...]:
         positions = ()
     bounds = (_MOST_EVENTS, _MOST_BYTES, _MOST_BYTES)
     sound = all(0 <= part < most for one in positions for part, most in zip(astuple(one), bounds, strict=True))
+    if grows and positions:
+        positions += (StreamPosition(),) * (count - len(positions))
     if len(positions) != count or not sound:
         raise UsageError(f"{text[:80]!r} is no cursor of this log", "leave it out to read from the beginning")
     return positions

@@ -27,7 +27,7 @@ from riseml.server.api.waiting import wait_for_hosts, wait_for_pool_file
 from riseml.server.clock import now
 from riseml.server.log_line import write_line
 from riseml.server.services import Services
-from riseml.store.experiments import NewExperiments
+from riseml.store.insertion import NewExperiments
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +87,7 @@ def _store(submitted: NewExperiments, services: Services, response: Response) ->
     if fresh:
         write_line(log, describe_accepted(details))
     services.wake.set()
+    services.search_wake.set()
     response.status_code = 201 if fresh else 200
     return show_details(details, None, services)
 
@@ -108,7 +109,8 @@ def _plan_and_check_room(submission: wire.Submission, services: Services) -> Pla
     """Return what will run, once the user's choice of an executor and the room on the hosts are checked."""
     planned = plan_submission(submission, services.snapshots)
     _check_choice(submission.get("executor"), services)
-    check_room(planned.plans, services)
+    templates = () if planned.search is None else tuple(plan for _, plan in planned.search.templates)
+    check_room((*planned.plans, *templates), services)
     return planned
 
 

@@ -18,6 +18,8 @@ from riseml.planning.companions import JUPYTER_VARIABLES, TOKEN_VARIABLE, plan_n
 from riseml.planning.grid import grid_points, makes_set
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plan, make_plans
+from riseml.planning.trial_plan import make_templates, plan_trial
+from riseml.search.propose import choose_first_point
 from riseml.server.clock import now
 from riseml.server.pool.choose_executor import PROCESS
 from riseml.server.pool.environment_review import review_environment
@@ -25,13 +27,15 @@ from riseml.server.pool.observe import make_observation
 from riseml.server.services import Services
 from riseml.spec.config.loader import Overrides, load_config
 from riseml.spec.config.resolved import resolve_config
-from riseml.spec.config.types import Resources, Spec
-from riseml.store.experiments import NewExperiments
+from riseml.spec.config.types import Resources, Spec, Train
+from riseml.store.insertion import NewExperiments, NewSearch
 from riseml.store.snapshots import SnapshotStore
+from riseml.trials import SearchPlan
 
 _IDLE_TIMEOUT = 3600.0  # seconds without anything to do after which a notebook ends
 _TOKEN_BYTES = 24
 _DIGEST = re.compile(r"([^@\s]+@)?sha256:[0-9a-f]{64}")
+_MOST_SEEDS = 1_000_000  # short enough to be written into a riseml.yml again
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,9 @@ class Planned:
     """A parsed riseml.yml and what it makes run."""
 
     spec: Spec
-    plans: tuple[Plan, ...]  # one for each point of the grid
+    plans: tuple[Plan, ...]  # one for each point of the grid; of a search, that of its first trial
     resolved: Resolved = ()  # where the registry was asked; the loop resolves the other tags
+    search: NewSearch | None = None  # None: every experiment is made now
 
 
 def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Planned:
@@ -49,24 +54,36 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
     Raises:
         UsageError: a value holds a NUL character, which no process and no store accepts.
         SpecError: the file has problems.
-        Refused: the file has a search.
         NotFound: the project's files were not synced.
     """
     check_text(submission)
     spec = load_config(submission["config"], submission["file"], read_overrides(submission))
-    if spec.train.search is not None:
-        raise Refused("this version checks train.search and cannot run it yet", "remove it, and write lists of values")
     snapshot = submission.get("snapshot")
     manifest = snapshots.load_manifest(snapshot) if snapshot else Manifest()
-    points = grid_points(spec.train)
+    search = _plan_search(spec.train)
+    points = grid_points(spec.train) if search is None else (choose_first_point(search),)
     notebook = submission.get("notebook")
+    origin = _find_origin(submission)
+    if notebook is None and search is not None:
+        templates = tuple((values, replace(plan, origin=origin)) for values, plan in make_templates(spec, manifest))
+        pinned = _find_pinned_images(submission, [plan for _, plan in templates])
+        new = NewSearch(search, templates, spec.train.env)
+        return Planned(spec, (plan_trial(templates, points[0]),), pinned, new)
     if notebook is None:
-        origin = _find_origin(submission)
         plans = tuple(replace(plan, origin=origin) for plan in make_plans(spec, points, manifest))
         return Planned(spec, plans, _find_pinned_images(submission, plans))
     idle = notebook.get("idle_timeout", _IDLE_TIMEOUT)
     plan = plan_notebook(make_plan(spec, points[0], manifest), spec.train.resources, spec.train.limits, idle)
     return Planned(spec, (plan,))
+
+
+def _plan_search(train: Train) -> SearchPlan | None:
+    """Return the search of a file, with a seed: another server makes the same trials from what is stored."""
+    search = train.search
+    if search is None:
+        return None
+    seed = secrets.randbelow(_MOST_SEEDS) if search.seed is None else search.seed
+    return SearchPlan(replace(search, seed=seed), train.parameters)
 
 
 def _find_origin(submission: wire.Submission) -> Origin:
@@ -194,6 +211,7 @@ def make_new_experiments(submission: wire.Submission, planned: Planned, owner: O
         environment=environment,
         notes=planned.spec.notes,
         key=submission.get("key"),
+        search=None if notebook else planned.search,
         concurrency=train.concurrency if makes_set(train) and not notebook else None,
         resolved=planned.resolved,
     )

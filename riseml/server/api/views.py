@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -14,9 +14,11 @@ from riseml.model import Experiment, Job
 from riseml.names import CanonicalId, experiment_name
 from riseml.planning.launch import StorageRoots
 from riseml.samples import Sample, Traffic
+from riseml.server.api.search_view import show_search
 from riseml.states import SENTENCES, TERMINAL, CompanionKind, State
 from riseml.storage.outputs import show_output
 from riseml.store.experiments import ExperimentDetail
+from riseml.trials import SearchRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +101,19 @@ def show_experiment(
         "closed": experiment.closed,
         "jobs": [show_job(experiment, job) for job in jobs],
         "experiments": [],
+        "search": None,
         "notes": list(detail.notes),
     }
 
 
-def show_set(details: tuple[ExperimentDetail, ...], output: StorageRoots) -> wire.ExperimentView:
-    """Return a whole set with its members inside."""
+def show_set(
+    details: tuple[ExperimentDetail, ...], output: StorageRoots, search: SearchRecord | None = None
+) -> wire.ExperimentView:
+    """Return a whole set with its members inside, and with what its search does."""
     members = [show_experiment(detail, output) for detail in details]
     experiments = [detail.experiment for detail in details]
-    state, reason = roll_up_set(experiments)
+    goes_on = search is not None and search.end is None
+    state, reason = roll_up_set(experiments, goes_on=goes_on)
     first = experiments[0]
     ended = [experiment.ended_at for experiment in experiments if experiment.ended_at is not None]
     started = [experiment.started_at for experiment in experiments if experiment.started_at is not None]
@@ -117,26 +123,37 @@ def show_set(details: tuple[ExperimentDetail, ...], output: StorageRoots) -> wir
         "type": "set",
         "state": state.value,
         "reason": reason.value,
-        "message": describe_set_end(experiments) or SENTENCES[reason],
+        "message": ("" if goes_on else describe_set_end(experiments)) or SENTENCES[reason],
         "cause": None,
         "started_at": show_time(min(started, default=None)),
-        "ended_at": show_time(max(ended)) if len(ended) == len(experiments) else None,
+        "ended_at": show_time(max(ended)) if len(ended) == len(experiments) and not goes_on else None,
         "parameters": {},
         "output": show_output(output, first).rpartition("/")[0],
         "exit_code": 0 if state is State.FINISHED else None,
-        "closed": all(experiment.closed for experiment in experiments),
+        "closed": all(experiment.closed for experiment in experiments) and not goes_on,
         "jobs": [],
         "experiments": members,
+        "search": None if search is None else show_search(search),
     }
 
 
-def show_all(details: Iterable[ExperimentDetail], output: StorageRoots) -> list[wire.ExperimentView]:
-    """Return experiments in order; the members of a set are inside their set."""
+def show_all(
+    details: Iterable[ExperimentDetail], output: StorageRoots, searches: Mapping[int, SearchRecord]
+) -> list[wire.ExperimentView]:
+    """Return experiments in order; the members of a set are inside their set.
+
+    Args:
+        details: the experiments.
+        output: where their outputs are.
+        searches: those of the sets among them, by the key of the set.
+    """
     groups: dict[tuple[str, int], list[ExperimentDetail]] = {}
     for detail in details:
         groups.setdefault((detail.experiment.owner.user, detail.experiment.number), []).append(detail)
     return [
-        show_experiment(group[0], output) if group[0].experiment.set_id is None else show_set(tuple(group), output)
+        show_experiment(group[0], output)
+        if (set_id := group[0].experiment.set_id) is None
+        else show_set(tuple(group), output, searches.get(set_id))
         for group in groups.values()
     ]
 

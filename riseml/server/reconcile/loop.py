@@ -149,6 +149,8 @@ class Loop(threading.Thread):
             _reach_after_save(old, new)
             saved.append((old, new))
             services.notifier.publish_records(new.id)
+            if new.set_id is not None:
+                services.search_wake.set()
             if new.closed:
                 services.logs.close_experiment(new.id)
                 services.keeper.note_closed(new.id)

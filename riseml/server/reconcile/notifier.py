@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 _LEAST_INTERVAL = 0.01  # seconds between two wakes of one reader
@@ -25,6 +25,7 @@ class Subscription:
     """
 
     def __init__(self, experiments: tuple[int, ...]) -> None:
+        self.experiments = set(experiments)  # only the notifier changes it
         self._event = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
@@ -114,10 +115,17 @@ class Notifier:
             yield subscription
         finally:
             with self._lock:
-                for experiment in experiments:
+                for experiment in subscription.experiments:
                     self._subscriptions[experiment].discard(subscription)
                     if not self._subscriptions[experiment]:
                         del self._subscriptions[experiment]
+
+    def extend(self, subscription: Subscription, experiments: Iterable[int]) -> None:
+        """Add experiments to a subscription: those that a search has made since."""
+        with self._lock:
+            for experiment in experiments:
+                subscription.experiments.add(experiment)
+                self._subscriptions.setdefault(experiment, set()).add(subscription)
 
     def _notify_readers(self, experiment: int, changed: int | None) -> None:
         with self._lock:

@@ -30,7 +30,8 @@ from riseml.server.pool.clean import Cleaner, CleanRequest
 from riseml.spec.pool.types import HostSpec
 from riseml.states import State
 from riseml.store.database import Database
-from riseml.store.experiments import ExperimentStore, NewExperiments
+from riseml.store.experiments import ExperimentStore
+from riseml.store.insertion import NewExperiments
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import UsageReader
 from tests.support.rig import BASE, Rig, gang

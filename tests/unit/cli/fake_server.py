@@ -76,6 +76,7 @@ def make_experiment(identity: str = "4", **changes: Any) -> wire.ExperimentView:
         "closed": False,
         "jobs": [make_job(f"{identity}.master"), make_job(f"{identity}.worker.1")],
         "experiments": [],
+        "search": None,
         "notes": [],
     }
     return {**experiment, **changes}  # type: ignore[typeddict-item]  # the fields of the shape, by name

@@ -44,7 +44,7 @@ def test_the_help_of_train_says_its_exit_codes(riseml: Riseml, capsys: pytest.Ca
     """`test_the_exit_code_says_how_the_experiment_ended` proves them."""
     riseml("train", "-h")
     shown = " ".join(capsys.readouterr().out.split())
-    assert "The exit code is 0 when the experiment finished, 1 when it failed, 130 when it was killed." in shown
+    assert "The exit code is 0 when it finished, 1 when it failed, 130 when it was killed." in shown
 
 
 def test_no_argument_shows_the_help(riseml: Riseml, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +99,7 @@ def test_the_version(riseml: Riseml) -> None:
         ("system clean --foreign zz", 2, "--foreign 'zz' is not a server"),
         ("validate -f /dev/null", 3, "/dev/null is not a regular file"),
         ("validate -f /proc", 3, "there is no riseml.yml in /proc"),
-        ("train extra", 2, "unexpected extra argument"),
+        ("train extra", 2, "an ID and --trials go together: they add trials to a set"),
         ("init", 4, "riseml.yml is already there"),
         ("server fly", 2, "no such command"),
     ],

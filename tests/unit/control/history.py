@@ -138,6 +138,15 @@ class History(RuleBasedStateMachine):
             self._kill(going[pick % len(going)])
         self._wake(wake_ups)
 
+    @rule(pick=st.integers(0, 99), wake_ups=WAKE_UPS)
+    def stop_a_trial(self, pick: int, wake_ups: int) -> None:
+        """A search stops a trial: as after a kill, no further attempt follows."""
+        going = [e.id for e in self.simulation.open.values() if e.state not in TERMINAL]
+        for identity in going[pick % (len(going) or 1) :][:1]:
+            self.simulation.stop(identity)
+            self.laws.killed.setdefault(identity, count_attempts(self.simulation, identity))
+        self._wake(wake_ups)
+
     @rule(quiet=st.lists(st.sampled_from([0.0, 59.0, 60.0, 60.0, 60.0]), min_size=1, max_size=4))
     def jobs_are_quiet_or_not(self, quiet: list[float]) -> None:
         keys = [key for host in self.simulation.hosts.values() for key in host.containers]

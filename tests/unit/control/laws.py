@@ -30,7 +30,7 @@ Invariants:
  I7. At most one attempt of an experiment has running containers.
  I8. Final states are final, and each change of state is one event.
  I9. A success was seen: exit code 0 of the job that decides.
-I10. After a kill, the attempt number does not grow.
+I10. After a kill, or after a search stopped its trial, the attempt number does not grow.
 I11. A stored log is a prefix of what was written (tests of the store).
 I12. What is held on a host is the sum of the jobs that have a place there.
 I13. No network or helper is left when its experiment is closed.

@@ -99,6 +99,12 @@ class Simulation:
         if found.ended_at is None:
             self._store(replace(found, wanted=Wanted.KILL, version=found.version + 1))
 
+    def stop(self, identity: int) -> None:
+        """Save that a search wants its trial stopped, if it has not ended and no user has killed it."""
+        found = self.stored[identity]
+        if found.ended_at is None and found.wanted is Wanted.RUN:
+            self._store(replace(found, wanted=Wanted.STOP, version=found.version + 1))
+
     def restart(self) -> None:
         """Forget what a server loses when it dies; the store and the hosts remain."""
         self.problems.clear()

@@ -20,7 +20,8 @@ from riseml.model import Experiment, World
 from riseml.names import HostName
 from riseml.states import State
 from riseml.store.database import Database
-from riseml.store.experiments import ExperimentStore, NewExperiments
+from riseml.store.experiments import ExperimentStore
+from riseml.store.insertion import NewExperiments
 from riseml.store.schema import events, experiments, jobs, sets
 from tests.unit.control.history import History
 from tests.unit.control.simulation import START, Simulation
@@ -44,6 +45,14 @@ class StoredSimulation(Simulation):
     def kill(self, identity: int) -> None:
         super().kill(identity)
         self._rows.request_kill([identity])
+
+    def stop(self, identity: int) -> None:
+        super().stop(identity)
+        assert self.database is not None
+        here = sa.and_(experiments.c.id == identity, experiments.c.ended_at.is_(None), experiments.c.wanted == "RUN")
+        stopped = experiments.update().where(here).values(wanted="STOP", version=experiments.c.version + 1)
+        with self.database.write_transaction() as connection:
+            connection.execute(stopped)
 
     def restart(self) -> None:
         super().restart()

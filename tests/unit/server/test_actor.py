@@ -33,7 +33,8 @@ from riseml.states import State
 from riseml.storage.outputs import RECORD
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
-from riseml.store.experiments import ExperimentStore, NewExperiments
+from riseml.store.experiments import ExperimentStore
+from riseml.store.insertion import NewExperiments
 from riseml.store.logs.log_store import LogStore
 from riseml.store.snapshots import SnapshotStore
 from tests.unit.control.simulation import make_plan

@@ -18,7 +18,7 @@ from riseml.server.api.companions import make_tensorboard
 from riseml.server.app import make_application
 from riseml.server.services import Services
 from riseml.settings import Settings
-from riseml.store.experiments import NewExperiments
+from riseml.store.insertion import NewExperiments
 from tests.unit.control.simulation import make_plan
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)

@@ -22,7 +22,7 @@ from riseml.server.services import Services
 from riseml.settings import Settings
 from riseml.spec.config.loader import load_config
 from riseml.states import Reason, State
-from riseml.store.experiments import NewExperiments
+from riseml.store.insertion import NewExperiments
 from tests.support.rig import single
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)

@@ -22,7 +22,8 @@ from riseml.server.api.stream_cursor import parse_stream_cursor
 from riseml.server.reconcile.notifier import Notifier
 from riseml.states import Part, Reason, State
 from riseml.store.database import Database
-from riseml.store.experiments import ExperimentStore, NewExperiments
+from riseml.store.experiments import ExperimentStore
+from riseml.store.insertion import NewExperiments
 from riseml.store.logs.log_store import LogStore
 from tests.unit.control.simulation import make_plan
 

@@ -15,7 +15,7 @@ from riseml.planning.plan import first_jobs
 from riseml.server.api.log_stream import StreamRequest, stream_entries
 from riseml.server.api.stream_cursor import parse_stream_cursor
 from riseml.states import Part, Reason, State
-from riseml.store.experiments import NewExperiments
+from riseml.store.insertion import NewExperiments
 from tests.unit.control.simulation import make_plan
 from tests.unit.server.test_stream import BEGUN, JOBS, Scene, at, parse, shown
 

@@ -18,7 +18,8 @@ from riseml.model import Experiment, Image, Owner, copy_name
 from riseml.planning.plan import first_jobs
 from riseml.states import State, Wanted
 from riseml.store.database import NEWEST_MIGRATION, Database
-from riseml.store.experiments import ExperimentStore, NewExperiments
+from riseml.store.experiments import ExperimentStore
+from riseml.store.insertion import NewExperiments
 from riseml.store.schema import experiments as tables
 from riseml.store.schema import metadata
 from riseml.store.usage import UsageReader

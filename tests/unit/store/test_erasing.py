@@ -13,7 +13,8 @@ from riseml.model import Experiment, Owner
 from riseml.planning.plan import first_jobs
 from riseml.states import State
 from riseml.store.database import Database
-from riseml.store.experiments import ExperimentStore, NewExperiments
+from riseml.store.experiments import ExperimentStore
+from riseml.store.insertion import NewExperiments
 from riseml.store.schema import experiments as table
 from tests.support.stores import go_back
 from tests.unit.control.simulation import make_plan

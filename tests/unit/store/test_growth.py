@@ -15,7 +15,8 @@ from riseml.model import Owner
 from riseml.planning.plan import first_jobs
 from riseml.states import Reason, State
 from riseml.store.database import Database
-from riseml.store.experiments import ExperimentStore, NewExperiments
+from riseml.store.experiments import ExperimentStore
+from riseml.store.insertion import NewExperiments
 from tests.unit.control.simulation import make_plan
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)

@@ -1,0 +1,71 @@
+"""`train ID --trials N`: further trials of a set whose points a search chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from riseml.cli.output.text import clean_text
+from riseml.consent import PassedVariable
+from riseml.errors import UsageError
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.cli.context import CommandContext
+    from riseml.client import Client
+
+
+def check_trials(identity: str | None, trials: int | None, new: Sequence[object]) -> tuple[str, int]:
+    """Return the set and how many trials it gets.
+
+    Args:
+        identity: the set, if the user names one.
+        trials: how many, if the user says so.
+        new: options that only a new experiment takes.
+    """
+    if identity is None or trials is None:
+        raise UsageError(
+            "an ID and --trials go together: they add trials to a set",
+            "`riseml train 144 --trials 20` adds 20 to set 144; `riseml train` alone begins a new one",
+        )
+    if any(new):
+        raise UsageError(
+            "further trials run what their set runs, and take no option that changes it",
+            "`riseml train` alone begins a new set, with all options",
+        )
+    return identity, trials
+
+
+def add_trials(
+    command: CommandContext, identity: str, trials: int, allowed: list[str]
+) -> tuple[Client, wire.ExperimentView]:
+    """Ask the server for further trials; return the client, which the caller closes, and the set.
+
+    The project's files and its riseml.yml are those with which the set was submitted.
+
+    Raises:
+        UsageError: the set has no search, or a variable that its trials need is not set here.
+    """
+    client = command.connect()
+    try:
+        found = client.get_experiment(identity)
+        order: wire.TrialOrder = {"trials": trials, "environment": _collect_variables(command, found, allowed)}
+        return client, client.add_trials(identity, order)
+    except BaseException:
+        client.close()
+        raise
+
+
+def _collect_variables(command: CommandContext, found: wire.ExperimentView, allowed: list[str]) -> dict[str, str]:
+    """Return the variables of the caller that the trials of a set get, once the user has allowed them."""
+    from riseml.cli.questions import confirm_variables
+
+    search = found.get("search")
+    names = [] if search is None else [clean_text(name) for name in search["variables"]]
+    missing = [name for name in names if name not in command.environ]
+    if missing:
+        raise UsageError(f"the trials need {', '.join(missing)}, and here it is not set", f"export {missing[0]}=...")
+    folder = str(command.folder.resolve())
+    variables = [PassedVariable(folder, clean_text(found["project"]), name) for name in names]
+    confirm_variables(command, variables, allowed, f"set {clean_text(found['id'])}")
+    return {name: command.environ[name] for name in names}

@@ -1,0 +1,77 @@
+"""What a search does next: a pure function of its records. `server.reconcile.search_loop` does it.
+
+At most one step is decided at a time for each search, except that everything that became known is told first. Each step
+changes the records, so that the next decision depends on nothing else, also after a crash.
+
+| records                                                       | step                          |
+|---------------------------------------------------------------|-------------------------------|
+| an experiment has ended, and the search was not told           | `TellTrial`                   |
+| fewer trials run than may, none waits for a place, some remain | `AskTrial`                    |
+| none runs, and none may follow                                 | `EndSearch`                   |
+| otherwise                                                      | nothing: something has to end |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from riseml.states import Wanted
+from riseml.trials import SearchEnd, SearchRecord, Trial, TrialOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class AskTrial:
+    """Choose the point of a new trial, and store it with its experiment."""
+
+    set_id: int
+    number: int  # of the trial; the store takes each number once
+
+
+@dataclass(frozen=True, slots=True)
+class TellTrial:
+    """Store what became of a trial that has ended."""
+
+    set_id: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndSearch:
+    """Store that no further trial follows."""
+
+    set_id: int
+    end: SearchEnd
+
+
+SearchStep = AskTrial | TellTrial | EndSearch
+
+
+def decide_search(record: SearchRecord) -> tuple[SearchStep, ...]:
+    """Return what to do next for a search; nothing while its trials run."""
+    if record.end is not None:
+        return ()
+    live = record.live
+    ended = sorted((trial for trial in live if trial.closed), key=lambda trial: trial.number)
+    if ended:
+        return tuple(TellTrial(record.id, trial.number) for trial in ended)
+    end = find_search_end(record)
+    if end is not None:
+        return () if live else (EndSearch(record.id, end),)
+    if len(live) >= record.concurrency or any(_waits(trial) for trial in live):
+        return ()
+    return (AskTrial(record.id, len(record.trials) + 1),)
+
+
+def find_search_end(record: SearchRecord) -> SearchEnd | None:
+    """Return why a search makes no further trials; None while it makes some."""
+    if record.wanted is Wanted.KILL:
+        return SearchEnd.KILLED
+    limit = record.plan.search.max_failed
+    if limit is not None and record.count(TrialOutcome.FAILED) > limit:
+        return SearchEnd.TOO_MANY_FAILED
+    return SearchEnd.COMPLETED if len(record.trials) >= record.most_trials else None
+
+
+def _waits(trial: Trial) -> bool:
+    """Return True while a trial waits for a place: a later point may know more than one that is made now."""
+    return not trial.placed and not trial.closed

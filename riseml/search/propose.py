@@ -1,0 +1,220 @@
+"""The next point of a search."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from riseml.search.space import list_points, make_point, make_space, read_point
+from riseml.spec.config.types import Goal, SearchMethod
+from riseml.trials import Point, SearchPlan, Trial, TrialOutcome
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.samplers import BaseSampler
+    from optuna.trial import FrozenTrial
+
+_MOST_TRIES = 8  # proposals for one trial, until one of them was not tried before
+
+
+@functools.cache
+def load_optuna() -> Any:
+    """Return the package optuna, which writes nothing to the server's log. Its import takes 0.2 s: a server pays for
+    it with the first search.
+    """
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna
+
+
+class Proposer:
+    """Proposes the points of one search. It keeps nothing that the records do not have, except to save time.
+
+    Args:
+        plan: of the search.
+
+    Example:
+        point = Proposer(record.plan).propose_point(record.trials)
+    """
+
+    def __init__(self, plan: SearchPlan) -> None:
+        self._plan = plan
+        self._replay: _Replay | None = None  # what `cma-es` has been told so far
+
+    def propose_point(self, trials: Sequence[Trial]) -> Point | None:
+        """Return the point of the next trial; None when every point was tried.
+
+        Args:
+            trials: all trials so far, by number.
+        """
+        plan = self._plan
+        if plan.search.method is SearchMethod.GRID:
+            points = list_points(plan.parameters)
+            return next((point for index, point in enumerate(points or ()) if index == len(trials)), None)
+        tried = {trial.point for trial in trials}
+        if plan.search.method is SearchMethod.CMA_ES:
+            found = self._advance(trials).propose(len(trials) + 1, tried)
+        else:
+            found = _ask(_build_study(plan, trials), plan, len(trials) + 1, tried)
+        return found if found not in tried else _find_untried(plan, len(trials) + 1, tried)
+
+    def _advance(self, trials: Sequence[Trial]) -> _Replay:
+        """Return the study of an evolution strategy, which depends on the order of what it proposed and was told."""
+        if self._replay is None or not self._replay.follow(trials):
+            self._replay = _Replay(self._plan)
+            self._replay.follow(trials)
+        return self._replay
+
+
+def choose_first_point(plan: SearchPlan) -> Point:
+    """Return the point of the first trial.
+
+    Raises:
+        LookupError: there is no point at all.
+    """
+    point = Proposer(plan).propose_point(())
+    if point is None:
+        raise LookupError("the parameters of the search have no point")
+    return point
+
+
+def derive_seed(plan: SearchPlan, number: int, attempt: int = 0) -> int:
+    """Return the seed of one proposal."""
+    text = f"{plan.search.seed} {number} {attempt}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
+
+
+def _make_sampler(plan: SearchPlan, seed: int) -> BaseSampler:
+    samplers = load_optuna().samplers
+    match plan.search.method:
+        case SearchMethod.TPE:
+            return samplers.TPESampler(seed=seed, constant_liar=True)  # type: ignore[no-any-return]
+        case SearchMethod.CMA_ES:
+            others = samplers.RandomSampler(seed=seed)
+            return samplers.CmaEsSampler(  # type: ignore[no-any-return]
+                seed=seed, independent_sampler=others, warn_independent_sampling=False
+            )
+        case _:
+            return samplers.RandomSampler(seed=seed)  # type: ignore[no-any-return]
+
+
+def make_study(plan: SearchPlan, **options: Any) -> optuna.Study:
+    """Return an empty study in memory. Its name decides the brackets of hyperband, and is always the same."""
+    goal = "maximize" if plan.search.goal is Goal.MAXIMIZE else "minimize"
+    study: optuna.Study = load_optuna().create_study(study_name="search", direction=goal, **options)
+    return study
+
+
+def _build_study(plan: SearchPlan, trials: Sequence[Trial]) -> optuna.Study:
+    study = make_study(plan)
+    if plan.search.method is SearchMethod.TPE:
+        space = make_space(plan.parameters)
+        study.add_trials([_freeze(plan, trial, space) for trial in trials])
+    return study
+
+
+def _freeze(plan: SearchPlan, trial: Trial, space: dict[str, Any]) -> FrozenTrial:
+    """Return a trial as Optuna knows it."""
+    from optuna.trial import TrialState, create_trial
+
+    states = {
+        None: TrialState.RUNNING,
+        TrialOutcome.COMPLETE: TrialState.COMPLETE,
+        TrialOutcome.STOPPED: TrialState.PRUNED,
+        TrialOutcome.FAILED: TrialState.FAIL,
+    }
+    told = trial.outcome in (TrialOutcome.COMPLETE, TrialOutcome.STOPPED)
+    return create_trial(
+        state=states[trial.outcome],
+        value=trial.value if told else None,
+        params=read_point(plan.parameters, trial.point),
+        distributions=space,
+        intermediate_values=dict(trial.reached),
+    )
+
+
+def _ask(study: optuna.Study, plan: SearchPlan, number: int, tried: set[Point]) -> Point:
+    """Return a proposal, if possible one that was not tried before. A refused one stays in the study as a trial that
+    runs, from which TPE keeps away.
+    """
+    space = make_space(plan.parameters)
+    for attempt in range(_MOST_TRIES):
+        study.sampler = _make_sampler(plan, derive_seed(plan, number, attempt))
+        found = make_point(plan.parameters, study.ask(space).params)
+        if found not in tried:
+            break
+    return found
+
+
+def _find_untried(plan: SearchPlan, number: int, tried: set[Point]) -> Point | None:
+    """Return a point that was not tried, at random but always the same; None without one."""
+    points = list_points(plan.parameters)
+    if points is None:
+        return None
+    others = [point for point in points if point not in tried]
+    return others[derive_seed(plan, number, _MOST_TRIES) % len(others)] if others else None
+
+
+class _Replay:
+    """A study that has been asked and told in the order of the records.
+
+    An evolution strategy moves on with each generation, so that its state is the whole history. The records hold that
+    history: which trials had been told when a trial was made. Another process asks and tells the same again.
+    """
+
+    def __init__(self, plan: SearchPlan) -> None:
+        self._plan = plan
+        self._study = make_study(plan)
+        self._space = make_space(plan.parameters)
+        self._numbers: list[int] = []  # Optuna's number of each trial
+        self._last: Point = ()  # the newest point
+        self._told = 0
+
+    def follow(self, trials: Sequence[Trial]) -> bool:
+        """Ask and tell what is new in the records; False when they are not those that were followed so far."""
+        known = len(self._numbers)
+        if len(trials) < known or (known and trials[known - 1].point != self._last):
+            return False
+        order = sorted((trial for trial in trials if trial.told is not None), key=lambda one: one.told or 0)
+        for trial in trials[len(self._numbers) :]:
+            self._tell(order, trial.asked_after)
+            if self.propose(trial.number, {one.point for one in trials[: len(self._numbers)]}) != trial.point:
+                self._replace_last(trial)
+        self._tell(order, len(order))
+        return True
+
+    def propose(self, number: int, tried: set[Point]) -> Point:
+        """Return the next proposal; the records will have it, or the study is made anew."""
+        for attempt in range(_MOST_TRIES):
+            self._study.sampler = _make_sampler(self._plan, derive_seed(self._plan, number, attempt))
+            asked = self._study.ask(self._space)
+            found = make_point(self._plan.parameters, asked.params)
+            if found not in tried:
+                break
+            self._study.tell(asked, state=load_optuna().trial.TrialState.FAIL)
+        self._numbers.append(asked.number)
+        self._last = found
+        return found
+
+    def _replace_last(self, trial: Trial) -> None:
+        """Put the recorded point in the place of a proposal: the search had to take another one, or an earlier version
+        of Optuna has made it.
+        """
+        last = self._study.trials[self._numbers.pop()]
+        self._study.tell(last.number, state=load_optuna().trial.TrialState.FAIL)
+        self._study.enqueue_trial(read_point(self._plan.parameters, trial.point))
+        self._numbers.append(self._study.ask(self._space).number)
+        self._last = trial.point
+
+    def _tell(self, order: Sequence[Trial], until: int) -> None:
+        for trial in order[self._told : until]:
+            state = load_optuna().trial.TrialState
+            number = self._numbers[trial.number - 1]
+            if trial.outcome is TrialOutcome.COMPLETE and trial.value is not None:
+                self._study.tell(number, trial.value)
+            else:
+                self._study.tell(number, state=state.FAIL)
+        self._told = max(self._told, until)

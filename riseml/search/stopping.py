@@ -1,0 +1,105 @@
+"""Which trials of a search end early: at some steps, checkpoints, Optuna compares a trial with the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from riseml.search.propose import load_optuna, make_study
+from riseml.spec.config.types import StopMethod, StopRule
+from riseml.trials import SearchPlan, Trial, TrialOutcome
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.pruners import BasePruner
+
+Reached = tuple[tuple[int, float], ...]
+"""Checkpoints and the first value that a trial reported at or after each of them."""
+
+
+def find_checkpoints(rule: StopRule, reports: Iterable[tuple[int, float]], reached: Reached) -> Reached:
+    """Return the checkpoints that a trial has newly reached.
+
+    Example:
+        with asha, `after: 2`, `factor: 3`: the checkpoints are 2, 6, 18, ...
+
+    Args:
+        rule: of the search.
+        reports: steps and values, in the order in which they came.
+        reached: the checkpoints that are known.
+    """
+    return tuple(_find_new(rule, reports, reached[-1][0] if reached else 0))
+
+
+def _find_new(rule: StopRule, reports: Iterable[tuple[int, float]], last: int) -> Iterator[tuple[int, float]]:
+    for step, value in reports:
+        if rule.method is StopMethod.MEDIAN:
+            newest = step // rule.after * rule.after
+            if newest > last:
+                yield newest, value
+                last = newest
+            continue
+        following = max(rule.after, last * rule.factor)
+        while following <= step:
+            yield following, value
+            last = following
+            following = last * rule.factor
+
+
+class StopJudge:
+    """Compares the trials of one search at their checkpoints. What it knows is in the records, too: another one that
+    follows the same records says the same.
+
+    Args:
+        plan: of a search with a rule of stopping.
+    """
+
+    def __init__(self, plan: SearchPlan) -> None:
+        rule = plan.search.stop
+        assert rule is not None, "a judge needs a rule"
+        self._study = make_study(plan, pruner=_make_pruner(rule), sampler=load_optuna().samplers.RandomSampler(seed=0))
+        self._trials: list[optuna.Trial] = []
+        self._known: list[int] = []  # how many checkpoints of each trial were compared
+        self._told: set[int] = set()
+
+    def follow(self, trials: Sequence[Trial]) -> None:
+        """Take what the records say of all trials, which are in the order of their numbers."""
+        for index, trial in enumerate(trials):
+            if index == len(self._trials):
+                self._trials.append(self._study.ask())
+                self._known.append(0)
+            self.compare(trial.number, trial.reached[self._known[index] :])
+            if trial.outcome is not None and index not in self._told:
+                self._tell(index, trial)
+
+    def compare(self, number: int, new: Reached) -> bool:
+        """Take new checkpoints of a trial; return True when it should stop at one of them."""
+        trial, stops = self._trials[number - 1], False
+        for step, value in new:
+            trial.report(value, step)
+            stops = bool(trial.should_prune()) or stops  # some pruners answer with a number of numpy
+        self._known[number - 1] += len(new)
+        return stops
+
+    def _tell(self, index: int, trial: Trial) -> None:
+        self._told.add(index)
+        states = load_optuna().trial.TrialState
+        if trial.outcome is TrialOutcome.COMPLETE and trial.value is not None:
+            self._study.tell(index, trial.value)
+        else:
+            self._study.tell(index, state=states.PRUNED if trial.reached else states.FAIL)
+
+
+def _make_pruner(rule: StopRule) -> BasePruner:
+    pruners = load_optuna().pruners
+    found: BasePruner
+    match rule.method:
+        case StopMethod.ASHA:
+            found = pruners.SuccessiveHalvingPruner(min_resource=rule.after, reduction_factor=rule.factor)
+        case StopMethod.HYPERBAND:
+            found = pruners.HyperbandPruner(
+                min_resource=rule.after, max_resource=rule.most or rule.after, reduction_factor=rule.factor
+            )
+        case StopMethod.MEDIAN:
+            found = pruners.MedianPruner()
+    return found

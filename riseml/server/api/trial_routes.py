@@ -1,0 +1,80 @@
+"""The route that adds trials to a set whose points a search chooses."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated
+
+from fastapi import APIRouter, Body
+
+from riseml import wire
+from riseml.errors import Refused, UsageError
+from riseml.model import Environment
+from riseml.names import parse_id
+from riseml.server.api.experiment_routes import Name
+from riseml.server.api.named_experiments import find_details, show_details
+from riseml.server.api.submit import check_text
+from riseml.server.log_line import LogLine, write_line
+from riseml.server.services import Services
+from riseml.spec.config.types import SearchMethod
+from riseml.trials import SearchRecord
+
+MOST_TRIALS = 1_000  # of one set
+
+log = logging.getLogger(__name__)
+
+
+def add_trial_routes(router: APIRouter, services: Services) -> None:
+    """Add POST /experiments/{name}/trials."""
+
+    @router.post("/experiments/{name}/trials")
+    def add_trials(name: Name, order: Annotated[wire.TrialOrder, Body()]) -> wire.ExperimentView:
+        check_text(order)
+        wanted = parse_id(name)
+        details = find_details(wanted, services)
+        first = details[0].experiment
+        found = services.searches.load_searches(() if first.set_id is None else (first.set_id,))
+        record = None if first.set_id is None or wanted.sub is not None else found.get(first.set_id)
+        if record is None:
+            raise UsageError(
+                f"{name} is no set with a search, and only a search makes further trials",
+                "write train.search into riseml.yml, and run `riseml train`",
+            )
+        _check_order(record, order["trials"])
+        if first.snapshot and not services.snapshots.has_snapshot(first.snapshot):
+            raise Refused(
+                f"the project's files of set {record.number} are gone from the server",
+                "run `riseml train` again: it sends them, and begins a new set",
+            )
+        services.searches.continue_search(record.id, order["trials"], _choose_variables(record, order))
+        write_line(log, LogLine(f"{record.number} {order['trials']} trials added", experiment=str(record.number)))
+        services.search_wake.set()
+        return show_details(find_details(wanted, services), wanted, services)
+
+
+def _check_order(record: SearchRecord, more: int) -> None:
+    """Refuse trials that a search cannot make.
+
+    Raises:
+        Refused: there would be too many, or it tries a grid, which has an end.
+    """
+    if record.plan.search.method is SearchMethod.GRID:
+        raise Refused(f"set {record.number} tries a grid, which has no further points", "use another search.method")
+    if len(record.trials) + more > MOST_TRIALS:
+        raise Refused(
+            f"set {record.number} has {len(record.trials)} trials, and a set has at most {MOST_TRIALS:,}",
+            "run `riseml train` for a new set",
+        )
+
+
+def _choose_variables(record: SearchRecord, order: wire.TrialOrder) -> Environment:
+    """Return the variables of the new trials. Those of the caller come with the order: the server keeps none.
+
+    Raises:
+        UsageError: one is missing.
+    """
+    sent = order["environment"]
+    missing = [one.name for one in record.variables if one.value is None and one.name not in sent]
+    if missing:
+        raise UsageError(f"the trials of set {record.number} need {missing[0]}", f"export {missing[0]}=...")
+    return tuple((one.name, sent[one.name] if one.value is None else one.value) for one in record.variables)

@@ -1,0 +1,214 @@
+"""The loop of searches: load, decide, act. It is a loop of its own, because a point may take a second to choose.
+
+It is level-triggered as the control loop is: what it does follows from the records alone (`control.search_steps`), so
+that a server that is killed at any moment goes on with exactly the trials that it had. Every step is one transaction
+that another server, or the same step again, finds done.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+
+from riseml.control.search_steps import AskTrial, EndSearch, SearchStep, TellTrial, decide_search
+from riseml.errors import StoreError
+from riseml.faultpoints import Point, reach
+from riseml.planning.plan import first_jobs
+from riseml.planning.trial_plan import Template, plan_trial
+from riseml.search.propose import Proposer
+from riseml.search.stopping import StopJudge, find_checkpoints
+from riseml.server.clock import now
+from riseml.server.log_line import LogLine, write_line
+from riseml.server.reconcile.notifier import Notifier
+from riseml.server.reconcile.trial_metrics import TrialMetrics
+from riseml.server.reconcile.wake import Wake
+from riseml.store.experiments import ExperimentStore
+from riseml.store.searches import NewTrial, SearchStore, ToldTrial
+from riseml.trials import SearchEnd, SearchRecord, Trial, TrialOutcome
+
+_POLL = 30.0  # seconds between two passes when nothing wakes the loop
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Running:
+    """What the loop remembers of a search, to save time only."""
+
+    proposer: Proposer
+    judge: StopJudge | None = None
+    templates: tuple[Template, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchDesk:
+    """What the loop of searches works with."""
+
+    experiments: ExperimentStore
+    searches: SearchStore
+    metrics: TrialMetrics
+    notifier: Notifier
+    wake: Wake  # asks for a pass of this loop
+    loop_wake: Wake  # asks the control loop for a pass
+
+
+class SearchLoop(threading.Thread):
+    """Makes, judges and ends the trials of all searches; a server has one."""
+
+    def __init__(self, desk: SearchDesk) -> None:
+        super().__init__(name="searches", daemon=True)
+        self._desk = desk
+        self._stopping = threading.Event()
+        self._running: dict[int, _Running] = {}  # by the key of the set
+        self._has_problem = False
+
+    def run(self) -> None:
+        pause = 0.0
+        while not self._stopping.is_set():
+            self._desk.wake.wait(pause)
+            pause = self._try_pass()
+
+    def stop(self) -> None:
+        """End the loop after the present step."""
+        self._stopping.set()
+        self._desk.wake.set()
+        if self.is_alive():
+            self.join(timeout=2.0)
+
+    def _try_pass(self) -> float:
+        """Run one pass, and return the seconds until the next one at the latest. Nothing ends the loop."""
+        try:
+            self.run_pass()
+        except StoreError as error:
+            if not self._has_problem:
+                log.warning("no search goes on: %s (%s)", error.message, error.hint)
+            self._has_problem = True
+            return 2.0
+        except Exception:
+            log.exception("a pass of the searches failed; the next one follows")
+            return 2.0
+        self._has_problem = False
+        return _POLL
+
+    def run_pass(self) -> None:
+        """Do everything that can be done now."""
+        self._desk.experiments.confirm_sole_server()
+        while not self._stopping.is_set():
+            records = self._desk.searches.load_open()
+            self._running = {record.id: self._find_running(record) for record in records}
+            steps = [self._advance(record) for record in records]  # a list: each search takes its step
+            if not any(steps):
+                return
+
+    def _find_running(self, record: SearchRecord) -> _Running:
+        known = self._running.get(record.id)
+        return _Running(Proposer(record.plan)) if known is None else known
+
+    def _advance(self, record: SearchRecord) -> bool:
+        """Judge the trials of a search and take its next steps; False when nothing is left to do."""
+        self._judge_trials(record)
+        return any([self._perform(step, record) for step in decide_search(record)])
+
+    def _perform(self, step: SearchStep, record: SearchRecord) -> bool:
+        match step:
+            case AskTrial():
+                return self._ask(record)
+            case TellTrial(_, number):
+                return self._tell(record, record.trials[number - 1])
+            case EndSearch(_, end):
+                return self._end(record, end)
+
+    def _ask(self, record: SearchRecord) -> bool:
+        """Make the next trial; False when there is none to make now."""
+        reach(Point.ASKING)
+        running = self._running[record.id]
+        try:
+            point = running.proposer.propose_point(record.trials)
+        except Exception:
+            log.exception("riseml failed to choose a point for set %s", record.number)
+            self._running[record.id] = _Running(Proposer(record.plan))
+            return not record.live and self._end(record, SearchEnd.BROKEN)
+        if point is None:
+            return not record.live and self._end(record, SearchEnd.EXHAUSTED)
+        if self._stopping.is_set():
+            return False
+        running.templates = running.templates or self._desk.searches.load_templates(record.id)
+        told = sum(trial.told is not None for trial in record.trials)
+        plan = plan_trial(running.templates, point)
+        new = NewTrial(len(record.trials) + 1, plan, first_jobs(plan), told)
+        identity = self._desk.searches.add_trial(record.id, new, now())
+        reach(Point.ASKED)
+        if identity is not None:
+            shown = ", ".join(f"{name}={value}" for name, value in point)
+            self._write(record, f"{record.number}.{new.number} trial {new.number} of {record.most_trials}: {shown}")
+            self._publish(record)
+        return identity is not None
+
+    def _tell(self, record: SearchRecord, trial: Trial) -> bool:
+        search = record.plan.search
+        best = self._desk.metrics.read_best((trial.experiment,), search.metric, search.goal)
+        told = judge_end(trial, best.get(trial.experiment), search.metric)
+        reach(Point.TELLING)
+        is_new = self._desk.searches.tell_trial(record.id, told)
+        reach(Point.TOLD)
+        if is_new:
+            self._desk.metrics.forget(trial.experiment)
+            what = f"{search.metric} {told.value:g}" if told.value is not None else told.message
+            self._write(record, f"{record.number}.{trial.number} told as {told.outcome.value}: {what}")
+            self._publish(record)
+        return is_new
+
+    def _end(self, record: SearchRecord, end: SearchEnd) -> bool:
+        is_new = self._desk.searches.end_search(record.id, end)
+        if is_new:
+            self._write(record, f"{record.number} search ended: {end.value}")
+            self._publish(record)
+        return is_new
+
+    def _judge_trials(self, record: SearchRecord) -> None:
+        """Compare the running trials at the steps that they have reached, and stop those that do worse than others."""
+        rule = record.plan.search.stop
+        running = self._running[record.id]
+        if rule is None:
+            return
+        for trial in record.live:
+            if trial.stopped or trial.closed or not trial.placed:
+                continue
+            steps = self._desk.metrics.read_steps(trial.experiment, record.plan.search.metric)
+            new = find_checkpoints(rule, steps, trial.reached)
+            if not new:
+                continue
+            if running.judge is None:
+                running.judge = StopJudge(record.plan)
+            running.judge.follow(record.trials)
+            stops = running.judge.compare(trial.number, new)
+            if stops:
+                reach(Point.STOPPING)
+            reached = (*trial.reached, *new)
+            if not self._desk.searches.note_reached(record.id, trial.number, reached, stops=stops):
+                running.judge = None  # it knows what the records do not have
+            elif stops:
+                reach(Point.STOPPED)
+                step, value = new[-1]
+                what = f"{record.plan.search.metric} {value:g} at step {step}"
+                self._write(record, f"{record.number}.{trial.number} stopped early: {what}, others do better")
+                self._publish(record)
+
+    def _publish(self, record: SearchRecord) -> None:
+        """Tell the control loop and the readers of the set's log that its records changed."""
+        self._desk.loop_wake.set()
+        if record.trials:
+            self._desk.notifier.publish_records(record.trials[0].experiment)
+
+    def _write(self, record: SearchRecord, text: str) -> None:
+        write_line(log, LogLine(text, experiment=str(record.number)))
+
+
+def judge_end(trial: Trial, value: float | None, metric: str) -> ToldTrial:
+    """Return what a search is told of a trial that has ended."""
+    if not trial.finished:
+        return ToldTrial(trial.number, TrialOutcome.FAILED, None, "its experiment did not finish")
+    if value is None:
+        return ToldTrial(trial.number, TrialOutcome.FAILED, None, f"it reported no {metric}")
+    return ToldTrial(trial.number, TrialOutcome.STOPPED if trial.stopped else TrialOutcome.COMPLETE, value)

@@ -1,0 +1,62 @@
+"""What a search reads of the metrics that its trials have reported."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from riseml.spec.config.types import Goal
+from riseml.store.logs.blocks import ReadPosition
+from riseml.store.metrics.metric_store import MetricStore
+
+
+class TrialMetrics(Protocol):
+    """The metrics of experiments, as far as a search needs them. The ids are those of records."""
+
+    def read_best(self, experiments: Collection[int], metric: str, goal: Goal) -> Mapping[int, float]:
+        """Return the best finite value of each experiment that has reported one."""
+
+    def read_steps(self, experiment: int, metric: str) -> tuple[tuple[int, float], ...]:
+        """Return the steps and values that came since the last call, in their order. A report without a step has its
+        own number as its step.
+        """
+
+    def forget(self, experiment: int) -> None:
+        """Forget how far the steps of an experiment were read."""
+
+
+class StoredMetrics:
+    """The metrics of a store.
+
+    Args:
+        store: counts what jobs report.
+    """
+
+    def __init__(self, store: MetricStore) -> None:
+        self._store = store
+        self._read: dict[int, tuple[ReadPosition, int]] = {}  # how far the steps were read, and how many there were
+
+    def read_best(self, experiments: Collection[int], metric: str, goal: Goal) -> Mapping[int, float]:
+        found: dict[int, float] = {}
+        for experiment, summaries in self._store.read_summaries(experiments).items():
+            summary = summaries.get(metric)
+            best = None if summary is None else summary.maximum if goal is Goal.MAXIMIZE else summary.minimum
+            if best is not None:
+                found[experiment] = best
+        return found
+
+    def read_steps(self, experiment: int, metric: str) -> tuple[tuple[int, float], ...]:
+        position, count = self._read.get(experiment, (ReadPosition(), 0))
+        steps: list[tuple[int, float]] = []
+        complete = False
+        while not complete:
+            page = self._store.read_values(experiment, metric, position)
+            for one in page.values:
+                count += 1
+                steps.append((count if one.step is None else one.step, one.value))
+            position, complete = page.end, page.complete
+        self._read[experiment] = (position, count)
+        return tuple(steps)
+
+    def forget(self, experiment: int) -> None:
+        self._read.pop(experiment, None)

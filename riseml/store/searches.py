@@ -1,0 +1,215 @@
+"""Searches and their trials in SQL. Each change is one transaction, and says nothing when it came too late."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from riseml.model import Environment, Job, Plan
+from riseml.planning.trial_plan import Template
+from riseml.spec.config.types import EnvVariable
+from riseml.states import State, Wanted
+from riseml.store.codec import from_json, to_json
+from riseml.store.database import Database
+from riseml.store.insertion import insert_member, insert_trial
+from riseml.store.schema import experiments, sets, trials
+from riseml.trials import Point, SearchEnd, SearchPlan, SearchRecord, Trial, TrialOutcome
+
+_IDS_PER_QUERY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class NewTrial:
+    """A trial that is about to be made."""
+
+    number: int  # within its set
+    plan: Plan
+    jobs: tuple[Job, ...]  # their first records
+    asked_after: int  # trials that had been told when its point was chosen
+
+
+@dataclass(frozen=True, slots=True)
+class ToldTrial:
+    """What a search is told of a trial that has ended."""
+
+    number: int
+    outcome: TrialOutcome
+    value: float | None = None  # of the metric
+    message: str = ""  # why it counts as failed
+
+
+class SearchStore:
+    """The searches in one database. Safe from many threads."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def load_open(self) -> tuple[SearchRecord, ...]:
+        """Return the searches that may make further trials, oldest first."""
+        return self._load(sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None)))
+
+    def load_searches(self, ids: Collection[int]) -> Mapping[int, SearchRecord]:
+        """Return the searches among these sets, by the key of the set."""
+        found: dict[int, SearchRecord] = {}
+        wanted = sorted(ids)
+        for start in range(0, len(wanted), _IDS_PER_QUERY):
+            some = sa.and_(sets.c.search.isnot(None), sets.c.id.in_(wanted[start : start + _IDS_PER_QUERY]))
+            found |= {record.id: record for record in self._load(some)}
+        return found
+
+    def list_members(self, set_id: int) -> tuple[int, ...]:
+        """Return the ids of the experiments of a set, in the order of their numbers."""
+        members = sa.select(experiments.c.id).where(experiments.c.set_id == set_id).order_by(experiments.c.sub)
+        with self._database.read_transaction() as connection:
+            return tuple(connection.execute(members).scalars())
+
+    def has_search(self, set_id: int) -> bool:
+        """Return True for a set whose points a search chooses."""
+        here = sa.and_(sets.c.id == set_id, sets.c.search.isnot(None))
+        with self._database.read_transaction() as connection:
+            return connection.execute(sa.select(sets.c.id).where(here)).first() is not None
+
+    def goes_on(self, set_id: int) -> bool:
+        """Return True while a search may make further trials of this set."""
+        here = sa.and_(sets.c.id == set_id, sets.c.search.isnot(None), sets.c.search_end.is_(None))
+        with self._database.read_transaction() as connection:
+            return connection.execute(sa.select(sets.c.id).where(here)).first() is not None
+
+    def load_templates(self, set_id: int) -> tuple[Template, ...]:
+        """Return what the trials of a search run."""
+        with self._database.read_transaction() as connection:
+            rows = connection.execute(sa.select(sets.c.templates).where(sets.c.id == set_id)).scalar()
+        return tuple((_read_pairs(values), from_json(plan, Plan)) for values, plan in rows or ())
+
+    def add_trial(self, set_id: int, new: NewTrial, now: datetime) -> int | None:
+        """Store a trial with its experiment, and return the id of that experiment.
+
+        None: the trial is there already, or the search ends; nothing is stored then.
+        """
+        with self._database.write_transaction() as connection:
+            going = sa.and_(sets.c.id == set_id, sets.c.search_end.is_(None), sets.c.wanted == Wanted.RUN.value)
+            row = connection.execute(sa.select(sets.c.environment, sets.c.most_trials).where(going)).mappings().first()
+            last = connection.execute(sa.select(sa.func.max(trials.c.number)).where(trials.c.set_id == set_id)).scalar()
+            if row is None or new.number != 1 + (last or 0) or new.number > row["most_trials"]:
+                return None
+            first = experiments.c.set_id == set_id, experiments.c.sub == 1
+            found = connection.execute(sa.select(experiments).where(*first)).mappings().one()
+            one: dict[str, Any] = {str(name): value for name, value in found.items()}
+            member = (new.plan, new.jobs, new.number)
+            identity = insert_member(connection, one | {"environment": row["environment"] or []}, member, now)
+            insert_trial(connection, set_id, new.number, (identity, new.plan.parameters, new.asked_after))
+            return identity
+
+    def tell_trial(self, set_id: int, told: ToldTrial) -> bool:
+        """Store what became of a trial; False when that is known already."""
+        with self._database.write_transaction() as connection:
+            order = sa.select(sa.func.coalesce(sa.func.max(trials.c.told), 0) + 1).where(trials.c.set_id == set_id)
+            place = connection.execute(order).scalar_one()
+            values = {"outcome": told.outcome.value, "value": told.value, "message": told.message, "told": place}
+            here = sa.and_(trials.c.set_id == set_id, trials.c.number == told.number, trials.c.outcome.is_(None))
+            return connection.execute(trials.update().where(here).values(**values)).rowcount == 1
+
+    def note_reached(self, set_id: int, number: int, reached: Sequence[tuple[int, float]], *, stops: bool) -> bool:
+        """Store at which steps a trial was compared, and when it is to stop, write that into its experiment.
+
+        Returns:
+            False when the trial has ended or stops already; nothing is stored then.
+        """
+        with self._database.write_transaction() as connection:
+            here = sa.and_(
+                trials.c.set_id == set_id,
+                trials.c.number == number,
+                trials.c.outcome.is_(None),
+                trials.c.stopped.is_(False),
+            )
+            values = {"reached": [[step, repr(value)] for step, value in reached], "stopped": stops}
+            if connection.execute(trials.update().where(here).values(**values)).rowcount == 0:
+                return False
+            if stops:
+                connection.execute(
+                    experiments.update()
+                    .where(experiments.c.set_id == set_id, experiments.c.sub == number)
+                    .where(experiments.c.ended_at.is_(None), experiments.c.wanted == Wanted.RUN.value)
+                    .values(wanted=Wanted.STOP.value, version=experiments.c.version + 1)
+                )
+            return True
+
+    def end_search(self, set_id: int, end: SearchEnd) -> bool:
+        """Store that a search makes no further trials, and erase its variables: they may be secrets."""
+        with self._database.write_transaction() as connection:
+            here = sa.and_(sets.c.id == set_id, sets.c.search_end.is_(None))
+            ended = sets.update().where(here).values(search_end=end.value, environment=None)
+            return connection.execute(ended).rowcount == 1
+
+    def continue_search(self, set_id: int, more: int, environment: Environment) -> None:
+        """Store that a search makes so many further trials, with these variables."""
+        values = {"search_end": None, "wanted": Wanted.RUN.value, "environment": to_json(environment)}
+        with self._database.write_transaction() as connection:
+            made = sa.select(sa.func.count()).select_from(trials).where(trials.c.set_id == set_id)
+            ended = connection.execute(sa.select(sets.c.search_end).where(sets.c.id == set_id)).scalar()
+            most = sets.c.most_trials + more if ended is None else connection.execute(made).scalar_one() + more
+            connection.execute(sets.update().where(sets.c.id == set_id).values(most_trials=most, **values))
+
+    def request_end(self, set_id: int) -> None:
+        """Write that the user wants no further trials of this set."""
+        with self._database.write_transaction() as connection:
+            connection.execute(sets.update().where(sets.c.id == set_id).values(wanted=Wanted.KILL.value))
+
+    def _load(self, condition: sa.ColumnElement[bool]) -> tuple[SearchRecord, ...]:
+        columns = (experiments.c.state, experiments.c.closed, experiments.c.placed_at)
+        query = (
+            sa.select(trials, *columns)
+            .join(experiments, experiments.c.id == trials.c.experiment_id)
+            .join(sets, sets.c.id == trials.c.set_id)
+            .where(condition)
+            .order_by(trials.c.set_id, trials.c.number)
+        )
+        with self._database.read_transaction() as connection:
+            rows = connection.execute(sa.select(sets).where(condition).order_by(sets.c.id)).mappings().all()
+            tried = connection.execute(query).mappings().all() if rows else []
+        by_set: dict[int, list[Trial]] = {}
+        for row in tried:
+            by_set.setdefault(row["set_id"], []).append(_to_trial(row))
+        return tuple(_to_record(row, tuple(by_set.get(row["id"], ()))) for row in rows)
+
+
+def _to_record(row: sa.RowMapping, tried: tuple[Trial, ...]) -> SearchRecord:
+    return SearchRecord(
+        id=row["id"],
+        user=row["user"],
+        number=row["number"],
+        plan=from_json(row["search"], SearchPlan),
+        concurrency=row["concurrency"],
+        wanted=Wanted(row["wanted"]),
+        most_trials=row["most_trials"],
+        trials=tried,
+        end=None if row["search_end"] is None else SearchEnd(row["search_end"]),
+        variables=from_json(row["variables"] or [], tuple[EnvVariable, ...]),
+    )
+
+
+def _to_trial(row: sa.RowMapping) -> Trial:
+    state = State(row["state"])
+    return Trial(
+        number=row["number"],
+        experiment=row["experiment_id"],
+        point=_read_pairs(row["point"]),
+        asked_after=row["asked_after"],
+        placed=row["placed_at"] is not None,
+        closed=row["closed"],
+        finished=state is State.FINISHED,
+        stopped=row["stopped"],
+        reached=tuple((step, float(value)) for step, value in row["reached"] or ()),
+        outcome=None if row["outcome"] is None else TrialOutcome(row["outcome"]),
+        told=row["told"],
+        value=row["value"],
+        message=row["message"],
+    )
+
+
+def _read_pairs(rows: Any) -> Point:
+    return tuple((name, value) for name, value in rows)

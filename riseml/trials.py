@@ -1,0 +1,97 @@
+"""The frozen records of a search: the points that it has tried, and what came out. No I/O."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from riseml.spec.config.types import EnvVariable, Goal, Parameter, SearchSection
+from riseml.states import Wanted
+
+Point = tuple[tuple[str, str], ...]
+"""The value of each parameter as jobs get it, in the order of riseml.yml."""
+
+
+class TrialOutcome(enum.Enum):
+    """What a search has been told of a trial."""
+
+    COMPLETE = "COMPLETE"  # it ended well, and reported the metric
+    STOPPED = "STOPPED"  # it was stopped early, and had reported the metric
+    FAILED = "FAILED"  # it failed or was killed, or reported no metric
+
+
+class SearchEnd(enum.Enum):
+    """Why a search makes no further trials; `END_SENTENCES` has the sentence that users read."""
+
+    COMPLETED = "COMPLETED"
+    EXHAUSTED = "EXHAUSTED"
+    TOO_MANY_FAILED = "TOO_MANY_FAILED"
+    KILLED = "KILLED"
+    BROKEN = "BROKEN"
+
+
+END_SENTENCES: dict[SearchEnd, str] = {
+    SearchEnd.COMPLETED: "All trials have ended",
+    SearchEnd.EXHAUSTED: "Every combination of the parameters was tried",
+    SearchEnd.TOO_MANY_FAILED: "More trials failed than search.max_failed allows",
+    SearchEnd.KILLED: "Killed by a user",
+    SearchEnd.BROKEN: "riseml itself failed to choose a point; see the server's log",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """What a search does, as it was submitted."""
+
+    search: SearchSection  # its seed is set
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One point that a search tries, with its experiment."""
+
+    number: int  # within its set, from 1; the experiment has it as `sub`
+    experiment: int  # id of the record
+    point: Point
+    asked_after: int  # trials of the set that had been told when this one was made
+    placed: bool = False  # its experiment has or had a place
+    closed: bool = False  # its experiment has ended, and its whole log is stored
+    finished: bool = False  # its experiment ended well
+    stopped: bool = False  # the search has stopped it early
+    reached: tuple[tuple[int, float], ...] = ()  # steps at which it was compared, and its values there
+    outcome: TrialOutcome | None = None  # None: not told
+    told: int | None = None  # its place in the order of what was told, from 1
+    value: float | None = None  # the best value of the metric; None: not told, or none was reported
+    message: str = ""  # why it counts as failed
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRecord:
+    """A set whose points a search chooses, as the server last saved it."""
+
+    id: int  # key of the set in the store
+    user: str
+    number: int  # of the set
+    plan: SearchPlan
+    concurrency: int  # trials at the same time
+    wanted: Wanted
+    most_trials: int  # grows when the user adds trials
+    trials: tuple[Trial, ...] = ()  # by number
+    end: SearchEnd | None = None  # None: it goes on
+    variables: tuple[EnvVariable, ...] = ()  # `train.env`: what the trials get, without the caller's values
+
+    @property
+    def live(self) -> tuple[Trial, ...]:
+        """The trials of which the search has been told nothing yet."""
+        return tuple(trial for trial in self.trials if trial.outcome is None)
+
+    def count(self, outcome: TrialOutcome) -> int:
+        """Return how many trials were told with this outcome."""
+        return sum(trial.outcome is outcome for trial in self.trials)
+
+    def find_best(self) -> Trial | None:
+        """Return the trial with the best value, the first of several; None while none was told."""
+        good = [one for one in self.trials if one.value is not None and one.outcome is not TrialOutcome.FAILED]
+        sign = -1.0 if self.plan.search.goal is Goal.MAXIMIZE else 1.0
+        return min(good, key=lambda one: sign * (one.value or 0.0), default=None)

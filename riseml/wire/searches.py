@@ -1,0 +1,44 @@
+"""A set whose points a search chooses."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le, MaxLen
+from typing_extensions import TypedDict
+
+from riseml.wire.submissions import Name, Value
+
+
+class BestTrial(TypedDict):
+    """The best trial of a search so far."""
+
+    id: str  # of its experiment: `144.3`
+    value: float  # of the metric
+    parameters: dict[str, str]
+
+
+class SearchView(TypedDict):
+    """What a search does, and what it has found."""
+
+    method: str  # `tpe`
+    metric: str  # the name of the metric
+    goal: Literal["maximize", "minimize"]
+    seed: int
+    trials: int  # in all
+    made: int  # so far, each with an experiment of the set
+    running: int  # trials that have not ended
+    complete: int  # trials that ended well, and reported the metric
+    stopped: int  # trials that were stopped early
+    failed: int  # trials that failed or were killed, or reported no metric
+    best: BestTrial | None  # None: no trial has ended well
+    end: str | None  # why no further trial follows: `COMPLETED`; None: further ones may follow
+    message: str  # all of this for people: `trial 7 of 40, best 144.3 accuracy 0.981`
+    variables: list[str]  # names of the caller's variables that its trials get
+
+
+class TrialOrder(TypedDict):
+    """A request for further trials of a set."""
+
+    trials: Annotated[int, Ge(1), Le(1000)]  # how many
+    environment: Annotated[dict[Name, Value], MaxLen(1000)]  # the caller's variables that `train.env` names

@@ -1,0 +1,121 @@
+"""A search over a store of its own, whose experiments begin, report and end as a test says."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from riseml.model import Image, Owner, Plan, PlannedJob
+from riseml.names import JobName
+from riseml.planning.plan import first_jobs
+from riseml.planning.trial_plan import plan_trial
+from riseml.search.propose import choose_first_point
+from riseml.server.reconcile.notifier import Notifier
+from riseml.server.reconcile.search_loop import SearchDesk, SearchLoop
+from riseml.server.reconcile.wake import Wake
+from riseml.spec.config.types import (
+    Distribution,
+    Goal,
+    Limits,
+    Parameter,
+    Resources,
+    Scale,
+    SearchMethod,
+    SearchSection,
+)
+from riseml.states import Part, State
+from riseml.store.database import Database
+from riseml.store.experiments import ExperimentStore
+from riseml.store.insertion import NewExperiments, NewSearch
+from riseml.store.schema import experiments
+from riseml.store.searches import SearchStore
+from riseml.trials import SearchPlan, SearchRecord, Trial
+
+NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
+LR = Parameter("lr", (), Distribution(Scale.LOG, 1e-5, 0.1))
+UNITS = Parameter("units", (), Distribution(Scale.INT, 16, 256, 16))
+DROPOUT = Parameter("dropout", (), Distribution(Scale.UNIFORM, 0.0, 0.5, 0.1))
+LAYERS = Parameter("layers", ("2", "3", "4"))
+EPOCHS = Parameter("epochs", ("10",))
+
+
+@dataclass(slots=True)
+class ReportedMetrics:
+    """Metrics that a test reports: (experiment, step, value)."""
+
+    reports: list[tuple[int, int, float]] = field(default_factory=list)
+    read: dict[int, int] = field(default_factory=dict)
+
+    def read_best(self, experiments: Collection[int], metric: str, goal: Goal) -> Mapping[int, float]:
+        found: dict[int, float] = {}
+        better = max if goal is Goal.MAXIMIZE else min
+        for experiment, _, value in self.reports:
+            if experiment in experiments:
+                found[experiment] = better(found.get(experiment, value), value)
+        return found
+
+    def read_steps(self, experiment: int, metric: str) -> tuple[tuple[int, float], ...]:
+        mine = [(step, value) for one, step, value in self.reports if one == experiment]
+        new = mine[self.read.get(experiment, 0) :]
+        self.read[experiment] = len(mine)
+        return tuple(new)
+
+    def forget(self, experiment: int) -> None:
+        self.read.pop(experiment, None)
+
+
+def make_search(method: SearchMethod = SearchMethod.RANDOM, trials: int = 6, **options: object) -> SearchSection:
+    """Return a search that maximizes `accuracy` with the seed 7."""
+    known: dict[str, object] = {"seed": 7, "goal": Goal.MAXIMIZE, **options}
+    return SearchSection(method=method, metric="accuracy", trials=trials, **known)  # type: ignore[arg-type]
+
+
+class SearchRig:
+    """One set with a search."""
+
+    def __init__(
+        self, database: Database, search: SearchSection, parameters: tuple[Parameter, ...], concurrency: int = 1
+    ) -> None:
+        self.database = database
+        self.experiments = ExperimentStore(database)
+        self.searches = SearchStore(database)
+        self.metrics = ReportedMetrics()
+        plan = SearchPlan(search, parameters)
+        job = PlannedJob(JobName("train"), Part.DECIDES, Resources(), Limits(), ("t",))
+        templates = (((), Plan("x", Image("python"), (job,), "plain")),)
+        first = plan_trial(templates, choose_first_point(plan))
+        new = NewSearch(plan, templates)
+        submitted = NewExperiments(
+            Owner("paul", 1000, 1000), "x", "", "", ((first, first_jobs(first)),), concurrency=concurrency, search=new
+        )
+        details, _ = self.experiments.add_experiments(submitted, NOW)
+        assert details[0].experiment.set_id is not None
+        self.set_id = details[0].experiment.set_id
+        self.restart()
+
+    def restart(self) -> None:
+        """Lose everything but the store, as a server does that is killed."""
+        self.metrics.read = {}
+        desk = SearchDesk(self.experiments, self.searches, self.metrics, Notifier(), Wake(), Wake())
+        self.loop = SearchLoop(desk)
+
+    def record(self) -> SearchRecord:
+        return self.searches.load_searches((self.set_id,))[self.set_id]
+
+    def trial(self, number: int) -> Trial:
+        return self.record().trials[number - 1]
+
+    def place(self, number: int) -> None:
+        self._update(number, placed_at=NOW, state=State.RUNNING.value)
+
+    def report(self, number: int, value: float, step: int = 1) -> None:
+        self.metrics.reports.append((self.trial(number).experiment, step, value))
+
+    def end(self, number: int, state: State = State.FINISHED) -> None:
+        self._update(number, placed_at=NOW, state=state.value, ended_at=NOW, closed=True)
+
+    def _update(self, number: int, **values: object) -> None:
+        with self.database.write_transaction() as connection:
+            here = experiments.c.id == self.trial(number).experiment
+            connection.execute(experiments.update().where(here).values(**values))

@@ -1,0 +1,77 @@
+"""Points are a function of the seed and of what was told, and no point comes twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from riseml.search.propose import Proposer
+from riseml.spec.config.types import Parameter, SearchMethod
+from riseml.trials import Point, SearchPlan, Trial, TrialOutcome
+from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, UNITS, make_search
+
+SPACE = (LR, UNITS, DROPOUT, LAYERS, EPOCHS)
+CHOSEN = [SearchMethod.RANDOM, SearchMethod.TPE, SearchMethod.CMA_ES]
+
+
+def score(point: Point) -> float:
+    """Return what a trial reports: best at lr 0.001 and 128 units."""
+    values = dict(point)
+    lr, units = float(values.get("lr", 0)), float(values.get("units", 0))
+    return -abs(lr - 0.001) * 100 - abs(units - 128) / 256
+
+
+def run(plan: SearchPlan, count: int, *, together: int, fresh: bool) -> list[Point]:
+    """Return the points of a search of which so many trials run at the same time, and end in their order."""
+    proposer, trials = Proposer(plan), list[Trial]()
+    for number in range(1, count + 1):
+        proposer = Proposer(plan) if fresh else proposer
+        point = proposer.propose_point(tuple(trials))
+        assert point is not None
+        told = sum(trial.told is not None for trial in trials)
+        trials.append(Trial(number, number, point, told))
+        if number - told >= together:
+            done = replace(trials[told], outcome=TrialOutcome.COMPLETE, told=told + 1, value=score(trials[told].point))
+            trials[told] = replace(done, outcome=TrialOutcome.FAILED, value=None) if number % 9 == 0 else done
+    return [trial.point for trial in trials]
+
+
+@pytest.mark.parametrize("method", CHOSEN)
+@pytest.mark.parametrize("together", [1, 3])
+def test_the_same_seed_and_order_give_the_same_points_in_another_process(method: SearchMethod, together: int) -> None:
+    plan = SearchPlan(make_search(method, 14), SPACE)
+    points = run(plan, 14, together=together, fresh=False)
+    assert points == run(plan, 14, together=together, fresh=True)
+    assert len(set(points)) == 14, "no worker gets a point that another one tries or has tried"
+    other = SearchPlan(replace(plan.search, seed=8), SPACE)
+    assert points != run(other, 14, together=together, fresh=False)
+
+
+def test_tpe_learns_and_random_does_not() -> None:
+    def late(method: SearchMethod) -> float:
+        points = run(SearchPlan(make_search(method, 40), SPACE), 40, together=1, fresh=True)[25:]
+        return sum(map(score, points)) / len(points)
+
+    assert late(SearchMethod.TPE) > late(SearchMethod.RANDOM) + 0.1
+
+
+@pytest.mark.parametrize("method", [SearchMethod.RANDOM, SearchMethod.TPE])
+def test_every_combination_comes_once_and_then_none(method: SearchMethod) -> None:
+    parameters = (LAYERS, Parameter("depth", ("1", "2")), EPOCHS)
+    plan = SearchPlan(make_search(method, 9), parameters)
+    points = run(plan, 6, together=3, fresh=True)
+    assert len(set(points)) == 6
+    trials = tuple(Trial(number, number, point, 0) for number, point in enumerate(points, 1))
+    assert Proposer(plan).propose_point(trials) is None
+
+
+def test_a_grid_is_tried_in_its_order() -> None:
+    plan = SearchPlan(make_search(SearchMethod.GRID, 6), (LAYERS, Parameter("depth", ("1", "2"))))
+    points = run(plan, 6, together=2, fresh=True)
+    assert points[:3] == [
+        (("layers", "2"), ("depth", "1")),
+        (("layers", "2"), ("depth", "2")),
+        (("layers", "3"), ("depth", "1")),
+    ]
+    assert Proposer(plan).propose_point(tuple(Trial(n, n, point, 0) for n, point in enumerate(points, 1))) is None

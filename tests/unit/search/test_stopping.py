@@ -1,0 +1,89 @@
+"""Trials that do worse than others are stopped at their checkpoints, also by a judge that begins anew."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from riseml.search.stopping import StopJudge, find_checkpoints
+from riseml.spec.config.types import Goal, StopMethod, StopRule
+from riseml.trials import SearchPlan, Trial, TrialOutcome
+from tests.support.searches import LR, make_search
+
+ASHA = StopRule(StopMethod.ASHA, after=2, factor=3)
+
+
+@pytest.mark.parametrize(
+    ("rule", "steps", "reached", "found"),
+    [
+        (ASHA, [1, 2, 3, 5, 7], (), [(2, 2.0), (6, 7.0)]),
+        (ASHA, [20], (), [(2, 20.0), (6, 20.0), (18, 20.0)]),
+        (ASHA, [7], ((2, 0.5),), [(6, 7.0)]),
+        (ASHA, [1, 2, 3], ((6, 0.5),), []),
+        (StopRule(StopMethod.HYPERBAND, after=1, factor=2, most=8), [1, 2, 3, 4], (), [(1, 1.0), (2, 2.0), (4, 4.0)]),
+        (StopRule(StopMethod.MEDIAN, after=5), [3, 4, 7, 11, 12, 31], (), [(5, 7.0), (10, 11.0), (30, 31.0)]),
+    ],
+)
+def test_checkpoints(rule: StopRule, steps: list[int], reached: tuple[tuple[int, float], ...], found: object) -> None:
+    assert list(find_checkpoints(rule, [(step, float(step)) for step in steps], reached)) == found
+
+
+def make_trials(*values: float) -> list[Trial]:
+    """Return trials that have reached the first checkpoint of ASHA with these values."""
+    return [Trial(number, number, (), 0, reached=((2, value),)) for number, value in enumerate(values, 1)]
+
+
+@pytest.mark.parametrize(("goal", "sign"), [(Goal.MAXIMIZE, 1.0), (Goal.MINIMIZE, -1.0)])
+def test_asha_keeps_one_of_three(goal: Goal, sign: float) -> None:
+    plan = SearchPlan(make_search(stop=ASHA, goal=goal), (LR,))
+    others = make_trials(0.1 * sign, 0.2 * sign, 0.3 * sign, 0.4 * sign, 0.5 * sign)
+    for value, stops in ((0.6, False), (0.45, False), (0.05, True)):
+        judge = StopJudge(plan)
+        judge.follow([*others, Trial(6, 6, (), 0)])
+        assert judge.compare(6, ((2, value * sign),)) is stops, value
+
+
+def test_a_judge_that_begins_anew_says_the_same() -> None:
+    plan = SearchPlan(make_search(stop=ASHA), (LR,))
+    one = StopJudge(plan)
+    trials = list[Trial]()
+    for number, value in enumerate((0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.65, 0.61), 1):
+        trials.append(Trial(number, number, (), 0))
+        one.follow(trials)
+        other = StopJudge(plan)
+        other.follow(trials)
+        stops = one.compare(number, ((2, value),))
+        assert stops is other.compare(number, ((2, value),))
+        trials[-1] = replace(trials[-1], reached=((2, value),), stopped=stops)
+    assert [trial.number for trial in trials if not trial.stopped] == [1, 3, 5, 7]
+
+
+def test_what_is_no_number_is_stopped() -> None:
+    judge = StopJudge(SearchPlan(make_search(stop=ASHA), (LR,)))
+    judge.follow([Trial(1, 1, (), 0)])
+    assert judge.compare(1, ((2, math.nan),))
+
+
+def test_the_median_needs_five_trials_that_have_ended() -> None:
+    rule = StopRule(StopMethod.MEDIAN, after=2)
+    plan = SearchPlan(make_search(stop=rule), (LR,))
+    ended = [
+        replace(trial, outcome=TrialOutcome.COMPLETE, value=1.0, told=trial.number)
+        for trial in make_trials(0.1, 0.2, 0.3, 0.4, 0.5)
+    ]
+    for others, stops in ((ended[:4], False), (ended, True)):
+        judge = StopJudge(plan)
+        number = len(others) + 1
+        judge.follow([*others, Trial(number, number, (), 0)])
+        assert judge.compare(number, ((2, 0.15),)) is stops
+
+
+def test_hyperband_stops_some() -> None:
+    rule = StopRule(StopMethod.HYPERBAND, after=1, factor=3, most=9)
+    judge = StopJudge(SearchPlan(make_search(stop=rule), (LR,)))
+    trials = [Trial(number, number, (), 0) for number in range(1, 31)]
+    judge.follow(trials)
+    stopped = [judge.compare(trial.number, ((1, 1 / trial.number),)) for trial in trials]
+    assert 0 < sum(stopped) < 30

@@ -1,0 +1,211 @@
+"""The loop of searches: trials are made when there is room, told once, and never doubled over crashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from riseml.planning.plan import first_jobs
+from riseml.planning.trial_plan import plan_trial
+from riseml.spec.config.types import SearchMethod, StopMethod, StopRule
+from riseml.states import State, Wanted
+from riseml.store.database import Database
+from riseml.store.schema import experiments, sets
+from riseml.store.searches import NewTrial, SearchStore
+from riseml.trials import SearchEnd, SearchRecord, TrialOutcome
+from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, NOW, UNITS, SearchRig, make_search
+
+SPACE = (LR, UNITS, DROPOUT, LAYERS, EPOCHS)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    found = Database(f"sqlite:///{tmp_path}/riseml.db")
+    yield found
+    found.close()
+
+
+def test_a_trial_is_made_when_there_is_room_and_not_before(database: Database) -> None:
+    rig = SearchRig(database, make_search(trials=4), SPACE, concurrency=2)
+    rig.loop.run_pass()
+    assert len(rig.record().trials) == 1, "the first one waits for its place"
+    rig.place(1)
+    rig.loop.run_pass()
+    assert len(rig.record().trials) == 2
+    rig.place(2)
+    rig.loop.run_pass()
+    assert len(rig.record().trials) == 2, "two run at the same time"
+    rig.report(1, 0.5)
+    rig.end(1)
+    rig.loop.run_pass()
+    first, _, third = rig.record().trials
+    assert (first.outcome, first.value, first.told) == (TrialOutcome.COMPLETE, 0.5, 1)
+    assert (third.outcome, third.asked_after) == (None, 1)
+
+
+def test_a_trial_without_the_metric_counts_as_failed_and_says_why(database: Database) -> None:
+    rig = SearchRig(database, make_search(trials=2), SPACE)
+    rig.end(1)
+    rig.loop.run_pass()
+    assert (rig.trial(1).outcome, rig.trial(1).message) == (TrialOutcome.FAILED, "it reported no accuracy")
+    rig.end(2, State.FAILED)
+    rig.loop.run_pass()
+    assert rig.trial(2).message == "its experiment did not finish"
+    assert (rig.record().end, rig.record().find_best()) == (SearchEnd.COMPLETED, None)
+
+
+def test_too_many_failed_trials_end_a_search(database: Database) -> None:
+    rig = SearchRig(database, make_search(trials=9, max_failed=1), SPACE)
+    for number in (1, 2):
+        rig.end(number, State.FAILED)
+        rig.loop.run_pass()
+    assert (len(rig.record().trials), rig.record().end) == (2, SearchEnd.TOO_MANY_FAILED)
+
+
+def test_a_kill_stops_asking(database: Database) -> None:
+    rig = SearchRig(database, make_search(trials=9), SPACE, concurrency=4)
+    rig.place(1)
+    rig.searches.request_end(rig.set_id)
+    rig.loop.run_pass()
+    assert len(rig.record().trials) == 1
+    rig.end(1, State.KILLED)
+    rig.loop.run_pass()
+    assert (len(rig.record().trials), rig.record().end) == (1, SearchEnd.KILLED)
+
+
+def test_every_combination_ends_a_search_before_its_trials_are_used_up(database: Database) -> None:
+    rig = SearchRig(database, make_search(SearchMethod.TPE, trials=9), (LAYERS, EPOCHS))
+    for number in (1, 2, 3):
+        rig.report(number, 0.1)
+        rig.end(number)
+        rig.loop.run_pass()
+    assert {dict(trial.point)["layers"] for trial in rig.record().trials} == {"2", "3", "4"}
+    assert (len(rig.record().trials), rig.record().end) == (3, SearchEnd.EXHAUSTED)
+
+
+def test_trials_are_added_to_a_search_that_has_ended(database: Database) -> None:
+    rig = SearchRig(database, make_search(trials=1), SPACE)
+    rig.end(1)
+    rig.loop.run_pass()
+    assert rig.record().end is SearchEnd.COMPLETED
+    rig.searches.continue_search(rig.set_id, 2, (("TOKEN", "secret"),))
+    rig.loop.run_pass()
+    assert (len(rig.record().trials), rig.record().most_trials, rig.record().end) == (2, 3, None)
+    assert rig.experiments.get_experiment(rig.trial(2).experiment).experiment.environment == (("TOKEN", "secret"),)
+    for number in (2, 3):
+        rig.end(number)
+        rig.loop.run_pass()
+    with database.read_transaction() as connection:
+        assert connection.execute(sa.select(sets.c.environment)).scalar() is None, "it may hold secrets"
+
+
+def test_asha_stops_what_does_worse_and_says_so_once(database: Database) -> None:
+    rule = StopRule(StopMethod.ASHA, after=1, factor=2)
+    rig = SearchRig(database, make_search(trials=9, stop=rule), SPACE, concurrency=3)
+    for number, value in ((1, 0.9), (2, 0.8), (3, 0.1)):
+        rig.place(number)
+        rig.loop.run_pass()
+        rig.report(number, value, step=1)
+        rig.loop.run_pass()
+    assert [trial.stopped for trial in rig.record().trials] == [False, True, True]
+    assert rig.trial(3).reached == ((1, 0.1),)
+    with database.read_transaction() as connection:
+        wanted = connection.execute(sa.select(experiments.c.wanted).order_by(experiments.c.id)).scalars().all()
+    assert wanted == [Wanted.RUN.value, Wanted.STOP.value, Wanted.STOP.value]
+    rig.end(3)
+    rig.loop.run_pass()
+    assert (rig.trial(3).outcome, rig.trial(3).value) == (TrialOutcome.STOPPED, 0.1)
+
+
+def test_a_number_is_stored_once(database: Database) -> None:
+    rig = SearchRig(database, make_search(trials=5), SPACE, concurrency=5)
+    rig.place(1)
+    record = rig.record()
+    other = SearchStore(database)
+    rig.loop.run_pass()
+    assert len(rig.record().trials) == 2
+    plan = plan_trial(other.load_templates(record.id), record.trials[0].point)
+    assert other.add_trial(record.id, NewTrial(2, plan, first_jobs(plan), 0), NOW) is None
+    assert len(rig.record().trials) == 2
+
+
+_METHODS = st.sampled_from([SearchMethod.RANDOM, SearchMethod.TPE, SearchMethod.CMA_ES])
+_ACTS = st.lists(st.sampled_from(["place", "report", "end", "fail", "crash", "pass", "kill"]), max_size=60)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    found = Database(f"sqlite:///{tmp_path_factory.mktemp('laws')}/riseml.db")
+    yield found
+    found.close()
+
+
+@given(_METHODS, st.integers(1, 3), _ACTS)
+@settings(max_examples=50, deadline=None)
+def test_laws_hold_in_random_histories(
+    shared: Database, method: SearchMethod, concurrency: int, acts: list[str]
+) -> None:
+    rule = StopRule(StopMethod.ASHA, after=1, factor=2)
+    rig = SearchRig(shared, make_search(method, 5, stop=rule, max_failed=2), SPACE, concurrency)
+    killed = False
+    for index, act in enumerate(acts):
+        live = [trial for trial in rig.record().live if not trial.closed]
+        oldest = live[index % len(live)].number if live else 0
+        if act == "crash":
+            rig.restart()
+        elif act == "kill" and index > 20:
+            rig.searches.request_end(rig.set_id)
+            killed = True
+        elif act == "place" and live:
+            rig.place(live[-1].number)
+        elif act == "report" and live:
+            rig.report(oldest, index / 100, step=index)
+        elif act in ("end", "fail") and live:
+            rig.end(oldest, State.FINISHED if act == "end" else State.FAILED)
+        before = rig.record()
+        rig.loop.run_pass()
+        _check_laws(before, rig, killed=killed)
+    rig.searches.end_search(rig.set_id, SearchEnd.KILLED)  # the next history has the store for itself
+
+
+def _check_laws(before: SearchRecord, rig: SearchRig, *, killed: bool) -> None:
+    after = rig.record()
+    assert len(after.live) <= after.concurrency, "never more at the same time than may run"
+    assert len(after.trials) <= after.most_trials
+    assert [trial.number for trial in after.trials] == list(range(1, len(after.trials) + 1)), "none lost or doubled"
+    assert len({trial.point for trial in after.trials}) == len(after.trials), "no point twice"
+    kept = zip(before.trials, after.trials, strict=False)
+    assert all(old.point == new.point for old, new in kept), "a point never changes"
+    told = sorted(trial.told for trial in after.trials if trial.told is not None)
+    assert told == list(range(1, len(told) + 1)), "each was told once"
+    assert not [trial for trial in after.trials if trial.closed and trial.outcome is None and after.end is None]
+    assert not killed or len(after.trials) == len(before.trials), "a kill stops asking"
+    assert sum(not trial.placed and not trial.closed for trial in after.live) <= 1, "one at most waits for its place"
+    assert after.end is None or not after.live
+
+
+@pytest.mark.parametrize("method", [SearchMethod.RANDOM, SearchMethod.TPE, SearchMethod.CMA_ES])
+def test_a_server_that_dies_after_each_trial_makes_the_same_ones(method: SearchMethod, tmp_path: Path) -> None:
+    points = []
+    for crashes in (False, True):
+        database = Database(f"sqlite:///{tmp_path}/{crashes}.db")
+        rig = SearchRig(database, make_search(method, trials=16), SPACE, concurrency=2)
+        for number in range(1, 17):
+            rig.place(number)
+            rig.loop.run_pass()
+            if number > 1:
+                value = float(dict(rig.trial(number - 1).point)["units"])
+                rig.report(number - 1, value)
+                rig.end(number - 1)
+            if crashes:
+                rig.restart()
+            rig.loop.run_pass()
+        points.append([trial.point for trial in rig.record().trials])
+        database.close()
+    assert points[0] == points[1]
+    assert len(set(points[0])) == 16
