@@ -20,6 +20,7 @@ class CapsuleFiles:
 
     text: str  # of capsule.json
     code: bytes | None = None  # the project archive; None: it stays as it is, or is not there
+    beside: tuple[tuple[str, bytes], ...] = ()  # name and content of files of the output folder that are written anew
 
     def list_files(self) -> Iterator[tuple[str, bytes]]:
         """Yield name and content of each file."""
@@ -39,6 +40,10 @@ def write_capsule_files(root: Path, experiment: Experiment, files: CapsuleFiles)
     with open_owned_folder(root, output_folder(experiment) / CAPSULE_FOLDER, owner) as opened:
         for name, content in files.list_files():
             replace_file(opened, name, content, owner)
+    if files.beside:
+        with open_owned_folder(root, output_folder(experiment), owner) as opened:
+            for name, content in files.beside:
+                replace_file(opened, name, content, owner)
 
 
 def pack_capsule_files(experiment: Experiment, files: CapsuleFiles) -> bytes:
@@ -54,7 +59,8 @@ def add_capsule_files(tar: tarfile.TarFile, folder: PurePosixPath, files: Capsul
     entry = tarfile.TarInfo(str(folder / CAPSULE_FOLDER))
     entry.type, entry.mode, entry.uid, entry.gid = tarfile.DIRTYPE, 0o700, owner.uid, owner.gid
     tar.addfile(entry)
-    for name, content in files.list_files():
-        entry = tarfile.TarInfo(str(folder / CAPSULE_FOLDER / name))
+    inside = ((f"{CAPSULE_FOLDER}/{name}", content) for name, content in files.list_files())
+    for path, content in (*inside, *files.beside):
+        entry = tarfile.TarInfo(str(folder / path))
         entry.size, entry.mode, entry.uid, entry.gid = len(content), 0o644, owner.uid, owner.gid
         tar.addfile(entry, io.BytesIO(content))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from riseml.spec.pool.types import Volume
 from riseml.spec.scalars.quantities import read_value
 from riseml.storage.capsule_files import CapsuleFiles, add_capsule_files
 from riseml.storage.owned_folders import open_owned_folder, replace_file
+from riseml.wire.metrics import MetricView
 
 RECORD = "riseml-configuration.yml"
 
@@ -40,7 +42,7 @@ def pack_output(experiment: Experiment, config: str, capsule: CapsuleFiles | Non
     Only the user's own folders are in it: unpacking also changes the owner of a folder that is there already.
     """
     owner = experiment.owner
-    text = _describe_run(experiment, config).encode()
+    text = describe_run(experiment, config).encode()
     folder = output_folder(experiment)
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
@@ -66,7 +68,7 @@ def prepare_output(root: Path, experiment: Experiment, config: str) -> Path:
     owner = experiment.owner
     try:
         with open_owned_folder(root, output_folder(experiment), owner) as opened:
-            replace_file(opened, RECORD, _describe_run(experiment, config).encode(), owner)
+            replace_file(opened, RECORD, describe_run(experiment, config).encode(), owner)
     except OSError as error:
         raise EngineError(
             f"OUTPUT_DIR {folder} cannot be written: {error.strerror or error}",
@@ -92,24 +94,30 @@ def prepare_data(root: Path) -> None:
         ) from error
 
 
-def _describe_run(experiment: Experiment, config: str) -> str:
+def describe_run(experiment: Experiment, config: str, results: Mapping[str, MetricView] | None = None) -> str:
     """Return RiseML's record: the configuration, the parameters of this experiment, the revision of the code.
 
     It has the names of variables only: their values may be secrets. YAML 1.1 refuses a few texts that riseml accepts (a
     date that is in no calendar), and Python cannot print every number that YAML reads; then every value stays a text.
+
+    Args:
+        experiment: its record.
+        config: the text of its riseml.yml.
+        results: what it has reported by its end; None: it has not ended.
     """
     try:
-        return _dump_record(experiment, yaml.safe_load(config))
+        return _dump_record(experiment, yaml.safe_load(config), results)
     except (yaml.YAMLError, ValueError, ArithmeticError):
-        return _dump_record(experiment, yaml.load(config, Loader=yaml.BaseLoader))
+        return _dump_record(experiment, yaml.load(config, Loader=yaml.BaseLoader), results)
 
 
-def _dump_record(experiment: Experiment, document: Any) -> str:
+def _dump_record(experiment: Experiment, document: Any, results: Mapping[str, MetricView] | None) -> str:
     train = document.get("train")
     if isinstance(train, dict) and "env" in train:
         train["env"] = _variable_names(train["env"])
     image = resolve_base(experiment.plan.image, experiment.resolved)
     roles = {role: resolve_base(one, experiment.resolved).reference for role, one in experiment.plan.role_images}
+    ended = {} if results is None else {"state": experiment.state.value, "results": _list_results(results)}
     record = {
         "experiment": f"{experiment.owner.user}.{experiment_name(experiment.number, experiment.sub)}",
         "params": {name: read_value(text) for name, text in experiment.plan.parameters},
@@ -117,9 +125,26 @@ def _dump_record(experiment: Experiment, document: Any) -> str:
         "image": image.reference,
         "image_digest": image.resolved or None,
         **({"role_images": roles} if roles else {}),
+        **ended,
         "config": document,
     }
     return yaml.safe_dump(record, sort_keys=False, allow_unicode=True)
+
+
+def _list_results(results: Mapping[str, MetricView]) -> dict[str, dict[str, float | int | None]]:
+    """Return the numbers of each metric; a last value that is not finite is YAML's `.nan` or `.inf`."""
+    return {
+        name: {
+            "last": float(one["last"]),
+            "last_step": one["last_step"],
+            "min": one["min"],
+            "min_step": one["min_step"],
+            "max": one["max"],
+            "max_step": one["max_step"],
+            "count": one["count"],
+        }
+        for name, one in results.items()
+    }
 
 
 def _variable_names(variables: object) -> list[str]:

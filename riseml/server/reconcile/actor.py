@@ -151,7 +151,7 @@ class Actor:
         """
         if experiment.reads:
             return
-        files = self.capsules.complete_capsule(experiment)
+        files = self.capsules.complete_capsule(experiment, self.experiments.get_experiment(experiment.id).config)
         executor, roots = self._find_executor(host), self.hosts.roots
         if isinstance(roots.output, str) and self.hosts.is_this_machine(host):
             self.capsules.write_files(Path(roots.output), experiment, files)

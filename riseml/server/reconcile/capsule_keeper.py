@@ -23,7 +23,7 @@ from riseml.planning.launch import job_folders
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.storage_mounts import describe_root
 from riseml.storage.capsule_files import CapsuleFiles, write_capsule_files
-from riseml.storage.outputs import show_output
+from riseml.storage.outputs import RECORD, describe_run, show_output
 from riseml.store.capsules import CapsuleStore
 from riseml.store.snapshots import SnapshotStore
 
@@ -67,12 +67,19 @@ class CapsuleKeeper:
         around = self._look_around(experiment, self._list_data(experiment), has_code=code is not None)
         return CapsuleFiles(self._keep(experiment, make_capsule(experiment, config, around)), code)
 
-    def complete_capsule(self, experiment: Experiment) -> CapsuleFiles | None:
-        """Return the capsule of an experiment that has ended; None: it has begun none."""
+    def complete_capsule(self, experiment: Experiment, config: str) -> CapsuleFiles | None:
+        """Return the capsule of an experiment that has ended, and its record with the results; None: it has begun none.
+
+        Args:
+            experiment: its record.
+            config: the text of its riseml.yml.
+        """
         before = self._capsules.load_capsule(experiment.id)
         if before is None:
             return None
-        return CapsuleFiles(self._keep(experiment, self._renew(experiment, before)))
+        capsule = self._renew(experiment, before)
+        record = describe_run(experiment, config, capsule["results"]).encode()
+        return CapsuleFiles(self._keep(experiment, capsule), beside=((RECORD, record),))
 
     def show_capsule(self, experiment: Experiment, config: str) -> wire.Capsule:
         """Return the capsule of an experiment as it is now, also of one that never got an output folder."""
