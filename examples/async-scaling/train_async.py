@@ -11,8 +11,9 @@ import os
 import time
 
 import numpy as np
-import riseml
 import tensorflow.compat.v1 as tf
+
+import riseml
 
 BATCH = 100
 RATE = 0.001
