@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from riseml.faultpoints import Point
-from tests.chaos import calls, crashes, engines, harms
+from tests.chaos import calls, crashes, engines, harms, searches
 from tests.chaos.ledger import Tally
 from tests.chaos.scenes import make_good_scene, make_retried_scene
 from tests.chaos.sites import Site
@@ -34,6 +34,11 @@ def test_the_server_dies_around_every_step(site: Site, before: Point, after: Poi
 def test_the_server_dies_at_each_named_point_in_turn(site: Site) -> None:
     scene = crashes.make_building_scene(60)  # jobs still print when a server starts late and dies reading their log
     check_tally(crashes.run_with_crashes(site, scene, crashes.ONE_LIFE), 12)
+
+
+def test_the_server_dies_at_each_step_of_a_search(process_site: Site) -> None:
+    orders = [f"{point.value}:1" for point in searches.SEARCH_POINTS]
+    check_tally(searches.run_search_with_crashes(process_site, orders), 5)
 
 
 def test_the_server_reads_a_log_whose_last_record_is_torn(process_site: Site) -> None:
