@@ -93,10 +93,25 @@ class Client:
 
     def put_snapshot(self, digest: str, pieces: Iterable[bytes]) -> None:
         """Send the tar of a project's files, whose digest is `digest`."""
-        with self._exchange.open_response(
-            "PUT", f"/snapshots/{digest}", timeout=_SLOW_ANSWER, content=pieces
-        ) as response:
+        path = f"/snapshots/{digest}"
+        with self._exchange.open_response("PUT", path, timeout=_SLOW_ANSWER, content=pieces) as response:
             self._exchange.raise_refusal(response)
+
+    def put_manifest(self, digest: str, manifest: bytes) -> list[str]:
+        """Send the list of a project's files, and return the contents that the server lacks (SHA-256, hex)."""
+        return self._send_pieces("PUT", f"/snapshots/{digest}/manifest", [manifest])
+
+    def send_contents(self, digest: str, records: Iterable[bytes]) -> list[str]:
+        """Send records of contents (see `riseml.archives.pieces`), and return what the server lacks now."""
+        return self._send_pieces("POST", f"/snapshots/{digest}/contents", records)
+
+    def _send_pieces(self, method: str, path: str, data: Iterable[bytes]) -> list[str]:
+        """Send data in pieces, which are compressed when the server is on another machine."""
+        from riseml.archives.pieces import write_pieces
+
+        pieces = write_pieces(data, compress=self.address.socket is None)
+        answer = self._exchange.request_json(method, path, timeout=_SLOW_ANSWER, content=pieces)
+        return cast("wire.MissingContents", answer)["missing"]
 
     def plan_submission(self, submission: wire.Submission) -> wire.PlanView:
         """Return what `submit` would run."""

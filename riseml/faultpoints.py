@@ -20,7 +20,7 @@ VARIABLE = "RISEML_FAULT"
 
 
 class Point(enum.Enum):
-    """P0 to P24 are moments of a run; the last four are before and after every save and every action."""
+    """P0 to P26 are moments of a run; the last four are before and after every save and every action."""
 
     REQUEST_READ = "P0"  # the server has read a submit and stored nothing
     REQUEST_STORED = "P1"  # the rows of a submit are committed, the answer is not sent
@@ -47,6 +47,8 @@ class Point(enum.Enum):
     TOLD = "P22"  # it was told, and no further trial is made
     STOPPING = "P23"  # a trial is to stop, and that is not saved
     STOPPED = "P24"  # it is saved that a trial stops, and its jobs run
+    PACK_NAMED = "P25"  # a pack of files is on the disk, and nothing refers to it
+    PROJECT_KEPT = "P26"  # the state of a project is stored, the answer is not sent
     SAVING = "save"
     SAVED = "saved"
     ACTING = "act"

@@ -246,14 +246,18 @@ def _make_entry(header: _Header, extension: _Extension) -> ArchiveEntry:
         name = name.removesuffix(b"/")
     if (size and kind is not EntryKind.FILE) or (target and kind is not EntryKind.LINK):
         raise _make_refusal("a member has a content or a target that its type does not have")
-    path = os.fsdecode(_check_path(name))
+    path = os.fsdecode(check_path(name))
     if kind is EntryKind.LINK:
-        return ArchiveEntry(path, kind, mtime=mtime, target=os.fsdecode(_check_target(target, path)))
+        return ArchiveEntry(path, kind, mtime=mtime, target=os.fsdecode(check_target(target, path)))
     return ArchiveEntry(path, kind, size, mtime, executable=kind is EntryKind.FILE and header.executable)
 
 
-def _check_path(name: bytes) -> bytes:
-    """Return the path of an entry: below the project, and in its shortest form."""
+def check_path(name: bytes) -> bytes:
+    """Return the path of an entry: below the project, and in its shortest form.
+
+    Raises:
+        UsageError: it is another path.
+    """
     parts = name.split(b"/")
     if not parts[0] or b".." in parts:
         raise UsageError(f"{os.fsdecode(name)!r} leads out of the project", "name it in .risemlignore")
@@ -264,7 +268,12 @@ def _check_path(name: bytes) -> bytes:
     return name
 
 
-def _check_target(target: bytes, path: str) -> bytes:
+def check_target(target: bytes, path: str) -> bytes:
+    """Return the target of a link: relative, and not too long.
+
+    Raises:
+        UsageError: it is another target.
+    """
     if target.startswith(b"/"):
         raise UsageError(f"{path!r} leads out of the project", "name it in .risemlignore")
     if not target or len(target) > LONGEST_PATH:

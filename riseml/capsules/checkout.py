@@ -8,6 +8,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from riseml.archives.project_files import OpenTar
 from riseml.capsules.folder import compute_digest
 from riseml.errors import Conflict, Refused
 from riseml.project.unpacking import OpenFolder, unpack_entries
@@ -44,7 +45,7 @@ def unpack_code(archive: Path, digest: str, target: Path) -> int:
             root = os.open(fresh, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             stack.callback(os.close, root)
             with ExitStack() as opened:
-                unpack_entries(file, OpenFolder(root, opened), None)
+                unpack_entries(OpenTar(file), OpenFolder(root, opened), None)
             os.chmod(fresh, 0o755)
             count = sum(len(names) for _, _, names in os.walk(fresh))
             os.rename(fresh, target)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.archives.project_files import OpenTar
 from riseml.archives.writer import END, pad_content, write_header
 from riseml.errors import NotFound, Refused, RisemlError, UsageError
 from riseml.exchange import Address
@@ -127,7 +128,7 @@ def _unpack(archive: BinaryIO, folder: Path, source: JobPath) -> None:
         root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         stack.callback(os.close, root)
         try:
-            unpack_entries(archive, OpenFolder(root, stack), None)
+            unpack_entries(OpenTar(archive), OpenFolder(root, stack), None)
         except UsageError as error:
             why = error.message.replace("the project's archive", "what it sent").replace(
                 "the project", "what is copied"

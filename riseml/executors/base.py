@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from threading import Lock
 from typing import Protocol
 
+from riseml.archives.project_files import ProjectFiles
 from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.model import Frame, HostSeen, Image, JobKey, Launch, LogCursor, Mount
@@ -116,7 +116,7 @@ class BuildOrder:
     """An environment to build."""
 
     image: Image
-    snapshot: Path | None  # the project archive whose files the install steps may read
+    project: ProjectFiles | None  # the project, of which the install steps may read files
     emit: Emit  # receives the build's output line by line
     cancellation: Cancellation
     report: Report = ignore_report  # receives how far the host is
@@ -169,8 +169,8 @@ class Executor(Protocol):
             SubnetTaken: another network uses the subnet.
         """
 
-    def start(self, launch: Launch, code: Path | None) -> None:
-        """Create and start one job, with the project archive `code` unpacked into its working directory."""
+    def start(self, launch: Launch, code: ProjectFiles | None) -> None:
+        """Create and start one job, with the project's files `code` in its working directory."""
 
     def stop(self, key: JobKey, signal: Signal) -> None:
         """Send a signal to a job; does nothing when the job has ended or does not exist."""

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 
+from riseml.archives.project_files import ProjectFiles
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
 from riseml.executors.base import (
@@ -197,7 +197,7 @@ class MemoryExecutor:
         self._demand_answer()
         return self.packages.get(reference)
 
-    def start(self, launch: Launch, code: Path | None) -> None:
+    def start(self, launch: Launch, code: ProjectFiles | None) -> None:
         self._begin_write()
         if launch.key not in self.containers and not self._has_image(launch.image.reference):
             raise EngineError(f"the image is not there: {launch.image.reference}")

@@ -1,23 +1,30 @@
-"""The content of a project at one moment: its digest, and the tar that the client sends. Nothing is written to disk."""
+"""The content of a project at one moment: its digest, and what the client sends of it."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from io import FileIO
 from pathlib import Path
 
 from riseml.archives.digest import digest_entries
 from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.archives.pieces import RECORD
 from riseml.archives.writer import END, pad_content, write_header
 from riseml.errors import UsageError
+from riseml.project.file_index import FileIndex, FileState, read_state
 from riseml.project.listing import Listing
 from riseml.project.messages import format_path
 
 _CHUNK = 2**18  # bytes read or sent at once
+_PART = 64  # files that a thread reads before it asks for more
+_SMALL = 2**23  # bytes that are read faster without threads
+_MOST_THREADS = 8
+_PROBES = 8  # files that the index knows and that are read anyway
+_LARGEST_PROBE = 2**18  # bytes of such a file
 _MOST_READS = 4  # of a file that something writes to while it is read
 _CHANGED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EISDIR})
 """Errors of opening a file that was removed or replaced by something else after it was listed."""
@@ -34,12 +41,17 @@ class Snapshot(Listing):
     digest: str = ""  # SHA-256, hex
 
 
-def take_snapshot(listing: Listing) -> Snapshot:
-    """Read every file and return the entries with the digest of the content.
+def take_snapshot(listing: Listing, index: FileIndex | None = None) -> Snapshot:
+    """Read every file whose content the listing does not know, and return the entries with the digest of the content.
 
     Of a file that grows, such as a log, the snapshot has the bytes that it had when it was listed. A file that is
-    written to while it is read is read again until two readings agree.
-    `riseml.archives.digest` says what the digest names; the server computes it too, from the archive that it gets.
+    written to while it is read is read again until two readings agree. Some of the files that the index knows are read
+    too: an index that is wrong is noticed, and then every file is read.
+    `riseml.archives.digest` says what the digest names; the server computes it too, from what it gets.
+
+    Args:
+        listing: of the project.
+        index: with which the files were listed; what is read is noted in it.
 
     Raises:
         ProjectChanged: a file is another one than was listed, or changes too fast.
@@ -48,13 +60,41 @@ def take_snapshot(listing: Listing) -> Snapshot:
     Example:
         take_snapshot(list_project_files(Path("examples/ai-toaster"))).digest
     """
-    folder = listing.folder
-    entries = tuple(
-        replace(entry, content=_hash_content(folder, entry)) if entry.kind is EntryKind.FILE else entry
-        for entry in listing.entries
-    )
+    index = index or FileIndex(listing.folder)
+    entries = listing.entries
+    if not _is_right(listing, index):
+        index.forget_contents()
+        entries = tuple(replace(entry, content="") for entry in entries)
+    unread = [entry for entry in entries if entry.kind is EntryKind.FILE and not entry.content]
+    if unread:
+        contents = dict(zip((entry.path for entry in unread), _hash_files(listing.folder, unread, index), strict=True))
+        entries = tuple(
+            replace(entry, content=contents[entry.path]) if entry.path in contents else entry for entry in entries
+        )
     digest = digest_entries((entry, entry.content) for entry in entries)
-    return Snapshot(folder, entries, listing.left_out, digest)
+    return Snapshot(listing.folder, entries, listing.left_out, digest)
+
+
+def pack_contents(snapshot: Snapshot, wanted: Collection[str]) -> Iterator[bytes]:
+    """Yield the records of contents that the server lacks (see `riseml.archives.pieces`), each content once.
+
+    The server says which of them are not what the snapshot names: they changed after it was taken.
+
+    Args:
+        snapshot: of the project.
+        wanted: SHA-256 (hex) of the contents.
+
+    Raises:
+        ProjectChanged: a file is shorter than it was, or something else.
+        UsageError: a file cannot be read any more.
+    """
+    left = set(wanted)
+    for entry in snapshot.entries:
+        if entry.kind is EntryKind.FILE and entry.content in left:
+            left.remove(entry.content)
+            yield RECORD.pack(entry.size)
+            with _open_content(snapshot.folder, entry) as handle:
+                yield from _read_content(handle, entry)
 
 
 def pack_snapshot(snapshot: Snapshot) -> Iterator[bytes]:
@@ -84,68 +124,113 @@ def _yield_records(snapshot: Snapshot) -> Iterator[bytes]:
         if entry.kind is not EntryKind.FILE:
             continue
         content = sha256()
-        with _open_content(snapshot.folder, entry) as file:
-            for piece in _read_content(file, entry):
+        with _open_content(snapshot.folder, entry) as handle:
+            for piece in _read_content(handle, entry):
                 content.update(piece)
                 yield piece
         if content.hexdigest() != entry.content:
-            raise _make_changed_error(entry)
+            raise make_changed_error(entry)
         yield pad_content(entry.size)
     yield END
 
 
-def _hash_content(folder: Path, entry: ArchiveEntry) -> str:
+def _is_right(listing: Listing, index: FileIndex) -> bool:
+    """Return False when the index is wrong about one of a few files that it knows."""
+    known = [entry for entry in listing.entries if entry.content and entry.size <= _LARGEST_PROBE]
+    step = max(1, len(known) // _PROBES)
+    for entry in known[time.time_ns() // 1000 % step :: step]:  # others each time
+        content, state, _ = _hash_once(listing.folder, entry)
+        if state is not None and content != entry.content and index.find_content(entry.path, state) == entry.content:
+            return False
+    return True
+
+
+def _hash_files(folder: Path, entries: list[ArchiveEntry], index: FileIndex) -> list[str]:
+    """Return the SHA-256 (hex) of the files, read side by side."""
+    parts = [entries[start : start + _PART] for start in range(0, len(entries), _PART)]
+    workers = min(os.cpu_count() or 1, _MOST_THREADS)
+    if workers == 1 or (len(parts) == 1 and sum(entry.size for entry in entries) < _SMALL):
+        return [_hash_content(folder, entry, index) for entry in entries]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(workers) as pool:
+        hashed = [pool.submit(_hash_part, folder, part, index) for part in parts]
+        try:
+            return [content for part in hashed for content in part.result()]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _hash_part(folder: Path, entries: list[ArchiveEntry], index: FileIndex) -> list[str]:
+    return [_hash_content(folder, entry, index) for entry in entries]
+
+
+def _hash_content(folder: Path, entry: ArchiveEntry, index: FileIndex) -> str:
     """Return the SHA-256 (hex) of one state of a file."""
     before = ""
     for _ in range(_MOST_READS):
-        content, is_still = _hash_once(folder, entry)
-        if is_still or content == before:
+        content, state, begun = _hash_once(folder, entry)
+        if state is not None:
+            index.note_content(entry.path, state, content, begun)
+        if state is not None or content == before:
             return content
         before = content
-    raise _make_changed_error(entry)
+    raise make_changed_error(entry)
 
 
-def _hash_once(folder: Path, entry: ArchiveEntry) -> tuple[str, bool]:
-    """Return the SHA-256 (hex) of a file, and True when nothing wrote to the file meanwhile."""
+def _hash_once(folder: Path, entry: ArchiveEntry) -> tuple[str, FileState | None, int]:
+    """Return the SHA-256 (hex) of a file, its state when nothing wrote to the file meanwhile, and when that began.
+
+    A file that has grown since it was listed has no state either: its content is that of no whole file.
+    """
     from hashlib import sha256
 
+    begun_at = time.time_ns()
     content = sha256()
-    with _open_content(folder, entry) as file:
-        begun = os.fstat(file.fileno())
-        for piece in _read_content(file, entry):
+    with _open_content(folder, entry) as handle:
+        begun = os.fstat(handle)
+        for piece in _read_content(handle, entry):
             content.update(piece)
-        ended = os.fstat(file.fileno())
-    return content.hexdigest(), (begun.st_mtime_ns, begun.st_size) == (ended.st_mtime_ns, ended.st_size)
+        ended = os.fstat(handle)
+    state = read_state(ended)
+    is_still = (begun.st_mtime_ns, begun.st_size) == (ended.st_mtime_ns, ended.st_size)
+    return content.hexdigest(), state if is_still else None, begun_at
 
 
 @contextmanager
-def _open_content(folder: Path, entry: ArchiveEntry) -> Iterator[FileIO]:
+def _open_content(folder: Path, entry: ArchiveEntry) -> Iterator[int]:
     """Open a file for reading; errors of opening and reading become those of the project."""
+    handle = -1
     try:
         # A file that became a link after it was listed must not be followed; one that became a pipe must not block.
-        handle = os.open(folder / entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-        with open(handle, "rb", buffering=0) as file:
-            yield file
+        path = os.path.join(folder, entry.path)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        yield handle
     except OSError as error:
         if error.errno in _CHANGED:
-            raise _make_changed_error(entry) from None
+            raise make_changed_error(entry) from None
         raise UsageError(
             f"cannot read {format_path(entry.path)}: {error.strerror}",
             "make it readable, or add it to .risemlignore if the jobs do not need it",
         ) from None
+    finally:
+        if handle >= 0:
+            os.close(handle)
 
 
-def _read_content(file: FileIO, entry: ArchiveEntry) -> Iterator[bytes]:
+def _read_content(handle: int, entry: ArchiveEntry) -> Iterator[bytes]:
     """Yield the first `entry.size` bytes of a file: all that it had when it was listed."""
     left = entry.size
-    while left and (piece := file.read(min(left, _CHUNK))):
+    while left and (piece := os.read(handle, min(left, _CHUNK))):
         left -= len(piece)
         yield piece
     if left:
-        raise _make_changed_error(entry)
+        raise make_changed_error(entry)
 
 
-def _make_changed_error(entry: ArchiveEntry) -> ProjectChanged:
+def make_changed_error(entry: ArchiveEntry) -> ProjectChanged:
+    """Return the error for a file that is another one than was listed."""
     return ProjectChanged(
         f"{format_path(entry.path)} changed while the project was being synced",
         "run the command again, or add the file to .risemlignore if the jobs do not need it",

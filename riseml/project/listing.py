@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.errors import UsageError
+from riseml.project.file_index import FileIndex, read_state
 from riseml.project.messages import MOST_NAMED, format_path, format_size, join_first
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = 2**30  # bytes
 LIMIT_VARIABLE = "RISEML_SYNC_LIMIT"
 
+IGNORE_FILE_NAMES = frozenset({".gitignore", ".risemlignore"})
 _SPECIAL = {stat.S_IFSOCK: "socket", stat.S_IFIFO: "named pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
 
 
@@ -53,7 +55,10 @@ class Listing:
 
 
 def list_project_files(
-    folder: Path, limit: int = DEFAULT_LIMIT, unwanted: frozenset[FileIdentity] = frozenset()
+    folder: Path,
+    limit: int = DEFAULT_LIMIT,
+    unwanted: frozenset[FileIdentity] = frozenset(),
+    index: FileIndex | None = None,
 ) -> Listing:
     """Return everything that belongs to the project, without reading a file.
 
@@ -61,6 +66,7 @@ def list_project_files(
         folder: of the project.
         limit: bytes that the files may have together.
         unwanted: files that are left out, such as the one that the command prints to.
+        index: knows the contents of files that have not changed; None: no content is known.
 
     Raises:
         UsageError: an entry cannot be sent, or the files have more than `limit` bytes.
@@ -68,19 +74,10 @@ def list_project_files(
     Example:
         list_project_files(Path("examples/ai-toaster")).size
     """
-    entries = collect_entries(folder)
-    left_out = tuple(entry.path for entry in entries if unwanted and _is_one_of(unwanted, folder, entry))
-    entries = tuple(entry for entry in entries if entry.path not in left_out)
+    walk = _Walk(folder, index or FileIndex(folder), unwanted)
+    entries = walk.collect()
     _refuse_above_limit(entries, limit)
-    return Listing(folder, entries, left_out)
-
-
-def _is_one_of(files: frozenset[FileIdentity], folder: Path, entry: ArchiveEntry) -> bool:
-    try:
-        seen = os.lstat(folder / entry.path)
-    except OSError:  # it was removed meanwhile; reading it reports that
-        return False
-    return (seen.st_dev, seen.st_ino) in files
+    return Listing(folder, entries, tuple(sorted(walk.left_out)))
 
 
 def collect_entries(folder: Path) -> tuple[ArchiveEntry, ...]:
@@ -89,14 +86,7 @@ def collect_entries(folder: Path) -> tuple[ArchiveEntry, ...]:
     Raises:
         UsageError: links that leave the project, special files, unreadable files; the message names them.
     """
-    refused: list[str] = []
-    entries = sorted(_walk_project(folder, refused), key=lambda entry: os.fsencode(entry.path))
-    if refused:
-        raise UsageError(
-            f"the project cannot be synced: {join_first(refused)}",
-            "remove what is named here, or add it to .risemlignore; a link must be relative and stay in the project",
-        )
-    return tuple(entries)
+    return _Walk(folder, FileIndex(folder), frozenset()).collect()
 
 
 def _refuse_above_limit(entries: tuple[ArchiveEntry, ...], limit: int) -> None:
@@ -112,53 +102,95 @@ def _refuse_above_limit(entries: tuple[ArchiveEntry, ...], limit: int) -> None:
     )
 
 
-def _walk_project(folder: Path, refused: list[str]) -> Iterator[ArchiveEntry]:
-    """Yield all entries in no order; add the description of each entry that cannot be sent to `refused`."""
-    from riseml.project.ignore_rules import is_ignored, read_rules
+class _Walk:
+    """One walk through a project."""
 
-    top, rules_above = _read_rules_above(folder)
-    real = os.path.realpath(folder)
-    todo = [("", rules_above)]
-    while todo:
-        at, above = todo.pop()
-        try:
-            with os.scandir(folder / at) as scanned:
-                found = sorted(scanned, key=lambda one: one.name)
-        except OSError as error:
-            refused.append(f"{format_path(at or '.')} ({error.strerror})")
-            continue
-        if at and not found:
-            yield ArchiveEntry(at, EntryKind.FOLDER)
-        rules = (*above, *read_rules(os.fsencode(folder / at), _join_bytes(top, os.fsencode(at))))
-        for one in found:
-            path = f"{at}/{one.name}" if at else one.name
-            is_folder = one.is_dir(follow_symlinks=False)
-            if one.name == ".git" or is_ignored(rules, _join_bytes(top, os.fsencode(path)), is_folder=is_folder):
+    def __init__(self, folder: Path, index: FileIndex, unwanted: frozenset[FileIdentity]) -> None:
+        self._folder = folder
+        self._real = os.path.realpath(folder)
+        self._index = index
+        self._unwanted = unwanted
+        self._user = os.geteuid()
+        self._refused: list[str] = []  # descriptions of what cannot be sent
+        self.left_out: list[str] = []  # paths of files that are not wanted
+
+    def collect(self) -> tuple[ArchiveEntry, ...]:
+        """Return all entries, sorted by the bytes of the path.
+
+        Raises:
+            UsageError: some cannot be sent; the message names them.
+        """
+        entries = sorted(self._visit_folders(), key=lambda entry: os.fsencode(entry.path))
+        if self._refused:
+            raise UsageError(
+                f"the project cannot be synced: {join_first(self._refused)}",
+                "remove what is named here, or add it to .risemlignore; a link must be relative and stay in the"
+                " project",
+            )
+        return tuple(entries)
+
+    def _visit_folders(self) -> Iterator[ArchiveEntry]:
+        """Yield all entries in no order."""
+        from riseml.project.ignore_rules import is_ignored, read_rules
+
+        top, rules_above = _read_rules_above(self._folder)
+        todo = [("", rules_above)]
+        while todo:
+            at, above = todo.pop()
+            try:
+                with os.scandir(self._folder / at) as scanned:
+                    found = sorted(scanned, key=lambda one: one.name)
+            except OSError as error:
+                self._refused.append(f"{format_path(at or '.')} ({error.strerror})")
                 continue
-            if is_folder:
-                todo.append((path, rules))
-            elif (entry := _make_entry(real, folder, path, refused)) is not None:
-                yield entry
+            if at and not found:
+                yield ArchiveEntry(at, EntryKind.FOLDER)
+            names = {one.name for one in found}
+            own = _join_bytes(top, os.fsencode(at))
+            rules = above
+            if not names.isdisjoint(IGNORE_FILE_NAMES):
+                rules = (*above, *read_rules(os.fsencode(self._folder / at), own))
+            for one in found:
+                path = f"{at}/{one.name}" if at else one.name
+                is_folder = one.is_dir(follow_symlinks=False)
+                if one.name == ".git" or (
+                    rules and is_ignored(rules, _join_bytes(top, os.fsencode(path)), is_folder=is_folder)
+                ):
+                    continue
+                if is_folder:
+                    todo.append((path, rules))
+                elif (entry := self._make_entry(one, path)) is not None:
+                    yield entry
 
+    def _make_entry(self, one: os.DirEntry[str], path: str) -> ArchiveEntry | None:
+        try:
+            seen = one.stat(follow_symlinks=False)
+            mtime = max(0, int(seen.st_mtime))
+            if stat.S_ISREG(seen.st_mode):
+                return self._make_file(seen, path, mtime)
+            if stat.S_ISLNK(seen.st_mode):
+                target = os.readlink(one.path)
+                if not _leaves_project(self._real, self._folder, path, target):
+                    return ArchiveEntry(path, EntryKind.LINK, mtime=mtime, target=target)
+                self._refused.append(f"{format_path(path)} (a link to {format_path(target)}, outside the project)")
+            else:
+                kind = _SPECIAL.get(stat.S_IFMT(seen.st_mode), "special file")
+                self._refused.append(f"{format_path(path)} (a {kind})")
+        except OSError as error:
+            self._refused.append(f"{format_path(path)} ({error.strerror})")
+        return None
 
-def _make_entry(real: str, folder: Path, path: str, refused: list[str]) -> ArchiveEntry | None:
-    try:
-        seen = os.lstat(folder / path)
-        mtime = max(0, int(seen.st_mtime))
-        if stat.S_ISREG(seen.st_mode):
-            if not os.access(folder / path, os.R_OK, effective_ids=True):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            return ArchiveEntry(path, EntryKind.FILE, seen.st_size, mtime, bool(seen.st_mode & stat.S_IXUSR))
-        if stat.S_ISLNK(seen.st_mode):
-            target = os.readlink(folder / path)
-            if not _leaves_project(real, folder, path, target):
-                return ArchiveEntry(path, EntryKind.LINK, mtime=mtime, target=target)
-            refused.append(f"{format_path(path)} (a link to {format_path(target)}, outside the project)")
-        else:
-            refused.append(f"{format_path(path)} (a {_SPECIAL.get(stat.S_IFMT(seen.st_mode), 'special file')})")
-    except OSError as error:
-        refused.append(f"{format_path(path)} ({error.strerror})")
-    return None
+    def _make_file(self, seen: os.stat_result, path: str, mtime: int) -> ArchiveEntry | None:
+        if self._unwanted and (seen.st_dev, seen.st_ino) in self._unwanted:
+            self.left_out.append(path)
+            return None
+        content = self._index.find_content(path, read_state(seen))
+        # A file of this user that this user may read, as nearly all are, needs no question to the kernel.
+        if not (seen.st_uid == self._user and seen.st_mode & stat.S_IRUSR) and not os.access(
+            self._folder / path, os.R_OK, effective_ids=True
+        ):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return ArchiveEntry(path, EntryKind.FILE, seen.st_size, mtime, bool(seen.st_mode & stat.S_IXUSR), "", content)
 
 
 def _leaves_project(real: str, folder: Path, path: str, target: str) -> bool:

@@ -1,19 +1,18 @@
-"""The entries of an archive written below a folder, by descriptors: no link is followed on the way.
+"""The files of a project written below a folder, by descriptors: no link is followed on the way.
 
 Every folder is opened from the one above it with O_NOFOLLOW, every file is created and never replaced, and links come
-last, once it is known where each of them leads. So nothing leaves the folder, whatever the archive holds, and whatever
+last, once it is known where each of them leads. So nothing leaves the folder, whatever the project holds, and whatever
 another process puts there meanwhile.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
-from typing import BinaryIO
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.archives.reader import read_content, read_entries
+from riseml.archives.project_files import ProjectFiles
 from riseml.archives.tree import ProjectTree
 from riseml.folders import open_folder
 
@@ -53,18 +52,18 @@ class OpenFolder:
         self._last, self._path = self._root, ""
 
 
-def unpack_entries(file: BinaryIO, folders: OpenFolder, wanted: Collection[str] | None) -> None:
+def unpack_entries(project: ProjectFiles, folders: OpenFolder, wanted: Collection[str] | None) -> None:
     """Create folders and files, then links: so no file is written through a link of the archive."""
     tree = ProjectTree()
     links: list[ArchiveEntry] = []
     empty: list[ArchiveEntry] = []
-    for entry, at in read_entries(file):
+    for entry, content in project.read_files():
         if wanted is not None and entry.path not in wanted:
             continue
         tree.add_entry(entry)
         match entry.kind:
             case EntryKind.FILE:
-                _write_file(file, at, entry, folders)
+                _write_file(entry, content, folders)
             case EntryKind.LINK:
                 links.append(entry)
             case EntryKind.FOLDER:
@@ -78,11 +77,11 @@ def unpack_entries(file: BinaryIO, folders: OpenFolder, wanted: Collection[str] 
         os.utime(folders.open_folder(entry.path), (entry.mtime, entry.mtime))
 
 
-def _write_file(source: BinaryIO, at: int, entry: ArchiveEntry, folders: OpenFolder) -> None:
+def _write_file(entry: ArchiveEntry, content: Iterator[bytes], folders: OpenFolder) -> None:
     above, _, name = entry.path.rpartition("/")
     handle = os.open(name, NEW_FILE, 0o600, dir_fd=folders.open_folder(above))
     with open(handle, "wb") as file:
-        file.writelines(read_content(source, at, entry.size))
+        file.writelines(content)
         file.flush()
         os.fchmod(handle, 0o755 if entry.executable else 0o644)
         os.utime(handle, (entry.mtime, entry.mtime))

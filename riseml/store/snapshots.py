@@ -1,39 +1,51 @@
-"""Snapshots: the project archives of experiments, by digest; each is a tar with a JSON list of its files beside it.
+"""Snapshots: the states of projects, by digest. Each is a manifest; the contents of all files are in `contents`, once.
 
-The server computes the digest from the bytes that it got, and does not trust the digest that a client names. The first
-upload of a digest stays: a later one with the same content changes nothing.
+The server computes the digest from the manifest and the name of each content from the bytes that it got, and does not
+trust the digest that a client names. The first upload of a digest stays: a later one changes nothing. A manifest
+appears when every content that it names is on the disk.
 """
 
 from __future__ import annotations
 
-import asyncio
-import errno
-import json
+import hashlib
 import logging
 import os
 import re
-import shutil
-import tempfile
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.archives.reader import read_entries
-from riseml.errors import NotFound, StoreError, TooLarge, TooSlow, UsageError
+from riseml.archives.manifest import (
+    digest_manifest,
+    list_contents,
+    load_manifest,
+    read_manifest,
+    write_manifest,
+)
+from riseml.archives.project_files import ProjectFiles
+from riseml.errors import NotFound, TooLarge, UsageError
+from riseml.faultpoints import Point, reach
 from riseml.planning.image import Manifest
 from riseml.settings import DEFAULT_UPLOAD_LIMIT
-from riseml.store.project_archive import ArchiveContents, ArchivedTexts, copy_archive, flush_to_disk
+from riseml.store.content_receiver import ContentReceiver, StreamReceiver
+from riseml.store.contents import ContentStore
+from riseml.store.packs import flush_folder
+from riseml.store.part_files import make_part_file, refuse_full_disk
+from riseml.store.project_archive import receive_tar
+from riseml.store.stored_files import StateContents, StateTexts, StoredFiles
+from riseml.store.uploads import PATIENCE, UploadLimits, read_chunks, save_upload
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_CHECK_INTERVAL = 1 << 26  # bytes of an upload between two checks of the free space
-_PROGRESS = 1 << 20  # bytes of an upload that give its client the whole patience again
-_PATIENCE = 600.0  # seconds for so many bytes: a laptop may sleep, or the user may stop the command for a while
-_RESERVE = 1 << 28  # bytes of the disk that an upload leaves free: the store is on the same disk
-_LIST, _FORMER_LIST = ".files", ".json"
-"""Suffixes of the list of files. What an earlier version stored has the second one, and is checked when it is used."""
+_MANIFEST = ".manifest"
+_FORMER_TAR, _FORMER_LISTS = ".tar", (".files", ".json")
+"""Suffixes of what earlier versions stored: a tar and its list. It is checked and stored anew when it is used."""
+
+_MOST_PENDING = 128 << 20  # bytes of manifests whose contents have not all come
+_SUM = 32  # bytes of the SHA-256 at the end of a manifest's file
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +55,17 @@ class StoredSnapshot:
     """A snapshot that is on the server."""
 
     digest: str  # SHA-256 in hex
-    size: int  # bytes
+    size: int  # bytes of the contents that no other snapshot has
     used: float  # when it was last uploaded or asked for, in seconds since 1970
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A manifest whose contents have not all come."""
+
+    data: bytes
+    contents: frozenset[bytes]
+    largest: int  # bytes of the largest file
 
 
 class SnapshotStore:
@@ -52,18 +73,20 @@ class SnapshotStore:
 
     Args:
         folder: is created when it is missing; what an upload that was cut off left there is removed.
-        most: bytes that an upload may have.
+        most: bytes that the files of a project, or an upload, may have.
         patience: seconds in which 1 MiB of an upload must arrive, or its end.
     """
 
-    def __init__(self, folder: Path, most: int = DEFAULT_UPLOAD_LIMIT, patience: float = _PATIENCE) -> None:
+    def __init__(self, folder: Path, most: int = DEFAULT_UPLOAD_LIMIT, patience: float = PATIENCE) -> None:
         self._folder = folder
-        self._most = most
-        self._patience = patience
-        self._adding = threading.Lock()  # one snapshot appears at a time
+        self._limits = UploadLimits(folder, most, patience)
+        self._changing = threading.RLock()  # one snapshot appears or goes at a time
+        self._pending: dict[str, _Pending] = {}
+        self._uploads = 0  # uploads whose contents no manifest names yet
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for left in folder.glob("*.part"):
             left.unlink()
+        self._contents = ContentStore(folder / "contents")
 
     def has_snapshot(self, digest: str) -> bool:
         """True when the snapshot is there; the question counts as a use, so that a clean-up keeps it for a while.
@@ -71,40 +94,32 @@ class SnapshotStore:
         Raises:
             UsageError: the text is no digest.
         """
-        there = self._is_stored(digest) or self._adopt_former(digest)
-        if there:
-            os.utime(self._listing_path(digest))
-        return there
+        data = self._read_manifest(digest)
+        if data is None:
+            return self._adopt_former(digest)
+        lost = self._contents.find_lost()
+        if lost and lost & list_contents(data):
+            return False
+        os.utime(self._manifest_path(digest))
+        return True
 
-    def find_archive(self, digest: str) -> Path | None:
-        """Return the path of a snapshot's tar; None: it is not there.
-
-        Raises:
-            UsageError: the text is no digest.
-        """
-        return self.archive_path(digest) if self.has_snapshot(digest) else None
-
-    def archive_path(self, digest: str) -> Path:
-        """Return the path of a snapshot's tar, whether it is there or not.
+    def find_files(self, digest: str) -> ProjectFiles | None:
+        """Return the files of a snapshot; None: it is not there.
 
         Raises:
             UsageError: the text is no digest.
         """
-        if not _DIGEST.fullmatch(digest):
-            raise UsageError(f"{digest[:80]!r} is not the digest of a project", "it is a SHA-256 in hex")
-        return self._folder / f"{digest}.tar"
+        data = self._read_manifest(digest) if self.has_snapshot(digest) else None
+        return None if data is None else StoredFiles(self._contents, load_manifest(data))
 
     def load_manifest(self, digest: str) -> Manifest:
-        """Return the list of a snapshot's files.
+        """Return the list of a snapshot's files, for planning.
 
         Raises:
             NotFound: the snapshot is not on the server.
         """
-        if not self.has_snapshot(digest):
-            raise NotFound(f"the project's files {digest[:12]} are not on the server", "run `riseml train` again")
-        found = json.loads(self._listing_path(digest).read_text("utf-8", "surrogateescape"))
-        places = {path: (at, size) for path, (at, size) in found["texts"].items()}
-        return Manifest(found["files"], ArchivedTexts(self.archive_path(digest), places))
+        data = self._load_manifest(digest)
+        return Manifest(StateContents(data), StateTexts(self._contents, data))
 
     def list_files(self, digest: str) -> tuple[ArchiveEntry, ...]:
         """Return the files, links and empty folders of a project's state, each file with the SHA-256 of its content.
@@ -113,28 +128,95 @@ class SnapshotStore:
             NotFound: the snapshot is not on the server.
             UsageError: the text is no digest.
         """
-        contents = self.load_manifest(digest).files
-        with self.archive_path(digest).open("rb") as file:
-            return tuple(
-                replace(entry, content=contents[entry.path][1:]) if entry.kind is EntryKind.FILE else entry
-                for entry, _ in read_entries(file)
-            )
+        return load_manifest(self._load_manifest(digest))
 
     def list_snapshots(self) -> list[StoredSnapshot]:
         """Return every snapshot that is there."""
-        lists = {path.stem: path for suffix in (_FORMER_LIST, _LIST) for path in self._folder.glob(f"*{suffix}")}
-        found = [(path, path.with_suffix(".tar")) for _, path in sorted(lists.items())]
-        return [
-            StoredSnapshot(listing.stem, tar.stat().st_size, listing.stat().st_mtime)
-            for listing, tar in found
-            if tar.exists()
+        named: dict[str, set[bytes]] = {}
+        for path in sorted(self._folder.glob(f"*{_MANIFEST}")):
+            data = self._read_manifest(path.stem)
+            if data is not None:
+                named[path.stem] = list_contents(data)
+        uses = Counter(content for contents in named.values() for content in contents)
+        places = self._contents.find_places(uses)
+        found = [
+            StoredSnapshot(
+                digest,
+                sum(places[one].size for one in contents if uses[one] == 1 and one in places),
+                self._manifest_path(digest).stat().st_mtime,
+            )
+            for digest, contents in named.items()
         ]
+        return sorted([*found, *self._list_former(named)], key=lambda one: one.digest)
 
     def remove_snapshot(self, digest: str) -> None:
-        """Remove a snapshot; a missing one is no error."""
-        self._listing_path(digest).unlink(missing_ok=True)
-        self._former_listing_path(digest).unlink(missing_ok=True)
-        self.archive_path(digest).unlink(missing_ok=True)
+        """Remove a snapshot; a missing one is no error. `sweep_contents` gives the disk its bytes back."""
+        self._manifest_path(digest).unlink(missing_ok=True)
+        self._remove_former(digest)
+
+    def sweep_contents(self) -> int:
+        """Remove the contents that no snapshot names, and return the bytes that the disk got back.
+
+        Nothing is removed while a client sends a whole archive: its contents get their manifest at the end.
+
+        Raises:
+            StoreError: the table of contents cannot be written, or the disk is full.
+        """
+        with self._changing, refuse_full_disk(self._folder):
+            if self._uploads:
+                return 0
+            live = {content for pending in self._pending.values() for content in pending.contents}
+            for path in self._folder.glob(f"*{_MANIFEST}"):
+                data = self._read_manifest(path.stem)
+                live |= list_contents(data) if data is not None else set()
+            return self._contents.remove_all_but(live)
+
+    def receive_manifest(self, digest: str, data: bytes) -> list[str]:
+        """Store a state of a project whose contents are all here; otherwise return those that are not (SHA-256, hex).
+
+        Raises:
+            UsageError: the manifest is malformed, holds something else than files, folders and links inside the
+                project, or has another digest.
+            TooLarge: it has too many bytes or files.
+            StoreError: the disk is full.
+        """
+        self._check_digest(digest)
+        entries = read_manifest(data)
+        self._check_state(digest, entries)
+        with self._changing, refuse_full_disk(self._folder):
+            missing = self._find_missing(entries)
+            if missing:
+                self._note_pending(digest, _Pending(data, frozenset(list_contents(data)), max(e.size for e in entries)))
+            else:
+                self._keep_manifest(digest, data)
+            return missing
+
+    async def receive_contents(self, digest: str, chunks: AsyncIterator[bytes]) -> list[str]:
+        """Store contents of the state whose manifest came before, and return those that are still missing.
+
+        What came before the connection broke stays. Contents that the manifest does not name are not stored.
+
+        Raises:
+            NotFound: the server does not know the manifest, or not any more.
+            UsageError: the stream is malformed.
+            TooLarge, TooSlow, StoreError: as for `receive_archive`.
+        """
+        self._check_digest(digest)
+        pending = self._pending.get(digest)
+        if pending is None:
+            raise NotFound("the server does not know the list of these files", "run the command again")
+        with refuse_full_disk(self._folder):
+            with closing(ContentReceiver(self._contents, pending.contents)) as receiver:
+                await read_chunks(chunks, StreamReceiver(receiver, pending.largest).feed, self._limits)
+            return self._finish_pending(digest, pending)
+
+    def _finish_pending(self, digest: str, pending: _Pending) -> list[str]:
+        with self._changing:
+            missing = self._find_missing(load_manifest(pending.data))
+            if not missing:
+                self._keep_manifest(digest, pending.data)
+                self._pending.pop(digest, None)
+            return missing
 
     async def receive_archive(self, digest: str, chunks: AsyncIterator[bytes]) -> None:
         """Store an uploaded tar, unless a snapshot with this digest is there already.
@@ -146,105 +228,135 @@ class SnapshotStore:
             TooSlow: it came to a stop.
             StoreError: the disk is full.
         """
-        self.archive_path(digest)  # refuse a text that is no digest before anything is read
-        with _refuse_full_disk(self._folder), _part_file(self._folder) as upload:
-            await self._save_in_time(chunks, upload)
-            await asyncio.to_thread(self._keep_copy, digest, upload)
+        import asyncio
 
-    def _keep_copy(self, digest: str, upload: Path) -> None:
-        """Write a checked copy of an archive, and keep it when it has this digest."""
-        with _part_file(self._folder) as tar, _part_file(self._folder) as listing:
-            contents = copy_archive(upload, tar)
-            if contents.digest != digest:
-                raise UsageError(
-                    f"the project's files have the digest {contents.digest}, and were sent as {digest}",
-                    "run the command again: a file may have changed on the way",
-                )
-            _write_listing(listing, contents)
-            with self._adding:
-                if not self._is_stored(digest):
-                    os.replace(tar, self.archive_path(digest))
-                    os.replace(listing, self._listing_path(digest))
-                self._former_listing_path(digest).unlink(missing_ok=True)
+        self._check_digest(digest)  # before anything is read
+        with refuse_full_disk(self._folder), make_part_file(self._folder) as upload:
+            await save_upload(chunks, upload, self._limits)
+            await asyncio.to_thread(self._keep_archive, digest, upload)
 
-    def _is_stored(self, digest: str) -> bool:
-        return self._listing_path(digest).exists() and self.archive_path(digest).exists()
+    def _keep_archive(self, digest: str, archive: Path) -> None:
+        """Store the checked files of an archive when they have this digest; otherwise keep nothing of it."""
+        try:
+            with self._counted_upload():
+                with closing(ContentReceiver(self._contents)) as receiver:
+                    entries = receive_tar(archive, receiver)
+                self._check_state(digest, entries)
+                with self._changing:
+                    self._keep_manifest(digest, write_manifest(entries))
+        except BaseException:
+            self.sweep_contents()
+            raise
+
+    @contextmanager
+    def _counted_upload(self) -> Iterator[None]:
+        with self._changing:
+            self._uploads += 1
+        try:
+            yield
+        finally:
+            with self._changing:
+                self._uploads -= 1
+
+    def _check_state(self, digest: str, entries: tuple[ArchiveEntry, ...]) -> None:
+        found = digest_manifest(entries)
+        if found != digest:
+            raise UsageError(
+                f"the project's files have the digest {found}, and were sent as {digest}",
+                "run the command again: a file may have changed on the way",
+            )
+        if sum(entry.size for entry in entries) > self._limits.most:
+            raise self._limits.make_refusal()
+
+    def _find_missing(self, entries: tuple[ArchiveEntry, ...]) -> list[str]:
+        """Return the contents that are not here (SHA-256, hex), in the order of the files.
+
+        Raises:
+            UsageError: a file has another size than its content.
+        """
+        sizes: dict[bytes, int] = {}
+        for entry in entries:
+            if entry.kind is EntryKind.FILE:
+                content = bytes.fromhex(entry.content)
+                if sizes.setdefault(content, entry.size) != entry.size:
+                    raise UsageError(f"{entry.path!r} has another size than its content", "run the command again")
+        places = self._contents.find_places(sizes)
+        wrong = next((one for one, place in places.items() if place.size != sizes[one]), None)
+        if wrong is not None:
+            raise UsageError(f"a file has another size than its content {wrong.hex()}", "run the command again")
+        return [content.hex() for content in sizes if content not in places]
+
+    def _note_pending(self, digest: str, pending: _Pending) -> None:
+        """Remember a manifest until its contents came; the oldest are forgotten when there are too many."""
+        self._pending.pop(digest, None)
+        self._pending[digest] = pending
+        while len(self._pending) > 1 and sum(len(one.data) for one in self._pending.values()) > _MOST_PENDING:
+            del self._pending[next(iter(self._pending))]
+
+    def _keep_manifest(self, digest: str, data: bytes) -> None:
+        """Give a manifest its name, unless it is there already."""
+        if self._read_manifest(digest) is None:
+            with make_part_file(self._folder) as part:
+                with part.open("wb") as file:
+                    file.write(data + hashlib.sha256(data).digest())
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(part, self._manifest_path(digest))
+            flush_folder(self._folder)
+            reach(Point.PROJECT_KEPT)
+        os.utime(self._manifest_path(digest))
+        self._remove_former(digest)
+
+    def _load_manifest(self, digest: str) -> bytes:
+        data = self._read_manifest(digest) if self.has_snapshot(digest) else None
+        if data is None:
+            raise NotFound(f"the project's files {digest[:12]} are not on the server", "run `riseml train` again")
+        return data
+
+    def _read_manifest(self, digest: str) -> bytes | None:
+        """Return a manifest; None: it is not there, or is damaged, and is then stored again when a client sends it."""
+        path = self._manifest_path(digest)
+        try:
+            found = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        data = found[:-_SUM]
+        if hashlib.sha256(data).digest() == found[-_SUM:]:
+            return data
+        log.warning("%s is damaged, and is not used", path)
+        return None
 
     def _adopt_former(self, digest: str) -> bool:
-        """Check what an earlier version stored under a digest, and keep a copy; return False when there is none.
-
-        An earlier version did not check the digest, and stored the owner in the archive.
-        """
-        if not self._former_listing_path(digest).exists():
+        """Check what an earlier version stored under a digest, and store it anew; return False when there is none."""
+        tar = self._former_paths(digest)[0]
+        if not tar.exists():
             return False
         try:
-            with _refuse_full_disk(self._folder):
-                self._keep_copy(digest, self.archive_path(digest))
+            with refuse_full_disk(self._folder):
+                self._keep_archive(digest, tar)
         except (UsageError, TooLarge, FileNotFoundError) as error:
             log.warning("the files that an earlier version stored as %s are not used: %s", digest[:12], error)
             return False
         return True
 
-    async def _save_in_time(self, chunks: AsyncIterator[bytes], path: Path) -> None:
-        try:
-            async with asyncio.timeout(self._patience) as bound:
-                await self._save_upload(chunks, path, bound)
-        except TimeoutError:
-            raise TooSlow(
-                f"the project's files stopped coming: less than 1 MiB in {self._patience:g} s", "run the command again"
-            ) from None
+    def _list_former(self, known: dict[str, set[bytes]]) -> Iterator[StoredSnapshot]:
+        for tar in self._folder.glob(f"*{_FORMER_TAR}"):
+            if tar.stem not in known and _DIGEST.fullmatch(tar.stem):
+                listing = max((path for path in self._former_paths(tar.stem) if path.exists()), key=os.path.getmtime)
+                yield StoredSnapshot(tar.stem, tar.stat().st_size, listing.stat().st_mtime)
 
-    async def _save_upload(self, chunks: AsyncIterator[bytes], path: Path, bound: asyncio.Timeout) -> None:
-        now = asyncio.get_running_loop().time
-        size = checked = renewed = 0
-        with path.open("wb") as file:
-            async for chunk in chunks:
-                size += len(chunk)
-                if size - renewed >= _PROGRESS:
-                    renewed = size
-                    bound.reschedule(now() + self._patience)
-                if size > self._most:
-                    raise TooLarge(
-                        f"the project has more than {self._most:,} bytes, which is the most that this server takes",
-                        "name what is big in .risemlignore, or start the server with a larger RISEML_UPLOAD_LIMIT",
-                    )
-                if size - checked >= _CHECK_INTERVAL:
-                    checked = size
-                    if shutil.disk_usage(self._folder).free < _RESERVE:
-                        raise OSError(errno.ENOSPC, "no space left")
-                file.write(chunk)
+    def _remove_former(self, digest: str) -> None:
+        for path in self._former_paths(digest):
+            path.unlink(missing_ok=True)
 
-    def _listing_path(self, digest: str) -> Path:
-        return self.archive_path(digest).with_suffix(_LIST)
+    def _former_paths(self, digest: str) -> list[Path]:
+        return [self._manifest_path(digest).with_suffix(suffix) for suffix in (_FORMER_TAR, *_FORMER_LISTS)]
 
-    def _former_listing_path(self, digest: str) -> Path:
-        return self.archive_path(digest).with_suffix(_FORMER_LIST)
+    def _manifest_path(self, digest: str) -> Path:
+        return self._folder / f"{self._check_digest(digest)}{_MANIFEST}"
 
-
-@contextmanager
-def _part_file(folder: Path) -> Iterator[Path]:
-    """Give a new file that is removed at the end unless it was renamed; two clients may upload the same project."""
-    descriptor, name = tempfile.mkstemp(dir=folder, suffix=".part")
-    os.close(descriptor)
-    try:
-        yield Path(name)
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-@contextmanager
-def _refuse_full_disk(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise
-        raise StoreError(
-            f"the disk of {folder} is full: the project's files were not taken", "free some space, then run again"
-        ) from error
-
-
-def _write_listing(path: Path, contents: ArchiveContents) -> None:
-    with path.open("w", encoding="utf-8", errors="surrogateescape") as file:
-        json.dump({"files": contents.files, "texts": contents.texts}, file, ensure_ascii=False)
-        flush_to_disk(file)
+    @staticmethod
+    def _check_digest(digest: str) -> str:
+        if not _DIGEST.fullmatch(digest):
+            raise UsageError(f"{digest[:80]!r} is not the digest of a project", "it is a SHA-256 in hex")
+        return digest

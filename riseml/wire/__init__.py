@@ -10,6 +10,8 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     HEAD   /v1/snapshots/{digest}               -> 200 | 404
     GET    /v1/snapshots/{digest}               -> tar              (the project's files)
     PUT    /v1/snapshots/{digest}    tar body   -> 201              (400: the files have another digest)
+    PUT    /v1/snapshots/{digest}/manifest      -> MissingContents  (pieces of a manifest; stored if none is missing)
+    POST   /v1/snapshots/{digest}/contents      -> MissingContents  (pieces with contents; what came stays)
     POST   /v1/experiments           Submission -> ExperimentView   (201; 200 when `key` was used before)
     POST   /v1/experiments/check     Submission -> 204              (refused as the route above refuses it)
     POST   /v1/tensorboards  TensorBoardOrder   -> ExperimentView   (as POST /v1/experiments)
@@ -190,6 +192,7 @@ from riseml.wire.state_names import (
 )
 from riseml.wire.submissions import (
     GitState,
+    MissingContents,
     NotebookOrder,
     Pairs,
     PinnedImage,
@@ -256,6 +259,7 @@ __all__ = [
     "MetricHistoryView",
     "MetricView",
     "MetricsList",
+    "MissingContents",
     "MissingPart",
     "MissingParts",
     "NameList",

@@ -45,6 +45,12 @@ class GitState(TypedDict):
     clean: bool | None  # the files are those of the commit, and git ignores what else is there; None: not known
 
 
+class MissingContents(TypedDict):
+    """Which contents of a project's files the server lacks; when none, it has the project's state."""
+
+    missing: list[str]  # SHA-256 in hex, in the order of the files
+
+
 class Submission(TypedDict):
     """A request to run a riseml.yml."""
 

@@ -33,8 +33,8 @@ class Step:
 STEPS = (
     Step(0, "spec.config.loader:check_config", "riseml.yml to a Spec, or to all its problems at once"),
     Step(0, "client:Client.check_submission", "The server refuses now what it would refuse later"),
-    Step(0, "project.archive:take_snapshot", "Name the files by their content; send them if the server lacks them"),
-    Step(1, "store.snapshots:SnapshotStore.receive_archive", "Keep the archive by its digest", same_row=True),
+    Step(0, "project.archive:take_snapshot", "Name the files by their content; send what the server lacks"),
+    Step(1, "store.snapshots:SnapshotStore.receive_contents", "Keep each content once, by its digest", same_row=True),
     Step(0, "client:Client.submit", "POST /v1/experiments with a key: a repeated request is no second run"),
     Step(1, "server.api.submit:plan_submission", "A plan for each point of the grid: roles, image", same_row=True),
     Step(1, "store.experiments:ExperimentStore.add_experiments", "Records of experiment and jobs, one transaction"),

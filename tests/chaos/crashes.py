@@ -28,7 +28,26 @@ _TIMES: dict[Point, tuple[int, ...]] = {
 AROUND = (Point.SAVING, Point.SAVED, Point.ACTING, Point.ACTED)
 """The fault points before and after every save and every action."""
 
-ONE_LIFE = ["P16:3", "P16:9", "P0", "P1", "P15", "P14", "P2", "P3", "P6", "P13", "P7", "P8", "P9", "P10", "P11", "P12"]
+ONE_LIFE = [
+    "P16:3",
+    "P16:9",
+    "P25",
+    "P26",
+    "P0",
+    "P1",
+    "P15",
+    "P14",
+    "P2",
+    "P3",
+    "P6",
+    "P13",
+    "P7",
+    "P8",
+    "P9",
+    "P10",
+    "P11",
+    "P12",
+]
 """Fault points in the order of a run, so that each server dies at a point that the server before it did not reach."""
 
 SENTENCES = {
@@ -49,6 +68,8 @@ SENTENCES = {
     Point.BUILDING: "environment is being made",
     Point.FETCHING: "environment not yet asked for",
     Point.MIGRATING: "tables of the store being made",
+    Point.PACK_NAMED: "project's files on the disk, not entered",
+    Point.PROJECT_KEPT: "project stored, no answer sent",
 }
 
 

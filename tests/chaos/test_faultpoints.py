@@ -54,7 +54,7 @@ def test_a_bad_order_is_a_usage_error(order: str) -> None:
     with pytest.raises(UsageError) as error:
         faultpoints.arm(order)
     assert repr(order) in error.value.message
-    assert "P16" in str(error.value.hint)
+    assert "P26" in str(error.value.hint)
 
 
 def test_a_server_with_a_bad_order_reports_it_in_one_sentence(tmp_path: Path) -> None:
@@ -74,4 +74,3 @@ def test_a_server_with_a_bad_order_reports_it_in_one_sentence(tmp_path: Path) ->
 
 def test_every_fault_point_is_in_the_table() -> None:
     assert set(SENTENCES) | set(AROUND) | set(SEARCH_POINTS) >= set(Point) - {Point.COUNTED, Point.COUNTS_SAVED}
-    assert [point.value for point in SENTENCES] == [f"P{number}" for number in range(17)]

@@ -97,3 +97,23 @@ def seal_header(header: bytes) -> bytes:
     """Return a header with the checksum of its other fields."""
     blank = header[:148] + b" " * 8 + header[156:]
     return header[:148] + b"%06o\0 " % sum(blank) + header[156:]
+
+
+class ContentCollector:
+    """Collects contents by their SHA-256."""
+
+    def __init__(self, found: dict[str, bytes]) -> None:
+        self._found = found
+        self._held = b""
+
+    def begin_content(self, _: int) -> None:
+        """Begin the next content."""
+        self._held = b""
+
+    def add_bytes(self, data: bytes | memoryview) -> None:
+        """Take the next bytes of it."""
+        self._held += data
+
+    def end_content(self) -> None:
+        """Keep it."""
+        self._found[hashlib.sha256(self._held).hexdigest()] = self._held

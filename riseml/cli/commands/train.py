@@ -16,20 +16,17 @@ from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption,
 from riseml.cli.config_source import ConfigSource, check_config_source, read_config_source
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import clean_text, count_noun
+from riseml.cli.project_sync import ProjectSync
 from riseml.consent import PassedVariable, make_process_refusal
 from riseml.errors import Interrupted, UsageError
 from riseml.project.messages import format_path
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.cli.output.printer import Printer
     from riseml.client import Client
-    from riseml.project.listing import Listing
     from riseml.spec.config.types import Spec
 
 Pairs = list[tuple[str, str]]
-
-_MOST_SYNCS = 3  # of a project that changes while it is read
 
 
 class ExecutorChoice(Enum):
@@ -229,7 +226,8 @@ def send_project(command: CommandContext, source: ConfigSource, submission: wire
 
     The server checks the submission before a file is read, so that a refusal takes no time.
     """
-    listing = _list_files(command, source)  # before the server is asked: reports files that cannot be sent
+    sync = ProjectSync(command, source.project.folder)
+    listing = sync.list_files()  # before the server is asked: reports files that cannot be sent
     command.printer.print_notes(
         [f"{format_path(path)} is this command's own output, and is not sent" for path in listing.left_out]
     )
@@ -239,60 +237,11 @@ def send_project(command: CommandContext, source: ConfigSource, submission: wire
     try:
         command.printer.print_notes(filter(None, [client.get_server()["note"]]))
         client.check_submission(submission)
-        submission["snapshot"] = _sync_project(command, source, client, listing, quiet=json)
+        submission["snapshot"] = sync.send_files(client, listing, quiet=json)
     except BaseException:
         client.close()
         raise
     return client
-
-
-def _sync_project(
-    command: CommandContext, source: ConfigSource, client: Client, listing: Listing, *, quiet: bool
-) -> str:
-    """Send the project's files as they are at one moment; return their digest.
-
-    Raises:
-        ProjectChanged: something writes to the project so often that it is at rest in no moment.
-    """
-    from riseml.project.archive import ProjectChanged
-
-    for _ in range(_MOST_SYNCS - 1):
-        try:
-            return _sync_files(command.printer, client, listing, quiet=quiet)
-        except ProjectChanged as error:
-            command.printer.print_notes([f"{error.message}: it is sent again as it is now"])
-            listing = _list_files(command, source)
-    return _sync_files(command.printer, client, listing, quiet=quiet)
-
-
-def _sync_files(printer: Printer, client: Client, listing: Listing, *, quiet: bool) -> str:
-    """Send the files unless the server has them; return their digest."""
-    from riseml.cli.sync_progress import show_sync
-    from riseml.project.archive import pack_snapshot, take_snapshot
-    from riseml.project.messages import format_size
-
-    if not quiet:
-        printer.begin_line(f"Syncing project ({format_size(listing.size)}, {count_noun(listing.count, 'file')})...")
-    try:
-        snapshot = take_snapshot(listing)
-        known = client.has_snapshot(snapshot.digest)
-        if not known:
-            client.put_snapshot(snapshot.digest, show_sync(pack_snapshot(snapshot), listing.size, printer))
-    except BaseException:
-        if not quiet:
-            printer.print_lines([""])  # ends the line
-        raise
-    if not quiet:
-        printer.print_lines(["done (no changes)" if known else "done"])
-    return snapshot.digest
-
-
-def _list_files(command: CommandContext, source: ConfigSource) -> Listing:
-    from riseml.project.listing import DEFAULT_LIMIT, LIMIT_VARIABLE, list_project_files
-    from riseml.settings import read_size
-
-    limit = read_size(command.environ, LIMIT_VARIABLE, DEFAULT_LIMIT)
-    return list_project_files(source.project.folder, limit, command.printer.find_files())
 
 
 def submit_experiment(command: CommandContext, client: Client, submission: wire.Submission) -> wire.ExperimentView:
@@ -313,12 +262,11 @@ def submit_experiment(command: CommandContext, client: Client, submission: wire.
 def _show_plan(command: CommandContext, source: ConfigSource, submission: wire.Submission, *, json: bool) -> None:
     """Print the plan and send no file: only a server that has the files already knows whether their image is cached."""
     from riseml.cli.output.plan_view import list_plan
-    from riseml.project.archive import take_snapshot
 
     passed = submission.pop("environment", {})  # a dry run needs no value, and sends none
     if passed:
         command.printer.print_notes([f"{source.name} passes {', '.join(passed)} of your environment on to its code"])
-    snapshot = take_snapshot(_list_files(command, source))
+    snapshot = ProjectSync(command, source.project.folder).name_files()
     with command.connect() as client:  # not `connect_to_run`: a dry run restarts no server
         server = client.get_server()
         wanted, used = command.settings().executor, server["executor"]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import IO
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.archives.reader import read_content, read_entries
+from riseml.archives.project_files import ProjectFiles
 from riseml.archives.writer import END, pad_content, write_header
 from riseml.errors import EngineError, UsageError
 from riseml.model import Image
@@ -15,33 +14,32 @@ from riseml.planning.image import CONTEXT_FOLDER, make_dockerfile
 DOCKERFILE = "environment.dockerfile"  # its path in the context; no project file is outside CONTEXT_FOLDER
 
 
-def write_build_context(context: IO[bytes], image: Image, snapshot: Path | None, base: str) -> None:
+def write_build_context(context: IO[bytes], image: Image, project: ProjectFiles | None, base: str) -> None:
     """Write the context as a tar.
 
     Args:
         context: a binary file.
         image: the environment; `image.files` are the project files that it may read.
-        snapshot: the project archive; None: the project has no files.
+        project: its files; None: it has none.
         base: the name by which the engine has the base image.
 
     Raises:
-        EngineError: the archive is broken, or cut off.
+        EngineError: a file is damaged.
     """
     text = make_dockerfile(image, base).encode()
     context.write(write_header(ArchiveEntry(DOCKERFILE, EntryKind.FILE, len(text))))
     context.write(text + pad_content(len(text)))
-    if snapshot is not None and image.files:
+    if project is not None and image.files:
         try:
-            _copy_files(snapshot, frozenset(image.files), context)
+            _copy_files(project, frozenset(image.files), context)
         except UsageError as error:
             raise EngineError(f"the project's files cannot be read: {error.message}", permanent=True) from error
     context.write(END)
 
 
-def _copy_files(snapshot: Path, wanted: frozenset[str], context: IO[bytes]) -> None:
-    with snapshot.open("rb") as source:
-        for entry, at in read_entries(source):
-            if entry.path in wanted:
-                context.write(write_header(entry, below=CONTEXT_FOLDER))
-                context.writelines(read_content(source, at, entry.size))
-                context.write(pad_content(entry.size))
+def _copy_files(project: ProjectFiles, wanted: frozenset[str], context: IO[bytes]) -> None:
+    for entry, content in project.read_files():
+        if entry.path in wanted:
+            context.write(write_header(entry, below=CONTEXT_FOLDER))
+            context.writelines(content)
+            context.write(pad_content(entry.size))

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import docker
 from docker.errors import APIError, ImageNotFound, NotFound
 
+from riseml.archives.project_files import ProjectFiles
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, Unreachable
 from riseml.executors.base import BuildOrder, Output, Report, Share, ignore_report
@@ -221,7 +221,7 @@ class DockerExecutor:
             content = helper_container.read_image_file(api, self._server, reference, PACKAGES_FILE)
         return None if content is None else parse_packages(content.decode("utf-8", "replace"))
 
-    def start(self, launch: Launch, code: Path | None) -> None:
+    def start(self, launch: Launch, code: ProjectFiles | None) -> None:
         name = container_name(self._server, launch.key)
         with self.engine.api(patient=True) as api:
             try:

@@ -98,7 +98,7 @@ def _pull_message(base: str, text: str) -> str:
 def _build(api: docker.APIClient, order: BuildOrder, base: str, build_network: str) -> None:
     image = order.image
     with tempfile.TemporaryFile() as context:
-        write_build_context(context, image, order.snapshot, base)
+        write_build_context(context, image, order.project, base)
         context.seek(0)
         params = {
             "dockerfile": DOCKERFILE,

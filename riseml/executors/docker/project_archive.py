@@ -8,10 +8,9 @@ anew, with the owner of the job that starts.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.archives.reader import read_content, read_entries
+from riseml.archives.project_files import ProjectFiles
 from riseml.archives.writer import END, FileOwner, pad_content, write_header
 from riseml.errors import EngineError, UsageError
 from riseml.model import Owner
@@ -20,20 +19,20 @@ _FOLDER = "code"
 _PIECE = 1 << 18  # bytes of one piece
 
 
-def pack_working_directory(snapshot: Path, owner: Owner, folder: str = _FOLDER) -> Iterator[bytes]:
-    """Yield a tar of a snapshot below a folder, in pieces.
+def pack_working_directory(project: ProjectFiles, owner: Owner, folder: str = _FOLDER) -> Iterator[bytes]:
+    """Yield a tar of a project below a folder, in pieces.
 
     Args:
-        snapshot: a tar as the store writes it.
+        project: its files.
         owner: of the working directory and of everything in it.
         folder: of the working directory, below the root.
 
     Raises:
-        OSError: the snapshot cannot be read.
-        EngineError: it is broken, or cut off.
+        OSError: the files cannot be read.
+        EngineError: a file is damaged.
     """
     held = bytearray()
-    for piece in _write_members(snapshot, FileOwner(owner.uid, owner.gid), folder):
+    for piece in _write_members(project, FileOwner(owner.uid, owner.gid), folder):
         held += piece
         if len(held) >= _PIECE:
             yield bytes(held)
@@ -41,14 +40,13 @@ def pack_working_directory(snapshot: Path, owner: Owner, folder: str = _FOLDER) 
     yield bytes(held)
 
 
-def _write_members(snapshot: Path, owner: FileOwner, folder: str) -> Iterator[bytes]:
+def _write_members(project: ProjectFiles, owner: FileOwner, folder: str) -> Iterator[bytes]:
     yield write_header(ArchiveEntry(folder, EntryKind.FOLDER), owner)
     try:
-        with snapshot.open("rb") as file:
-            for entry, at in read_entries(file):
-                yield write_header(entry, owner, folder)
-                yield from read_content(file, at, entry.size)
-                yield pad_content(entry.size)
+        for entry, content in project.read_files():
+            yield write_header(entry, owner, folder)
+            yield from content
+            yield pad_content(entry.size)
     except UsageError as error:
-        raise EngineError(f"the snapshot {snapshot.name} cannot be read: {error.message}", permanent=True) from error
+        raise EngineError(f"the project's files cannot be read: {error.message}", permanent=True) from error
     yield END

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from riseml.archives.project_files import ProjectFiles
 from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.executors import machine
@@ -113,7 +114,7 @@ class ProcessExecutor:
         with _translate_os_errors("the folder of the experiment"):
             self._folders.experiment_folder(share.experiment).mkdir(mode=0o700, exist_ok=True)
 
-    def start(self, launch: Launch, code: Path | None) -> None:
+    def start(self, launch: Launch, code: ProjectFiles | None) -> None:
         if self._folders.load_job_record(launch.key) is not None:
             return
         if not self._environments.observe_environment(launch.image.reference).present:
@@ -264,7 +265,7 @@ def _translate_os_errors(what: str) -> Iterator[None]:
         ) from error
 
 
-def _copy_project(folder: Path, code: Path | None, made: Path) -> None:
+def _copy_project(folder: Path, code: ProjectFiles | None, made: Path) -> None:
     """Unpack the project for this job alone, and add what install steps made; the folder appears when complete."""
     target = folder / _CODE
     if target.exists():

@@ -1,4 +1,4 @@
-"""A project archive unpacked into a folder of this machine, by descriptors: no link is followed on the way.
+"""A project written into a folder of this machine, by descriptors: no link is followed on the way.
 
 `riseml.project.unpacking` does it.
 """
@@ -13,6 +13,7 @@ from collections.abc import Collection
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from riseml.archives.project_files import ProjectFiles
 from riseml.errors import EngineError, UsageError
 from riseml.project.unpacking import NEW_FILE, OpenFolder, unpack_entries
 
@@ -22,24 +23,23 @@ _FOREIGN = frozenset({errno.EEXIST, errno.ENOTDIR, errno.ELOOP})
 """Errors of a path at which there is something that this module did not put there."""
 
 
-def unpack_project(archive: Path, target: Path, wanted: Collection[str] | None = None) -> None:
-    """Unpack a project archive into an empty folder.
+def unpack_project(project: ProjectFiles, target: Path, wanted: Collection[str] | None = None) -> None:
+    """Write a project's files into an empty folder.
 
     Args:
-        archive: a tar of files, folders and symbolic links.
+        project: its files, folders and symbolic links.
         target: the folder; it exists.
         wanted: paths of the entries to unpack; None: all.
 
     Raises:
-        EngineError: the archive is broken, or an entry leads out of the folder; part of it may be unpacked.
+        EngineError: a file is damaged, or an entry leads out of the folder; part of it may be unpacked.
         OSError: the folder cannot be written.
     """
     with ExitStack() as stack:
-        file = stack.enter_context(archive.open("rb"))
         root = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         stack.callback(os.close, root)
         try:
-            unpack_entries(file, OpenFolder(root, stack), wanted)
+            unpack_entries(project, OpenFolder(root, stack), wanted)
         except UsageError as error:
             raise EngineError(f"{_PROBLEM}: {error.message}", permanent=True) from error
         except OSError as error:

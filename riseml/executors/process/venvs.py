@@ -226,8 +226,8 @@ def _install_packages(step: BuildStep, order: BuildOrder, folder: Path, packages
 def _unpack_step_files(order: BuildOrder, target: Path) -> None:
     """Unpack the project's files that the steps may read. They stay: `pip install -e` points to them."""
     target.mkdir()
-    if order.snapshot is not None and order.image.files:
-        unpack_project(order.snapshot, target, frozenset(order.image.files))
+    if order.project is not None and order.image.files:
+        unpack_project(order.project, target, frozenset(order.image.files))
 
 
 @contextmanager

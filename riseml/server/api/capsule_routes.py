@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body
-from fastapi.responses import FileResponse
+from fastapi.responses import StreamingResponse
 
 from riseml import wire
+from riseml.archives.project_files import ProjectFiles, write_tar
 from riseml.errors import NotFound, UsageError
 from riseml.names import parse_id
 from riseml.server.api.experiment_routes import Name
@@ -37,9 +37,9 @@ def add_capsule_routes(router: APIRouter, services: Services) -> None:
         capsule = services.capsules.show_capsule(detail.experiment, detail.config)
         return {"capsule": capsule, "config": detail.config}
 
-    @router.get("/snapshots/{digest}", response_class=FileResponse, responses=_TAR)
-    def read_snapshot(digest: Digest) -> FileResponse:
-        return FileResponse(find_archive(digest, services), media_type="application/x-tar")
+    @router.get("/snapshots/{digest}", response_class=StreamingResponse, responses=_TAR)
+    def read_snapshot(digest: Digest) -> StreamingResponse:
+        return StreamingResponse(write_tar(find_files(digest, services)), media_type="application/x-tar")
 
     @router.post("/reruns/check")
     def check_rerun(needs: Needs) -> wire.MissingParts:
@@ -56,16 +56,16 @@ def add_capsule_routes(router: APIRouter, services: Services) -> None:
         return {"missing": missing}
 
 
-def find_archive(digest: str, services: Services) -> Path:
-    """Return the archive of a project's files.
+def find_files(digest: str, services: Services) -> ProjectFiles:
+    """Return a project's files.
 
     Raises:
         NotFound: the server does not have them.
     """
-    path = services.snapshots.find_archive(digest)
-    if path is None:
+    files = services.snapshots.find_files(digest)
+    if files is None:
         raise NotFound(
             f"the project's files {digest[:12]} are not on the server any more",
             "a capsule in an output folder has them when they are small: `riseml checkout OUTPUT/.riseml DIR`",
         )
-    return path
+    return files

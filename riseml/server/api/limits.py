@@ -6,7 +6,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BODY = 8 * 2**20
-"""Bytes of a request's body. Project archives have another limit: see `SnapshotStore.receive_archive`."""
+"""Bytes of a request's body. The files of a project have other limits: see `SnapshotStore` and `read_manifest_body`."""
 
 _FILES = "/v1/snapshots/"
 
@@ -20,7 +20,7 @@ class BodyLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and count the bytes of its body."""
-        if scope["type"] != "http" or (scope["method"] == "PUT" and scope["path"].startswith(_FILES)):
+        if scope["type"] != "http" or (scope["method"] in ("PUT", "POST") and scope["path"].startswith(_FILES)):
             await self._app(scope, receive, send)
             return
         seen = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from riseml.faultpoints import Point, reach
 from riseml.server.api.companions import make_tensorboard
 from riseml.server.api.dry_run import show_plan
 from riseml.server.api.failures import FAILURES
+from riseml.server.api.manifest_body import read_manifest_body
 from riseml.server.api.named_experiments import show_details
 from riseml.server.api.pull import pull_images
 from riseml.server.api.request_log import describe_accepted
@@ -36,7 +38,7 @@ Submission = Annotated[wire.Submission, Body()]
 TensorBoardOrder = Annotated[wire.TensorBoardOrder, Body()]
 
 _NO_BODY: dict[int | str, dict[str, Any]] = {code: {"model": None} for code in FAILURES}  # HEAD answers have no body
-_TAR_BODY = {
+_BINARY_BODY = {
     "requestBody": {
         "required": True,
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
@@ -99,10 +101,19 @@ def _add_snapshot_routes(router: APIRouter, services: Services) -> None:
     def has_snapshot(digest: Digest) -> Response:
         return Response(status_code=200 if snapshots.has_snapshot(digest) else 404)
 
-    @router.put("/snapshots/{digest}", status_code=201, response_class=Response, openapi_extra=_TAR_BODY)
+    @router.put("/snapshots/{digest}", status_code=201, response_class=Response, openapi_extra=_BINARY_BODY)
     async def put_snapshot(digest: Digest, request: Request) -> Response:
         await snapshots.receive_archive(digest, request.stream())
         return Response(status_code=201)
+
+    @router.put("/snapshots/{digest}/manifest", openapi_extra=_BINARY_BODY)
+    async def put_manifest(digest: Digest, request: Request) -> wire.MissingContents:
+        data = await read_manifest_body(request.stream())
+        return {"missing": await asyncio.to_thread(snapshots.receive_manifest, digest, data)}
+
+    @router.post("/snapshots/{digest}/contents", openapi_extra=_BINARY_BODY)
+    async def post_contents(digest: Digest, request: Request) -> wire.MissingContents:
+        return {"missing": await snapshots.receive_contents(digest, request.stream())}
 
 
 def _plan_and_check_room(submission: wire.Submission, services: Services) -> Planned:

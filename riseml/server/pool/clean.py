@@ -61,7 +61,7 @@ class Cleaner:
 
     server: str  # id of this server
     pool: HostPool
-    snapshots: SnapshotStore  # project archives
+    snapshots: SnapshotStore  # states of projects
     usage: UsageReader  # what experiments use
 
     def find_leftovers(self, request: CleanRequest, now: datetime) -> Cleaning:
@@ -92,7 +92,11 @@ class Cleaner:
         """Remove what was found; containers first, because they hold networks and images."""
         order = {kind: place for place, kind in enumerate(InventoryKind)}
         found = sorted(cleaning.leftovers, key=lambda one: order[one.item.kind])
-        return replace(cleaning, leftovers=tuple(self._remove_one(one) for one in found))
+        removed = tuple(self._remove_one(one) for one in found)
+        freed = self.snapshots.sweep_contents()
+        if freed:
+            write_line(log, LogLine(f"contents of projects' files removed: {freed:,} bytes"))
+        return replace(cleaning, leftovers=removed)
 
     def _remove_one(self, leftover: Leftover) -> Leftover:
         item = leftover.item

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import assert_never
 
+from riseml.archives.project_files import ProjectFiles
 from riseml.control.actions import (
     Action,
     CancelImage,
@@ -59,7 +60,7 @@ class Actor:
     hosts: HostSet
     experiments: ExperimentStore
     logs: LogStore  # the output of builds goes there
-    snapshots: SnapshotStore  # project archives
+    snapshots: SnapshotStore  # states of projects
     notifier: Notifier
     activities: Activities  # what users see of builds and transfers
     capsules: CapsuleKeeper  # what is needed to run an experiment again
@@ -118,7 +119,7 @@ class Actor:
             case StartJob(_, key):
                 job = next(job for job in experiment.jobs if job.name == key.job)
                 place = LaunchTarget(self.server, self.hosts.roots, executor.contained)
-                code = None if experiment.reads else self._find_archive(experiment)
+                code = None if experiment.reads else self._find_files(experiment)
                 executor.start(make_launch(experiment, job, place), code)
 
     def _make_share(self, host: HostName, experiment: Experiment, subnet: str | None) -> Share:
@@ -189,7 +190,7 @@ class Actor:
         try:
             image = choose_image(experiment, action.reference)
             with self.activities.open_activity(action.host, action.reference) as report:
-                executor.ensure_image(BuildOrder(image, self._find_archive(experiment), emit, cancellation, report))
+                executor.ensure_image(BuildOrder(image, self._find_files(experiment), emit, cancellation, report))
         finally:
             self.orders.pop(action, None)
             with _log_errors_translated():
@@ -204,18 +205,18 @@ class Actor:
             )
         return executor
 
-    def _find_archive(self, experiment: Experiment) -> Path | None:
-        """Return the project archive; None when the experiment has no files."""
+    def _find_files(self, experiment: Experiment) -> ProjectFiles | None:
+        """Return the project's files; None when the experiment has none."""
         if not experiment.snapshot:
             return None
-        path = self.snapshots.find_archive(experiment.snapshot)
-        if path is None:
+        files = self.snapshots.find_files(experiment.snapshot)
+        if files is None:
             raise EngineError(
                 f"the project's files {experiment.snapshot[:12]} are gone from the server",
                 "run `riseml train` again: it sends them",
                 permanent=True,
             )
-        return path
+        return files
 
 
 def _count_pieces(pieces: Iterator[bytes], reference: str, total: int | None, report: Report) -> Iterator[bytes]:

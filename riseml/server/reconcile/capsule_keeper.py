@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from riseml import wire
+from riseml.archives.project_files import write_tar
 from riseml.errors import RisemlError
 from riseml.executors.capabilities import PackageLister
 from riseml.model import Experiment, Job
@@ -179,12 +180,15 @@ class CapsuleKeeper:
 
     def _read_code(self, experiment: Experiment) -> bytes | None:
         """Return the project's archive when it is small enough."""
-        path = self._snapshots.find_archive(experiment.snapshot) if experiment.snapshot else None
+        if not experiment.snapshot:
+            return None
         try:
-            if path is None or path.stat().st_size > MOST_CODE:
+            if sum(entry.size for entry in self._snapshots.list_files(experiment.snapshot)) > MOST_CODE:
                 return None
-            return path.read_bytes()
-        except OSError as error:
+            files = self._snapshots.find_files(experiment.snapshot)
+            archive = b"" if files is None else b"".join(write_tar(files))
+            return archive if 0 < len(archive) <= MOST_CODE else None
+        except (OSError, RisemlError) as error:
             log.warning("the files of %s are not in its capsule: %s", experiment.id, error)
             return None
 

@@ -51,6 +51,8 @@ ROUTES = [
     "POST /v1/pool/hosts/{name}/keys",
     "HEAD /v1/snapshots/{digest}",
     "PUT /v1/snapshots/{digest}",
+    "PUT /v1/snapshots/{digest}/manifest",
+    "POST /v1/snapshots/{digest}/contents",
     "POST /v1/plans",
     "POST /v1/experiments",
     "POST /v1/experiments/check",

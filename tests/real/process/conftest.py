@@ -11,6 +11,7 @@ from typing import TypeVar
 import psutil
 import pytest
 
+from riseml.archives.project_files import ProjectFiles
 from riseml.errors import RisemlError
 from riseml.executors.base import BuildOrder, Cancellation, Share
 from riseml.executors.process.executor import ProcessExecutor
@@ -36,9 +37,9 @@ def key(job: str = "train", experiment: int = 1, attempt: int = 1) -> JobKey:
     return JobKey(experiment, JobName(job), attempt)
 
 
-def order(image: Image, lines: list[str] | None = None, snapshot: Path | None = None) -> BuildOrder:
+def order(image: Image, lines: list[str] | None = None, project: ProjectFiles | None = None) -> BuildOrder:
     """Return an order to make an environment; its output goes to `lines`."""
-    return BuildOrder(image, snapshot, ([] if lines is None else lines).append, Cancellation())
+    return BuildOrder(image, project, ([] if lines is None else lines).append, Cancellation())
 
 
 class Bench:
@@ -50,7 +51,7 @@ class Bench:
         self.server = server
         self.executor = ProcessExecutor(HostName("here"), server, home)
 
-    def start(self, script: str, job: str = "train", code: Path | None = None, **environment: str) -> JobKey:
+    def start(self, script: str, job: str = "train", code: ProjectFiles | None = None, **environment: str) -> JobKey:
         """Start a job that runs a shell script."""
         launch = self.launch(script, job, **environment)
         self.executor.prepare(Share(launch.key.experiment))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from riseml.archives.project_files import TarFiles
 from riseml.errors import EngineError
 from riseml.executors.process.venv_recipe import choose_packages
 from riseml.executors.process.venvs import VirtualEnvironments
@@ -112,7 +113,7 @@ def test_steps_run_in_the_environment_and_see_the_files_that_they_name(tmp_path:
     image = plan_image("plain", ("cat needs.txt; ls; command -v pip; command -v python",), Manifest({"needs.txt": "1"}))
     lines: list[str] = []
     environments = VirtualEnvironments(tmp_path / "environments", gpus=False)
-    environments.ensure_environment(order(image, lines, snapshot))
+    environments.ensure_environment(order(image, lines, TarFiles(snapshot)))
     folder = environments.find_folder(image.reference)
     assert lines[-3:] == ["sixneeds.txt", f"{folder}/bin/pip", f"{folder}/bin/python"]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from riseml.archives.project_files import TarFiles
 from riseml.control.actions import Signal
 from riseml.errors import EngineError
 from riseml.executors.base import Share
@@ -286,9 +287,9 @@ def test_folders_that_a_job_made_read_only_are_removed(bench: Bench) -> None:
 def test_each_job_has_a_copy_of_the_project(bench: Bench, tmp_path: Path) -> None:
     code = tmp_path / "code.tar"
     code.write_bytes(pack({"note.txt": "first", "run.sh": "#!/bin/sh\ncat note.txt"}))
-    one = bench.start("echo changed > note.txt; ./run.sh", "master", code)
+    one = bench.start("echo changed > note.txt; ./run.sh", "master", TarFiles(code))
     bench.wait_end(one)
-    two = bench.start("./run.sh", "ps.1", code)
+    two = bench.start("./run.sh", "ps.1", TarFiles(code))
     bench.wait_end(two)
     assert bench.output(one) == b"changed\n"
     assert bench.output(two) == b"first"

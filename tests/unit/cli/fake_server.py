@@ -21,6 +21,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from riseml import __version__, wire
+from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.archives.manifest import read_manifest
+from riseml.archives.pieces import PieceReader, RecordReader
+from tests.support.archives import ContentCollector
 
 NOW = "2026-08-31T07:23:46Z"
 
@@ -108,7 +112,9 @@ class FakeServer:
     cuts: list[int] = field(default_factory=list)  # after so many entries the next log streams break
     lost: list[str] = field(default_factory=list)  # `METHOD /path` whose next answer breaks in the middle
     hold: bool = False  # a log stays open after its last entry
-    snapshots: dict[str, bytes] = field(default_factory=dict)  # by digest
+    snapshots: dict[str, Any] = field(default_factory=dict)  # by digest: an archive, or the contents by path
+    manifests: dict[str, tuple[ArchiveEntry, ...]] = field(default_factory=dict)  # by digest
+    contents: dict[str, bytes] = field(default_factory=dict)  # by SHA-256
     answers: dict[str, tuple[int, Any]] = field(default_factory=dict)  # instead of the usual answer to `METHOD /path`
     asked: list[str] = field(default_factory=list)  # `METHOD /path?query` of each request
     headers: dict[str, str] = field(default_factory=dict)  # of the last request
@@ -118,7 +124,9 @@ class FakeServer:
 
     def reset(self) -> None:
         """Forget everything."""
-        for name in ("experiments", "entries", "cuts", "lost", "snapshots", "answers", "asked", "bodies", "plans"):
+        for name in ("experiments", "entries", "cuts", "lost", "answers", "asked", "bodies", "plans"):
+            getattr(self, name).clear()
+        for name in ("snapshots", "manifests", "contents"):
             getattr(self, name).clear()
         self.hold = False
         self.server = {"version": __version__, "id": "s", "pid": 7, "started_at": NOW, "home": str(self.home)}
@@ -151,11 +159,8 @@ class FakeServer:
         match request.method, parts:
             case "GET", ["server"] | ["system"]:
                 return JSONResponse(self.server if parts[0] == "server" else {"server": self.server, "hosts": HOSTS})
-            case "HEAD", ["snapshots", digest]:
-                return Response(status_code=200 if digest in self.snapshots else 404)
-            case "PUT", ["snapshots", digest]:
-                self.snapshots[digest] = body
-                return Response(status_code=201)
+            case _, ["snapshots", digest, *rest]:
+                return self._answer_files(request.method, digest, rest, body)
             case "POST", ["experiments", "check"]:
                 return Response(status_code=204)
             case "POST", ["experiments"]:
@@ -169,6 +174,30 @@ class FakeServer:
             case _, ["experiments", identity, *rest]:
                 return self._answer_experiment(request, identity, rest)
         raise AssertionError(f"unexpected {request.method} {request.url}")
+
+    def _answer_files(self, method: str, digest: str, rest: list[str], body: bytes) -> Response:
+        if method == "HEAD":
+            return Response(status_code=200 if digest in self.snapshots else 404)
+        if not rest:
+            self.snapshots[digest] = body
+            return Response(status_code=201)
+        if rest == ["manifest"]:
+            self.manifests[digest] = read_manifest(b"".join(PieceReader().feed(body)))
+        else:
+            found: dict[str, bytes] = {}
+            records = RecordReader(ContentCollector(found), 1 << 30)
+            for piece in PieceReader().feed(body):
+                records.feed(piece)
+            wanted = {entry.content for entry in self.manifests[digest]}
+            self.contents |= {content: data for content, data in found.items() if content in wanted}
+        return self._answer_missing(digest)
+
+    def _answer_missing(self, digest: str) -> Response:
+        files = [entry for entry in self.manifests[digest] if entry.kind is EntryKind.FILE]
+        missing = [entry.content for entry in files if entry.content not in self.contents]
+        if not missing:
+            self.snapshots[digest] = {entry.path: self.contents[entry.content] for entry in files}
+        return JSONResponse({"missing": missing})
 
     def _answer_experiment(self, request: Request, identity: str, rest: list[str]) -> Response:
         found = self.experiments.get(".".join(identity.split(".")[:1]))

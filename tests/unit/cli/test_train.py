@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -16,12 +14,13 @@ from riseml.cli.output.printer import Printer
 from riseml.frameworks import registry
 from riseml.frameworks.plain import Plain
 from riseml.project.archive import Snapshot, take_snapshot
+from riseml.project.file_index import FileIndex
 from riseml.project.listing import Listing
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import LOST, FakeServer, finish, make_experiment
 
 
-def test_train_syncs_submits_and_follows(riseml: Riseml, fake_server: FakeServer) -> None:
+def test_train_syncs_submits_and_follows(riseml: Riseml, fake_server: FakeServer, folder: Path) -> None:
     finish(fake_server)
     result = riseml("train")
     assert result.code == 0
@@ -33,9 +32,8 @@ def test_train_syncs_submits_and_follows(riseml: Riseml, fake_server: FakeServer
         "Experiment 4 FINISHED",
         "Output: /output/paul/ai-toaster/4",
     ]
-    (digest, content) = next(iter(fake_server.snapshots.items()))
-    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-        assert tar.getnames() == ["riseml.yml", "train.py"]
+    (digest, files) = next(iter(fake_server.snapshots.items()))
+    assert files == {name: (folder / name).read_bytes() for name in ("riseml.yml", "train.py")}
     submission = fake_server.bodies[0]
     assert (submission["project"], submission["snapshot"], submission["file"]) == ("ai-toaster", digest, "riseml.yml")
     assert len(submission["key"]) == 32
@@ -67,8 +65,8 @@ def test_a_project_that_changes_while_it_is_read_is_sent_again_as_it_is_then(
 ) -> None:
     finish(fake_server)
 
-    def change_after(listing: Listing) -> Snapshot:
-        snapshot = take_snapshot(listing)
+    def change_after(listing: Listing, index: FileIndex) -> Snapshot:
+        snapshot = take_snapshot(listing, index)
         if changes:
             (folder / "train.py").write_text(changes.pop())
         return snapshot
@@ -78,8 +76,8 @@ def test_a_project_that_changes_while_it_is_read_is_sent_again_as_it_is_then(
     result = riseml("train")
     assert result.code == 0
     assert result.err.count("note: train.py changed while the project was being synced: it is sent again") == 2
-    (content,) = fake_server.snapshots.values()
-    assert b"print('third')" in content
+    (files,) = fake_server.snapshots.values()
+    assert files["train.py"] == b"print('third')"
 
 
 @pytest.mark.parametrize(("name", "code"), [("FINISHED", 0), ("FAILED", 1), ("KILLED", 130)])

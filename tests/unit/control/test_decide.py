@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
+from riseml.archives.project_files import ProjectFiles
 from riseml.control.actions import StartJob
 from riseml.control.rollup import roll_up_set
 from riseml.errors import EngineError
@@ -182,7 +182,7 @@ def test_a_host_whose_clock_is_behind_does_not_end_a_run_at_once(monkeypatch: py
     simulation = make_simulation(Capacity(8, 8192))
     original = MemoryExecutor.start
 
-    def start(host: MemoryExecutor, launch: Launch, code: Path | None) -> None:
+    def start(host: MemoryExecutor, launch: Launch, code: ProjectFiles | None) -> None:
         original(host, launch, code)
         found = host.containers[launch.key]
         host.containers[launch.key] = replace(found, started_at=simulation.now - timedelta(hours=2))

@@ -6,6 +6,7 @@ import io
 import tarfile
 from pathlib import Path
 
+from riseml.archives.project_files import TarFiles
 from riseml.executors.docker.build_context import DOCKERFILE, write_build_context
 from riseml.model import Image
 from riseml.planning.image import CONTEXT_FOLDER
@@ -28,7 +29,7 @@ def test_files_of_every_name_are_below_the_context_folder(tmp_path: Path) -> Non
     write_snapshot(tmp_path / "s.tar")
     image = Image("base:1", ("pip install -r needs.txt",), (*NAMES, "größerer-link"), "ab12")
     context = io.BytesIO()
-    write_build_context(context, image, tmp_path / "s.tar", "base:1")
+    write_build_context(context, image, TarFiles(tmp_path / "s.tar"), "base:1")
     context.seek(0)
     with tarfile.open(fileobj=context) as tar:
         make_dockerfile, *files, link = tar.getmembers()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from riseml.archives.project_files import TarFiles
 from riseml.errors import EngineError
 from riseml.executors.docker.project_archive import pack_working_directory
 from riseml.model import Owner
@@ -40,7 +41,7 @@ def write(path: Path, names: list[str], content: bytes) -> None:
 def test_the_same_files_below_the_working_directory(tmp_path: Path, size: int) -> None:
     content = b"x" * size
     write(tmp_path / "s.tar", NAMES, content)
-    data = b"".join(pack_working_directory(tmp_path / "s.tar", OWNER))
+    data = b"".join(pack_working_directory(TarFiles(tmp_path / "s.tar"), OWNER))
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         folder, *files, link = tar.getmembers()
         assert (folder.name, folder.isdir(), folder.mode, folder.uid, folder.gid) == ("code", True, 0o755, 1234, 5678)
@@ -58,4 +59,4 @@ def test_a_snapshot_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
     with (tmp_path / "s.tar").open("r+b") as file:
         file.truncate(2000)
     with pytest.raises(EngineError, match="cut off"):
-        list(pack_working_directory(tmp_path / "s.tar", OWNER))
+        list(pack_working_directory(TarFiles(tmp_path / "s.tar"), OWNER))

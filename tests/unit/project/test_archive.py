@@ -122,7 +122,7 @@ def test_a_file_that_is_written_to_while_it_is_read_is_read_until_two_readings_a
     listing = list_project_files(tmp_path)
     states = iter("1233")
 
-    def write_meanwhile(file: io.FileIO, entry: ArchiveEntry) -> Iterator[bytes]:
+    def write_meanwhile(file: int, entry: ArchiveEntry) -> Iterator[bytes]:
         path.write_text(next(states) * 10)
         yield from read_content(file, entry)
         os.utime(path)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from riseml.archives.entries import EntryKind
+from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.errors import NotFound, StoreError, TooLarge, TooSlow, UsageError
 from riseml.store.snapshots import SnapshotStore
 from tests.support.archives import find_digest, pack
@@ -40,7 +40,15 @@ def receive(snapshots: SnapshotStore, chunks: AsyncIterator[bytes], digest: str 
 
 
 def left(folder: Path) -> list[str]:
-    return sorted(os.listdir(folder))
+    """Return what is in the folder of the snapshots, and every pack of contents."""
+    packs = [path.name for path in (folder / "contents").iterdir() if not path.name.startswith("contents.db")]
+    return sorted({*os.listdir(folder)} - {"contents"}) + ["a pack"] * len(packs)
+
+
+def read_stored(snapshots: SnapshotStore, digest: str) -> dict[str, tuple[ArchiveEntry, bytes]]:
+    files = snapshots.find_files(digest)
+    assert files is not None
+    return {entry.path: (entry, b"".join(content)) for entry, content in files.read_files()}
 
 
 def test_an_uploaded_archive_is_stored_without_an_owner(tmp_path: Path) -> None:
@@ -50,9 +58,10 @@ def test_an_uploaded_archive_is_stored_without_an_owner(tmp_path: Path) -> None:
     assert snapshots.has_snapshot(DIGEST)
     assert set(snapshots.load_manifest(DIGEST).files) == {"riseml.yml", "requirements.txt", "run.sh"}
     assert snapshots.load_manifest(DIGEST).texts["requirements.txt"] == "numpy"
-    with tarfile.open(snapshots.archive_path(DIGEST)) as tar:
-        assert {(member.uid, member.gid, member.mode) for member in tar} == {(0, 0, 0o644), (0, 0, 0o755)}
-    assert left(tmp_path) == [f"{DIGEST}.files", f"{DIGEST}.tar"]
+    found = read_stored(snapshots, DIGEST)
+    assert {path: content.decode() for path, (_, content) in found.items()} == FILES
+    assert {path for path, (entry, _) in found.items() if entry.executable} == {"run.sh"}
+    assert left(tmp_path) == [f"{DIGEST}.manifest", "a pack"]
 
 
 def test_the_files_of_a_project_are_listed_with_their_contents(tmp_path: Path) -> None:
@@ -74,9 +83,8 @@ def test_eight_clients_upload_one_project_at_the_same_time(tmp_path: Path) -> No
         await asyncio.gather(*(snapshots.receive_archive(DIGEST, pieces(ARCHIVE)) for _ in range(8)))
 
     asyncio.run(both())
-    with tarfile.open(snapshots.archive_path(DIGEST)) as tar:
-        assert [member.name for member in tar] == ["riseml.yml", "requirements.txt", "run.sh"]
-    assert left(tmp_path) == [f"{DIGEST}.files", f"{DIGEST}.tar"]
+    assert {path: content.decode() for path, (_, content) in read_stored(snapshots, DIGEST).items()} == FILES
+    assert left(tmp_path)[0] == f"{DIGEST}.manifest"
 
 
 def test_an_upload_with_too_many_bytes_leaves_nothing(tmp_path: Path) -> None:
@@ -126,19 +134,22 @@ def test_an_upload_onto_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
 def test_a_server_removes_what_an_interrupted_upload_left(tmp_path: Path) -> None:
     receive(SnapshotStore(tmp_path), pieces(ARCHIVE))
     (tmp_path / "tmpabc.part").write_bytes(ARCHIVE[:700])
+    (tmp_path / "contents" / "tmpabc.part").write_bytes(ARCHIVE[:700])
+    (tmp_path / "contents" / "tmpdef.pack").write_bytes(ARCHIVE[:700])
     assert SnapshotStore(tmp_path).has_snapshot(DIGEST)
-    assert left(tmp_path) == [f"{DIGEST}.files", f"{DIGEST}.tar"]
+    assert left(tmp_path) == [f"{DIGEST}.manifest", "a pack"]
 
 
-def test_a_snapshot_without_its_archive_is_uploaded_again(tmp_path: Path) -> None:
+def test_a_snapshot_without_its_manifest_is_uploaded_again(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
     receive(snapshots, pieces(ARCHIVE))
-    snapshots.archive_path(DIGEST).unlink()
+    (tmp_path / f"{DIGEST}.manifest").write_bytes(b"riseml manifest 1\0")
     assert not snapshots.has_snapshot(DIGEST)
     receive(snapshots, pieces(ARCHIVE))
     assert snapshots.has_snapshot(DIGEST)
     snapshots.remove_snapshot(DIGEST)
     snapshots.remove_snapshot(DIGEST)
+    assert snapshots.sweep_contents() > 0
     assert left(tmp_path) == []
 
 
@@ -170,17 +181,15 @@ def test_only_checked_fields_of_a_member_are_stored(tmp_path: Path) -> None:
     digest = DIGEST_OF_BIN
     snapshots = SnapshotStore(tmp_path)
     receive(snapshots, pieces(buffer.getvalue()), digest)
-    with tarfile.open(snapshots.archive_path(digest)) as tar:
-        members = {member.name: member for member in tar}
-        assert list(members) == ["bin/alias", "bin/run.sh", "empty"]
-        assert [member.type for member in members.values()] == [tarfile.SYMTYPE, tarfile.REGTYPE, tarfile.DIRTYPE]
-        assert (members["bin/alias"].linkname, members["empty"].mode) == ("run.sh", 0o755)
-        copied = members["bin/run.sh"]
-        assert (copied.mode, copied.uid, copied.uname, copied.mtime) == (0o755, 0, "", 1234)
-        assert copied.pax_headers == {}
-        content = tar.extractfile(copied)
-        assert content is not None
-        assert content.read() == b"true\n"
+    found = read_stored(snapshots, digest)
+    assert [(entry.path, entry.kind) for entry, _ in found.values()] == [
+        ("bin/alias", EntryKind.LINK),
+        ("bin/run.sh", EntryKind.FILE),
+        ("empty", EntryKind.FOLDER),
+    ]
+    assert found["bin/alias"][0].target == "run.sh"
+    copied, content = found["bin/run.sh"]
+    assert (copied.executable, copied.mtime, content) == (True, 1234, b"true\n")
     assert set(snapshots.load_manifest(digest).files) == {"bin/alias", "bin/run.sh"}
 
 
@@ -194,7 +203,8 @@ def test_another_digest_than_that_of_the_files_is_refused(tmp_path: Path) -> Non
 def test_a_stored_snapshot_is_never_written_again(tmp_path: Path) -> None:
     snapshots = SnapshotStore(tmp_path)
     receive(snapshots, pieces(ARCHIVE))
-    before = snapshots.archive_path(DIGEST).stat()
+    manifest = tmp_path / f"{DIGEST}.manifest"
+    before = (manifest.stat().st_ino, manifest.read_bytes())
     later = io.BytesIO(ARCHIVE)
     buffer = io.BytesIO()
     with tarfile.open(fileobj=later) as source, tarfile.open(fileobj=buffer, mode="w") as tar:
@@ -202,14 +212,12 @@ def test_a_stored_snapshot_is_never_written_again(tmp_path: Path) -> None:
             member.mtime = 12345  # not part of the digest
             tar.addfile(member, source.extractfile(member))
     receive(snapshots, pieces(buffer.getvalue()))
-    after = snapshots.archive_path(DIGEST).stat()
-    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
-    assert left(tmp_path) == [f"{DIGEST}.files", f"{DIGEST}.tar"]
+    assert (manifest.stat().st_ino, manifest.read_bytes()) == before
 
 
-@pytest.mark.parametrize("name", ["riseml.yml", "other"])
-def test_what_an_earlier_version_stored_is_checked_when_it_is_used(tmp_path: Path, name: str) -> None:
-    """It had the owner in the archive, and took a client's word for the digest."""
+@pytest.mark.parametrize(("name", "suffix"), [("riseml.yml", "json"), ("other", "json"), ("riseml.yml", "files")])
+def test_what_an_earlier_version_stored_is_checked_when_it_is_used(tmp_path: Path, name: str, suffix: str) -> None:
+    """Earlier versions kept a tar with a list; the first ones with the owner, under the digest that a client named."""
     with tarfile.open(tmp_path / f"{DIGEST}.tar", "w", format=tarfile.PAX_FORMAT) as tar:
         for path, text in FILES.items():
             member = tarfile.TarInfo(path.replace("riseml.yml", name))
@@ -220,16 +228,18 @@ def test_what_an_earlier_version_stored_is_checked_when_it_is_used(tmp_path: Pat
                 len(text),
             )
             tar.addfile(member, io.BytesIO(text.encode()))
-    (tmp_path / f"{DIGEST}.json").write_text('{"files": {}, "texts": {}}')
+    (tmp_path / f"{DIGEST}.{suffix}").write_text('{"files": {}, "texts": {}}')
     snapshots = SnapshotStore(tmp_path)
     assert [held.digest for held in snapshots.list_snapshots()] == [DIGEST]
     if name == "other":
-        assert snapshots.find_archive(DIGEST) is None
+        assert snapshots.find_files(DIGEST) is None
         receive(snapshots, pieces(ARCHIVE))
     assert set(snapshots.load_manifest(DIGEST).files) == set(FILES)
-    with tarfile.open(snapshots.archive_path(DIGEST)) as tar:
-        assert {member.uid for member in tar} == {0}
-    assert left(tmp_path) == [f"{DIGEST}.files", f"{DIGEST}.tar"]
+    assert {path: content.decode() for path, (_, content) in read_stored(snapshots, DIGEST).items()} == FILES
+    assert left(tmp_path) == [f"{DIGEST}.manifest", "a pack"]
+    snapshots.remove_snapshot(DIGEST)
+    snapshots.sweep_contents()
+    assert left(tmp_path) == []
 
 
 def test_texts_are_read_when_planning_asks_for_them(tmp_path: Path) -> None:
@@ -248,6 +258,7 @@ def test_texts_are_read_when_planning_asks_for_them(tmp_path: Path) -> None:
     assert peak < 4 * 2**20
     assert (len(texts), next(iter(texts)), "large.txt" in texts) == (400, "1000.txt", False)
     snapshots.remove_snapshot(digest)
+    snapshots.sweep_contents()
     with pytest.raises(NotFound, match="not on the server any more"):
         texts["1000.txt"]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from riseml.archives.project_files import TarFiles
 from riseml.errors import EngineError
 from riseml.executors.process.project_files import copy_made_files, unpack_project
 
@@ -66,7 +67,7 @@ def test_files_folders_and_links_are_unpacked(tmp_path: Path, target: Path) -> N
         link("to-nothing", "none"),
         file("f\u00fcr J\udcfcrgen"),
     ]
-    unpack_project(pack_members(tmp_path / "code.tar", members, b"text"), target)
+    unpack_project(TarFiles(pack_members(tmp_path / "code.tar", members, b"text")), target)
     assert (target / "a" / "up" / "b.txt").read_bytes() == b"text"
     assert (target / "f\u00fcr J\udcfcrgen").read_bytes() == b"text"
     assert os.readlink(target / "to-nothing") == "none"
@@ -76,7 +77,7 @@ def test_files_folders_and_links_are_unpacked(tmp_path: Path, target: Path) -> N
 
 def test_only_wanted_members_are_unpacked(tmp_path: Path, target: Path) -> None:
     code = pack_members(tmp_path / "code.tar", [file("a/needs.txt"), file("b"), link("out", "b")])
-    unpack_project(code, target, {"a/needs.txt"})
+    unpack_project(TarFiles(code), target, {"a/needs.txt"})
     assert sorted(path.name for path in target.rglob("*")) == ["a", "needs.txt"]
 
 
@@ -110,7 +111,7 @@ def test_a_member_that_leaves_the_folder_is_refused(
     tmp_path: Path, target: Path, members: list[tarfile.TarInfo], problem: str
 ) -> None:
     with pytest.raises(EngineError, match=problem) as raised:
-        unpack_project(pack_members(tmp_path / "code.tar", members), target)
+        unpack_project(TarFiles(pack_members(tmp_path / "code.tar", members)), target)
     assert raised.value.permanent
     assert list((tmp_path / "outside").iterdir()) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["code.tar", "outside", "target"]
@@ -128,7 +129,7 @@ def test_nothing_is_written_through_a_link_or_over_a_file(
     tmp_path: Path, target: Path, members: list[tarfile.TarInfo]
 ) -> None:
     with pytest.raises(EngineError, match=r"is below a link|is there twice"):
-        unpack_project(pack_members(tmp_path / "code.tar", members), target)
+        unpack_project(TarFiles(pack_members(tmp_path / "code.tar", members)), target)
     assert list((tmp_path / "outside").iterdir()) == []
 
 
@@ -167,4 +168,4 @@ def test_an_environment_without_steps_made_no_files(tmp_path: Path, target: Path
 def test_a_file_that_is_no_archive_is_refused(tmp_path: Path, target: Path) -> None:
     (tmp_path / "code.tar").write_bytes(b"no archive" * 100)
     with pytest.raises(EngineError, match="the project's files cannot be unpacked"):
-        unpack_project(tmp_path / "code.tar", target)
+        unpack_project(TarFiles(tmp_path / "code.tar"), target)

@@ -1,0 +1,129 @@
+"""The manifest of a project's state: every entry with its size, its time of change and the SHA-256 of its content.
+
+Client and server exchange it, and the server keeps it: the contents are elsewhere, each of them once. A field ends
+with a NUL byte, which no field can hold. A manifest has one form for each state: the entries are sorted by the bytes of
+their paths, and numbers have no leading zeros.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator
+
+from riseml.archives.digest import digest_entries
+from riseml.archives.entries import LATEST_MTIME, ArchiveEntry, EntryKind
+from riseml.archives.reader import check_path, check_target
+from riseml.archives.tree import LONGEST_NAMES, MOST_FILES, ProjectTree
+from riseml.errors import UsageError
+
+LONGEST_MANIFEST = 2 * LONGEST_NAMES + 128 * MOST_FILES
+"""Bytes of a manifest with the most files and the longest paths."""
+
+_BEGIN = b"riseml manifest 1"
+_FIELDS = 6  # of an entry: kind, path, x or -, size, time of change, content or target
+_NUMBER = re.compile(rb"0|[1-9][0-9]{0,18}")
+_CONTENT = re.compile(rb"[0-9a-f]{64}")
+_Fields = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
+_KINDS = {kind.value.encode(): kind for kind in EntryKind}
+
+
+def write_manifest(entries: Iterable[ArchiveEntry]) -> bytes:
+    """Return the manifest of a project's entries, of which each file has its `content`.
+
+    Example:
+        >>> len(write_manifest([ArchiveEntry("runs", EntryKind.FOLDER)]))
+        37
+    """
+    kinds = {kind: kind.value for kind in EntryKind}  # `value` of an enum's member takes longer
+    ordered = sorted(entries, key=lambda entry: os.fsencode(entry.path))
+    text = "".join(
+        f"{kinds[one.kind]}\0{one.path}\0{'x' if one.executable else '-'}\0{one.size}\0{min(one.mtime, LATEST_MTIME)}\0"
+        f"{one.target or one.content}\0"
+        for one in ordered
+    )
+    return _BEGIN + b"\0" + os.fsencode(text)
+
+
+def read_manifest(data: bytes) -> tuple[ArchiveEntry, ...]:
+    """Return the entries of a manifest that somebody sent, once every field and all of them together are checked.
+
+    Raises:
+        UsageError: it is malformed, or holds something else than files, empty folders and links inside the project.
+        TooLarge: it has too many entries.
+    """
+    entries = tuple(_read_entries(data))
+    tree = ProjectTree()
+    for entry in entries:
+        tree.add_entry(entry)
+    if not all(tree.is_empty(entry.path) for entry in entries if entry.kind is EntryKind.FOLDER):
+        raise _make_refusal("it names a folder that is not empty")
+    tree.check_links()
+    return entries
+
+
+def load_manifest(data: bytes) -> tuple[ArchiveEntry, ...]:
+    """Return the entries of a manifest that was checked before."""
+    return tuple(map(_make_entry, _split_entries(data)))
+
+
+def digest_manifest(entries: Collection[ArchiveEntry]) -> str:
+    """Return the digest of the project's state (hex)."""
+    return digest_entries((entry, entry.content) for entry in entries)
+
+
+def list_contents(data: bytes) -> set[bytes]:
+    """Return the SHA-256 (32 bytes) of every content that a checked manifest names."""
+    fields = data.split(b"\0")[1:-1]
+    pairs = zip(fields[0::_FIELDS], fields[5::_FIELDS], strict=True)
+    return {bytes.fromhex(content.decode()) for kind, content in pairs if kind == b"file"}
+
+
+def _read_entries(data: bytes) -> Iterator[ArchiveEntry]:
+    last = b""
+    for fields in _split_entries(data):
+        kind, path, flag, size, mtime, rest = fields
+        if path <= last:
+            raise _make_refusal("its paths are not in order")
+        last = path
+        if (
+            kind not in _KINDS
+            or flag not in (b"-", b"x")
+            or not _NUMBER.fullmatch(size)
+            or not _NUMBER.fullmatch(mtime)
+        ):
+            raise _make_refusal("an entry has a field that is none")
+        check_path(path)
+        entry = _make_entry(fields)
+        if entry.mtime > LATEST_MTIME:
+            raise _make_refusal("a time of change is too late")
+        if entry.kind is EntryKind.FILE:
+            if not _CONTENT.fullmatch(rest):
+                raise _make_refusal("a file has no SHA-256")
+        elif entry.size or entry.executable or (rest and entry.kind is EntryKind.FOLDER):
+            raise _make_refusal("an entry has a field that its kind does not have")
+        elif entry.kind is EntryKind.LINK:
+            check_target(rest, entry.path)
+        yield entry
+
+
+def _split_entries(data: bytes) -> Iterator[_Fields]:
+    begin, *fields = data.split(b"\0")
+    if begin != _BEGIN or fields[-1:] != [b""] or (len(fields) - 1) % _FIELDS:
+        raise _make_refusal("it is cut off, or of another version")
+    if len(fields) > MOST_FILES * _FIELDS + 1:
+        fields = fields[: (MOST_FILES + 1) * _FIELDS + 1]  # one too many, which the tree refuses
+    each = iter(fields[:-1])
+    return zip(each, each, each, each, each, each, strict=True)
+
+
+def _make_entry(fields: _Fields) -> ArchiveEntry:
+    kind, path, flag, size, mtime, rest = fields
+    name, found, text = os.fsdecode(path), _KINDS[kind], os.fsdecode(rest)
+    if found is EntryKind.FILE:
+        return ArchiveEntry(name, found, int(size), int(mtime), flag == b"x", "", text)
+    return ArchiveEntry(name, found, 0 if size == b"0" else int(size), int(mtime), flag == b"x", text)
+
+
+def _make_refusal(why: str) -> UsageError:
+    return UsageError(f"the project's list of files is not one that riseml takes: {why}", "run the command again")

@@ -1,0 +1,172 @@
+"""The stream in which a client sends contents: many small files in a piece, each piece compressed if that helps.
+
+A piece is a header and its bytes: how they are written (as they are, or by zlib), how many they are, and how many of
+them travel. The bytes of all pieces together are one record for each content: its length in 8 bytes, and the content.
+Nothing names a content: the receiver computes its SHA-256.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import Protocol
+
+from riseml.errors import UsageError
+
+PIECE = 1 << 20
+"""Bytes of a piece before it is compressed."""
+
+RECORD = Struct("<Q")
+"""The length before each content."""
+
+_HEADER = Struct("<BII")
+_PLAIN, _ZLIB = 0, 1
+_LEVEL = 1  # of zlib: more takes longer than most networks save
+_SAMPLE = 1 << 14  # bytes of a piece that say whether compressing helps
+_HELPS = 0.9  # of its bytes, or fewer
+
+
+def write_pieces(data: Iterable[bytes], *, compress: bool) -> Iterator[bytes]:
+    """Yield the pieces for the bytes of records.
+
+    Args:
+        data: records, cut anywhere.
+        compress: True for a network; on one machine it takes more time than it saves.
+    """
+    held: list[bytes] = []
+    size = 0
+    for part in data:
+        held.append(part)
+        size += len(part)
+        if size >= PIECE:
+            whole = b"".join(held)
+            at = 0
+            while size - at >= PIECE:
+                yield _write_piece(whole[at : at + PIECE], compress=compress)
+                at += PIECE
+            held, size = [whole[at:]], size - at
+    if size:
+        yield _write_piece(b"".join(held), compress=compress)
+
+
+def _write_piece(raw: bytes, *, compress: bool) -> bytes:
+    if compress and len(zlib.compress(raw[:_SAMPLE], _LEVEL)) <= _HELPS * min(len(raw), _SAMPLE):
+        packed = zlib.compress(raw, _LEVEL)
+        return _HEADER.pack(_ZLIB, len(raw), len(packed)) + packed
+    return _HEADER.pack(_PLAIN, len(raw), len(raw)) + raw
+
+
+class PieceReader:
+    """Turns what comes from a network into the bytes of records. It holds one piece in memory."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Take the next bytes of the stream, and yield the bytes of each piece that is complete.
+
+        Raises:
+            UsageError: the stream is none that `write_pieces` made.
+        """
+        held = self._held
+        held += data
+        at = 0
+        while len(held) - at >= _HEADER.size:
+            kind, size, packed = _HEADER.unpack_from(held, at)
+            if kind not in (_PLAIN, _ZLIB) or not 0 < size <= PIECE or not 0 < packed <= 2 * PIECE:
+                raise _make_refusal()
+            end = at + _HEADER.size + packed
+            if len(held) < end:
+                break
+            body = bytes(held[at + _HEADER.size : end])
+            yield _inflate(body, size) if kind == _ZLIB else body
+            at = end
+        del held[:at]
+
+    def check_end(self) -> None:
+        """Check that the stream has ended with a whole piece.
+
+        Raises:
+            UsageError: it is cut off.
+        """
+        if self._held:
+            raise _make_refusal()
+
+
+def _inflate(packed: bytes, size: int) -> bytes:
+    """Return the bytes of a compressed piece; never more than it says that it has."""
+    reader = zlib.decompressobj()
+    try:
+        raw = reader.decompress(packed, size)
+    except zlib.error:
+        raise _make_refusal() from None
+    if len(raw) != size or reader.decompress(reader.unconsumed_tail, 1) or not reader.eof:
+        raise _make_refusal()
+    return raw
+
+
+class Sink(Protocol):
+    """Gets contents one after the other."""
+
+    def begin_content(self, size: int) -> None:
+        """Take the length of the next content."""
+
+    def add_bytes(self, data: bytes | memoryview) -> None:
+        """Take the next bytes of it."""
+
+    def end_content(self) -> None:
+        """Take note that the content is complete."""
+
+
+@dataclass(slots=True)
+class RecordReader:
+    """Cuts the bytes of records into contents."""
+
+    sink: Sink
+    most: int  # bytes of a content
+    _head: bytes = b""  # of a length that is not complete
+    _left: int | None = None  # bytes of the content; None: the next bytes are a length
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            UsageError: a content is longer than the receiver takes.
+        """
+        view, at = memoryview(data), 0
+        while at < len(view):
+            if self._left is None:
+                at = self._read_length(view, at)
+                continue
+            taken = view[at : at + self._left]
+            self.sink.add_bytes(taken)
+            at += len(taken)
+            self._left -= len(taken)
+            self._end_if_complete()
+
+    def is_between(self) -> bool:
+        """Return True when no content is half there."""
+        return self._left is None and not self._head
+
+    def _read_length(self, view: memoryview, at: int) -> int:
+        wanted = RECORD.size - len(self._head)
+        self._head += bytes(view[at : at + wanted])
+        if len(self._head) == RECORD.size:
+            (self._left,) = RECORD.unpack(self._head)
+            self._head = b""
+            if self._left > self.most:
+                raise _make_refusal()
+            self.sink.begin_content(self._left)
+            self._end_if_complete()
+        return min(at + wanted, len(view))
+
+    def _end_if_complete(self) -> None:
+        if self._left == 0:
+            self.sink.end_content()
+            self._left = None
+
+
+def _make_refusal() -> UsageError:
+    return UsageError("the project's files came in a form that riseml does not take", "run the command again")

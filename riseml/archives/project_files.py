@@ -1,0 +1,71 @@
+"""The files of a project's state, wherever they are kept: what executors get, to put them where a job runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from riseml.archives.entries import ArchiveEntry
+from riseml.archives.reader import read_content, read_entries
+from riseml.archives.writer import END, pad_content, write_header
+
+
+class ProjectFiles(Protocol):
+    """The files, links and empty folders of one state of a project."""
+
+    def read_files(self) -> Iterator[tuple[ArchiveEntry, Iterator[bytes]]]:
+        """Yield each entry with its content in pieces, which are read when they are asked for, before the next entry.
+
+        Raises:
+            RisemlError: a content cannot be read, or is damaged; also while it is read.
+            OSError: as above.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTar:
+    """A project in an open tar."""
+
+    file: BinaryIO
+
+    def read_files(self) -> Iterator[tuple[ArchiveEntry, Iterator[bytes]]]:
+        """Yield each entry with its content.
+
+        Raises:
+            UsageError: it is no plain tar archive, or is cut off.
+        """
+        for entry, at in read_entries(self.file):
+            yield entry, read_content(self.file, at, entry.size)
+
+
+@dataclass(frozen=True, slots=True)
+class TarFiles:
+    """A project in a tar."""
+
+    path: Path
+
+    def read_files(self) -> Iterator[tuple[ArchiveEntry, Iterator[bytes]]]:
+        """Yield each entry with its content.
+
+        Raises:
+            UsageError: it is no plain tar archive, or is cut off.
+            OSError: it cannot be read.
+        """
+        with self.path.open("rb") as file:
+            yield from OpenTar(file).read_files()
+
+
+def write_tar(project: ProjectFiles) -> Iterator[bytes]:
+    """Yield a project as a tar, in pieces; one state always gives the same bytes.
+
+    Raises:
+        RisemlError: a content cannot be read, or is damaged.
+        OSError: as above.
+    """
+    for entry, content in project.read_files():
+        yield write_header(entry)
+        yield from content
+        yield pad_content(entry.size)
+    yield END

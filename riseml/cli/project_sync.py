@@ -1,0 +1,156 @@
+"""The way of a project's files to the server: only what it lacks travels, and a sync that was cut off goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from riseml.cli.output.text import count_noun
+from riseml.errors import Unreachable
+
+if TYPE_CHECKING:
+    from riseml.cli.context import CommandContext
+    from riseml.client import Client
+    from riseml.project.archive import Snapshot
+    from riseml.project.file_index import FileIndex
+    from riseml.project.listing import Listing
+
+_MOST_SYNCS = 3  # of a project that changes while it is read
+_MOST_BREAKS = 5  # one after the other, in which no content arrives
+_PAUSE = 0.5  # seconds before the first new try; each later one is twice as long
+
+
+class ProjectSync:
+    """The sync of one project folder, with the index of this user.
+
+    Args:
+        command: which syncs.
+        folder: of the project.
+    """
+
+    def __init__(self, command: CommandContext, folder: Path) -> None:
+        self._command = command
+        self._folder = folder
+        self._index: FileIndex | None = None
+
+    def list_files(self) -> Listing:
+        """List the project's files; those that the index knows have their content already.
+
+        Raises:
+            UsageError: an entry cannot be sent, or the files are too large.
+        """
+        from riseml.project.listing import DEFAULT_LIMIT, LIMIT_VARIABLE, list_project_files
+        from riseml.settings import read_size
+
+        limit = read_size(self._command.environ, LIMIT_VARIABLE, DEFAULT_LIMIT)
+        return list_project_files(self._folder, limit, self._command.printer.find_files(), self._open_index())
+
+    def name_files(self) -> Snapshot:
+        """Return the project's state, and send nothing.
+
+        Raises:
+            UsageError: an entry cannot be sent, or the files are too large.
+        """
+        return self._read_files(self.list_files())
+
+    def send_files(self, client: Client, listing: Listing, *, quiet: bool) -> str:
+        """Send what the server lacks of the project's files as they are at one moment; return their digest.
+
+        Raises:
+            ProjectChanged: something writes to the project so often that it is at rest in no moment.
+        """
+        from riseml.project.archive import ProjectChanged
+
+        for _ in range(_MOST_SYNCS - 1):
+            try:
+                return self._send_once(client, listing, quiet=quiet)
+            except ProjectChanged as error:
+                self._command.printer.print_notes([f"{error.message}: it is sent again as it is now"])
+                listing = self.list_files()
+        return self._send_once(client, listing, quiet=quiet)
+
+    def _send_once(self, client: Client, listing: Listing, *, quiet: bool) -> str:
+        from riseml.project.messages import format_size
+
+        printer = self._command.printer
+        if not quiet:
+            printer.begin_line(f"Syncing project ({format_size(listing.size)}, {count_noun(listing.count, 'file')})...")
+        try:
+            snapshot = self._read_files(listing)
+            known = client.has_snapshot(snapshot.digest)
+            if not known:
+                self._send_missing(client, snapshot)
+        except BaseException:
+            if not quiet:
+                printer.print_lines([""])  # ends the line
+            raise
+        if not quiet:
+            printer.print_lines(["done (no changes)" if known else "done"])
+        return snapshot.digest
+
+    def _read_files(self, listing: Listing) -> Snapshot:
+        from riseml.project.archive import take_snapshot
+
+        index = self._open_index()
+        try:
+            return take_snapshot(listing, index)
+        finally:
+            index.save()
+
+    def _send_missing(self, client: Client, snapshot: Snapshot) -> None:
+        """Send the list of the files, then the contents that the server lacks; go on where a connection broke."""
+        from riseml.archives.manifest import write_manifest
+
+        manifest = write_manifest(snapshot.entries)
+        missing = client.put_manifest(snapshot.digest, manifest)
+        breaks = 0
+        while missing:
+            try:
+                changed = self._send_contents(client, snapshot, missing)
+            except Unreachable:
+                if breaks == _MOST_BREAKS:
+                    raise
+                self._command.wait(_PAUSE * 2**breaks)
+                client.close()
+                left = client.put_manifest(snapshot.digest, manifest)
+                breaks = 0 if len(left) < len(missing) else breaks + 1
+                missing = left
+                continue
+            if changed:
+                self._report_changed(snapshot, changed)
+            return
+
+    def _send_contents(self, client: Client, snapshot: Snapshot, missing: list[str]) -> list[str]:
+        from riseml.cli.sync_progress import show_sync
+        from riseml.project.archive import pack_contents
+
+        wanted = frozenset(missing)
+        sizes = {entry.content: entry.size for entry in snapshot.entries if entry.content in wanted}
+        records = show_sync(pack_contents(snapshot, wanted), sum(sizes.values()), self._command.printer)
+        return client.send_contents(snapshot.digest, records)
+
+    def _report_changed(self, snapshot: Snapshot, changed: list[str]) -> None:
+        """Forget what the index says about files that are not what it says.
+
+        Raises:
+            ProjectChanged: always.
+        """
+        from riseml.project.archive import make_changed_error
+
+        wanted = frozenset(changed)
+        found = [entry for entry in snapshot.entries if entry.content in wanted]
+        index = self._open_index()
+        index.forget_contents([entry.path for entry in found])
+        index.save()
+        raise make_changed_error(found[0] if found else snapshot.entries[0])
+
+    def _open_index(self) -> FileIndex:
+        """Return the index as it was last saved."""
+        from riseml.project.file_index import FileIndex
+
+        if self._index is None:
+            name = hashlib.sha256(os.fsencode(os.path.realpath(self._folder))).hexdigest()
+            self._index = FileIndex(self._folder, self._command.settings().home / "cache" / "projects" / name)
+        return self._index

@@ -1,0 +1,140 @@
+"""The index of a project: what its files had in them when they were last read, so that unchanged ones are not read.
+
+As in git's index, a file counts as unchanged when its size, its times of change (mtime and ctime, in ns), its inode and
+its device are the same. A file that changed less than two seconds before it was read is not entered: another change in
+the same tick of the file system's clock would look the same. So it is read again.
+
+The index is a cache. One that is damaged, of another project or another user's is not used.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from struct import Struct
+
+from riseml.folders import make_private
+
+FileState = tuple[int, int, int, int, int]
+"""Size, mtime and ctime in ns, inode and device of a file."""
+
+_BEGIN = b"riseml index 1\n"
+_SUM = 32  # bytes of the SHA-256 of what follows
+_STATE = Struct("<QqqQQ32s")
+_COUNT = Struct("<QQ")  # files, bytes of the folder's path
+_RACY = 2_000_000_000  # ns; a tick of the coarsest clock of a file system (FAT)
+_MOST_FILES = 64  # indexes that are kept, of so many projects
+
+
+def read_state(found: os.stat_result) -> FileState:
+    """Return what says whether a file has changed."""
+    return (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev)
+
+
+class FileIndex:
+    """The index of one project. Only what is asked for or noted stays in it.
+
+    Args:
+        folder: of the project.
+        path: of the file; None: nothing is kept.
+    """
+
+    def __init__(self, folder: Path, path: Path | None = None) -> None:
+        self._folder = os.fsencode(os.path.realpath(folder))
+        self._path = path
+        self._known = self._load()
+        self._kept: dict[str, tuple[FileState, bytes]] = {}
+        self._is_new = False
+
+    def find_content(self, path: str, state: FileState) -> str:
+        """Return the SHA-256 (hex) of a file that has this state; empty when it must be read."""
+        known = self._known.get(path)
+        if known is None or known[0] != state:
+            return ""
+        self._kept[path] = known
+        return known[1].hex()
+
+    def note_content(self, path: str, state: FileState, content: str, begun: int) -> None:
+        """Enter a file that was read.
+
+        Args:
+            path: of the file.
+            state: which the file had before and after it was read.
+            content: SHA-256 (hex).
+            begun: when reading began, in ns since 1970.
+        """
+        if max(state[1], state[2]) + _RACY < begun:
+            self._kept[path] = (state, bytes.fromhex(content))
+            self._is_new = True
+
+    def forget_contents(self, paths: list[str] | None = None) -> None:
+        """Forget some files, or all: they are read again."""
+        self._is_new = True
+        for path in list(self._known) if paths is None else paths:
+            self._known.pop(path, None)
+            self._kept.pop(path, None)
+
+    def save(self) -> None:
+        """Write the index, when something in it is new. A disk that is full or read-only makes no error."""
+        if self._path is None or not (self._is_new or len(self._kept) != len(self._known)):
+            return
+        with suppress(OSError):  # it is a cache: without it, the files are read again
+            make_private(self._path.parent)
+            handle, name = tempfile.mkstemp(dir=self._path.parent, suffix=".part")
+            try:
+                with open(handle, "wb") as file:
+                    file.write(self._pack())
+                os.replace(name, self._path)
+            except OSError:
+                os.unlink(name)
+                raise
+            _remove_oldest(self._path.parent)
+        self._known, self._is_new = dict(self._kept), False
+
+    def _pack(self) -> bytes:
+        from hashlib import sha256
+
+        states = b"".join(_STATE.pack(*state, content) for state, content in self._kept.values())
+        paths = os.fsencode("\0".join(self._kept))
+        body = _COUNT.pack(len(self._kept), len(self._folder)) + self._folder + states + paths
+        return _BEGIN + sha256(body).digest() + body
+
+    def _load(self) -> dict[str, tuple[FileState, bytes]]:
+        from hashlib import sha256
+
+        data = b"" if self._path is None else _read_own_file(self._path)
+        begin = len(_BEGIN) + _SUM
+        body = data[begin:]
+        if not data.startswith(_BEGIN) or sha256(body).digest() != data[len(_BEGIN) : begin]:
+            return {}
+        count, length = _COUNT.unpack_from(body)
+        at = _COUNT.size + length
+        end = at + count * _STATE.size
+        paths = os.fsdecode(body[end:]).split("\0") if count else []
+        if body[_COUNT.size : at] != self._folder or len(paths) != count:
+            return {}
+        rows = _STATE.iter_unpack(body[at:end])
+        return {path: (row[:5], row[5]) for path, row in zip(paths, rows, strict=True)}
+
+
+def _read_own_file(path: Path) -> bytes:
+    """Return a file that this user alone may write; nothing when there is none."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    with open(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+            return b""
+        return file.read()
+
+
+def _remove_oldest(folder: Path) -> None:
+    """Remove the indexes that were not written for the longest time, and what a killed command left."""
+    files = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
+    for path in files[:-_MOST_FILES]:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,29 @@
+"""The body of a request with the list of a project's files."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from riseml.archives.manifest import LONGEST_MANIFEST
+from riseml.archives.pieces import PieceReader
+from riseml.errors import TooLarge
+
+
+async def read_manifest_body(chunks: AsyncIterator[bytes]) -> bytes:
+    """Return the manifest that a client sends in pieces (see `riseml.archives.pieces`).
+
+    Raises:
+        UsageError: the pieces are malformed, or cut off.
+        TooLarge: the manifest has more bytes than the most files need.
+    """
+    reader, found, size = PieceReader(), list[bytes](), 0
+    async for chunk in chunks:
+        for piece in reader.feed(chunk):
+            found.append(piece)
+            size += len(piece)
+            if size > LONGEST_MANIFEST:
+                raise TooLarge(
+                    "the list of the project's files is too long", "name what is not needed in .risemlignore"
+                )
+    reader.check_end()
+    return b"".join(found)

@@ -1,0 +1,112 @@
+"""Contents that arrive from a client: written to packs while they come, and entered pack by pack.
+
+What came before a connection broke stays, so that a client goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from riseml.archives.pieces import PieceReader, RecordReader
+from riseml.store.contents import ContentStore
+from riseml.store.packs import PackFile
+
+_PACK = 1 << 25  # bytes of a pack, before the next one begins; a larger content is in a pack alone
+
+
+class ContentReceiver:
+    """Takes contents one after the other.
+
+    A thread waits for the disk while the next pack is written.
+
+    Args:
+        store: gets them.
+        wanted: SHA-256 of the contents to keep; None: all.
+    """
+
+    def __init__(self, store: ContentStore, wanted: Collection[bytes] | None = None) -> None:
+        self._store = store
+        self._wanted = wanted
+        self._waiting: list[Future[None]] = []
+        self._thread = ThreadPoolExecutor(1, "packs")
+        self._pack: PackFile | None = None
+        self._is_open = False  # a content is half there
+
+    def begin_content(self, size: int) -> None:
+        """Begin a content of so many bytes."""
+        if self._pack is None:
+            self._pack = PackFile(self._store.folder)
+        self._pack.begin_content(size)
+        self._is_open = True
+
+    def add_bytes(self, data: bytes | memoryview) -> None:
+        """Take the next bytes of it."""
+        assert self._pack is not None, "a content has begun"
+        self._pack.add_bytes(data)
+
+    def end_content(self) -> None:
+        """Keep the content if it is wanted."""
+        pack = self._pack
+        assert pack is not None, "a content has begun"
+        self._is_open = False
+        if self._wanted is not None and pack.hash_content() not in self._wanted:
+            pack.drop_content()
+        else:
+            pack.keep_content()
+        if pack.size >= _PACK:
+            self._hand_over()
+
+    def close(self) -> None:
+        """Keep what is complete, and wait until it is entered.
+
+        Raises:
+            StoreError: the table cannot be written.
+            OSError: the disk is full.
+        """
+        try:
+            if self._pack is not None and self._is_open:
+                self._pack.drop_content()
+            self._hand_over()
+            for one in self._waiting:
+                one.result()
+        finally:
+            self._thread.shutdown()
+
+    def _hand_over(self) -> None:
+        """Let the thread enter the pack. A pack that could not be entered ends the upload at the next one."""
+        pack, self._pack = self._pack, None
+        if pack is None:
+            return
+        for one in [one for one in self._waiting if one.done()]:
+            one.result()
+        self._waiting.append(self._thread.submit(self._enter, pack))
+
+    def _enter(self, pack: PackFile) -> None:
+        with pack:
+            complete = pack.finish()
+            if complete is not None:
+                self._store.add_pack(complete)
+
+
+class StreamReceiver:
+    """Reads the stream of pieces that a client sends into a receiver.
+
+    Args:
+        receiver: gets the contents.
+        most: bytes of a content.
+    """
+
+    def __init__(self, receiver: ContentReceiver, most: int) -> None:
+        self._pieces = PieceReader()
+        self._records = RecordReader(receiver, most)
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the stream.
+
+        Raises:
+            UsageError: the stream is malformed.
+            OSError: the disk is full.
+        """
+        for piece in self._pieces.feed(data):
+            self._records.feed(piece)

@@ -1,0 +1,127 @@
+"""The files of a stored state: for the executors, and for planning, which reads few of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.archives.manifest import load_manifest
+from riseml.errors import EngineError, NotFound
+from riseml.project.messages import format_path
+from riseml.store.contents import ContentStore, DamagedContent
+
+LONGEST_TEXT = 64 * 1024
+"""Bytes of a text file that planning reads."""
+
+
+class StoredFiles:
+    """The files of a project, as an executor gets them (see `ProjectFiles`).
+
+    Args:
+        contents: has the contents.
+        entries: of the state.
+    """
+
+    def __init__(self, contents: ContentStore, entries: tuple[ArchiveEntry, ...]) -> None:
+        self._contents = contents
+        self._entries = entries
+
+    def read_files(self) -> Iterator[tuple[ArchiveEntry, Iterator[bytes]]]:
+        """Yield each entry with its content, which is checked while it is read.
+
+        Raises:
+            EngineError: a content is damaged; while it is read.
+        """
+        files = (bytes.fromhex(entry.content) for entry in self._entries if entry.kind is EntryKind.FILE)
+        contents = self._contents.read_contents(files)
+        for entry in self._entries:
+            yield entry, _name_damaged(entry, next(contents)) if entry.kind is EntryKind.FILE else iter(())
+
+
+def _name_damaged(entry: ArchiveEntry, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    try:
+        yield from pieces
+    except DamagedContent as error:
+        raise EngineError(
+            f"the server's copy of {format_path(entry.path)} is damaged", str(error.hint), permanent=True
+        ) from error
+
+
+class StateContents(Mapping[str, str]):
+    """What makes two files differ, by path: the content, whether it is executable, or the target of a link.
+
+    Args:
+        data: the manifest; it is read when something is asked for.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    @cached_property
+    def _found(self) -> dict[str, str]:
+        entries = load_manifest(self._data)
+        return {one.path: _describe(one) for one in entries if one.kind is not EntryKind.FOLDER}
+
+    def __getitem__(self, path: str) -> str:
+        """Return what is at a path.
+
+        Raises:
+            KeyError: nothing is.
+        """
+        return self._found[path]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the paths."""
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        """Return the number of files and links."""
+        return len(self._found)
+
+
+def _describe(entry: ArchiveEntry) -> str:
+    if entry.kind is EntryKind.LINK:
+        return f"link:{entry.target}"
+    return f"{'x' if entry.executable else '-'}{entry.content}"
+
+
+class StateTexts(Mapping[str, str]):
+    """The small text files of a state. Each is read when it is asked for, and not kept.
+
+    Args:
+        contents: has the contents; they may be removed later.
+        data: the manifest; it is read when something is asked for.
+    """
+
+    def __init__(self, contents: ContentStore, data: bytes) -> None:
+        self._contents = contents
+        self._data = data
+
+    @cached_property
+    def _found(self) -> dict[str, bytes]:
+        return {
+            one.path: bytes.fromhex(one.content)
+            for one in load_manifest(self._data)
+            if one.kind is EntryKind.FILE and one.size <= LONGEST_TEXT and one.path.endswith(".txt")
+        }
+
+    def __getitem__(self, path: str) -> str:
+        """Return a content.
+
+        Raises:
+            KeyError: there is no such text.
+            NotFound: it was removed.
+        """
+        try:
+            return self._contents.read_text(self._found[path])
+        except DamagedContent as error:
+            raise NotFound("the project's files are not on the server any more", "run `riseml train` again") from error
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the paths."""
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        """Return the number of texts."""
+        return len(self._found)

@@ -1,0 +1,145 @@
+"""Contents: there whole or not at all, whatever happens to the server and to its disk."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from riseml.archives.pieces import RECORD, write_pieces
+from riseml.store.content_receiver import ContentReceiver, StreamReceiver
+from riseml.store.contents import ContentStore, DamagedContent
+
+TEXTS = [b"", b"a", b"bc", b"x" * 300_000, os.urandom(2_000)]
+
+
+def name(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
+
+
+def put(store: ContentStore, contents: Iterable[bytes], wanted: set[bytes] | None = None) -> None:
+    records = b"".join(RECORD.pack(len(content)) + content for content in contents)
+    with closing(ContentReceiver(store, wanted)) as receiver:
+        for piece in write_pieces([records], compress=False):
+            StreamReceiver(receiver, 1 << 20).feed(piece)
+
+
+def read(store: ContentStore, contents: list[bytes]) -> list[bytes]:
+    return [b"".join(pieces) for pieces in store.read_contents([name(content) for content in contents])]
+
+
+def test_each_content_is_kept_once(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path)
+    put(store, TEXTS)
+    put(store, TEXTS)
+    assert read(store, TEXTS[::-1]) == TEXTS[::-1]
+    assert read(ContentStore(tmp_path), TEXTS) == TEXTS
+    assert store.remove_all_but({name(content) for content in TEXTS}) > 300_000, "what came twice is removed"
+    assert read(store, TEXTS) == TEXTS
+
+
+def test_contents_that_are_not_wanted_are_not_kept(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path)
+    put(store, TEXTS, {name(b"a")})
+    assert set(store.find_places([name(content) for content in TEXTS])) == {name(b"a")}
+    assert read(store, [b"a"]) == [b"a"]
+
+
+def test_many_packs_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("riseml.store.content_receiver._PACK", 100)
+    store = ContentStore(tmp_path)
+    contents = [b"%d" % number * 20 for number in range(40)]
+    put(store, contents)
+    live = contents[::3]
+    store.remove_all_but({name(content) for content in live})
+    assert read(store, live) == live
+    assert read(ContentStore(tmp_path), live) == live
+    with pytest.raises(DamagedContent):
+        read(store, contents)
+    assert store.remove_all_but(set()) > 0
+    assert list(tmp_path.glob("*.pack")) == []
+
+
+@pytest.mark.parametrize("harm", ["a bit", "cut off", "gone", "gone, seen at the start"])
+def test_damage_is_noticed_and_repaired_by_sending_again(tmp_path: Path, harm: str) -> None:
+    store = ContentStore(tmp_path)
+    put(store, TEXTS)
+    (pack,) = tmp_path.glob("*.pack")
+    data = bytearray(pack.read_bytes())
+    if harm == "a bit":
+        data[-1] ^= 1
+        pack.write_bytes(data)
+    elif harm == "cut off":
+        os.truncate(pack, len(data) - 1)
+    else:
+        pack.unlink()
+    if harm.endswith("start"):
+        store = ContentStore(tmp_path)
+        assert store.find_lost() == {name(content) for content in TEXTS}
+    damaged = TEXTS[-1]
+    with pytest.raises(DamagedContent):
+        read(store, [damaged])
+    assert name(damaged) in store.find_lost()
+    assert name(damaged) not in store.find_places([name(damaged)])
+    put(store, TEXTS)
+    assert not store.find_lost() & {name(damaged)}
+    assert read(store, [damaged]) == [damaged]
+
+
+@pytest.mark.parametrize("harm", ["bytes of another file", "gone", "cut off"])
+def test_a_table_that_is_damaged_is_made_anew(tmp_path: Path, harm: str) -> None:
+    put(ContentStore(tmp_path), TEXTS)
+    for path in tmp_path.glob("contents.db?*"):
+        path.unlink()
+    table = tmp_path / "contents.db"
+    match harm:
+        case "bytes of another file":
+            table.write_bytes(b"no table" * 1000)
+        case "gone":
+            table.unlink()
+        case "cut off":
+            os.truncate(table, 5000)
+    assert read(ContentStore(tmp_path), TEXTS) == TEXTS
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from riseml.store.contents import ContentStore
+from tests.unit.store.test_contents import TEXTS, put
+put(ContentStore(Path(sys.argv[1])), [b"late"])
+"""
+
+
+def test_a_server_that_is_killed_leaves_nothing_half(tmp_path: Path) -> None:
+    put(ContentStore(tmp_path), [b"early"])
+    environ = {**os.environ, "RISEML_FAULT": "P25"}
+    done = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path)], env=environ, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.glob("*.pack"))) == 2, "the pack is there, and the table does not know it"
+    store = ContentStore(tmp_path)
+    assert len(list(tmp_path.glob("*.pack"))) == 1
+    assert not store.find_places([name(b"late")])
+    assert read(store, [b"early"]) == [b"early"]
+
+
+def test_a_full_disk_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ContentStore(tmp_path)
+    put(store, [b"early"])
+
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="no space left"):
+        put(store, [b"late"])
+    assert [path.suffix for path in tmp_path.iterdir() if "contents" not in path.name] == [".pack"]
+    assert read(store, [b"early"]) == [b"early"]
