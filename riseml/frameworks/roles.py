@@ -59,6 +59,9 @@ riseml_wait() {{
 }}"""
 """A shell function that returns once the port $2 of the host $1, a job of the role $3, answers."""
 
+_BEGINS, _GOES_ON = "riseml: waiting until ", "riseml: still waiting for "
+"""How the lines of a job begin that waits."""
+
 _WAITED = "riseml: everything that this job waited for answers"
 
 Groups = Mapping[str, Sequence[JobName]]
@@ -130,9 +133,12 @@ def is_waiting_for(plan: Plan, job: JobName, peer: JobName, address: str, line: 
     role = job_type(peer)
     port = _list_waits(plan, job).get(role)
     place = address if port is None else f"{address.rpartition(':')[0]}:{port}"
-    return line == f"riseml: waiting until {role} answers at {place}" or line.startswith(
-        f"riseml: still waiting for {place}: "
-    )
+    return line == f"{_BEGINS}{role} answers at {place}" or line.startswith(f"{_GOES_ON}{place}: ")
+
+
+def says_that_it_waits(line: str) -> bool:
+    """Return True for a line of a job that waits for any other one."""
+    return line.startswith((_BEGINS, _GOES_ON))
 
 
 def _make_job(name: JobName, role: RoleSection, train: Train) -> Role:

@@ -135,3 +135,9 @@ def _count_lines(entry: OutputEntry) -> int:
 def _name(experiment: Experiment, job: JobName | None) -> str:
     name = experiment_name(experiment.number, experiment.sub)
     return name if job is None else f"{name}.{job}"
+
+
+def split_at(block: LogBlock, moment: str) -> tuple[LogBlock, ...]:
+    """Return the lines before a moment, and the others if there are any; the first line counts as before it."""
+    before = next((number for number, at in enumerate(block.timestamps()) if number and at >= moment), 0)
+    return block.split(before) if before else (block,)

@@ -26,6 +26,7 @@ from riseml.server.api.log_entries import (
     line_entry,
     lines_entry,
     report_entry,
+    split_at,
     state_entry,
 )
 from riseml.server.api.log_gate import Gate, LogState, gate, has_started
@@ -41,6 +42,8 @@ from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_tally import read_reports
 
 _HEARTBEAT = 15.0  # seconds between two entries at most
+_QUICK_READ = 16_384  # bytes of a log that are read in the event loop
+_FEW = 4  # experiments, at most, whose logs are read there
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +74,14 @@ async def stream_entries(
             yield encode_entry({"type": "ping", "cursor": reader.cursor()})  # a client that is cut off now has a cursor
         while not reader.complete:
             reader.mark_stale(subscription.take_changed())
-            entries = await asyncio.to_thread(reader.read_entries)
+            entries = reader.read_entries() if reader.is_quick() else await asyncio.to_thread(reader.read_entries)
             notifier.extend(subscription, reader.take_new())
             if entries:
                 yield b"".join(map(encode_entry, entries))
-                continue
-            if reader.idle and not request.follow:
-                return
             if not reader.idle or reader.complete:
                 continue
+            if not request.follow:
+                return
             patience = log_gate.PATIENCE if reader.holds_event else _HEARTBEAT
             if not await subscription.wait_for_change(patience):
                 reader.mark_stale(frozenset(reader.identities))  # in case that a notification was missed
@@ -91,7 +93,7 @@ class _StreamReader:
     """Reads on from its positions."""
 
     def __init__(self, request: StreamRequest, experiments: ExperimentStore, logs: LogStore) -> None:
-        self.idle = False  # the last read found nothing new
+        self.idle = False  # nothing is left of what was there at the last read
         self.complete = False  # and nothing more comes
         self._request = request
         self._store = experiments
@@ -128,6 +130,16 @@ class _StreamReader:
         """Load the records of these experiments again before the next read."""
         self._stale |= changed
 
+    def is_quick(self) -> bool:
+        """Return True when a read needs no database, and some kilobytes that another thread has just written: the way
+        to a thread of its own and back would take longer than such a read.
+        """
+        return (
+            0 < len(self._followed) <= _FEW
+            and not self._stale
+            and sum(self._count_unread(one) for one in self._followed) <= _QUICK_READ
+        )
+
     def read_entries(self) -> list[wire.Entry]:
         """Return the next entries in the order of their times, as far as they are there."""
         self._load_records()
@@ -140,7 +152,13 @@ class _StreamReader:
         if self.complete and self._request.growth is not None and self._set_states is not None:
             end = self._set_states.note_end()
             entries += [] if end is None else [{**end, "cursor": self.cursor()}]
+        if not over and not self.holds_event and not any(map(self._count_unread, self._followed)):
+            self.idle = True  # another read would find nothing: only a notification says that there is more
         return entries
+
+    def _count_unread(self, one: FollowedLog) -> int:
+        """Return how many bytes of a log were not read yet."""
+        return self._logs.log_size(one.identity) - one.read_end.offset
 
     def cursor(self) -> str:
         """Return what was sent as text."""
@@ -242,7 +260,7 @@ class _StreamReader:
         block = one.blocks.popleft()
         until = min(filter(None, (head.until, limit)), default="")
         if until:
-            block, *rest = _split_at(block, until)
+            block, *rest = split_at(block, until)
             one.blocks.extendleft(rest)
         if self._sends_together:
             block = self._join_blocks(one, block, until)
@@ -363,9 +381,3 @@ def _read_tail(reader: _StreamReader, tail: int) -> list[wire.LineEntry | wire.L
     while not reader.idle:
         last.add_entries(reader.read_entries())
     return list(last.entries)
-
-
-def _split_at(block: LogBlock, moment: str) -> tuple[LogBlock, ...]:
-    """Return the lines before a moment, and the others if there are any; the first line counts as before it."""
-    before = next((number for number, at in enumerate(block.timestamps()) if number and at >= moment), 0)
-    return block.split(before) if before else (block,)

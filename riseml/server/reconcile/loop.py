@@ -22,7 +22,7 @@ from riseml.server.pool.observe import make_observation
 from riseml.server.reconcile.change_listeners import ChangeListeners
 from riseml.server.reconcile.decision_log import describe_hosts, describe_pass
 from riseml.server.reconcile.isolated_decide import decide_isolated
-from riseml.server.reconcile.stuck_waits import find_stuck_waits
+from riseml.server.reconcile.stuck_waits import StuckWaits
 from riseml.server.services import Services
 from riseml.states import Part, State
 
@@ -39,6 +39,7 @@ class Loop(threading.Thread):
         super().__init__(name="loop", daemon=True)
         self._services = services
         self._stopping = threading.Event()
+        self._stuck = StuckWaits(services.logs)
         self._listeners = ChangeListeners(services.hosts.pool, services.wake, self._stopping)
         self._store_problem: str | None = None  # why the last pass could not use the store
 
@@ -115,7 +116,7 @@ class Loop(threading.Thread):
             busy=pending,
             problems=services.tracker.list_failures(moment),
             quiet=services.idle.find_quiet(world),
-            stuck=find_stuck_waits(world, services.logs),
+            stuck=self._stuck.find(world),
         )
         before = services.passes.observation
         for line in describe_hosts({} if before is None else before.hosts, seen):

@@ -46,7 +46,8 @@ class Subscription:
     async def wait_for_change(self, seconds: float) -> bool:
         """Wait for a notification since `take_changed`; return False when none came for `seconds`."""
         try:
-            await asyncio.wait_for(self._event.wait(), seconds)
+            async with asyncio.timeout(seconds):  # `wait_for` of Python 3.11 makes a task for each call
+                await self._event.wait()
         except TimeoutError:
             return False
         return True

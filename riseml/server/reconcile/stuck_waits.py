@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from riseml.frameworks.roles import is_waiting_for, list_awaited
+from riseml.frameworks.roles import is_waiting_for, list_awaited, says_that_it_waits
 from riseml.model import Experiment, Job, JobKey, World
 from riseml.names import JobName
 from riseml.planning.launch import job_addresses
@@ -16,14 +16,37 @@ from riseml.states import State
 from riseml.store.logs.log_store import LogStore
 
 
-def find_stuck_waits(world: World, logs: LogStore) -> dict[JobKey, JobName]:
-    """Return the jobs whose last line says that they wait for a job which has ended, with its name."""
-    return {
-        experiment.key_of(job): peer
-        for experiment in world.experiments
-        for job, ended in _list_candidates(experiment)
-        if (peer := _find_peer(experiment, job, ended, logs)) is not None
-    }
+class StuckWaits:
+    """Finds jobs that wait for a job which has ended. Only the control loop calls it.
+
+    Args:
+        logs: of all jobs.
+    """
+
+    def __init__(self, logs: LogStore) -> None:
+        self._logs = logs
+        self._begun: set[JobKey] = set()  # jobs that have printed something after their wait: it is over for good
+
+    def find(self, world: World) -> dict[JobKey, JobName]:
+        """Return the jobs whose last line says that they wait for a job which has ended, with its name."""
+        candidates = {
+            experiment.key_of(job): (experiment, job, ended)
+            for experiment in world.experiments
+            for job, ended in _list_candidates(experiment)
+        }
+        self._begun &= candidates.keys()
+        found = {key: self._find_peer(*one) for key, one in candidates.items() if key not in self._begun}
+        return {key: peer for key, peer in found.items() if peer is not None}
+
+    def _find_peer(self, experiment: Experiment, job: Job, ended: list[JobName]) -> JobName | None:
+        lines = self._logs.read_last_lines(experiment.id, job.name, 1)
+        if not lines:
+            return None
+        last, addresses = lines[-1].text.decode("utf-8", "replace"), job_addresses(experiment)
+        if not says_that_it_waits(last):
+            self._begun.add(experiment.key_of(job))
+        waits = (peer for peer in ended if is_waiting_for(experiment.plan, job.name, peer, addresses[peer], last))
+        return next(waits, None)
 
 
 def _list_candidates(experiment: Experiment) -> Iterator[tuple[Job, list[JobName]]]:
@@ -36,12 +59,3 @@ def _list_candidates(experiment: Experiment) -> Iterator[tuple[Job, list[JobName
         over = [name for name in awaited if name in ended]
         if over:
             yield job, over
-
-
-def _find_peer(experiment: Experiment, job: Job, ended: list[JobName], logs: LogStore) -> JobName | None:
-    lines = logs.read_last_lines(experiment.id, job.name, 1)
-    if not lines:
-        return None
-    last, addresses = lines[-1].text.decode("utf-8", "replace"), job_addresses(experiment)
-    waits = (peer for peer in ended if is_waiting_for(experiment.plan, job.name, peer, addresses[peer], last))
-    return next(waits, None)

@@ -9,7 +9,7 @@ import pytest
 
 from riseml.model import Experiment, Frame, JobKey, World
 from riseml.names import JobName
-from riseml.server.reconcile.stuck_waits import find_stuck_waits
+from riseml.server.reconcile.stuck_waits import StuckWaits
 from riseml.spec.config.loader import load_config
 from riseml.states import Part, State
 from riseml.store.logs.log_store import LogStore
@@ -58,4 +58,14 @@ def test_only_a_wait_for_a_job_that_has_ended_is_in_vain(
     logs = LogStore(tmp_path)
     if line:
         logs.append_frames(KEY, [Frame(AT, 1, f"{one}\n".encode()) for one in ("before", line)])
-    assert find_stuck_waits(make_world(*ended), logs) == ({} if peer is None else {KEY: peer})
+    assert StuckWaits(logs).find(make_world(*ended)) == ({} if peer is None else {KEY: peer})
+
+
+def test_the_log_of_a_job_that_has_begun_is_read_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The logs of a long training are long, and the loop asks every two seconds."""
+    logs, world = LogStore(tmp_path), make_world("prepare.1")
+    logs.append_frames(KEY, [Frame(AT, 1, b"step 1\n")])
+    waits = StuckWaits(logs)
+    assert waits.find(world) == {}
+    monkeypatch.setattr(LogStore, "read_last_lines", None)
+    assert waits.find(world) == {}
