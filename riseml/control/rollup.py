@@ -59,14 +59,26 @@ def roll_up_set(experiments: Sequence[SetMember], *, goes_on: bool = False) -> t
     return State.RUNNING if any(experiment.started_at for experiment in experiments) else state, reason
 
 
-def describe_set_end(experiments: Sequence[SetMember]) -> str:
-    """Return what became of the members of a set: `6 of 8 finished, 2 failed`; empty while one is active."""
+def describe_set_end(experiments: Sequence[SetMember], best: str = "") -> str:
+    """Return what became of the members of a set; empty while one is active.
+
+    Example: `6 of 8 finished, 1 stopped early, 1 failed, best 144.3 accuracy 0.981`.
+
+    Args:
+        experiments: the members.
+        best: what is said of the best one; empty: none is known.
+    """
     states = [experiment.state for experiment in experiments]
     if not set(states) <= TERMINAL:
         return ""
-    others = [(states.count(state), state.value.lower()) for state in (State.FAILED, State.KILLED)]
-    parts = [f"{states.count(State.FINISHED)} of {len(states)} finished"]
-    return ", ".join(parts + [f"{count} {state}" for count, state in others if count])
+    stopped = sum(experiment.reason is Reason.STOPPED_EARLY for experiment in experiments)
+    counts = [
+        (stopped, "stopped early"),
+        (states.count(State.FAILED), "failed"),
+        (states.count(State.KILLED), "killed"),
+    ]
+    parts = [f"{states.count(State.FINISHED) - stopped} of {len(states)} finished"]
+    return ", ".join([*parts, *(f"{count} {word}" for count, word in counts if count), *([best] if best else [])])
 
 
 def find_failed_job(experiment: Experiment) -> JobName | None:

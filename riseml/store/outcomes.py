@@ -27,6 +27,7 @@ class ExperimentOutcome:
     id: int  # key in the store
     number: int
     sub: int | None
+    set_id: int | None  # key of its set in the store
     project: str
     state: State
     reason: str
@@ -60,7 +61,7 @@ class OutcomeStore:
 
 
 def _select_outcomes(user: str, query: OutcomeQuery) -> sa.Select[Any]:
-    columns = ("id", "number", "sub", "project", "state", "reason", "started_at", "ended_at")
+    columns = ("id", "number", "sub", "set_id", "project", "state", "reason", "started_at", "ended_at")
     companion = experiments.c.plan["companion"]["kind"].as_string()
     condition = sa.and_(experiments.c.user == user, companion.is_(None), _choose(query))
     host, part = jobs.c.record["host"].as_string(), jobs.c.record["part"].as_string()
@@ -92,6 +93,7 @@ def _make_outcome(row: sa.Row[Any], parameters: Mapping[str, str]) -> Experiment
         id=row.id,
         number=row.number,
         sub=row.sub,
+        set_id=row.set_id,
         project=row.project,
         state=State(row.state),
         reason=row.reason,

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from riseml.wire.metrics import MetricView
 from riseml.wire.searches import SearchView
 from riseml.wire.state_names import StateName
 
@@ -59,6 +60,7 @@ class ExperimentView(TypedDict):
     closed: bool  # no host has anything of it left
     jobs: list[JobView]
     experiments: list[ExperimentView]
+    metrics: list[MetricView]  # that its jobs have reported; empty in lists of experiments, and for a set
     search: SearchView | None  # of a set whose points a search chooses
     notes: list[str]  # remarks about its riseml.yml
 

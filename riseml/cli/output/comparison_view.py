@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from riseml.cli.output.results_view import format_value
 from riseml.cli.output.style import Style, paint
 from riseml.cli.output.tables import Column, build_table, measure_table
-from riseml.cli.output.text import clean_text, count_noun, format_moment, format_seconds, parse_moment
+from riseml.cli.output.text import clean_text, count_noun, format_metric, format_moment, format_seconds, parse_moment
 from riseml.cli.output.widths import pad_to_width, shorten_to_width, wrap_to_width
 
 if TYPE_CHECKING:
@@ -74,9 +73,9 @@ def _flatten_metrics(found: Sequence[wire.MetricDifference]) -> list[wire.Differ
     rows: list[wire.Difference] = []
     for one in found:
         parts = {
-            "last": [None if metric is None else format_value(metric["last"]) for metric in one["metrics"]],
-            "min": [None if metric is None else format_value(metric["min"]) for metric in one["metrics"]],
-            "max": [None if metric is None else format_value(metric["max"]) for metric in one["metrics"]],
+            "last": [None if metric is None else format_metric(metric["last"]) for metric in one["metrics"]],
+            "min": [None if metric is None else format_metric(metric["min"]) for metric in one["metrics"]],
+            "max": [None if metric is None else format_metric(metric["max"]) for metric in one["metrics"]],
         }
         rows.append({"name": f"{one['name']}.last", "values": list(parts["last"])})
         for part in ("min", "max"):

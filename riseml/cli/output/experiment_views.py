@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from riseml.cli.output.log_lines import list_advice, list_last_lines
 from riseml.cli.output.style import ENDED_STATES, Style, paint_state
@@ -14,12 +15,14 @@ from riseml.cli.output.text import (
     clean_text,
     format_age,
     format_fields,
+    format_metric,
     format_parameters,
 )
 
 if TYPE_CHECKING:
     from riseml import wire
 
+_MOST_METRICS = 20  # that the status of one experiment names
 _LIST = (
     Column("ID"),
     Column("PROJECT", shrinks=True),
@@ -95,8 +98,11 @@ def list_experiment(one: wire.ExperimentView, now: datetime, style: Style, *, lo
     common = _find_common_parameters(one["experiments"])
     heads = _list_heads({**one, "parameters": common} if common else one, now, style)
     if one["type"] == "set":
-        rows = [_make_member_row(member, _drop_parameters(member, common), now) for member in one["experiments"]]
-        return [*heads, "", *build_table(_MEMBERS, rows, style)]
+        metric = _choose_metric(one)
+        rows = [
+            _make_member_row(member, _drop_parameters(member, common), now, metric) for member in one["experiments"]
+        ]
+        return [*heads, "", *build_table(_name_member_columns(metric), rows, style)]
     if not one["jobs"]:
         return [*heads, "", "No jobs yet."]
     shown = [*heads, "", *build_table(_JOBS, [_make_job_row(job, now) for job in one["jobs"]], style)]
@@ -130,6 +136,7 @@ def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[s
             ("Framework Config", _count_roles(one)),
             ("Output", one["output"] or None),
             ("Parameters", format_parameters(one["parameters"])),
+            ("Metrics", _list_metrics(one)),
             ("TensorBoard", f"`riseml tensorboard {one['id']}` opens it" if _has_tensorboard(one) else None),
             ("JupyterLab", f"`riseml notebook {one['id']}` opens it" if _has_notebook(one) else None),
             ("Cleaning up", "jobs are still being stopped" if ended and not one["closed"] else None),
@@ -184,8 +191,46 @@ def _describe_reason(one: wire.ExperimentView) -> str:
     return f"{one['reason']} ({message})" if says_more else one["reason"]
 
 
-def _make_member_row(one: wire.ExperimentView, parameters: Mapping[str, str], now: datetime) -> list[str]:
-    return [one["id"], one["state"], format_age(one["created_at"], now), format_parameters(parameters)]
+@dataclass(frozen=True, slots=True)
+class _ShownMetric:
+    """The metric that a set shows of each member."""
+
+    name: str
+    part: Literal["last", "min", "max"]
+
+
+def _choose_metric(one: wire.ExperimentView) -> _ShownMetric | None:
+    """Return what the set searches for, by its best value; else the first metric that was reported, by its last one."""
+    search = one.get("search")
+    if search is not None:
+        return _ShownMetric(search["metric"], "max" if search["goal"] == "maximize" else "min")
+    names = (metric["name"] for member in one["experiments"] for metric in member.get("metrics", ()))
+    first = next(names, None)
+    return None if first is None else _ShownMetric(first, "last")
+
+
+def _name_member_columns(metric: _ShownMetric | None) -> tuple[Column, ...]:
+    if metric is None:
+        return _MEMBERS
+    *others, parameters = _MEMBERS
+    return (*others, Column(clean_text(metric.name), right=True), parameters)
+
+
+def _make_member_row(
+    one: wire.ExperimentView, parameters: Mapping[str, str], now: datetime, metric: _ShownMetric | None
+) -> list[str]:
+    row = [one["id"], one["state"], format_age(one["created_at"], now)]
+    if metric is not None:
+        values = {found["name"]: found[metric.part] for found in one.get("metrics", ())}
+        row.append(format_metric(values.get(metric.name)))
+    return [*row, format_parameters(parameters)]
+
+
+def _list_metrics(one: wire.ExperimentView) -> str:
+    """Return the last value of each metric: `accuracy=0.98, loss=0.2`."""
+    found = one.get("metrics", ())  # a server of an earlier version tells none
+    shown = [f"{metric['name']}={format_metric(metric['last'])}" for metric in found[:_MOST_METRICS]]
+    return ", ".join([*shown, *([f"and {len(found) - _MOST_METRICS} more"] if len(found) > _MOST_METRICS else [])])
 
 
 def _make_job_row(job: wire.JobView, now: datetime) -> list[str]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table, measure_table
-from riseml.cli.output.text import clean_text, count_noun, format_parameters, format_seconds
-from riseml.results.rows import Columns, ResultRow, Value
+from riseml.cli.output.text import clean_text, count_noun, format_metric, format_parameters, format_seconds
+from riseml.results.rows import Columns, ResultRow
 from riseml.spec.config.types import Goal
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _MISSING = "-"
 _BEST = "*"
 _MOST_COLUMNS = 8  # parameters, and metrics, that get columns of their own
-_DIGITS = 6  # of a metric
 _NARROWEST = 8  # columns of a terminal that a shortened column keeps
 _LONGEST_SAME = 200  # characters
 
@@ -144,7 +143,7 @@ def describe_best(best: wire.ResultView, objective: wire.ObjectiveView) -> str:
     metric = next((one for one in best["metrics"] if one["name"] == objective["metric"]), None)
     value = None if metric is None else metric["max" if objective["goal"] == "maximize" else "min"]
     parameters = f" ({format_parameters(best['parameters'])})" if best["parameters"] else ""
-    return f"{best['id']} {objective['metric']} {format_value(value)}{parameters}"
+    return f"{best['id']} {objective['metric']} {format_metric(value)}{parameters}"
 
 
 def _fit_fields(found: wire.ResultList, entries: Sequence[_Entry], style: Style) -> list[_Field]:
@@ -223,18 +222,7 @@ def _choose_fields(found: wire.ResultList, chosen: Sequence[str]) -> list[_Field
 def _make_field(name: str, columns: Columns) -> _Field:
     reader = columns.find_reader(name)
     right = not (name in columns.parameters or name in ("id", "reason"))
-    return _Field(Column(clean_text(name), right=right), lambda one: format_value(reader(one.row)))
-
-
-def format_value(value: Value) -> str:
-    """Return a number with six digits, a text as it is, and `-` for nothing."""
-    if value is None:
-        return _MISSING
-    if isinstance(value, str):
-        return value
-    if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
-        return str(int(value))
-    return f"{value:.{_DIGITS}g}"
+    return _Field(Column(clean_text(name), right=right), lambda one: format_metric(reader(one.row)))
 
 
 def format_time(seconds: float | None) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from riseml.cli.output.results_view import format_time, format_value
+from riseml.cli.output.results_view import format_time
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table, measure_table
-from riseml.cli.output.text import clean_text, count_noun
+from riseml.cli.output.text import clean_text, count_noun, format_metric
 from riseml.results.scaling import Scaling, ScalingRow
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ def _make_cells(row: ScalingRow, scaling: Scaling, metrics: list[str]) -> list[s
         str(row.workers),
         str(row.runs),
         format_time(row.seconds),
-        *([format_value(row.rate)] if scaling.rate else []),
+        *([format_metric(row.rate)] if scaling.rate else []),
         _MISSING if row.speed_up is None else f"{row.speed_up:.2f}",
         efficiency,
-        *(format_value(row.metrics.get(name)) for name in metrics),
+        *(format_metric(row.metrics.get(name)) for name in metrics),
     ]
 
 

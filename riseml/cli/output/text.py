@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -151,6 +152,22 @@ def format_gib(size: int | None) -> str:
 def format_number(value: float | None) -> str:
     """Return a number with one decimal; `N/A` when it is not known."""
     return "N/A" if value is None else f"{value:.1f}"
+
+
+def format_metric(value: float | str | None) -> str:
+    """Return a number with six digits, a text as it is, and `-` for nothing.
+
+    Example:
+        >>> format_metric(0.98123456)
+        '0.981235'
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    return f"{value:.6g}"
 
 
 def format_parameters(parameters: Mapping[str, str]) -> str:

@@ -86,7 +86,8 @@ async def stream_entries(
             if not await subscription.wait_for_change(patience):
                 reader.mark_stale(frozenset(reader.identities))  # in case that a notification was missed
                 yield encode_entry({"type": "ping", "cursor": reader.cursor()})
-    yield encode_entry(end_entry(request.wanted, reader.experiments, reader.cursor()))
+    best = "" if request.growth is None else request.growth.describe_best()
+    yield encode_entry(end_entry(request.wanted, reader.experiments, reader.cursor(), best))
 
 
 class _StreamReader:

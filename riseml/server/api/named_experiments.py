@@ -7,6 +7,7 @@ from riseml.errors import NotFound, UsageError
 from riseml.model import Experiment
 from riseml.names import CanonicalId
 from riseml.server.api.bad_end import explain_bad_end
+from riseml.server.api.metric_views import show_summary
 from riseml.server.api.views import show_experiment, show_set
 from riseml.server.services import Services
 from riseml.store.experiments import ExperimentDetail
@@ -49,6 +50,10 @@ def show_details(
     """Return an experiment, or a whole set; with `wanted`, only the jobs that it names."""
     roots = services.hosts.roots
     first = details[0].experiment
+    summaries = services.metrics.read_summaries([detail.experiment.id for detail in details])
+    metrics = {identity: [show_summary(one) for one in found.values()] for identity, found in summaries.items()}
     if first.set_id is not None and (wanted is None or wanted.sub is None):
-        return show_set(details, roots, services.searches.load_searches((first.set_id,)).get(first.set_id))
-    return show_experiment(details[0], roots, wanted, explain_bad_end(first, services.logs))
+        search = services.searches.load_searches((first.set_id,)).get(first.set_id)
+        return show_set(details, roots, search, metrics)
+    end = explain_bad_end(first, services.logs)
+    return show_experiment(details[0], roots, wanted, end, metrics.get(first.id, ()))

@@ -10,7 +10,7 @@ from riseml import wire
 from riseml.errors import NotFound, UsageError
 from riseml.names import experiment_name, parse_id
 from riseml.results.filters import filter_rows, parse_where
-from riseml.results.ranking import choose_objective, parse_sort, rank_rows, sort_by_rank, sort_rows
+from riseml.results.ranking import Objective, choose_objective, parse_sort, rank_rows, sort_by_rank, sort_rows
 from riseml.results.rows import Columns, ResultRow, find_varying, list_metrics, list_parameters
 from riseml.server.api.metric_views import show_summary
 from riseml.server.api.views import show_time
@@ -53,7 +53,7 @@ def read_results(query: ResultQuery, services: Services, moment: datetime) -> wi
     rows = [one.row for one in found.values()]
     metrics, parameters = frozenset(list_metrics(rows)), frozenset(list_parameters(rows))
     keys = parse_sort(query.sort)
-    objective = choose_objective(keys, metrics, None)
+    objective = choose_objective(keys, metrics, _find_objective(found, services))
     columns = Columns(parameters, metrics, {objective.metric: objective.goal} if objective else {})
     conditions = [condition for text in query.where for condition in parse_where(text)]
     matched = sort_rows(filter_rows(rows, conditions, columns), keys, columns)
@@ -72,6 +72,14 @@ def read_results(query: ResultQuery, services: Services, moment: datetime) -> wi
         "best": None if best is None else _show_result(found[best.name], 1),
         "experiments": [_show_result(found[row.name], ranks.get(row.name)) for row in matched[: query.limit]],
     }
+
+
+def _find_objective(found: Mapping[str, _Found], services: Services) -> Objective | None:
+    """Return what the sets among the experiments search for; None when they differ, or none searches."""
+    sets = {one.outcome.set_id for one in found.values()} - {None}
+    searches = services.searches.load_searches([identity for identity in sets if identity is not None])
+    wanted = {Objective(one.plan.search.metric, one.plan.search.goal) for one in searches.values()}
+    return wanted.pop() if len(wanted) == 1 else None
 
 
 def _load(query: ResultQuery, services: Services, moment: datetime) -> dict[str, _Found]:

@@ -35,6 +35,16 @@ def show_search(record: SearchRecord) -> wire.SearchView:
     }
 
 
+def describe_best_trial(record: SearchRecord | None) -> str:
+    """Return `best 144.3 accuracy 0.981 (lr=0.01)`; empty without a good trial."""
+    best = None if record is None else record.find_best()
+    if record is None or best is None:
+        return ""
+    point = ", ".join(f"{name}={value}" for name, value in best.point)
+    name = experiment_name(record.number, best.number)
+    return f"best {name} {record.plan.search.metric} {best.value:g}{point and f' ({point})'}"
+
+
 def describe_search(record: SearchRecord) -> str:
     """Return `trial 7 of 40, best 144.3 accuracy 0.981`."""
     return ", ".join(_describe_parts(record))

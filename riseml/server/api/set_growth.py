@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from riseml.server.api.search_view import describe_best_trial
 from riseml.store.searches import SearchStore
 
 
@@ -21,3 +22,7 @@ class SetGrowth:
     def list_members(self) -> tuple[int, ...]:
         """Return the ids of all members, in the order of their numbers."""
         return self.searches.list_members(self.set_id)
+
+    def describe_best(self) -> str:
+        """Return `best 144.3 accuracy 0.981 (lr=0.01)`; empty without a good trial."""
+        return describe_best_trial(self.searches.load_searches((self.set_id,)).get(self.set_id))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Literal
 
 from riseml import wire
@@ -14,7 +15,7 @@ from riseml.model import Experiment, Job
 from riseml.names import CanonicalId, experiment_name
 from riseml.planning.launch import StorageRoots
 from riseml.samples import Sample, Traffic
-from riseml.server.api.search_view import show_search
+from riseml.server.api.search_view import describe_best_trial, show_search
 from riseml.states import SENTENCES, TERMINAL, CompanionKind, State
 from riseml.storage.outputs import show_output
 from riseml.store.experiments import ExperimentDetail
@@ -71,7 +72,11 @@ def _message(job: Job) -> str:
 
 
 def show_experiment(
-    detail: ExperimentDetail, output: StorageRoots, wanted: CanonicalId | None = None, end: BadEnd = NO_BAD_END
+    detail: ExperimentDetail,
+    output: StorageRoots,
+    wanted: CanonicalId | None = None,
+    end: BadEnd = NO_BAD_END,
+    metrics: Iterable[wire.MetricView] = (),
 ) -> wire.ExperimentView:
     """Return one experiment; with `wanted`, only the jobs that it names."""
     experiment = detail.experiment
@@ -102,15 +107,26 @@ def show_experiment(
         "jobs": [show_job(experiment, job) for job in jobs],
         "experiments": [],
         "search": None,
+        "metrics": list(metrics),
         "notes": list(detail.notes),
     }
 
 
 def show_set(
-    details: tuple[ExperimentDetail, ...], output: StorageRoots, search: SearchRecord | None = None
+    details: tuple[ExperimentDetail, ...],
+    output: StorageRoots,
+    search: SearchRecord | None = None,
+    metrics: Mapping[int, list[wire.MetricView]] = MappingProxyType({}),
 ) -> wire.ExperimentView:
-    """Return a whole set with its members inside, and with what its search does."""
-    members = [show_experiment(detail, output) for detail in details]
+    """Return a whole set with its members inside, and with what its search does.
+
+    Args:
+        details: the members.
+        output: where their outputs are.
+        search: chooses the points of the set.
+        metrics: of the members, by their keys in the store.
+    """
+    members = [show_experiment(detail, output, metrics=metrics.get(detail.experiment.id, ())) for detail in details]
     experiments = [detail.experiment for detail in details]
     goes_on = search is not None and search.end is None
     state, reason = roll_up_set(experiments, goes_on=goes_on)
@@ -123,7 +139,7 @@ def show_set(
         "type": "set",
         "state": state.value,
         "reason": reason.value,
-        "message": ("" if goes_on else describe_set_end(experiments)) or SENTENCES[reason],
+        "message": ("" if goes_on else describe_set_end(experiments, describe_best_trial(search))) or SENTENCES[reason],
         "cause": None,
         "started_at": show_time(min(started, default=None)),
         "ended_at": show_time(max(ended)) if len(ended) == len(experiments) and not goes_on else None,
@@ -133,6 +149,7 @@ def show_set(
         "closed": all(experiment.closed for experiment in experiments) and not goes_on,
         "jobs": [],
         "experiments": members,
+        "metrics": [],
         "search": None if search is None else show_search(search),
     }
 

@@ -27,6 +27,7 @@ TRAIN: dict[str, Any] = {
     "resources": {"cpus": 0.1, "mem": "64MiB"},
     "parameters": {"workers": [1, 2, 3], "cpus": 0.2},
     "concurrency": 3,
+    "search": {"method": "grid", "metric": "accuracy", "goal": "maximize"},
 }
 
 
@@ -46,9 +47,15 @@ def test_each_experiment_of_a_set_has_the_jobs_and_the_results_of_its_point(tmp_
             assert (record["params"], record["state"]) == ({"workers": workers, "cpus": 0.2}, state)
             accuracy = record["results"]["accuracy"]
             assert (accuracy["last"], accuracy["max"], accuracy["max_step"]) == (0.05, float(f"0.{workers}3"), 3)
+        end = "2 of 3 finished, 1 failed, best 1.2 accuracy 0.23 (workers=2, cpus=0.2)"
+        assert rig.wait_closed("1")["message"] == end
+        assert rig.logs("1")[-1]["message"] == end
+        assert f"Reason: COMPLETED ({end})" in riseml(rig, folder, "status", "1").out
+        ranks = {one["id"]: one["rank"] for one in rig.get("/v1/results", of="1")["experiments"]}
+        assert ranks == {"1.2": 1, "1.1": 2, "1.3": None}
         shown = riseml(rig, folder, "results", "1", "--sort", "-accuracy", "--where", "rate>50").out.splitlines()
         assert [line.split()[:3] for line in shown[1:4]] == [["-", "1.3", "3"], ["*", "1", "1.2"], ["2", "1.1", "1"]]
-        rows = [*csv.DictReader(riseml(rig, folder, "results", "--csv").out.splitlines())]
+        rows = [*csv.DictReader(riseml(rig, folder, "results", "--csv", "--sort", "id").out.splitlines())]
         assert [(row["id"], row["accuracy.max"], row["rate.last"]) for row in rows] == [
             ("1.1", "0.13", "100"),
             ("1.2", "0.23", "200"),

@@ -80,6 +80,7 @@ def make_experiment(identity: str = "4", **changes: Any) -> wire.ExperimentView:
         "closed": False,
         "jobs": [make_job(f"{identity}.master"), make_job(f"{identity}.worker.1")],
         "experiments": [],
+        "metrics": [],
         "search": None,
         "notes": [],
     }

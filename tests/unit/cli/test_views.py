@@ -13,6 +13,7 @@ from riseml.cli.output.printer import Printer
 from tests.support.screen import read_screen
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import LOST, FakeServer, finish, make_experiment, make_job
+from tests.unit.cli.test_results import make_metric
 
 
 def test_status_lists(riseml: Riseml, fake_server: FakeServer) -> None:
@@ -346,3 +347,25 @@ def test_kill_without_an_id_asks_the_user(
     riseml("kill", "4", asks=True)
     riseml("kill", "-f", asks=True)
     assert len(asked) == 1
+
+
+def test_status_shows_metrics(riseml: Riseml, fake_server: FakeServer) -> None:
+    values = {"accuracy": (0.5, 0.25), "loss": (1 / 3,)}
+    metrics = [make_metric(name, *found) for name, found in values.items()]
+    fake_server.experiments["4"] = make_experiment(metrics=metrics)
+    assert "Metrics: accuracy=0.25, loss=0.333333\n" in riseml("status", "4").out
+    members = [make_experiment("4.1", metrics=metrics), make_experiment("4.2")]
+    fake_server.experiments["4"] = make_experiment(type="set", experiments=members, jobs=[])
+    rows = [line.split() for line in riseml("status", "4").out.splitlines()[-3:]]
+    assert rows[0] == ["EXP", "ID", "STATE", "AGE", "accuracy", "PARAMS"]
+    assert [row[-1] for row in rows[1:]] == ["0.25", "-"]
+    search = {
+        "metric": "accuracy",
+        "goal": "maximize",
+        "method": "grid",
+        "seed": 0,
+        "best": None,
+        "message": "trial 2 of 2",
+    }
+    fake_server.experiments["4"] = make_experiment(type="set", experiments=members, jobs=[], search=search)
+    assert riseml("status", "4").out.splitlines()[-2].split()[-1] == "0.5"

@@ -42,3 +42,11 @@ def test_a_set_runs_between_two_members_too() -> None:
 def test_a_roll_up_of_nothing_is_an_error() -> None:
     with pytest.raises(ValueError, match="at least one"):
         roll_up_set([])
+
+
+def test_early_stops_are_counted_apart_and_the_best_is_named() -> None:
+    ended = replace(make_experiment(1, make_plan("train"), set_id=1), state=State.FINISHED, reason=Reason.COMPLETED)
+    members = [ended, replace(ended, reason=Reason.STOPPED_EARLY), replace(ended, state=State.FAILED)]
+    best = "best 144.3 accuracy 0.981 (lr=0.01)"
+    assert describe_set_end(members, best) == f"1 of 3 finished, 1 stopped early, 1 failed, {best}"
+    assert describe_set_end([*members, replace(ended, state=State.RUNNING)], best) == ""
