@@ -7,10 +7,12 @@ from tests.chaos.crashes import crash_faults
 from tests.chaos.engines import engine_faults
 from tests.chaos.harms import host_faults
 from tests.chaos.load import load_faults
+from tests.chaos.report_crashes import report_faults
 from tests.chaos.searches import search_faults
 from tests.chaos.sites import Fault
 
 
 def all_faults() -> tuple[Fault, ...]:
     """Return every fault in the order of the table."""
-    return (*crash_faults(), *call_faults(), *engine_faults(), *host_faults(), *load_faults(), *search_faults())
+    kills = (*crash_faults(), *report_faults())
+    return (*kills, *call_faults(), *engine_faults(), *host_faults(), *load_faults(), *search_faults())

@@ -140,11 +140,12 @@ def tear_log_record(site: Site) -> Tally:
     """
     scene = make_good_scene(30)
     with site.rig([f"{Point.LOG_READ.value}:{times}" for times in (2, 1, 1, 5, 8)]) as rig:
-        rig.on_death = partial(_cut_log_tail, rig.home / "logs" / "1.log")
+        rig.on_death = partial(cut_log_tail, rig.home / "logs" / "1.log")
         rig.run_scene(scene)
         return judge(rig, scene, rig.deaths)
 
 
-def _cut_log_tail(path: Path) -> None:
+def cut_log_tail(path: Path) -> None:
+    """Cut the end of a file off, in the middle of its last record."""
     if path.exists() and path.stat().st_size > 40:
         os.truncate(path, path.stat().st_size - 7)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from riseml.faultpoints import Point
-from tests.chaos import calls, crashes, engines, harms, searches
+from tests.chaos import calls, crashes, engines, harms, report_crashes, searches
 from tests.chaos.ledger import Tally
 from tests.chaos.scenes import make_good_scene, make_retried_scene
 from tests.chaos.sites import Site
@@ -43,6 +43,10 @@ def test_the_server_dies_at_each_step_of_a_search(process_site: Site) -> None:
 
 def test_the_server_reads_a_log_whose_last_record_is_torn(process_site: Site) -> None:
     check_tally(crashes.tear_log_record(process_site), 3)
+
+
+def test_the_server_dies_around_the_counts_of_reports(site: Site) -> None:
+    check_tally(report_crashes.kill_around_counts(site), 4)
 
 
 def test_the_server_dies_around_every_call_to_the_engine(docker_site: Site) -> None:

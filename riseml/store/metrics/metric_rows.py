@@ -72,6 +72,12 @@ class MetricRows:
                     key = {"experiment_id": tally.experiment, "metric": metric}
                     _upsert(connection, metric_histories, key, {"buckets": buckets})
 
+    def delete_tally(self, experiment: int) -> None:
+        """Delete what was counted of an experiment."""
+        with self._database.write_transaction() as connection:
+            for table in (metric_histories, metric_tallies):
+                connection.execute(table.delete().where(table.c.experiment_id == experiment))
+
     def list_incomplete(self) -> dict[int, bool]:
         """Return the experiments whose logs may hold reports that are not counted, and whether they are closed."""
         query = (

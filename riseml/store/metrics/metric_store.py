@@ -240,9 +240,13 @@ class MetricStore:
         return _Counting(experiment, patterns=self._find_patterns(experiment))
 
     def _restore_counting(self, row: TallyRow) -> _Counting:
-        """Return what was saved. A log that is shorter lost its end with the power: it is counted anew."""
+        """Return what was saved. A log that is shorter lost its end with the power: it is counted anew.
+
+        What was saved is deleted first: once the log has grown again, its position would name another record.
+        """
         experiment = row.experiment
         if row.counted.offset > self._logs.log_size(experiment):
+            self._rows.delete_tally(experiment)
             return self._start_counting(experiment)
         histories = self._rows.load_histories(experiment)
         counts = [MetricCount.restore(summary, histories[name]) for name, summary in row.summaries.items()]

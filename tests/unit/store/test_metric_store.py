@@ -171,9 +171,12 @@ def test_a_log_that_lost_its_end_is_counted_anew(
     path = tmp_path / "logs" / "1.log"
     path.write_bytes(path.read_bytes()[:-10])
     logs = LogStore(tmp_path / "logs")
+    MetricStore(database, logs).recover()
+    write(
+        logs, KEY, "a line that came first\n", report(3, loss=3), report(4, loss=4)
+    )  # the log is longer than before; this server saves nothing
     again = MetricStore(database, logs)
     again.recover()
-    write(logs, KEY, report(3, loss=3), report(4, loss=4))
     assert [bucket.mean for bucket in again.read_history(1, "loss")] == [1, 2, 3, 4]
 
 
