@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from riseml.model import Environment
-from riseml.spec.config.types import Train
+from riseml.spec.config.types import Parameter, Train
 
 
 def grid_points(train: Train) -> tuple[Environment, ...]:
@@ -14,11 +14,16 @@ def grid_points(train: Train) -> tuple[Environment, ...]:
     Example:
         with `lr: [0.1, 0.01]` and `batch: 32`: ((("lr", "0.1"), ("batch", "32")), (("lr", "0.01"), ("batch", "32")))
 
-    Without parameters there is one empty point.
+    Without parameters there is one empty point. A distribution stands there with its smallest number: a search chooses
+    the others.
     """
     names = [parameter.name for parameter in train.parameters]
-    rows = itertools.product(*(parameter.values for parameter in train.parameters))
+    rows = itertools.product(*(parameter.values or _stand_in(parameter) for parameter in train.parameters))
     return tuple(tuple(zip(names, row, strict=True)) for row in rows)
+
+
+def _stand_in(parameter: Parameter) -> tuple[str, ...]:
+    return () if parameter.distribution is None else (f"{parameter.distribution.low:g}",)
 
 
 def makes_set(train: Train) -> bool:

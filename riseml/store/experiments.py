@@ -61,7 +61,8 @@ class ExperimentStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._owes_erasing = False  # values were erased, and bytes of them may be left in a file
+        self._erasings = 0  # how often values were erased, of which bytes may be left in a file
+        self._finished_erasings = 0  # those of which nothing is left
         self._known: Mapping[int, Experiment] = {}  # as `load_world` found them, by id; replaced, never changed
 
     def load_server_id(self) -> str:
@@ -138,8 +139,13 @@ class ExperimentStore:
             rows = list(_state_changes(before, after, now))
             if rows:
                 connection.execute(events.insert(), rows)
-        self._owes_erasing |= after.closed and bool(before.environment)
+        if after.closed and before.environment:
+            self.note_erasing()
         return True
+
+    def note_erasing(self) -> None:
+        """Note that values were erased: `finish_erasing` removes their bytes."""
+        self._erasings += 1
 
     def finish_erasing(self) -> bool:
         """Remove the bytes of erased values from the database's files; return False when it has to be called again.
@@ -147,9 +153,10 @@ class ExperimentStore:
         Raises:
             StoreError: the store cannot be written now; call it again.
         """
-        if self._owes_erasing:
-            self._owes_erasing = not self._database.empty_write_ahead_log()
-        return not self._owes_erasing
+        erasings = self._erasings  # before the file is written: what is erased meanwhile counts for the next call
+        if self._finished_erasings < erasings and self._database.empty_write_ahead_log():
+            self._finished_erasings = erasings
+        return self._finished_erasings == erasings
 
     def request_kill(self, ids: Sequence[int]) -> None:
         """Write that the user wants these experiments killed; those that have ended stay as they are."""

@@ -162,6 +162,7 @@ class SearchLoop(threading.Thread):
     def _end(self, record: SearchRecord, end: SearchEnd) -> bool:
         is_new = self._desk.searches.end_search(record.id, end)
         if is_new:
+            self._desk.experiments.note_erasing()
             self._write(record, f"{record.number} search ended: {end.value}")
             self._publish(record)
         return is_new
