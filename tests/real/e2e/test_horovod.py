@@ -16,6 +16,7 @@ from tests.real.e2e.test_toaster import EXAMPLE, find_cache
 
 DIGITS = EXAMPLE.parent / "horovod-digits"
 IMAGE = "riseml-test/horovod:0.28.1"
+PYTORCH = "riseml-test/horovod-pytorch:0.28.1"
 SCRIPT = "train_digits_hvd.py"
 FIT = "    batch = max(1, BATCH // size)\n"
 KILLED = """\
@@ -26,10 +27,15 @@ KILLED = """\
 
 
 @pytest.fixture
-def digits(tmp_path: Path, engine_url: str) -> Iterator[Console]:
+def data(engine_url: str) -> Path:
+    found = find_cache() / "data"
+    subprocess.run([sys.executable, EXAMPLE / "get_data.py", found / "digits"], check=True)
+    return found
+
+
+@pytest.fixture
+def digits(tmp_path: Path, engine_url: str, data: Path) -> Iterator[Console]:
     """The example, whose last rank is killed after the second epoch of the first attempt."""
-    data = find_cache() / "data"
-    subprocess.run([sys.executable, EXAMPLE / "get_data.py", data / "digits"], check=True)
     project = tmp_path / "horovod-digits"
     shutil.copytree(DIGITS, project)
     text = (project / SCRIPT).read_text()
@@ -54,3 +60,19 @@ def test_a_killed_rank_is_the_cause_and_the_next_attempt_learns_on(digits: Conso
     assert len(set(accuracies.values())) == 1, "all have the same weights"
     assert min(map(float, accuracies.values())) >= 0.85
     assert digits.leftovers() == []
+
+
+def test_pytorch_learns_with_horovod(tmp_path: Path, engine_url: str, data: Path) -> None:
+    """Two containers with two processes each: Horovod averages the gradients of PyTorch."""
+    console = Console(tmp_path / "home", engine_url, DIGITS, RISEML_DATA=str(data))
+    try:
+        result = console.run("train", "-f", "pytorch.yml", "--set", f"train.image={PYTORCH}", "-p", "epochs=6")
+        assert (result.code, result.err) == (0, ""), result.out
+        assert "[0] 4 processes, epoch 1 to 6" in result.out
+        accuracies = dict(re.findall(r"\[\d\] rank (\d of 4): test accuracy: ([0-9.]+)", result.out))
+        assert set(accuracies) == {f"{rank} of 4" for rank in range(4)}
+        assert len(set(accuracies.values())) == 1, "all have the same weights"
+        assert min(map(float, accuracies.values())) >= 0.85
+        assert console.leftovers() == []
+    finally:
+        console.close()
