@@ -180,7 +180,7 @@ def _load_again(folder: Path, size: int) -> Case:
 
 
 def copy_first_experiment(path: Path, times: int) -> None:
-    """Add copies of the store's first experiment, with its jobs and its events.
+    """Add copies of the store's first experiment, with its jobs, its events and its metrics.
 
     Args:
         path: of an SQLite store.
@@ -193,6 +193,7 @@ def copy_first_experiment(path: Path, times: int) -> None:
             ("experiments", {"id": "?", "number": "?", '"key"': "NULL"}),
             ("jobs", {"experiment_id": "?"}),
             ("events", {"id": "NULL", "experiment_id": "?"}),
+            ("metric_tallies", {"experiment_id": "?"}),
         ):
             columns = [f'"{row[1]}"' for row in connection.execute(f"PRAGMA table_info({table})")]
             changed = {(name if name.startswith('"') else f'"{name}"'): value for name, value in changed.items()}

@@ -19,6 +19,7 @@ _PAST = (1000, 10_000)
 _WINDOW = 5.0  # seconds in which the server's processor time is counted
 _ASKED = 30  # requests
 _SCREEN, _SCREEN_TIME = "/experiments?all=true&limit=50", 0.150  # what a screen of `status -a` shows, and its time
+_RESULTS = "riseml results --sort -accuracy --where accuracy>0.1"
 _LOAD_WORLD = 1.0  # seconds, of 10,000 active experiments
 _PATIENCE = 20  # tries of a submit, a second apart
 _IDLE_CPU, _IDLE_MEMORY = 1.0, 150.0  # percent of a core, MiB
@@ -31,7 +32,9 @@ _TRAIN = {
     "resources": {"cpus": 0.001, "mem": "16MiB"},
     "run": "exec sleep 3600",
 }
-_ONE = {"image": BASE, "resources": {"cpus": 0.001, "mem": "16MiB"}, "run": "true"}
+_REPORT = """printf 'riseml.report {"step": %s, "accuracy": 0.5, "loss": 0.25}\\n' 1 2 3"""
+_ONE = {"image": BASE, "resources": {"cpus": 0.001, "mem": "16MiB"}, "run": _REPORT, "parameters": {"lr": 0.1}}
+_RESULTS_TIME = 0.300  # seconds, of `riseml results` over all of them
 
 
 def run(context: BenchContext) -> Report:
@@ -104,16 +107,20 @@ def _past(context: BenchContext, report: Report) -> None:
             report.add("the first command, which starts the server", Measure(name, (time.perf_counter() - begun,)))
             print_progress(f"  {name}")
             _measure_server(report, home, name, "/experiments")
-            _ask_all(report, home, name)
+            _ask_all(report, home, name, project)
         screen = report.groups[f"latency of GET {_SCREEN}"][-1]
         report.bars.append(bar_at_most(f"a screen of {made:,} ended experiments", screen.median, _SCREEN_TIME, "ms"))
+        results = report.groups[f"{_RESULTS}, the whole command"][-1]
+        report.bars.append(bar_at_most(f"riseml results of {made:,} experiments", results.median, _RESULTS_TIME, "ms"))
 
 
-def _ask_all(report: Report, home: Home, name: str) -> None:
+def _ask_all(report: Report, home: Home, name: str, project: Path) -> None:
     for path in ("/experiments?all=true", _SCREEN, "/experiments/1"):
         report.add(f"latency of GET {path}", Measure(name, _ask(home, path, 3), "ms"))
     shown = tuple(home.run("status", "-a").seconds for _ in range(3))
     report.add("riseml status -a, the whole command", Measure(name, shown))
+    found = tuple(home.run(*_RESULTS.split()[1:], cwd=project).seconds for _ in range(5))
+    report.add(f"{_RESULTS}, the whole command", Measure(name, found))
 
 
 def _ask(home: Home, path: str, times: int) -> tuple[float, ...]:

@@ -17,6 +17,7 @@ from riseml.states import Part, State
 from riseml.store.database import Database
 from riseml.store.schema import experiments, jobs
 
+_STATES = {state.value: state for state in State}
 _TRAINS = frozenset({Part.DECIDES.value, Part.HELPS.value})
 
 
@@ -31,11 +32,11 @@ class ExperimentOutcome:
     project: str
     state: State
     reason: str
-    parameters: Mapping[str, str]
     started_at: datetime | None
     ended_at: datetime | None
     hosts: tuple[str, ...]  # of its jobs, without the build
     workers: int  # jobs that train
+    parameters: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,17 @@ class OutcomeStore:
         """Return the outcomes of a user's experiments, oldest first, without companions."""
         with self._database.read_transaction() as connection:
             rows = connection.execute(_select_outcomes(user, query)).all()
-        parameters = json.loads(f"[{','.join(row.parameters for row in rows)}]")  # at once: faster than one by one
-        return tuple(_make_outcome(row, dict(pairs)) for row, pairs in zip(rows, parameters, strict=True))
+        parameters = json.loads(f"[{','.join(row[-1] for row in rows)}]")  # at once: faster than one by one
+        return tuple(
+            ExperimentOutcome(
+                *(*first, _STATES[state], reason, started, ended, _list_hosts(hosts), workers, dict(pairs))
+            )
+            for (*first, state, reason, started, ended, hosts, workers, _), pairs in zip(rows, parameters, strict=True)
+        )
+
+
+def _list_hosts(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, text.split(",")))) if "," in text else (text,) if text else ()
 
 
 def _select_outcomes(user: str, query: OutcomeQuery) -> sa.Select[Any]:
@@ -78,30 +88,13 @@ def _select_outcomes(user: str, query: OutcomeQuery) -> sa.Select[Any]:
     return (
         sa.select(
             *(experiments.c[name] for name in columns),
-            sa.cast(experiments.c.plan["parameters"], sa.Text).label("parameters"),
             placed.c.hosts,
             placed.c.workers,
+            sa.cast(experiments.c.plan["parameters"], sa.Text),
         )
         .join(placed, placed.c.experiment_id == experiments.c.id)
         .where(condition)
         .order_by(experiments.c.id)
-    )
-
-
-def _make_outcome(row: sa.Row[Any], parameters: Mapping[str, str]) -> ExperimentOutcome:
-    return ExperimentOutcome(
-        id=row.id,
-        number=row.number,
-        sub=row.sub,
-        set_id=row.set_id,
-        project=row.project,
-        state=State(row.state),
-        reason=row.reason,
-        parameters=parameters,
-        started_at=row.started_at,
-        ended_at=row.ended_at,
-        hosts=tuple(dict.fromkeys(filter(None, row.hosts.split(",")))),
-        workers=row.workers,
     )
 
 
