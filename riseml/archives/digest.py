@@ -24,7 +24,9 @@ def digest_entries(entries: Iterable[tuple[ArchiveEntry, str]]) -> str:
     from hashlib import sha256
 
     kinds = {kind: kind.value for kind in EntryKind}  # `value` of an enum's member takes longer
-    ordered = sorted(entries, key=lambda pair: os.fsencode(pair[0].path))
+    pairs = list(entries)
+    is_plain = all(entry.path.isascii() for entry, _ in pairs)  # text has the order of its bytes, and compares faster
+    ordered = sorted(pairs, key=lambda pair: pair[0].path if is_plain else os.fsencode(pair[0].path))
     text = "".join(
         f"{kinds[entry.kind]}\0{entry.path}\0{'x' if entry.executable and entry.kind is EntryKind.FILE else '-'}\0"
         f"{entry.target or content}\0"

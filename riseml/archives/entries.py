@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from operator import attrgetter
 
 LATEST_MTIME = 8**11 - 1
 """Seconds since 1970 (the year 2242): a later time of change does not fit into a plain header, and is cut to this."""
@@ -28,3 +31,11 @@ class ArchiveEntry:
     executable: bool = False  # of a file
     target: str = ""  # of a link
     content: str = ""  # of a file: SHA-256 (hex), once it was read
+
+
+def sort_by_path(entries: Iterable[ArchiveEntry]) -> list[ArchiveEntry]:
+    """Return the entries sorted by the bytes of their paths."""
+    found = list(entries)
+    if all(entry.path.isascii() for entry in found):  # text has the order of its bytes, and compares faster
+        return sorted(found, key=attrgetter("path"))
+    return sorted(found, key=lambda entry: os.fsencode(entry.path))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from riseml.archives.digest import digest_entries
-from riseml.archives.entries import LATEST_MTIME, ArchiveEntry, EntryKind
+from riseml.archives.entries import LATEST_MTIME, ArchiveEntry, EntryKind, sort_by_path
 from riseml.archives.reader import check_path, check_target
 from riseml.archives.tree import LONGEST_NAMES, MOST_FILES, ProjectTree
 from riseml.errors import UsageError
@@ -36,11 +36,10 @@ def write_manifest(entries: Iterable[ArchiveEntry]) -> bytes:
         37
     """
     kinds = {kind: kind.value for kind in EntryKind}  # `value` of an enum's member takes longer
-    ordered = sorted(entries, key=lambda entry: os.fsencode(entry.path))
     text = "".join(
         f"{kinds[one.kind]}\0{one.path}\0{'x' if one.executable else '-'}\0{one.size}\0{min(one.mtime, LATEST_MTIME)}\0"
         f"{one.target or one.content}\0"
-        for one in ordered
+        for one in sort_by_path(entries)
     )
     return _BEGIN + b"\0" + os.fsencode(text)
 

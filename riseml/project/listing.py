@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.archives.entries import ArchiveEntry, EntryKind, sort_by_path
 from riseml.errors import UsageError
 from riseml.project.file_index import FileIndex, read_state
 from riseml.project.messages import MOST_NAMED, format_path, format_size, join_first
@@ -120,7 +120,7 @@ class _Walk:
         Raises:
             UsageError: some cannot be sent; the message names them.
         """
-        entries = sorted(self._visit_folders(), key=lambda entry: os.fsencode(entry.path))
+        entries = sort_by_path(self._visit_folders())
         if self._refused:
             raise UsageError(
                 f"the project cannot be synced: {join_first(self._refused)}",
