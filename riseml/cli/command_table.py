@@ -43,6 +43,7 @@ _COMMANDS = (
     CommandPlace("compare", "compare", "compare_experiments"),
     CommandPlace("rerun", "rerun", "rerun_experiment"),
     CommandPlace("checkout", "checkout", "check_out_code"),
+    CommandPlace("export", "export", "export_run"),
     CommandPlace("explain", "explain", "explain_experiment"),
     CommandPlace("tfconfig", "tfconfig", "print_tf_config"),
     CommandPlace("env", "env", "print_environment"),

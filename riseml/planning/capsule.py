@@ -161,9 +161,13 @@ def _show_job(experiment: Experiment, job: Job, around: Circumstances) -> wire.C
 
 
 def _show_launch(experiment: Experiment, job: Job) -> wire.CapsuleLaunch:
-    """Return a job as it would run in a network of its own; names that no text of a user has stand for addresses."""
+    """Return a job as it would run in a network of its own; names that no text of a user has stand for addresses.
+
+    Each job has another port, so that they can also share a machine.
+    """
     places = {
-        one.name: replace(one, address=hostname(one.name) + PEER, port=JOB_PORT, gpus=()) for one in experiment.jobs
+        one.name: replace(one, address=hostname(one.name) + PEER, port=JOB_PORT + at, gpus=())
+        for at, one in enumerate(experiment.gang)
     }
     placed = replace(experiment, jobs=tuple(places.values()))
     bound = bind_job(placed, replace(places[job.name], attempt=1))

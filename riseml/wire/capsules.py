@@ -64,7 +64,7 @@ class CapsuleHost(TypedDict):
 class CapsuleLaunch(TypedDict):
     """A job as it would run in a network of its own, whatever its place was.
 
-    `worker-1.peer.riseml:2222` stands for the address of `worker.1`.
+    `worker-1.peer.riseml:2223` stands for the address of `worker.1`; each job has another port.
     """
 
     hostname: str

@@ -45,6 +45,13 @@ class Checkout(TypedDict):
     files: int
 
 
+class ExportedFolder(TypedDict):
+    """Files that run an experiment without riseml."""
+
+    folder: str
+    kind: str  # `compose`, `tfjob`, `pytorchjob`, `slurm` or `sh`
+
+
 class Kill(TypedDict):
     """The outcome of `kill` for one experiment."""
 

@@ -79,7 +79,7 @@ def test_a_job_that_ran_at_a_port_of_its_machine_is_told_as_on_a_network_of_its_
     for experiment in (private, replace(private, jobs=shared)):
         master = capsule_of(experiment)["jobs"][0]["launch"]
         cluster = json.loads(master["variables"]["TF_CONFIG"])["cluster"]
-        assert cluster["worker"] == ["worker-1.peer.riseml:2222"]
+        assert cluster["worker"] == ["worker-1.peer.riseml:2223"]
         assert "RISEML_PORT" not in master["variables"]
         assert "python train.py --seed 42" in master["command"][-1]
     assert capsule_of(replace(private, jobs=shared))["jobs"][0]["variables"]["RISEML_PORT"] == "5000"

@@ -1,0 +1,152 @@
+"""A capsule as other systems need it: jobs with their variables, environments as Dockerfiles, what is missing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from riseml import wire
+from riseml.errors import UsageError
+from riseml.spec.config.resolved import read_written_variables
+from riseml.spec.scalars.placeholders import variable_name
+from riseml.terminal_text import plain_line
+
+CODE = "code"
+"""The folder of the project's files in an export."""
+
+_HOSTNAME = re.compile(r"[a-z][a-z0-9-]*")
+_JOB = re.compile(r"[a-z][a-z0-9.-]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_IMAGE = re.compile(r"[^\s]+")
+_PEER = re.compile(r"\b([a-z][a-z0-9-]*)\.peer\.riseml\b")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedFile:
+    """One file of an export."""
+
+    text: str
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedJob:
+    """One job of a run without riseml. `worker-1.peer.riseml` stands for a host in its texts; `fill_peers` fills it."""
+
+    name: str
+    record: wire.CapsuleJob
+    hostname: str
+    command: tuple[str, ...]
+    variables: Mapping[str, str]
+    missing: tuple[str, ...]  # variables whose values are in no file: whoever runs it sets them
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedRun:
+    """What every kind of export begins with."""
+
+    capsule: wire.Capsule
+    jobs: tuple[ExportedJob, ...]
+    has_code: bool
+    data: str  # the folder with the data
+    owner: str = "1000:1000"  # uid and gid of who runs it
+    title: str = field(default="")  # `riseml-4`, a name for other systems
+
+    @property
+    def deciders(self) -> list[ExportedJob]:
+        """The jobs whose exit codes decide."""
+        return [job for job in self.jobs if job.record["part"] == "decides"]
+
+
+def make_run(capsule: wire.Capsule, config: str, owner: str, *, has_code: bool) -> ExportedRun:
+    """Return what a capsule says of a run.
+
+    Args:
+        capsule: what ran.
+        config: a riseml.yml with the values of `env` that stand in it; empty: there is none.
+        owner: uid and gid of who runs the export.
+        has_code: the project's files are beside it.
+    """
+    known = read_written_variables(config) if config else {}
+    known |= {variable_name(name): value for name, value in capsule["parameters"].items()}
+    title = re.sub(r"[^a-z0-9]+", "-", f"riseml-{capsule['experiment']}".lower()).strip("-")
+    data = capsule["data"]["folder"] if capsule["data"]["folder"].startswith("/") else "./data"
+    jobs = tuple(_make_job(job, known) for job in capsule["jobs"])
+    _check_names(capsule, jobs)
+    return ExportedRun(capsule, jobs, has_code, data, owner, title)
+
+
+def describe_run(run: ExportedRun) -> str:
+    """Return what was exported, for comments: one line."""
+    capsule = run.capsule
+    return plain_line(f"{capsule['project']} {capsule['experiment']}, exported by riseml {capsule['riseml']}")
+
+
+def _check_names(capsule: wire.Capsule, jobs: tuple[ExportedJob, ...]) -> None:
+    """Refuse names that would be something else in a file, such as a path or a command.
+
+    Raises:
+        UsageError: riseml has written no such capsule.
+    """
+    bad = [job.hostname for job in jobs if not _HOSTNAME.fullmatch(job.hostname) or not _JOB.fullmatch(job.name)]
+    bad += [name for job in jobs for name in (*job.variables, *job.missing) if not _VARIABLE.fullmatch(name)]
+    images = [text for one in capsule["environments"] for text in (one["image"], one["digest"] or "x")]
+    bad += [text for text in images if not _IMAGE.fullmatch(text)]
+    if bad or not jobs or any(job.record["environment"] not in range(len(capsule["environments"])) for job in jobs):
+        raise UsageError(f"the capsule has a name that riseml does not write: {bad[:1]}", "it was changed by hand")
+
+
+def _make_job(job: wire.CapsuleJob, known: Mapping[str, str]) -> ExportedJob:
+    launch = job["launch"]
+    hidden = {name: known[name] for name in job["hidden"] if name in known}
+    missing = tuple(name for name in job["hidden"] if name not in known)
+    variables = {**launch["variables"], **hidden}
+    return ExportedJob(job["name"], job, launch["hostname"], tuple(launch["command"]), variables, missing)
+
+
+def fill_peers(text: str, place: Callable[[str], str]) -> str:
+    """Return a text with the host of each job in it; `place` gives it for a host name such as `worker-1`."""
+    return _PEER.sub(lambda found: place(found[1]), text)
+
+
+def list_roles(run: ExportedRun) -> dict[str, list[ExportedJob]]:
+    """Return the jobs of each type, in their order: `worker` for `worker.1`."""
+    found: dict[str, list[ExportedJob]] = {}
+    for job in run.jobs:
+        found.setdefault(job.name.partition(".")[0], []).append(job)
+    return found
+
+
+def write_dockerfiles(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
+    """Yield the Dockerfile of each environment: its base by digest, its steps, and the project's files on top."""
+    for at, environment in enumerate(run.capsule["environments"]):
+        yield name_dockerfile(at), ExportedFile(_write_dockerfile(run, environment))
+
+
+def name_dockerfile(environment: int) -> str:
+    """Return the name of an environment's Dockerfile."""
+    return f"environment-{environment}.dockerfile"
+
+
+def _write_dockerfile(run: ExportedRun, environment: wire.CapsuleEnvironment) -> str:
+    lines = [f"# {environment['image']}", f"FROM {environment['digest'] or environment['image']}", "WORKDIR /code"]
+    if run.has_code:
+        lines += [f"COPY {json.dumps([f'{CODE}/{path}', f'/code/{path}'])}" for path in environment["files"]]
+    lines += [f"RUN {json.dumps(['/bin/sh', '-ec', step])}" for step in environment["install"]]
+    lines += ["USER root", f'RUN ["chown", "{run.owner}", "/code"]']
+    if run.has_code:
+        lines.append(f"COPY --chown={run.owner} {CODE}/ /code/")
+    return "\n".join(lines) + "\n"
+
+
+def check_framework(run: ExportedRun, wanted: str, kind: str) -> None:
+    """Refuse a kind of job that is for another framework.
+
+    Raises:
+        UsageError: the experiment has another one.
+    """
+    if run.capsule["framework"] != wanted:
+        has = run.capsule["framework"] or "no framework"
+        raise UsageError(f"a {kind} is for {wanted}, and this experiment has {has}", "--compose, --slurm or --sh")

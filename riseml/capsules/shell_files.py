@@ -1,0 +1,192 @@
+"""A run as shell scripts: all jobs as processes of one machine (`--sh`), or as tasks of one Slurm job (`--slurm`).
+
+Neither uses containers: `install.sh` runs the install steps in a virtual environment, with the packages of then as
+constraints where they are known.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Iterator
+
+from riseml.capsules.exported_run import CODE, ExportedFile, ExportedJob, ExportedRun, describe_run
+from riseml.terminal_text import plain_line
+
+_PEERS = re.compile(r"\b([a-z][a-z0-9-]*)\.peer\.riseml\b|(?<![\w./-])/(output|data)(?![\w-])")
+_LEFT_OUT = frozenset({"HOME", "USER", "LOGNAME", "TINI_KILL_PROCESS_GROUP", "OUTPUT_DIR", "DATA_DIR"})
+
+_SH = """\
+#!/bin/sh
+# Runs all jobs as processes of this machine, and ends them when those that decide have ended: the exit code is theirs.
+set -eu
+cd "$(dirname "$0")"
+export OUTPUT_DIR="${{OUTPUT_DIR:-$PWD/output}}" DATA_DIR="${{DATA_DIR:-{data}}}"
+case "$OUTPUT_DIR$DATA_DIR" in
+    *[!A-Za-z0-9_./-]*) echo "OUTPUT_DIR and DATA_DIR may have letters, digits and _ . / - only" >&2; exit 2 ;;
+esac
+mkdir -p "$OUTPUT_DIR" work
+[ -d venv ] || ./install.sh
+{hosts}
+started=""
+trap 'for pid in $started; do kill -TERM "-$pid" 2>/dev/null || :; done' EXIT
+{starts}
+code=0
+for pid in {deciders}; do
+    wait "$pid" || code=$?
+done
+exit "$code"
+"""
+
+_SLURM = """\
+#!/bin/bash
+#SBATCH --job-name={title}
+#SBATCH --ntasks={tasks}
+#SBATCH --cpus-per-task={cpus}
+#SBATCH --mem-per-cpu={mem}M
+{gpus}# Runs each job as a task. The folder must be one that all nodes see.
+# The job ends when the tasks that decide have ended: the exit code is theirs.
+set -eu
+cd "${{SLURM_SUBMIT_DIR:-$(dirname "$0")}}"
+export OUTPUT_DIR="${{OUTPUT_DIR:-$PWD/output}}" DATA_DIR="${{DATA_DIR:-{data}}}"
+case "$OUTPUT_DIR$DATA_DIR" in
+    *[!A-Za-z0-9_./-]*) echo "OUTPUT_DIR and DATA_DIR may have letters, digits and _ . / - only" >&2; exit 2 ;;
+esac
+mkdir -p "$OUTPUT_DIR" work
+rm -f work/exit-*
+[ -d venv ] || ./install.sh
+hosts=$(srun --ntasks={tasks} sh -c 'echo "$SLURM_PROCID $(hostname)"' | sort -n | cut -d" " -f2)
+set -- $hosts
+{places}
+srun --ntasks={tasks} ./task.sh &
+tasks=$!
+code=0
+for job in {deciders}; do
+    until [ -e "work/exit-$job" ] || ! kill -0 "$tasks" 2>/dev/null; do sleep 1; done
+    ended=$(cat "work/exit-$job" 2>/dev/null || echo 1)
+    [ "$ended" -eq 0 ] || code=$ended
+done
+kill -TERM "$tasks" 2>/dev/null || :
+exit "$code"
+"""
+
+_TASK = """\
+#!/bin/sh
+# One task of job.sbatch: which job it is, its number says.
+case "$SLURM_PROCID" in
+{cases}
+esac
+code=0
+"./jobs/$job.sh" || code=$?
+echo "$code" > "work/exit-$job"
+exit "$code"
+"""
+
+_INSTALL = """\
+#!/bin/sh
+# Makes the environment: the steps of then, in a virtual environment. {image} was the image.
+set -eu
+cd "$(dirname "$0")"
+"${{PYTHON:-python3}}" -m venv venv
+. venv/bin/activate
+{constraints}cd {folder}
+{steps}
+"""
+
+
+def write_sh(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
+    """Yield run.sh, install.sh and a script for each job."""
+    names = {job.hostname: _name_variable(job.hostname) for job in run.jobs}
+    hosts = "\n".join(f"export {variable}=127.0.0.1" for variable in names.values())
+    pids = {job.hostname: _name_pid(job) for job in run.jobs}
+    starts = "\n".join(f'setsid ./jobs/{name}.sh & {pid}=$!; started="$started ${pid}"' for name, pid in pids.items())
+    deciders = " ".join(f'"${_name_pid(job)}"' for job in run.deciders)
+    text = _SH.format(data=_quote_data(run), hosts=hosts, starts=starts, deciders=deciders)
+    yield "run.sh", ExportedFile(text, executable=True)
+    yield from _write_parts(run)
+
+
+def write_slurm(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
+    """Yield job.sbatch, task.sh, install.sh and a script for each job."""
+    cpus = max(1, math.ceil(max(job.record["cpus"] for job in run.jobs)))
+    mem = max(math.ceil(job.record["mem_mib"] / cpus) for job in run.jobs)
+    gpus = max(job.record["gpus"] for job in run.jobs)
+    names = [_name_variable(job.hostname) for job in run.jobs]
+    text = _SLURM.format(
+        title=run.title,
+        tasks=len(run.jobs),
+        cpus=cpus,
+        mem=mem,
+        gpus=f"#SBATCH --gpus-per-task={gpus}\n" if gpus else "",
+        data=_quote_data(run),
+        places="\n".join(f"export {name}=${{{at}}}" for at, name in enumerate(names, start=1)),
+        deciders=" ".join(job.hostname for job in run.deciders),
+    )
+    yield "job.sbatch", ExportedFile(text, executable=True)
+    cases = "\n".join(f"    {at}) job={job.hostname} ;;" for at, job in enumerate(run.jobs))
+    yield "task.sh", ExportedFile(_TASK.format(cases=cases), executable=True)
+    yield from _write_parts(run)
+
+
+def _write_parts(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
+    environment = run.capsule["environments"][0]
+    packages = environment["packages"]
+    constraints = "export PIP_CONSTRAINT=$PWD/packages.txt\n" if packages else ""
+    text = _INSTALL.format(
+        image=plain_line(environment["image"]),
+        constraints=constraints,
+        folder=CODE if run.has_code else ".",
+        steps="\n".join(f"/bin/sh -ec {shlex.quote(step)}" for step in environment["install"]) or ":",
+    )
+    yield "install.sh", ExportedFile(text, executable=True)
+    if packages:
+        pinned = [line for line in packages if "==" in line]
+        yield "packages.txt", ExportedFile("\n".join(pinned) + "\n")
+    for job in run.jobs:
+        yield f"jobs/{job.hostname}.sh", ExportedFile(_write_job(run, job), executable=True)
+
+
+def _write_job(run: ExportedRun, job: ExportedJob) -> str:
+    """Return the script of one job: its variables, a private copy of the code, its command."""
+    exports = [f"export {name}={_quote(value)}" for name, value in job.variables.items() if name not in _LEFT_OUT]
+    needs = [f': "${{{name}:?{name} is not set}}"' for name in job.missing]
+    copy = [f"cp -R {CODE}/. work/{job.hostname}/"] if run.has_code else []
+    lines = [
+        "#!/bin/sh",
+        f"# {job.name} of {describe_run(run)}",
+        "set -eu",
+        'cd "$(dirname "$0")/.."',
+        ". venv/bin/activate",
+        *needs,
+        *exports,
+        f"rm -rf work/{job.hostname}",
+        f"mkdir -p work/{job.hostname}",
+        *copy,
+        f"cd work/{job.hostname}",
+        f"exec {' '.join(_quote(word) for word in job.command)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _quote(text: str) -> str:
+    """Return a text as one word of a shell, in which hosts and folders are read from variables."""
+    parts, at = [], 0
+    for found in _PEERS.finditer(text):
+        variable = f"{found[2].upper()}_DIR" if found[2] else _name_variable(found[1])
+        parts += [shlex.quote(text[at : found.start()]) if text[at : found.start()] else "", f'"${variable}"']
+        at = found.end()
+    rest = text[at:]
+    return "".join([*parts, shlex.quote(rest) if rest or not parts else ""])
+
+
+def _quote_data(run: ExportedRun) -> str:
+    return run.data.replace('"', "").replace("$", "").replace("`", "").replace("\\", "").replace("}", "")
+
+
+def _name_variable(hostname: str) -> str:
+    return f"HOST_{hostname.upper().replace('-', '_')}"
+
+
+def _name_pid(job: ExportedJob) -> str:
+    return f"pid_{job.hostname.replace('-', '_')}"

@@ -1,0 +1,136 @@
+"""`export`: files that run the same experiment without riseml."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from riseml.cli.capsule_source import CapsuleSource, fetch_source, find_capsule, open_archive, open_source
+from riseml.cli.commands.options import JsonOption
+from riseml.cli.context import CommandContext
+from riseml.cli.output.text import clean_text
+from riseml.errors import Refused, UsageError
+from riseml.project.messages import format_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from riseml.capsules.exported_run import ExportedFile, ExportedRun
+    from riseml.client import Client
+
+
+class ExportKind(Enum):
+    """What can run the files of an export."""
+
+    COMPOSE = "compose"
+    TFJOB = "tfjob"
+    PYTORCHJOB = "pytorchjob"
+    SLURM = "slurm"
+    SH = "sh"
+
+
+def export_run(  # noqa: PLR0913  # one parameter for each option of the command
+    context: typer.Context,
+    source: Annotated[str, typer.Argument(metavar="ID|CAPSULE", help="An experiment, or the .riseml of an output.")],
+    target: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", show_default=False, help="Default: riseml-4-compose, and so on.")
+    ] = None,
+    *,
+    compose: Annotated[bool, typer.Option("--compose", help="For docker compose: ./run.sh.")] = False,
+    tfjob: Annotated[bool, typer.Option("--tfjob", help="A TFJob of Kubeflow.")] = False,
+    pytorchjob: Annotated[bool, typer.Option("--pytorchjob", help="A PyTorchJob of Kubeflow.")] = False,
+    slurm: Annotated[bool, typer.Option("--slurm", help="A job of Slurm: sbatch job.sbatch.")] = False,
+    sh: Annotated[bool, typer.Option("--sh", help="Processes of one machine: ./run.sh.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Write files that run the same experiment without riseml.
+
+    `riseml export 4 --compose`, `riseml export ./output/.riseml --slurm there`.
+    """
+    command: CommandContext = context.obj
+    flags = dict(zip(ExportKind, (compose, tfjob, pytorchjob, slurm, sh), strict=True))
+    chosen = [kind for kind, wanted in flags.items() if wanted]
+    if len(chosen) != 1:
+        raise UsageError("name one kind of files", "--compose, --tfjob, --pytorchjob, --slurm or --sh")
+    place = find_capsule(command, source)
+    with ExitStack() as stack:
+        client = stack.enter_context(command.connect()) if _needs_server(place) else None
+        if place is not None:
+            found = open_source(place, source)
+        else:
+            assert client is not None, "an ID needs the server"
+            found = fetch_source(command, client, source)
+        folder = _export(command, found, client, chosen[0], target)
+    if json:
+        command.printer.print_json({"folder": str(folder), "kind": chosen[0].value})
+        return
+    command.printer.print_lines([clean_text(f"Wrote {format_path(str(folder))} from {found.name}.")])
+
+
+def _needs_server(place: object) -> bool:
+    from riseml.capsules.folder import CapsuleInFolder
+
+    if not isinstance(place, CapsuleInFolder):
+        return True
+    return bool(place.capsule["code"]["digest"]) and place.find_archive() is None
+
+
+def _export(
+    command: CommandContext, source: CapsuleSource, client: Client | None, kind: ExportKind, target: Path | None
+) -> Path:
+    """Write the files of an export into a new folder, and return it."""
+    from riseml.capsules.checkout import check_target, unpack_code
+    from riseml.capsules.exported_run import CODE, make_run
+    from riseml.capsules.folder import read_project_file
+
+    digest = source.capsule["code"]["digest"]
+    with ExitStack() as stack:
+        archive = stack.enter_context(open_archive(source, client)) if digest else None
+        config = source.config if source.place is None else ""
+        if archive is not None and source.place is not None:
+            config = read_project_file(archive, source.capsule["code"]["file"] or "riseml.yml")
+        run = make_run(source.capsule, config, f"{os.getuid()}:{os.getgid()}", has_code=archive is not None)
+        files = dict(_write_kind(run, kind))
+        folder = target or Path(f"{run.title}-{kind.value}")
+        whole = command.folder / folder
+        check_target(whole)
+        if archive is not None:
+            unpack_code(archive, digest, whole / CODE)
+        _write_files(whole, files.items())
+    for name in sorted({name for job in run.jobs for name in job.missing}):
+        command.printer.print_notes([f"{name} has no value in these files: set it where they run"])
+    return folder
+
+
+def _write_kind(run: ExportedRun, kind: ExportKind) -> Iterable[tuple[str, ExportedFile]]:
+    from riseml.capsules.compose_files import write_compose
+    from riseml.capsules.kubeflow_files import PYTORCHJOB, TFJOB, write_kubeflow
+    from riseml.capsules.shell_files import write_sh, write_slurm
+
+    match kind:
+        case ExportKind.COMPOSE:
+            return write_compose(run)
+        case ExportKind.TFJOB:
+            return write_kubeflow(run, TFJOB)
+        case ExportKind.PYTORCHJOB:
+            return write_kubeflow(run, PYTORCHJOB)
+        case ExportKind.SLURM:
+            return write_slurm(run)
+        case ExportKind.SH:
+            return write_sh(run)
+
+
+def _write_files(folder: Path, files: Iterable[tuple[str, ExportedFile]]) -> None:
+    try:
+        for name, file in files:
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(file.text, encoding="utf-8")
+            path.chmod(0o755 if file.executable else 0o644)
+    except OSError as error:
+        raise Refused(f"{folder} cannot be written: {error.strerror}", "choose another folder") from None

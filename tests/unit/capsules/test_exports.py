@@ -1,0 +1,122 @@
+"""Files that run an experiment without riseml, from its capsule alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from riseml import wire
+from riseml.capsules.compose_files import write_compose
+from riseml.capsules.exported_run import ExportedFile, ExportedRun, make_run
+from riseml.capsules.kubeflow_files import PYTORCHJOB, TFJOB, KubeflowKind, write_kubeflow
+from riseml.capsules.shell_files import write_sh, write_slurm
+from riseml.errors import UsageError
+from tests.unit.capsules.kubeflow import make_schema
+from tests.unit.control.simulation import make_experiment, make_plan
+from tests.unit.planning.test_capsule import SECRET, capsule_of, make
+
+CONFIG = "project: toaster\ntrain: {image: base, env: {MODE: fast, TOKEN: x}, run: 'true'}\n"
+LINES = 'echo "$RISEML_JOB $WORKER_INDEX {{worker_hosts}}" > {{output_dir}}/$RISEML_JOB; ls {{data_dir}}'
+SRUN = """\
+#!/bin/sh
+shift
+at=0; pids=""
+while [ $at -lt 3 ]; do SLURM_PROCID=$at setsid "$@" & pids="$pids $!"; at=$((at + 1)); done
+trap 'for pid in $pids; do kill -- "-$pid" 2>/dev/null; done; exit 143' TERM
+for pid in $pids; do wait "$pid"; done
+"""
+
+
+def run_of(capsule: wire.Capsule, config: str = "") -> ExportedRun:
+    return make_run(capsule, config, f"{os.getuid()}:{os.getgid()}", has_code=False)
+
+
+def small_run(*jobs: str, framework: str = "tensorflow") -> ExportedRun:
+    plan = make_plan(*jobs)
+    lines = tuple(replace(job, run=("sleep 600",) if job.name == "ps.1" else (LINES,)) for job in plan.jobs)
+    return run_of(capsule_of(make_experiment(4, replace(plan, jobs=lines, framework=framework))))
+
+
+def read(files: Iterable[tuple[str, ExportedFile]], name: str) -> Any:
+    return yaml.safe_load(dict(files)[name].text)
+
+
+def write(files: Iterable[tuple[str, ExportedFile]], folder: Path) -> Path:
+    for name, file in files:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text)
+        path.chmod(0o755 if file.executable else 0o644)
+    return folder
+
+
+def test_compose_has_a_service_for_each_job_under_the_name_that_the_others_use() -> None:
+    services = read(write_compose(run_of(capsule_of(make()), CONFIG)), "compose.yaml")["services"]
+    assert list(services) == ["master", "worker-1", "ps-1"]
+    cluster = json.loads(services["ps-1"]["environment"]["TF_CONFIG"])["cluster"]
+    assert (cluster["ps"], cluster["worker"]) == (["ps-1:2224"], ["worker-1:2223"])
+    assert services["master"]["environment"]["MODE"] == "fast", "it stands in the project's own riseml.yml"
+    unknown = read(write_compose(run_of(capsule_of(make()))), "compose.yaml")["services"]["master"]["environment"]
+    assert unknown["TOKEN"] is None, "compose passes it on"
+    assert unknown["API_KEY"] == SECRET, "parameters are in the capsule"
+
+
+@pytest.mark.parametrize(("kind", "framework"), [(TFJOB, "tensorflow"), (PYTORCHJOB, "pytorch")])
+def test_a_manifest_is_valid_for_the_published_schema(kind: KubeflowKind, framework: str) -> None:
+    jobs = ("master", "worker.1", "worker.2", *(["ps.1"] if kind is TFJOB else []))
+    manifest = read(write_kubeflow(small_run(*jobs, framework=framework), kind), f"{kind.kind.lower()}.yaml")
+    Draft202012Validator(make_schema(kind.kind, kind.specs)).validate(manifest)
+    replicas = manifest["spec"][kind.specs]
+    assert {name: one["replicas"] for name, one in replicas.items()}["Worker"] == 2
+    (container,) = replicas["Worker"]["template"]["spec"]["containers"]
+    assert not {one["name"] for one in container["env"]} & kind.sets, "the operator sets them"
+    for at in (0, 1):
+        script = container["command"][-1].replace("exec /bin/sh", ": /bin/sh") + "\necho $RISEML_JOB $WORKER_INDEX"
+        done = subprocess.run(
+            ["sh", "-ec", script], env={"HOSTNAME": f"riseml-4-worker-{at}"}, capture_output=True, text=True, check=True
+        )
+        assert done.stdout == f"worker.{at + 1} {at + 1}\n"
+    assert f"riseml-4-worker-1:{2224}" in container["command"][-1]
+
+
+def test_a_kind_of_jobs_is_for_its_framework() -> None:
+    with pytest.raises(UsageError, match="is for pytorch"):
+        list(write_kubeflow(small_run("master", "worker.1"), PYTORCHJOB))
+
+
+@pytest.mark.parametrize("kind", ["sh", "slurm"])
+def test_scripts_run_all_jobs_and_end_with_those_that_decide(tmp_path: Path, kind: str) -> None:
+    run = small_run("master", "worker.1", "ps.1")
+    folder = write(write_sh(run) if kind == "sh" else write_slurm(run), tmp_path / "here")
+    (folder / "venv" / "bin").mkdir(parents=True)
+    (folder / "venv" / "bin" / "activate").write_text("")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "srun").write_text(SRUN)
+    (tmp_path / "bin" / "srun").chmod(0o755)
+    (tmp_path / "data" / "digits").mkdir(parents=True)
+    environ = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "DATA_DIR": str(tmp_path / "data")}
+    script = folder / ("run.sh" if kind == "sh" else "job.sbatch")
+    done = subprocess.run([script], env=environ, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "digits" in done.stdout
+    odd = environ | {"OUTPUT_DIR": "/it's here"}
+    assert subprocess.run([script], env=odd, cwd=folder, capture_output=True, check=False).returncode == 2
+    host = "127.0.0.1" if kind == "sh" else os.uname().nodename
+    assert (folder / "output" / "master").read_text() == f"master 0 {host}:2222,{host}:2223\n"
+
+
+def test_a_capsule_with_names_that_riseml_does_not_write_is_refused() -> None:
+    for change in ({"hostname": "../../x"}, {"variables": {"A=1; rm": "x"}}):
+        capsule = capsule_of(make())
+        capsule["jobs"][0]["launch"].update(change)  # type: ignore[typeddict-item]  # by name
+        with pytest.raises(UsageError, match="does not write"):
+            run_of(capsule)
