@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from riseml.store.schema import experiments, sets
 from riseml.store.searches import NewTrial, SearchStore
 from riseml.trials import SearchEnd, SearchRecord, TrialOutcome
 from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, NOW, UNITS, SearchRig, make_search
+from tests.support.stores import open_database
 
 SPACE = (LR, UNITS, DROPOUT, LAYERS, EPOCHS)
 
@@ -28,6 +30,17 @@ def database(tmp_path: Path) -> Iterator[Database]:
     found = Database(f"sqlite:///{tmp_path}/riseml.db")
     yield found
     found.close()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def any_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    url: contextlib.AbstractContextManager[str]
+    if request.param == "sqlite":
+        url = contextlib.nullcontext(f"sqlite:///{tmp_path}/riseml.db")
+    else:
+        url = open_database(request.getfixturevalue("postgres"))
+    with url as address, contextlib.closing(Database(address)) as found:
+        yield found
 
 
 def test_a_trial_is_made_when_there_is_room_and_not_before(database: Database) -> None:
@@ -88,8 +101,8 @@ def test_every_combination_ends_a_search_before_its_trials_are_used_up(database:
     assert (len(rig.record().trials), rig.record().end) == (3, SearchEnd.EXHAUSTED)
 
 
-def test_trials_are_added_to_a_search_that_has_ended(database: Database) -> None:
-    rig = SearchRig(database, make_search(trials=1), SPACE)
+def test_trials_are_added_to_a_search_that_has_ended(any_database: Database) -> None:
+    rig = SearchRig(any_database, make_search(trials=1), SPACE)
     rig.end(1)
     rig.loop.run_pass()
     assert rig.record().end is SearchEnd.COMPLETED
@@ -100,13 +113,13 @@ def test_trials_are_added_to_a_search_that_has_ended(database: Database) -> None
     for number in (2, 3):
         rig.end(number)
         rig.loop.run_pass()
-    with database.read_transaction() as connection:
+    with any_database.read_transaction() as connection:
         assert connection.execute(sa.select(sets.c.environment)).scalar() is None, "it may hold secrets"
 
 
-def test_asha_stops_what_does_worse_and_says_so_once(database: Database) -> None:
+def test_asha_stops_what_does_worse_and_says_so_once(any_database: Database) -> None:
     rule = StopRule(StopMethod.ASHA, after=1, factor=2)
-    rig = SearchRig(database, make_search(trials=9, stop=rule), SPACE, concurrency=3)
+    rig = SearchRig(any_database, make_search(trials=9, stop=rule), SPACE, concurrency=3)
     for number, value in ((1, 0.9), (2, 0.8), (3, 0.1)):
         rig.place(number)
         rig.loop.run_pass()
@@ -114,7 +127,7 @@ def test_asha_stops_what_does_worse_and_says_so_once(database: Database) -> None
         rig.loop.run_pass()
     assert [trial.stopped for trial in rig.record().trials] == [False, True, True]
     assert rig.trial(3).reached == ((1, 0.1),)
-    with database.read_transaction() as connection:
+    with any_database.read_transaction() as connection:
         wanted = connection.execute(sa.select(experiments.c.wanted).order_by(experiments.c.id)).scalars().all()
     assert wanted == [Wanted.RUN.value, Wanted.STOP.value, Wanted.STOP.value]
     rig.end(3)
