@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from riseml.names import JobName
 from riseml.store.logs.blocks import LogBlock
@@ -16,9 +16,8 @@ MOST_METRICS = 100
 _PAIR = re.compile(rb'"([^"]+)" *: *([^ ,}]+)')
 
 
-@dataclass(frozen=True, slots=True)
-class MetricReport:
-    """What one job reported at once."""
+class MetricReport(NamedTuple):
+    """What one job reported at once. A tuple, because there are ten thousand a second."""
 
     job: JobName
     attempt: int  # of the job
