@@ -17,7 +17,15 @@ from tests.unit.cli.fake_server import HOSTS, FakeServer, make_experiment
 
 PAGE = (Path(__file__).parents[3] / "docs" / "json.md").read_text()
 NOT_PRINTED = {"Submission", "NotebookOrder", "TensorBoardOrder", "NewHost", "Failure", "FailureBody", "LinesEntry"}
-NOT_PRINTED |= {"CapsuleView", "MissingPart", "MissingParts", "PinnedImage", "RerunNeeds", "TrialOrder"}
+NOT_PRINTED |= {
+    "CapsuleView",
+    "MissingContents",
+    "MissingPart",
+    "MissingParts",
+    "PinnedImage",
+    "RerunNeeds",
+    "TrialOrder",
+}
 SHAPES = {name: shape for name, shape in vars(wire).items() if is_typeddict(shape) and name not in NOT_PRINTED}
 SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 
