@@ -44,6 +44,7 @@ _COMMANDS = (
     CommandPlace("rerun", "rerun", "rerun_experiment"),
     CommandPlace("checkout", "checkout", "check_out_code"),
     CommandPlace("export", "export", "export_run"),
+    CommandPlace("import", "import_config", "import_config"),
     CommandPlace("explain", "explain", "explain_experiment"),
     CommandPlace("tfconfig", "tfconfig", "print_tf_config"),
     CommandPlace("env", "env", "print_environment"),

@@ -1,0 +1,64 @@
+"""`import`: a riseml.yml from the manifest of another system. Needs no server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from riseml.cli.commands.options import FileOption, JsonOption
+from riseml.cli.context import CommandContext
+from riseml.cli.output.text import clean_text
+from riseml.errors import Conflict, NotFound, Refused, UsageError
+from riseml.project.folder import CONFIG
+from riseml.project.messages import format_path
+
+_MOST_BYTES = 1 << 20  # of a manifest
+
+
+def import_config(
+    context: typer.Context,
+    manifest: Annotated[Path, typer.Argument(metavar="MANIFEST", help="A TFJob or a PyTorchJob, as YAML.")],
+    *,
+    file: FileOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Write a riseml.yml from a TFJob or a PyTorchJob of Kubeflow.
+
+    The command never overwrites a file, and names what it leaves out.
+    """
+    from riseml.capsules.kubeflow_import import import_manifest
+    from riseml.spec.config.loader import check_config
+
+    command: CommandContext = context.obj
+    shown = str(file or CONFIG)
+    found = import_manifest(_read_manifest(command.folder / manifest, str(manifest)), str(manifest))
+    checked = check_config(found.text, shown)
+    command.printer.print_problems(checked.problems, shown, found.text)
+    if checked.spec is None:
+        raise UsageError(f"{format_path(str(manifest))} has something that riseml does not take", "nothing was written")
+    try:
+        with open(command.folder / shown, "x", encoding="utf-8") as target:
+            target.write(found.text)
+    except FileExistsError:
+        raise Conflict(f"{shown} is already there", "write another file with `-f FILE`") from None
+    except OSError as error:
+        raise Refused(f"cannot write {shown}: {error.strerror}", "check the folder and its permissions") from None
+    command.printer.print_notes([clean_text(f"not taken over: {one}") for one in found.left_out])
+    if json:
+        command.printer.print_json({"file": shown, "project": found.project})
+    else:
+        command.printer.print_lines([clean_text(f"Wrote {shown} for project {found.project}. `riseml train` runs it.")])
+
+
+def _read_manifest(path: Path, shown: str) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_MOST_BYTES + 1).decode("utf-8-sig")
+    except FileNotFoundError:
+        raise NotFound(f"there is no {shown}", "name the file of a manifest") from None
+    except OSError as error:
+        raise Refused(f"cannot read {shown}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{shown} is not UTF-8 text", "save the file as UTF-8") from None
