@@ -216,4 +216,6 @@ def test_a_capsule_reaches_a_host_whose_files_the_server_does_not_see(
             file = tar.extractfile(path)
             assert file is not None
             assert json.load(file)["complete"] is complete
-            assert (f"paul/toaster/1/{RECORD}" in tar.getnames()) is not complete
+            record = tar.extractfile(f"paul/toaster/1/{RECORD}")
+            assert record is not None
+            assert (b"state: FINISHED" in record.read()) is complete
