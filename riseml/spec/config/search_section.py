@@ -86,6 +86,9 @@ def read_search(file: SourceFile, parameters: Sequence[Parameter]) -> SearchSect
     if method is None or metric is None or goal is None:
         return None
     chosen = SearchMethod(method)
+    if _is_fixed(file, parameters):
+        file.warn(_PATH, "every parameter has one value, so that one experiment runs without a search")
+        return None
     _check_counted(file, parameters)
     if all(path[:2] != ("train", "parameters") for path in file.bad):
         _check_parameters(file, chosen, parameters)
@@ -98,6 +101,14 @@ def read_search(file: SourceFile, parameters: Sequence[Parameter]) -> SearchSect
         stop=_read_stop(file),
         max_failed=file.value_at((*_PATH, "max_failed")),
     )
+
+
+def _is_fixed(file: SourceFile, parameters: Sequence[Parameter]) -> bool:
+    """Return True when options of the command line (`-p lr=0.1`) leave nothing to search: its user wants one point."""
+    paths: list[KeyPath] = [("train", "parameters", one.name) for one in parameters]
+    has_option = any(file.find_position(path).file != file.find_position(_PATH).file for path in paths)
+    varies = any(one.distribution is not None or len(one.values) > 1 for one in parameters)
+    return has_option and not varies
 
 
 def _check_parameters(file: SourceFile, method: SearchMethod, parameters: Sequence[Parameter]) -> None:

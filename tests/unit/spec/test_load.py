@@ -361,3 +361,19 @@ train:
     (problem,) = check_config(text).problems
     assert "is a distribution, and counts and resources need values that are known" in problem.problem
     assert check_config(text.replace("{int: {min: 1, max: 3}}", "[1, 2]")).problems == ()
+
+
+def test_options_that_fix_every_parameter_leave_no_search() -> None:
+    text = """\
+project: x
+train:
+  image: python:3.11
+  run: t {{lr}} {{units}}
+  parameters: {lr: {log: {min: 1e-5, max: 0.1}}, units: 16}
+  search: {method: tpe, trials: 40, metric: accuracy, goal: maximize}
+"""
+    checked = check_config(text, overrides=Overrides((("lr", "0.01"),)))
+    assert checked.spec is not None and checked.spec.train.search is None
+    assert [problem.problem for problem in checked.problems] == [
+        "every parameter has one value, so that one experiment runs without a search"
+    ]
