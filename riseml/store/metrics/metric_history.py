@@ -71,11 +71,13 @@ class MetricHistory:
             bucket = self._open = _OpenBucket(step, at)
         bucket.last_step, bucket.last_at = step, at
         bucket.count += 1
-        if math.isfinite(value):
-            bucket.finite += 1
-            bucket.minimum = value if value < bucket.minimum else bucket.minimum
-            bucket.maximum = value if value > bucket.maximum else bucket.maximum
-            bucket.mean = _join_means(bucket.mean, bucket.finite - 1, value, 1)
+        if -math.inf < value < math.inf:
+            finite = bucket.finite = bucket.finite + 1
+            if value < bucket.minimum:
+                bucket.minimum = value
+            if value > bucket.maximum:
+                bucket.maximum = value
+            bucket.mean = bucket.mean * ((finite - 1) / finite) + value / finite
         if bucket.count == self._width:
             self._full.append(bucket.close())
             self._open = None
