@@ -58,7 +58,8 @@ class Trial:
     placed: bool = False  # its experiment has or had a place
     closed: bool = False  # its experiment has ended, and its whole log is stored
     finished: bool = False  # its experiment ended well
-    stopped: bool = False  # the search has stopped it early
+    stopped: bool = False  # the search wants it stopped early
+    stopped_early: bool = False  # and that is how its experiment ended: it did not end well before
     reached: tuple[tuple[int, float], ...] = ()  # steps at which it was compared, and its values there
     outcome: TrialOutcome | None = None  # None: not told
     told: int | None = None  # its place in the order of what was told, from 1

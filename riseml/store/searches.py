@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from riseml.model import Environment, Job, Plan
 from riseml.planning.trial_plan import Template
 from riseml.spec.config.types import EnvVariable
-from riseml.states import State, Wanted
+from riseml.states import Reason, State, Wanted
 from riseml.store.codec import from_json, to_json
 from riseml.store.database import Database
 from riseml.store.insertion import insert_member, insert_trial
@@ -160,7 +160,7 @@ class SearchStore:
             connection.execute(sets.update().where(sets.c.id == set_id).values(wanted=Wanted.KILL.value))
 
     def _load(self, condition: sa.ColumnElement[bool]) -> tuple[SearchRecord, ...]:
-        columns = (experiments.c.state, experiments.c.closed, experiments.c.placed_at)
+        columns = (experiments.c.state, experiments.c.reason, experiments.c.closed, experiments.c.placed_at)
         query = (
             sa.select(trials, *columns)
             .join(experiments, experiments.c.id == trials.c.experiment_id)
@@ -203,6 +203,7 @@ def _to_trial(row: sa.RowMapping) -> Trial:
         closed=row["closed"],
         finished=state is State.FINISHED,
         stopped=row["stopped"],
+        stopped_early=Reason(row["reason"]) is Reason.STOPPED_EARLY,
         reached=tuple((step, float(value)) for step, value in row["reached"] or ()),
         outcome=None if row["outcome"] is None else TrialOutcome(row["outcome"]),
         told=row["told"],

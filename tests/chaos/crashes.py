@@ -68,7 +68,7 @@ SENTENCES = {
     Point.BUILDING: "environment is being made",
     Point.FETCHING: "environment not yet asked for",
     Point.MIGRATING: "tables of the store being made",
-    Point.PACK_NAMED: "project's files on the disk, not entered",
+    Point.PACK_NAMED: "project on the disk, not named",
     Point.PROJECT_KEPT: "project stored, no answer sent",
 }
 

@@ -24,7 +24,7 @@ from riseml.spec.config.types import (
     SearchMethod,
     SearchSection,
 )
-from riseml.states import Part, State
+from riseml.states import Part, Reason, State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments, NewSearch
@@ -112,8 +112,8 @@ class SearchRig:
     def report(self, number: int, value: float, step: int = 1) -> None:
         self.metrics.reports.append((self.trial(number).experiment, step, value))
 
-    def end(self, number: int, state: State = State.FINISHED) -> None:
-        self._update(number, placed_at=NOW, state=state.value, ended_at=NOW, closed=True)
+    def end(self, number: int, state: State = State.FINISHED, reason: Reason = Reason.COMPLETED) -> None:
+        self._update(number, placed_at=NOW, state=state.value, reason=reason.value, ended_at=NOW, closed=True)
 
     def _update(self, number: int, **values: object) -> None:
         with self.database.write_transaction() as connection:

@@ -212,4 +212,4 @@ def judge_end(trial: Trial, value: float | None, metric: str) -> ToldTrial:
         return ToldTrial(trial.number, TrialOutcome.FAILED, None, "its experiment did not finish")
     if value is None:
         return ToldTrial(trial.number, TrialOutcome.FAILED, None, f"it reported no {metric}")
-    return ToldTrial(trial.number, TrialOutcome.STOPPED if trial.stopped else TrialOutcome.COMPLETE, value)
+    return ToldTrial(trial.number, TrialOutcome.STOPPED if trial.stopped_early else TrialOutcome.COMPLETE, value)

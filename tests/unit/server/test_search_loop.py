@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from riseml.planning.plan import first_jobs
 from riseml.planning.trial_plan import plan_trial
 from riseml.spec.config.types import SearchMethod, StopMethod, StopRule
-from riseml.states import State, Wanted
+from riseml.states import Reason, State, Wanted
 from riseml.store.database import Database
 from riseml.store.schema import experiments, sets
 from riseml.store.searches import NewTrial, SearchStore
@@ -130,9 +130,11 @@ def test_asha_stops_what_does_worse_and_says_so_once(any_database: Database) -> 
     with any_database.read_transaction() as connection:
         wanted = connection.execute(sa.select(experiments.c.wanted).order_by(experiments.c.id)).scalars().all()
     assert wanted == [Wanted.RUN.value, Wanted.STOP.value, Wanted.STOP.value]
-    rig.end(3)
+    rig.end(3, reason=Reason.STOPPED_EARLY)
+    rig.end(2)
     rig.loop.run_pass()
     assert (rig.trial(3).outcome, rig.trial(3).value) == (TrialOutcome.STOPPED, 0.1)
+    assert (rig.trial(2).outcome, rig.trial(2).value) == (TrialOutcome.COMPLETE, 0.8), "it ended before it was stopped"
 
 
 def test_a_number_is_stored_once(database: Database) -> None:
