@@ -2,7 +2,7 @@
 
 A content appears in the table when the disk has its pack, so that a name stands for bytes, whenever the server or the
 machine stops. Every content is checked when it is read. What turns out to be damaged or gone is noted as lost, and is
-stored again when a client sends it.
+stored again when a client sends it. What the disk cannot read at the moment is not lost.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.archives.pieces import RECORD
-from riseml.errors import StoreError
+from riseml.errors import EngineError, StoreError
 from riseml.faultpoints import Point, reach
 from riseml.store.packs import PACK, PART, NewPack, OpenPacks, PackedContent, PackFile, flush_folder, scan_pack
 
@@ -87,6 +87,7 @@ class ContentStore:
 
         Raises:
             DamagedContent: one is damaged or gone; while it is read.
+            EngineError: one cannot be read at the moment, and is kept; while it is read.
         """
         wanted = list(wanted)
         places = self.find_places(wanted)
@@ -99,6 +100,7 @@ class ContentStore:
 
         Raises:
             DamagedContent: it is damaged or gone.
+            EngineError: it cannot be read at the moment.
         """
         return "".join(b"".join(pieces).decode("utf-8", "replace") for pieces in self.read_contents([content]))
 
@@ -142,7 +144,8 @@ class ContentStore:
             ).fetchall()
         for number, name, size, used in packs:
             if used < size * _LEAST_USED:
-                self._shrink_pack(number, name)
+                with suppress(EngineError):  # it cannot be read now, and stays as it is until the next sweep
+                    self._shrink_pack(number, name)
         return before - self._count_bytes()
 
     def _shrink_pack(self, number: int, name: str) -> None:
@@ -195,9 +198,13 @@ class ContentStore:
     def _read_piece(self, packs: OpenPacks, pack: str, at: int, size: int) -> bytes:
         try:
             return packs.read(pack, at, size)
-        except OSError as error:
-            log.warning("%s cannot be read: %s", self.folder / pack, error.strerror)
+        except FileNotFoundError:
             return b""
+        except OSError as error:  # of the disk, or too many open files: the bytes may be good, and are kept
+            log.warning("%s cannot be read: %s", self.folder / pack, error.strerror)
+            raise EngineError(
+                f"the server cannot read the files of a project: {error.strerror}", "see the server's log"
+            ) from error
 
     def _lose(self, content: bytes) -> DamagedContent:
         log.warning("the content %s of a project's file is damaged or gone", content.hex())

@@ -31,7 +31,7 @@ class StoredFiles:
         """Yield each entry with its content, which is checked while it is read.
 
         Raises:
-            EngineError: a content is damaged; while it is read.
+            EngineError: a content is damaged, or cannot be read at the moment (not permanent); while it is read.
         """
         files = (bytes.fromhex(entry.content) for entry in self._entries if entry.kind is EntryKind.FILE)
         contents = self._contents.read_contents(files)

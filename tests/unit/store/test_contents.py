@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from riseml.archives.pieces import RECORD, write_pieces
+from riseml.errors import EngineError
 from riseml.store.content_receiver import ContentReceiver, StreamReceiver
 from riseml.store.contents import ContentStore, DamagedContent
 
@@ -92,6 +93,30 @@ def test_damage_is_noticed_and_repaired_by_sending_again(tmp_path: Path, harm: s
     put(store, TEXTS)
     assert not store.find_lost() & {name(damaged)}
     assert read(store, [damaged]) == [damaged]
+
+
+@pytest.mark.parametrize(("call", "number"), [("pread", errno.EIO), ("open", errno.EMFILE)])
+def test_a_read_that_fails_for_a_while_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int
+) -> None:
+    store = ContentStore(tmp_path)
+    put(store, TEXTS)
+
+    real = getattr(os, call)
+
+    def fail(file: object, *more: object) -> int:
+        if isinstance(file, int) or str(file).endswith(".pack"):
+            raise OSError(number, os.strerror(number))
+        return int(real(file, *more))
+
+    with monkeypatch.context() as failing:
+        failing.setattr(f"riseml.store.packs.os.{call}", fail)
+        with pytest.raises(EngineError, match=os.strerror(number)) as raised:
+            read(store, TEXTS)
+        assert not raised.value.permanent
+        store.remove_all_but({name(b"a")})
+    assert not store.find_lost()
+    assert read(store, [b"a"]) == [b"a"], "a sweep that could not read the pack kept it"
 
 
 @pytest.mark.parametrize("harm", ["bytes of another file", "gone", "cut off"])
