@@ -217,24 +217,24 @@ class ExperimentStore:
 
         Args:
             user: whose they are.
-            ended: whether those that have ended are among them.
+            ended: whether those that have ended are among them; without them, a set has all its members while its
+                search may make further ones.
             project: only those of this project.
             limit: only the newest numbers; a set has one number.
             before: only numbers below this one: with `limit`, the next page of older ones.
             companions: whether they are among them.
         """
         conditions = [experiments.c.user == user]
-        if not ended:
-            # An open experiment is not closed either; that condition has an index, and few experiments meet it.
-            conditions += [experiments.c.closed.is_(False), experiments.c.ended_at.is_(None)]
         if project is not None:
             conditions.append(experiments.c.project == project)
         if before is not None:
             conditions.append(experiments.c.number < before)
         if not companions:
             conditions.append(experiments.c.plan["companion"]["kind"].as_string().is_(None))
-        condition = sa.and_(*conditions)
         with self._database.read_transaction() as connection:
+            if not ended:
+                conditions.append(_find_open(connection, user))
+            condition = sa.and_(*conditions)
             if limit is not None:
                 condition = _restrict_to_newest(condition, limit)
             return _select_details(connection, condition)
@@ -273,6 +273,20 @@ def _select_details(connection: sa.Connection, condition: sa.ColumnElement[bool]
         ExperimentDetail(to_experiment(row, jobs_of.get(row["id"], [])), parse_json(row["notes"], Texts), row["config"])
         for row in rows
     )
+
+
+def _find_open(connection: sa.Connection, user: str) -> sa.ColumnElement[bool]:
+    """Return the condition of a user's experiments that go on, and of the members of sets whose search goes on."""
+    # An open experiment is not closed either; that condition has an index, and few experiments meet it.
+    still_open = sa.and_(experiments.c.closed.is_(False), experiments.c.ended_at.is_(None))
+    going = sa.and_(sets.c.user == user, sets.c.search.isnot(None), sets.c.search_end.is_(None))
+    numbers = connection.execute(sa.select(sets.c.number).where(going)).scalars().all()
+    if not numbers:
+        return still_open
+    # A union, because each part has an index of its own.
+    mine = sa.select(experiments.c.id).where(experiments.c.user == user)
+    both = mine.where(still_open).union(mine.where(experiments.c.number.in_(numbers)))
+    return experiments.c.id.in_(both.scalar_subquery())
 
 
 def _restrict_to_newest(condition: sa.ColumnElement[bool], limit: int) -> sa.ColumnElement[bool]:

@@ -96,7 +96,8 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
     def read_all_samples() -> wire.Samples:
         user = services.info.owner.user
         details = services.experiments.list_experiments(user, ended=False, project=None, limit=None)
-        found = _show_samples([detail.experiment for detail in details], None, services)["samples"]
+        running = [detail.experiment for detail in details if detail.experiment.ended_at is None]
+        found = _show_samples(running, None, services)["samples"]
         return {"samples": [one for one in found if one["state"] in _PLACED_NAMES]}
 
     @router.get("/experiments/{name}/tfconfig")

@@ -80,6 +80,26 @@ def test_too_many_failed_trials_end_a_search(database: Database) -> None:
     assert (len(rig.record().trials), rig.record().end) == (2, SearchEnd.TOO_MANY_FAILED)
 
 
+def test_the_list_of_what_runs_has_a_set_until_its_search_ends(any_database: Database) -> None:
+    rig = SearchRig(any_database, make_search(trials=2), SPACE)
+    ended = SearchRig(any_database, make_search(trials=1), SPACE)
+    ended.end(1)
+    ended.loop.run_pass()
+
+    def list_subs(limit: int | None = None) -> list[tuple[int, int | None]]:
+        found = rig.experiments.list_experiments("paul", ended=False, project=None, limit=limit)
+        return [(one.experiment.number, one.experiment.sub) for one in found]
+
+    rig.end(1)
+    assert list_subs() == [(1, 1)], "the next trial was not made yet"
+    rig.loop.run_pass()
+    assert list_subs(limit=5) == [(1, 1), (1, 2)]
+    rig.end(2)
+    rig.loop.run_pass()
+    assert rig.record().end is SearchEnd.COMPLETED
+    assert list_subs() == []
+
+
 def test_a_kill_stops_asking(database: Database) -> None:
     rig = SearchRig(database, make_search(trials=9), SPACE, concurrency=4)
     rig.place(1)
