@@ -33,8 +33,9 @@ def roll_up_set(experiments: Sequence[SetMember], *, goes_on: bool = False) -> t
     """Return the state of a set: that of its most advanced member while one is active, then what became of the members.
 
     From the first job that ran on, a set is RUNNING until all members have ended, also between two members.
-    A set of which one member finished is FINISHED, whatever became of the others (RiseML 1.2.3). When all members were
-    killed it is KILLED, and otherwise FAILED.
+    A set of which one member finished is FINISHED, whatever became of the others (RiseML 1.2.3). Without such a member
+    it is FAILED when one failed, or KILLED when one was killed. A member that its search has stopped early has not
+    finished.
 
     Args:
         experiments: the members.
@@ -49,11 +50,11 @@ def roll_up_set(experiments: Sequence[SetMember], *, goes_on: bool = False) -> t
     if states <= TERMINAL and goes_on:
         return State.RUNNING, Reason.RUNNING
     if states <= TERMINAL:
-        if State.FINISHED in states:
+        if any(one.state is State.FINISHED and one.reason is not Reason.STOPPED_EARLY for one in experiments):
             return State.FINISHED, Reason.COMPLETED
         if State.FAILED in states:
             return State.FAILED, Reason.NONE_FINISHED
-        return State.KILLED, Reason.KILLED_BY_USER
+        return (State.KILLED, Reason.KILLED_BY_USER) if State.KILLED in states else (State.FINISHED, Reason.COMPLETED)
     state = next(state for state in _ACTIVE if state in states)
     reason = next(experiment.reason for experiment in experiments if experiment.state is state)
     return State.RUNNING if any(experiment.started_at for experiment in experiments) else state, reason

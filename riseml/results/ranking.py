@@ -89,12 +89,12 @@ def _sort_by(rows: Sequence[ResultRow], read: Reader, *, descending: bool) -> li
 def rank_rows(rows: Sequence[ResultRow], objective: Objective) -> Mapping[str, int]:
     """Return the rank of each row by its name, the best one first. Equal values have equal ranks.
 
-    A failed experiment has no rank, and neither has one that has reported no finite value.
+    An experiment that failed or was killed has no rank, and neither has one that has reported no finite value.
     """
     found: list[tuple[float, str]] = []
     for row in rows:
         best = find_best(row.metrics.get(objective.metric), objective.goal)
-        if best is not None and row.state != "FAILED":
+        if best is not None and row.state not in ("FAILED", "KILLED"):
             found.append((best, row.name))
     found.sort(key=lambda pair: pair[0], reverse=objective.goal is Goal.MAXIMIZE)
     ranks: dict[str, int] = {}

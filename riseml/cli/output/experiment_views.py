@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from riseml.cli.output.log_lines import list_advice, list_last_lines
-from riseml.cli.output.style import ENDED_STATES, Style, paint_state
+from riseml.cli.output.style import ENDED_STATES, Style, name_state, paint_state
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import (
     clean_text,
@@ -219,7 +219,7 @@ def _name_member_columns(metric: _ShownMetric | None) -> tuple[Column, ...]:
 def _make_member_row(
     one: wire.ExperimentView, parameters: Mapping[str, str], now: datetime, metric: _ShownMetric | None
 ) -> list[str]:
-    row = [one["id"], one["state"], format_age(one["created_at"], now)]
+    row = [one["id"], name_state(one["state"], one["reason"]), format_age(one["created_at"], now)]
     if metric is not None:
         values = {found["name"]: found[metric.part] for found in one.get("metrics", ())}
         row.append(format_metric(values.get(metric.name)))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from riseml.cli.output.style import Style
+from riseml.cli.output.style import Style, name_state
 from riseml.cli.output.tables import Column, build_table, measure_table
 from riseml.cli.output.text import clean_text, count_noun, format_metric, format_parameters, format_seconds
 from riseml.results.rows import Columns, ResultRow
@@ -207,7 +207,7 @@ def _list_metrics(found: wire.ResultList) -> list[_Field]:
 
 def _list_ends() -> list[_Field]:
     return [
-        _Field(Column("STATE", states=True), lambda one: one.view["state"]),
+        _Field(Column("STATE", states=True), lambda one: name_state(one.view["state"], one.view["reason"])),
         _Field(Column("TIME", right=True), lambda one: format_time(one.row.seconds)),
         _Field(Column("HOST", shrinks=True), lambda one: ",".join(one.row.hosts) or _MISSING),
     ]

@@ -31,6 +31,16 @@ def paint(text: str, code: str, *, colour: bool) -> str:
     return f"\x1b[{code}m{text}\x1b[0m" if colour and code and text else text
 
 
+def name_state(state: str, reason: str) -> str:
+    """Return the state of an experiment as tables name it: one that its search has stopped did not finish by itself.
+
+    Example:
+        >>> name_state("FINISHED", "STOPPED_EARLY")
+        'STOPPED_EARLY'
+    """
+    return reason if (state, reason) == ("FINISHED", "STOPPED_EARLY") else state
+
+
 def paint_state(state: str, text: str, *, colour: bool) -> str:
     """Return `text` in the colour of a state."""
     return paint(text, _STATE_COLOURS.get(state, ""), colour=colour)

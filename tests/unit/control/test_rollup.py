@@ -44,6 +44,15 @@ def test_a_roll_up_of_nothing_is_an_error() -> None:
         roll_up_set([])
 
 
+@pytest.mark.parametrize(
+    ("others", "state"), [([], State.FINISHED), ([State.KILLED], State.KILLED), ([State.FAILED], State.FAILED)]
+)
+def test_a_set_of_which_a_search_stopped_all_but_the_failed_has_not_finished(others: list[State], state: State) -> None:
+    ended = replace(make_experiment(1, make_plan("train"), set_id=1), state=State.FINISHED, reason=Reason.STOPPED_EARLY)
+    members = [ended, *(replace(ended, state=other, reason=Reason.EXIT_CODE) for other in others)]
+    assert roll_up_set(members)[0] is state
+
+
 def test_early_stops_are_counted_apart_and_the_best_is_named() -> None:
     ended = replace(make_experiment(1, make_plan("train"), set_id=1), state=State.FINISHED, reason=Reason.COMPLETED)
     members = [ended, replace(ended, reason=Reason.STOPPED_EARLY), replace(ended, state=State.FAILED)]
