@@ -77,6 +77,8 @@ class PieceReader:
             kind, size, packed = _HEADER.unpack_from(held, at)
             if kind not in (_PLAIN, _ZLIB) or not 0 < size <= PIECE or not 0 < packed <= 2 * PIECE:
                 raise _make_refusal()
+            if kind == _PLAIN and packed != size:
+                raise _make_refusal()
             end = at + _HEADER.size + packed
             if len(held) < end:
                 break

@@ -27,6 +27,7 @@ _PATH: KeyPath = ("train", "search")
 _STOP: KeyPath = (*_PATH, "stop")
 _LARGEST = 1e300  # of a number; computations with larger ones overflow
 _LARGEST_INT = 2**53  # of a whole number; a float holds each below it exactly
+_MOST_STEPS = 2**53  # from min to max; a float counts no further, and a decimal of more digits cannot be divided
 
 
 def read_distribution(file: SourceFile, path: KeyPath) -> Distribution | None:
@@ -46,6 +47,9 @@ def read_distribution(file: SourceFile, path: KeyPath) -> Distribution | None:
     if file.value_at(_PATH) is None and _PATH not in file.bad:
         problem = f"{scale.value} says from which numbers a search chooses, and there is no train.search"
         file.refuse_key(inner, problem, "add train.search, or write a list of values")
+        return None
+    if step is not None and (high - low) / step > _MOST_STEPS:
+        file.refuse((*inner, "step"), f"step {step} makes more values than a search can count", "use a larger step")
         return None
     if step is not None and (high - low) % step:
         last = low + (high - low) // step * step

@@ -41,6 +41,8 @@ ZEROS = zlib.compress(bytes(100), 1)
 BAD = {
     "another kind": struct.pack("<BII", 2, 3, 3) + b"abc",
     "too large": struct.pack("<BII", 0, PIECE + 1, PIECE + 1),
+    "plain, and more than it says": struct.pack("<BII", 0, 1, 3) + b"abc",
+    "plain, and less than it says": struct.pack("<BII", 0, 3, 1) + b"a",
     "a bomb": struct.pack("<BII", 1, 10, len(ZEROS)) + ZEROS,
     "less than it says": struct.pack("<BII", 1, 101, len(ZEROS)) + ZEROS,
     "not compressed": struct.pack("<BII", 1, 5, 5) + b"abcde",
