@@ -1,4 +1,4 @@
-"""Names of experiments, jobs and hosts. Standard library only.
+"""Names of experiments, jobs, hosts and images. Standard library only.
 
 A canonical ID is `[user.]experiment[.sub][.job-type[.number]]`: `4`, `paul.4`, `144.1`, `4.ps`, `paul.18.1.worker.3`.
 It names one thing and, as a prefix, all below it: `4.ps` is every parameter server of experiment 4.
@@ -27,6 +27,9 @@ HOST_LABEL = "host"
 """The label that every host has without being given it: its own name."""
 
 BUILD = JobName("build")
+
+_ALIASES = ("docker.io/", "index.docker.io/")  # of the registry that names without a registry mean
+_LIBRARY = "library/"
 
 _USER = r"[A-Za-z_][A-Za-z0-9_@-]*"
 _NUMBER = "[0-9]{1,9}"  # ASCII, and small enough for every store
@@ -96,6 +99,22 @@ def hostname(job: JobName) -> str:
 def experiment_name(number: int, sub: int | None = None) -> str:
     """Return the name of an experiment for its owner: `4`, or `144.1` for an experiment of a set."""
     return _join(None, number, sub, None)
+
+
+def split_reference(reference: str) -> tuple[str, str]:
+    """Return the repository and the tag of `riseml/environment:ab12`; without a tag, it is `latest`."""
+    bare = reference.partition("@")[0]
+    repository, _, tag = bare.rpartition(":")
+    return (repository, tag) if repository and "/" not in tag else (bare, "latest")
+
+
+def name_repository(reference: str) -> str:
+    """Return the repository of an image as an engine shows it: `python` for `docker.io/library/python:3.11`."""
+    repository = split_reference(reference)[0]
+    for alias in _ALIASES:
+        if repository.startswith(alias):
+            return repository.removeprefix(alias).removeprefix(_LIBRARY)
+    return repository.removeprefix(_LIBRARY)
 
 
 def _join(*parts: object) -> str:

@@ -106,7 +106,7 @@ def _begin(command: CommandContext, text: str, order: RerunOrder) -> Rerun:
         _refuse_missing(command, source, missing, order)
         if any(one["part"] == "image" for one in missing):
             submission["pinned"] = []
-        _confirm(command, source, submission, order.allowed)
+        confirm_rerun(command, source, submission, order.allowed)
         _send_code(source, client)
         client.check_submission(submission)
         _announce(command, client, submission)
@@ -216,18 +216,32 @@ def _refuse_missing(
     raise Refused(f"{source.name} cannot be repeated as it was: {parts} cannot be had; nothing was started", hint)
 
 
-def _confirm(command: CommandContext, source: CapsuleSource, submission: wire.Submission, allowed: list[str]) -> None:
+def confirm_rerun(
+    command: CommandContext, source: CapsuleSource, submission: wire.Submission, allowed: list[str]
+) -> None:
     """Ask before variables of the user's environment are sent; what stands in the files is no question."""
     from riseml.cli.questions import confirm_variables
 
-    written = _read_written(source)
-    digest = source.capsule["code"]["digest"]
+    written, what = _read_written(source), _identify_run(source, submission)
     passed = [
-        PassedVariable(f"code {digest}", submission["project"], name)
+        PassedVariable(what, submission["project"], name)
         for name in submission.get("environment", {})
         if name not in written
     ]
     confirm_variables(command, passed, allowed, submission["file"])
+
+
+def _identify_run(source: CapsuleSource, submission: wire.Submission) -> str:
+    """Return the key of a yes: all that decides what gets the variables. A capsule could name the code of another run.
+
+    The user's own `-p` and `--set` are not in it.
+    """
+    import json
+    from hashlib import sha256
+
+    images = [(one["image"], one["digest"]) for one in submission.get("pinned", [])]
+    parts = [submission["config"], source.parameters, images, source.capsule["code"]["digest"]]
+    return f"run {sha256(json.dumps(parts).encode()).hexdigest()}"
 
 
 def _send_code(source: CapsuleSource, client: Client) -> None:

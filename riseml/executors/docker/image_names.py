@@ -20,9 +20,8 @@ from docker.errors import APIError, ImageNotFound
 from riseml.errors import EngineError
 from riseml.executors.base import ImageMissing
 from riseml.model import ImageSeen, copy_name
+from riseml.names import name_repository, split_reference
 
-_ALIASES = ("docker.io/", "index.docker.io/")  # of the registry that names without a registry mean
-_LIBRARY = "library/"
 _OWN = frozenset({"riseml/environment", "riseml/image", "riseml/empty"})
 _ID = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -53,7 +52,7 @@ def refuse_own_name(reference: str) -> None:
     Raises:
         ImageMissing: the reference has such a name, however it is written (permanent).
     """
-    if _shorten_repository(split_reference(reference)[0]) in _OWN:
+    if name_repository(reference) in _OWN:
         raise ImageMissing(
             f"the image {reference} is not on the host",
             "names of riseml's own images are never fetched",
@@ -63,7 +62,7 @@ def refuse_own_name(reference: str) -> None:
 
 def resolve_tag(reference: str, inspected: Mapping[str, Any]) -> str:
     """Return what a tag stands for, from the inspection of its image: the digest of its registry, else the ID."""
-    repository = _shorten_repository(split_reference(reference)[0])
+    repository = name_repository(reference)
     digests = [str(one) for one in inspected.get("RepoDigests") or ()]
     return min((one for one in digests if one.partition("@")[0] == repository), default=str(inspected["Id"]))
 
@@ -86,7 +85,7 @@ def resolve_in_registry(api: docker.APIClient, base: str) -> str:
             "without --pull, riseml runs what the hosts have under this tag",
             permanent=True,
         ) from error
-    return f"{_shorten_repository(repository)}@{found['Descriptor']['digest']}"
+    return f"{name_repository(base)}@{found['Descriptor']['digest']}"
 
 
 def check_registry(api: docker.APIClient, digest: str) -> None:
@@ -116,24 +115,9 @@ def inspect_image(api: docker.APIClient, name: str) -> dict[str, Any] | None:
     return found
 
 
-def split_reference(reference: str) -> tuple[str, str]:
-    """Return the repository and the tag of `riseml/environment:ab12`; without a tag, it is `latest`."""
-    bare = reference.partition("@")[0]
-    repository, _, tag = bare.rpartition(":")
-    return (repository, tag) if repository and "/" not in tag else (bare, "latest")
-
-
 def _list_names(reference: str) -> Iterator[str]:
     yield reference
     if is_fixed(reference):
         yield copy_name(reference)
     if "@" in reference:
         yield reference.partition("@")[2]
-
-
-def _shorten_repository(repository: str) -> str:
-    """Return the repository as the engine shows it: `python` for `docker.io/library/python`."""
-    for alias in _ALIASES:
-        if repository.startswith(alias):
-            return repository.removeprefix(alias).removeprefix(_LIBRARY)
-    return repository.removeprefix(_LIBRARY)

@@ -13,10 +13,11 @@ import docker
 
 from riseml.errors import EngineError
 from riseml.executors.base import NotThere, Report, Work
-from riseml.executors.docker.image_names import find_local_name, inspect_image, split_reference
+from riseml.executors.docker.image_names import find_local_name, inspect_image
 from riseml.executors.docker.layers import LayerFold
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.model import copy_name
+from riseml.names import split_reference
 
 _BLOCK = 2**20  # bytes
 _PATIENCE = 60.0  # seconds between two pieces of an image

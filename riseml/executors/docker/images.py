@@ -22,16 +22,11 @@ from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder, ImageMissing, Work, WorkReport
 from riseml.executors.docker import labels
 from riseml.executors.docker.build_context import DOCKERFILE, write_build_context
-from riseml.executors.docker.image_names import (
-    find_local_name,
-    inspect_image,
-    is_fixed,
-    refuse_own_name,
-    split_reference,
-)
+from riseml.executors.docker.image_names import find_local_name, inspect_image, is_fixed, refuse_own_name
 from riseml.executors.docker.layers import LayerFold
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.model import Image
+from riseml.names import split_reference
 from riseml.planning.image import first_install_step
 from riseml.terminal_text import plain_line
 

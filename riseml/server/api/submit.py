@@ -12,7 +12,7 @@ from riseml.consent import make_process_refusal
 from riseml.control.placement.refusal import describe_misfit
 from riseml.errors import Refused, Unreachable, UsageError
 from riseml.model import Environment, Owner, Plan, Resolved
-from riseml.names import JobName
+from riseml.names import JobName, name_repository
 from riseml.origins import Origin
 from riseml.planning.companions import JUPYTER_VARIABLES, TOKEN_VARIABLE, plan_notebook
 from riseml.planning.grid import grid_points, makes_set
@@ -105,9 +105,14 @@ def _find_pinned_images(submission: wire.Submission, plans: Sequence[Plan]) -> R
             f"the run had the image {', '.join(pinned)}, and here it would have {others[0]}",
             f"`--set train.image={next(iter(pinned))}` names it",
         )
-    for digest in pinned.values():
+    for image, digest in pinned.items():
         if not _DIGEST.fullmatch(digest):
             raise UsageError(f"{digest[:80]!r} names no image by its digest", "it looks like python@sha256:...")
+        if "@" in digest and name_repository(digest) != name_repository(image):
+            raise UsageError(
+                f"{digest[:80]!r} is no image of {name_repository(image)[:80]!r}",
+                "the digest of an image is one of its own repository",
+            )
     return tuple(pinned.items())
 
 

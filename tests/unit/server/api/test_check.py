@@ -60,3 +60,21 @@ def test_an_executor_that_the_server_does_not_use_is_refused(client: httpx.Clien
     assert "uses the process executor, and the submission asks for docker" in refused.json()["error"]["message"]
     assert client.post("/v1/experiments/check", json=BARE | {"executor": "process"}).status_code == 204
     assert client.post("/v1/experiments/check", json=BARE | {"executor": "podman"}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("image", "repository", "status"),
+    [
+        ("python:3.11", "python", 204),
+        ("docker.io/library/python", "python", 204),
+        ("localhost:5000/x:1", "localhost:5000/x", 204),
+        ("python:3.11", "evil.example/python", 400),
+        ("python:3.11", "evil", 400),
+    ],
+)
+def test_a_pin_is_of_the_repository_of_its_image(
+    client: httpx.Client, image: str, repository: str, status: int
+) -> None:
+    pinned = [{"image": image, "digest": f"{repository}@sha256:{'a' * 64}"}]
+    changed = BARE | {"config": single("true", image=image), "pinned": pinned}
+    assert client.post("/v1/experiments/check", json=changed).status_code == status
