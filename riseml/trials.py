@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from riseml.spec.config.types import EnvVariable, Goal, Parameter, SearchSection
 from riseml.states import Wanted
 
+MOST_TRIALS = 1_000  # of one set
+
 Point = tuple[tuple[str, str], ...]
 """The value of each parameter as jobs get it, in the order of riseml.yml."""
 

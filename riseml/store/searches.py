@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from riseml.errors import Refused
 from riseml.model import Environment, Job, Plan
 from riseml.planning.trial_plan import Template
 from riseml.spec.config.types import EnvVariable
@@ -17,7 +18,7 @@ from riseml.store.codec import from_json, to_json
 from riseml.store.database import Database
 from riseml.store.insertion import insert_member, insert_trial
 from riseml.store.schema import experiments, sets, trials
-from riseml.trials import Point, SearchEnd, SearchPlan, SearchRecord, Trial, TrialOutcome
+from riseml.trials import MOST_TRIALS, Point, SearchEnd, SearchPlan, SearchRecord, Trial, TrialOutcome
 
 _IDS_PER_QUERY = 500
 
@@ -117,7 +118,8 @@ class SearchStore:
         """Store at which steps a trial was compared, and when it is to stop, write that into its experiment.
 
         Returns:
-            False when the trial has ended or stops already; nothing is stored then.
+            False when not all of this is stored: nothing when the trial has ended or stops already, and only the steps
+            when it was to stop and its experiment has just ended, or is killed.
         """
         with self._database.write_transaction() as connection:
             here = sa.and_(
@@ -126,16 +128,20 @@ class SearchStore:
                 trials.c.outcome.is_(None),
                 trials.c.stopped.is_(False),
             )
-            values = {"reached": [[step, repr(value)] for step, value in reached], "stopped": stops}
+            values = {"reached": [[step, repr(value)] for step, value in reached]}
             if connection.execute(trials.update().where(here).values(**values)).rowcount == 0:
                 return False
-            if stops:
-                connection.execute(
-                    experiments.update()
-                    .where(experiments.c.set_id == set_id, experiments.c.sub == number)
-                    .where(experiments.c.ended_at.is_(None), experiments.c.wanted == Wanted.RUN.value)
-                    .values(wanted=Wanted.STOP.value, version=experiments.c.version + 1)
-                )
+            if not stops:
+                return True
+            stopped = connection.execute(
+                experiments.update()
+                .where(experiments.c.set_id == set_id, experiments.c.sub == number)
+                .where(experiments.c.ended_at.is_(None), experiments.c.wanted == Wanted.RUN.value)
+                .values(wanted=Wanted.STOP.value, version=experiments.c.version + 1)
+            )
+            if stopped.rowcount == 0:
+                return False
+            connection.execute(trials.update().where(here).values(stopped=True))
             return True
 
     def end_search(self, set_id: int, end: SearchEnd) -> bool:
@@ -146,13 +152,23 @@ class SearchStore:
             return connection.execute(ended).rowcount == 1
 
     def continue_search(self, set_id: int, more: int, environment: Environment) -> None:
-        """Store that a search makes so many further trials, with these variables."""
+        """Store that a search makes so many further trials, with these variables.
+
+        Raises:
+            Refused: the set would have too many trials, with those that it has been promised before.
+        """
         values = {"search_end": None, "wanted": Wanted.RUN.value, "environment": to_json(environment)}
         with self._database.write_transaction() as connection:
             made = sa.select(sa.func.count()).select_from(trials).where(trials.c.set_id == set_id)
-            ended = connection.execute(sa.select(sets.c.search_end).where(sets.c.id == set_id)).scalar()
-            most = sets.c.most_trials + more if ended is None else connection.execute(made).scalar_one() + more
-            connection.execute(sets.update().where(sets.c.id == set_id).values(most_trials=most, **values))
+            found = sa.select(sets.c.number, sets.c.search_end, sets.c.most_trials).where(sets.c.id == set_id)
+            number, ended, most = connection.execute(found).one()
+            known = most if ended is None else connection.execute(made).scalar_one()
+            if known + more > MOST_TRIALS:
+                raise Refused(
+                    f"set {number} has {known} trials with those to come, and a set has at most {MOST_TRIALS:,}",
+                    "run `riseml train` for a new set",
+                )
+            connection.execute(sets.update().where(sets.c.id == set_id).values(most_trials=known + more, **values))
 
     def request_end(self, set_id: int) -> None:
         """Write that the user wants no further trials of this set."""

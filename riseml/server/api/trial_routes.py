@@ -19,8 +19,6 @@ from riseml.server.services import Services
 from riseml.spec.config.types import SearchMethod
 from riseml.trials import SearchRecord
 
-MOST_TRIALS = 1_000  # of one set
-
 log = logging.getLogger(__name__)
 
 
@@ -40,7 +38,7 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
                 f"{name} is no set with a search, and only a search makes further trials",
                 "write train.search into riseml.yml, and run `riseml train`",
             )
-        _check_order(record, order["trials"])
+        _check_method(record)
         if first.snapshot and not services.snapshots.has_snapshot(first.snapshot):
             raise Refused(
                 f"the project's files of set {record.number} are gone from the server",
@@ -52,19 +50,14 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
         return show_details(find_details(wanted, services), wanted, services)
 
 
-def _check_order(record: SearchRecord, more: int) -> None:
+def _check_method(record: SearchRecord) -> None:
     """Refuse trials that a search cannot make.
 
     Raises:
-        Refused: there would be too many, or it tries a grid, which has an end.
+        Refused: it tries a grid, which has an end.
     """
     if record.plan.search.method is SearchMethod.GRID:
         raise Refused(f"set {record.number} tries a grid, which has no further points", "use another search.method")
-    if len(record.trials) + more > MOST_TRIALS:
-        raise Refused(
-            f"set {record.number} has {len(record.trials)} trials, and a set has at most {MOST_TRIALS:,}",
-            "run `riseml train` for a new set",
-        )
 
 
 def _choose_variables(record: SearchRecord, order: wire.TrialOrder) -> Environment:

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from riseml.errors import Refused
 from riseml.planning.plan import first_jobs
 from riseml.planning.trial_plan import plan_trial
 from riseml.spec.config.types import SearchMethod, StopMethod, StopRule
@@ -155,6 +156,28 @@ def test_asha_stops_what_does_worse_and_says_so_once(any_database: Database) -> 
     rig.loop.run_pass()
     assert (rig.trial(3).outcome, rig.trial(3).value) == (TrialOutcome.STOPPED, 0.1)
     assert (rig.trial(2).outcome, rig.trial(2).value) == (TrialOutcome.COMPLETE, 0.8), "it ended before it was stopped"
+
+
+def test_a_trial_whose_experiment_has_just_ended_is_not_stopped(any_database: Database) -> None:
+    rig = SearchRig(any_database, make_search(trials=2), SPACE)
+    rig.place(1)
+    ended = experiments.update().values(ended_at=NOW, state=State.FAILED.value, reason=Reason.COMPLETED.value)
+    with any_database.write_transaction() as connection:
+        connection.execute(ended.where(experiments.c.id == rig.trial(1).experiment))
+    assert not rig.searches.note_reached(rig.set_id, 1, [(1, 0.5)], stops=True)
+    assert (rig.trial(1).stopped, rig.trial(1).reached) == (False, ((1, 0.5),)), "others are compared with its steps"
+
+
+def test_a_set_gets_no_more_trials_than_it_may_have(any_database: Database) -> None:
+    rig = SearchRig(any_database, make_search(trials=5), SPACE)
+    rig.searches.continue_search(rig.set_id, 900, ())
+    with pytest.raises(Refused, match="has 905 trials with those to come, and a set has at most 1,000"):
+        rig.searches.continue_search(rig.set_id, 96, ())
+    rig.searches.continue_search(rig.set_id, 95, ())
+    assert rig.record().most_trials == 1000
+    rig.searches.end_search(rig.set_id, SearchEnd.KILLED)
+    rig.searches.continue_search(rig.set_id, 999, ())
+    assert rig.record().most_trials == 1000, "of a search that has ended, the trials count that it made"
 
 
 def test_a_number_is_stored_once(database: Database) -> None:
