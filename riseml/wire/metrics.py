@@ -30,7 +30,7 @@ class ExperimentMetrics(TypedDict):
     id: str
     metrics: list[MetricView]  # in the order in which they were first reported
     dropped: int  # values that were not kept, because the experiment reported too many different names
-    slow: list[str]  # patterns of train.metrics that took too long for a line, and are not searched any more
+    slow: list[str]  # patterns of train.metrics that took too long, and are not searched any more
 
 
 class MetricsList(TypedDict):

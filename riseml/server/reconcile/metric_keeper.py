@@ -81,11 +81,13 @@ class MetricKeeper(threading.Thread):
     def _try_keep(self) -> None:
         """Count what is new, and save what is due. Nothing ends the thread: the next turn tries again."""
         try:
-            self._count_news()
+            problem = self._count_news()
             if self._save_at is not None and time.monotonic() >= self._save_at:
                 self._save_at = time.monotonic() + _SAVE_INTERVAL
                 self._metrics.save()
-                self._save_at = None
+                self._save_at = None if problem is None else self._save_at
+            if problem is not None:
+                raise problem
             self._has_failed = False
         except (StoreError, OSError) as error:
             if not self._has_failed:
@@ -94,8 +96,12 @@ class MetricKeeper(threading.Thread):
         except Exception:
             log.exception("metrics are counted or saved later")
 
-    def _count_news(self) -> None:
-        """Count the reports of experiments whose logs have grown, or that were closed."""
+    def _count_news(self) -> Exception | None:
+        """Count the reports of experiments whose logs have grown, or that were closed.
+
+        Returns:
+            What went wrong last. That experiment comes again with the next turn; the others are counted.
+        """
         with self._lock:
             grown, closed = self._grown, self._closed
             self._grown, self._closed = set(), set()
@@ -103,6 +109,7 @@ class MetricKeeper(threading.Thread):
         if (grown or closed) and self._save_at is None:
             self._save_at = time.monotonic() + _SAVE_INTERVAL
         found = set()
+        problem: Exception | None = None
         while grown or closed:
             experiment = min(grown | closed)
             try:
@@ -110,12 +117,13 @@ class MetricKeeper(threading.Thread):
                     found.add(experiment)
                 if experiment in closed:
                     self._metrics.note_closed(experiment)
-            except BaseException:
+            except Exception as error:  # noqa: BLE001  # the caller raises it
+                problem = error
                 with self._lock:
-                    self._grown |= grown
-                    self._closed |= closed
-                raise
+                    self._grown |= grown & {experiment}
+                    self._closed |= closed & {experiment}
             grown.discard(experiment)
             closed.discard(experiment)
         if found:
             self._on_reports(frozenset(found))
+        return problem

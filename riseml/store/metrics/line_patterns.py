@@ -23,7 +23,8 @@ LONGEST_LINE = 1000
 """Characters of a line that are searched."""
 
 _PROGRAM = Path(__file__).with_name("pattern_program.py")
-_DEADLINE = 60.0  # seconds for an answer; the program bounds each search itself
+_PROCESSOR_TIME = 5.0  # seconds for the patterns of one answer together
+_DEADLINE = 60.0  # seconds for an answer; the program bounds its processor time itself
 _OUTPUT = frozenset({1, 2})  # stdout and stderr
 _NUMBER = re.compile(r" *[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,4})? *", re.ASCII)
 _NOT_FINITE = re.compile(r" *[+-]?(?:nan|inf|infinity) *", re.IGNORECASE | re.ASCII)
@@ -39,31 +40,43 @@ class LineFindings:
 
 
 class PatternSearch:
-    """The process that searches; it starts when it is needed. Safe from many threads."""
+    """The process that searches; it starts when it is needed. Safe from many threads.
 
-    def __init__(self) -> None:
+    Args:
+        processor_time: seconds for the patterns of one answer together; those that used most of it are slow.
+        deadline: seconds for an answer.
+    """
+
+    def __init__(self, processor_time: float = _PROCESSOR_TIME, deadline: float = _DEADLINE) -> None:
+        self._processor_time = processor_time
+        self._deadline = deadline
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
     def search_lines(self, patterns: Mapping[str, str], lines: list[str]) -> LineFindings:
-        """Return what patterns find in lines.
+        """Return what patterns find in lines. When no answer comes in time, all patterns count as slow.
 
         Raises:
-            StoreError: the process does not answer; the next call starts another one.
+            StoreError: the process has ended; the next call starts another one.
         """
-        order = json.dumps({"patterns": dict(patterns), "lines": lines}).encode() + b"\n"
+        late = threading.Event()
+        wanted = {"patterns": dict(patterns), "lines": lines, "seconds": self._processor_time}
+        order = json.dumps(wanted).encode() + b"\n"
         with self._lock:
             try:
-                answer = json.loads(self._ask(order))
+                answer = json.loads(self._ask(order, late))
             except (OSError, ValueError) as error:
                 self._end_process()
+                if late.is_set():  # the same order would take as long again
+                    return LineFindings({}, frozenset(patterns))
                 raise StoreError("the patterns of train.metrics were not searched; the server tries again") from error
         found: dict[int, dict[str, str]] = {}
         for number, name, text in answer["found"]:
             found.setdefault(number, {})[name] = text
         return LineFindings(found, frozenset(answer["slow"]))
 
-    def _ask(self, order: bytes) -> bytes:
+    def _ask(self, order: bytes, late: threading.Event) -> bytes:
+        """Return the answer of the process; nothing when it was ended because it is late."""
         if self._process is None or self._process.poll() is not None:
             self._end_process()
             command = [sys.executable, "-IS", str(_PROGRAM)]
@@ -71,7 +84,7 @@ class PatternSearch:
         process = self._process
         assert process.stdin is not None, "it is a pipe"
         assert process.stdout is not None, "it is a pipe"
-        watchdog = threading.Timer(_DEADLINE, process.kill)
+        watchdog = threading.Timer(self._deadline, _end_late, (process, late))
         watchdog.daemon = True
         watchdog.start()
         try:
@@ -95,6 +108,11 @@ class PatternSearch:
                 if pipe is not None:
                     with suppress(OSError):  # what was not written yet has no reader
                         pipe.close()
+
+
+def _end_late(process: subprocess.Popen[bytes], late: threading.Event) -> None:
+    late.set()
+    process.kill()
 
 
 def find_reports(

@@ -27,7 +27,7 @@ class TallyRow:
     complete: bool  # the experiment was closed, and its whole log is counted
     summaries: Mapping[str, MetricSummary]
     dropped: int = 0  # values that were not kept, because there were too many names
-    slow: frozenset[str] = frozenset()  # names of patterns that took too long for a line, and are not searched any more
+    slow: frozenset[str] = frozenset()  # names of patterns that took too long, and are not searched any more
 
 
 class MetricRows:

@@ -122,14 +122,27 @@ class MetricStore:
         self._open_counting(experiment).is_closed = True
 
     def save(self) -> None:
-        """Save what was counted since the last save.
+        """Save what was counted since the last save. What goes wrong for one experiment does not hold up the others.
 
         Raises:
             StoreError: it cannot be written now; nothing is lost, and the next save writes it.
         """
         with self._guard:
             found = list(self._open.values())
-        saved = [(counting, *row) for counting in found if (row := self._take_row(counting)) is not None]
+        saved: list[tuple[_Counting, TallyRow, dict[str, str]]] = []
+        problems: list[Exception] = []
+        for one in found:
+            try:
+                row = self._take_row(one)
+            except Exception as error:  # noqa: BLE001  # raised below
+                problems.append(error)
+            else:
+                saved.extend([] if row is None else [(one, *row)])
+        self._write_rows(saved)
+        if problems:
+            raise problems[0]
+
+    def _write_rows(self, saved: list[tuple[_Counting, TallyRow, dict[str, str]]]) -> None:
         while saved:
             some, saved = saved[:_SAVED_AT_ONCE], saved[_SAVED_AT_ONCE:]
             reach(Point.COUNTED)
@@ -209,9 +222,7 @@ class MetricStore:
         blocks, end = self._logs.read_blocks(counting.experiment, position, reports=True)
         reports, slow = find_reports(blocks, counting.patterns, self._search)
         if slow:
-            log.warning(
-                "experiment %s: too slow for a line: train.metrics.%s", counting.experiment, ", ".join(sorted(slow))
-            )
+            log.warning("experiment %s: too slow: train.metrics.%s", counting.experiment, ", ".join(sorted(slow)))
             counting.slow |= slow
             counting.patterns = {name: one for name, one in counting.patterns.items() if name not in slow}
         return reports, end
@@ -240,15 +251,16 @@ class MetricStore:
         return _Counting(experiment, patterns=self._find_patterns(experiment))
 
     def _restore_counting(self, row: TallyRow) -> _Counting:
-        """Return what was saved. A log that is shorter lost its end with the power: it is counted anew.
+        """Return what was saved. A log that is shorter lost its end with the power, and is counted anew. So is one of
+        which a history is missing.
 
         What was saved is deleted first: once the log has grown again, its position would name another record.
         """
         experiment = row.experiment
-        if row.counted.offset > self._logs.log_size(experiment):
+        histories = self._rows.load_histories(experiment)
+        if row.counted.offset > self._logs.log_size(experiment) or not row.summaries.keys() <= histories.keys():
             self._rows.delete_tally(experiment)
             return self._start_counting(experiment)
-        histories = self._rows.load_histories(experiment)
         counts = [MetricCount.restore(summary, histories[name]) for name, summary in row.summaries.items()]
         tally = MetricTally(counts, row.dropped)
         patterns = {name: one for name, one in self._find_patterns(experiment).items() if name not in row.slow}
@@ -263,9 +275,9 @@ class MetricStore:
             if counting.counted == counting.saved and counting.is_closed is counting.is_complete:
                 return None
             tally = counting.tally
-            changed, tally.changed = tally.changed, set()
-            counts = {name: tally.find_count(name) for name in sorted(changed)}
+            counts = {name: tally.find_count(name) for name in sorted(tally.changed)}
             histories = {name: json.dumps(count.history.to_rows()) for name, count in counts.items() if count}
+            tally.changed = set()
             return _to_row(counting), histories
 
 

@@ -63,6 +63,26 @@ def test_a_process_that_is_killed_is_started_again(search: PatternSearch) -> Non
     assert search.search_lines({"a": "(a)"}, ["a"]).found
 
 
+def test_patterns_that_use_up_the_time_of_an_order_are_slow() -> None:
+    """Each line takes far less than 0.1 s."""
+    search = PatternSearch(processor_time=0.3)
+    costly = "(?:a*)(?:a*)(?:a*)x([0-9])"
+    patterns = {"one": costly, "good": "([0-9]+)$", "two": costly + "?"}
+    found = search.search_lines(patterns, [*(f"{'a' * 60} {number}" for number in range(5000))])
+    search.close()
+    assert found.slow == {"one", "two"}
+    assert len(found.found) == 5000
+
+
+def test_without_an_answer_in_time_all_patterns_are_slow() -> None:
+    search = PatternSearch(processor_time=1000.0, deadline=0.1)
+    costly = "(?:a*)(?:a*)(?:a*)x([0-9])"
+    found = search.search_lines({"one": costly, "two": "(b)"}, ["a" * 100] * 10_000)
+    search.close()
+    assert not found.found
+    assert found.slow == {"one", "two"}
+
+
 MakeStore = Callable[[Mapping[str, str]], tuple[LogStore, MetricStore]]
 
 

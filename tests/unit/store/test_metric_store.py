@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,9 @@ from riseml.model import Frame, JobKey
 from riseml.names import JobName
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
-from riseml.store.logs.blocks import ReadPosition
+from riseml.store.logs.blocks import LogBlock, ReadPosition
 from riseml.store.logs.log_store import LogStore
+from riseml.store.metrics.metric_rows import MetricRows
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.metrics.metric_tally import MOST_METRICS, MetricTally, read_reports
 from riseml.store.schema import experiments as experiment_table
@@ -210,3 +212,51 @@ def test_what_is_not_a_whole_piece_of_the_log_is_not_counted(
     assert metrics.read_summaries([1])[1]["loss"].count == 1
     assert metrics.read_values(1, "loss").end.offset == logs.log_size(1)
     assert logs.read_blocks(1, ReadPosition()) == ([], ReadPosition(logs.log_size(1)))
+
+
+class BrokenLogs(LogStore):
+    """Logs of which that of one experiment cannot be read."""
+
+    broken: int | None = None
+
+    def read_report_blocks(self, experiment: int, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
+        if experiment == self.broken:
+            raise OSError(24, "Too many open files")
+        return super().read_report_blocks(experiment, position)
+
+
+def test_a_log_that_cannot_be_read_does_not_hold_up_the_save_of_others(
+    database: Database, experiments: ExperimentStore, tmp_path: Path
+) -> None:
+    logs = BrokenLogs(tmp_path / "logs")
+    metrics = MetricStore(database, logs)
+    for identity in (1, 2, 3):
+        submit(experiments)
+        write(logs, replace(KEY, experiment=identity), report(1, loss=0.5))
+        metrics.count_reports(identity)
+    metrics.note_closed(2)
+    logs.broken = 2
+    with pytest.raises(OSError, match="open files"):
+        metrics.save()
+    assert [bool(MetricRows(database).load_histories(one)) for one in (1, 2, 3)] == [True, False, True]
+    logs.broken = None
+    metrics.save()
+    assert MetricRows(database).load_tallies([2])[2].complete
+    assert MetricRows(database).load_history(2, "loss").read_buckets()
+
+
+def test_an_experiment_without_its_histories_is_counted_anew(
+    database: Database, experiments: ExperimentStore, tmp_path: Path
+) -> None:
+    submit(experiments)
+    logs = LogStore(tmp_path / "logs")
+    metrics = MetricStore(database, logs)
+    write(logs, KEY, report(1, loss=0.5))
+    metrics.count_reports(1)
+    metrics.save()
+    shown = show(metrics)
+    with database.write_transaction() as connection:
+        connection.execute(metric_histories.delete())
+    again = MetricStore(database, logs)
+    assert again.recover() == {1}
+    assert show(again) == shown
