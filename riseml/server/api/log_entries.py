@@ -84,8 +84,10 @@ def report_entry(experiment: Experiment, report: MetricReport, cursor: str) -> w
     }
 
 
-def end_entry(wanted: CanonicalId, experiments: tuple[Experiment, ...], cursor: str, best: str = "") -> wire.EndEntry:
-    """Return the last entry: how the experiment, or the whole set, ended; `best` names the best trial of a search."""
+def end_entry(
+    wanted: CanonicalId, experiments: tuple[Experiment, ...], cursor: str, message: str = ""
+) -> wire.EndEntry:
+    """Return the last entry: how the experiment, or the whole set, ended; `message` says it of a set with a search."""
     first = experiments[0]
     is_set = first.set_id is not None and wanted.sub is None
     state, reason = roll_up_set(experiments) if is_set else (first.state, first.reason)
@@ -96,7 +98,7 @@ def end_entry(wanted: CanonicalId, experiments: tuple[Experiment, ...], cursor: 
         "state": state.value,
         "exit_code": None if is_set else exit_code_of(first),
         "reason": reason.value,
-        "message": describe_set_end(experiments, best) if is_set else first.message or SENTENCES[reason],
+        "message": message or describe_set_end(experiments) if is_set else first.message or SENTENCES[reason],
         "cause": None if is_set else find_failed_job(first),
     }
 

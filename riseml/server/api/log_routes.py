@@ -72,7 +72,7 @@ def _find_growth(experiment: Experiment, services: Services) -> SetGrowth | None
     set_id = experiment.set_id
     if set_id is None or not services.searches.has_search(set_id):
         return None
-    return SetGrowth(services.searches, set_id)
+    return SetGrowth(services.searches, services.metrics, set_id)
 
 
 def _check_since(since: datetime | None) -> None:

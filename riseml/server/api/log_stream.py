@@ -86,8 +86,9 @@ async def stream_entries(
             if not await subscription.wait_for_change(patience):
                 reader.mark_stale(frozenset(reader.identities))  # in case that a notification was missed
                 yield encode_entry({"type": "ping", "cursor": reader.cursor()})
-    best = "" if request.growth is None else request.growth.describe_best()
-    yield encode_entry(end_entry(request.wanted, reader.experiments, reader.cursor(), best))
+    members = reader.experiments
+    message = "" if request.growth is None else await asyncio.to_thread(request.growth.describe_end, members)
+    yield encode_entry(end_entry(request.wanted, members, reader.cursor(), message))
 
 
 class _StreamReader:

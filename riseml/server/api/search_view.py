@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from riseml import wire
+from riseml.control.rollup import SetMember, describe_set_end
 from riseml.names import experiment_name
 from riseml.spec.config.types import Goal
 from riseml.trials import END_SENTENCES, SearchEnd, SearchRecord, TrialOutcome
 
+_MOST_NAMES = 5  # of metrics that are listed
 
-def show_search(record: SearchRecord) -> wire.SearchView:
-    """Return what a search does, and what it has found."""
+
+def show_search(record: SearchRecord, names: Collection[str] = ()) -> wire.SearchView:
+    """Return what a search does, and what it has found; `names` are the metrics that its trials have reported."""
     search, best = record.plan.search, record.find_best()
     shown: wire.BestTrial | None = None
     if best is not None and best.value is not None:
@@ -30,7 +33,7 @@ def show_search(record: SearchRecord) -> wire.SearchView:
         "failed": record.count(TrialOutcome.FAILED),
         "best": shown,
         "end": None if record.end is None else record.end.value,
-        "message": describe_search(record),
+        "message": describe_search(record, names),
         "variables": [one.name for one in record.variables if one.value is None],
     }
 
@@ -45,18 +48,45 @@ def describe_best_trial(record: SearchRecord | None) -> str:
     return f"best {name} {record.plan.search.metric} {best.value:g}{point and f' ({point})'}"
 
 
-def describe_search(record: SearchRecord) -> str:
+def describe_end(members: Sequence[SetMember], record: SearchRecord | None, names: Collection[str] = ()) -> str:
+    """Return what became of a set: `6 of 8 finished, 2 failed, best 144.3 accuracy 0.981`; empty while it runs.
+
+    Args:
+        members: the experiments of the set.
+        record: the search that chooses its points.
+        names: the metrics that its trials have reported.
+    """
+    counted = describe_set_end(members, describe_best_trial(record))
+    if not counted or record is None:
+        return counted
+    return "; ".join([counted, *_explain_no_value(record, names)])
+
+
+def describe_search(record: SearchRecord, names: Collection[str] = ()) -> str:
     """Return `trial 7 of 40, best 144.3 accuracy 0.981`."""
-    return ", ".join(_describe_parts(record))
+    return "; ".join([", ".join(_describe_parts(record)), *_explain_no_value(record, names)])
+
+
+def _explain_no_value(record: SearchRecord, names: Collection[str]) -> Iterator[str]:
+    """Yield `no trial reported acuracy; there is accuracy`, when trials have ended and reported only other metrics."""
+    metric = record.plan.search.metric
+    if names and metric not in names and any(trial.outcome is not None for trial in record.trials):
+        some = sorted(names)
+        more = f" and {len(some) - _MOST_NAMES} more" if len(some) > _MOST_NAMES else ""
+        verb = "is" if len(some) == 1 else "are"
+        yield f"no trial reported {metric}; there {verb} {', '.join(some[:_MOST_NAMES])}{more}"
 
 
 def _describe_parts(record: SearchRecord) -> Iterator[str]:
     yield f"trial {len(record.trials)} of {record.most_trials}"
     stopped, failed = record.count(TrialOutcome.STOPPED), record.count(TrialOutcome.FAILED)
+    valueless = sum(trial.outcome is TrialOutcome.FAILED and trial.finished for trial in record.trials)
     if stopped:
         yield f"{stopped} stopped early"
-    if failed:
-        yield f"{failed} failed"
+    if failed > valueless:
+        yield f"{failed - valueless} failed"
+    if valueless:
+        yield f"{valueless} without a value"
     best = record.find_best()
     if best is not None:
         yield f"best {experiment_name(record.number, best.number)} {record.plan.search.metric} {best.value:g}"

@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import Literal
 
 from riseml import wire
-from riseml.control.rollup import describe_set_end, find_failed_job, roll_up_set
+from riseml.control.rollup import find_failed_job, roll_up_set
 from riseml.control.settle import signal_name
 from riseml.model import Experiment, Job
 from riseml.names import CanonicalId, experiment_name
 from riseml.planning.launch import StorageRoots
 from riseml.samples import Sample, Traffic
-from riseml.server.api.search_view import describe_best_trial, show_search
+from riseml.server.api.search_view import describe_end, show_search
 from riseml.states import SENTENCES, TERMINAL, CompanionKind, State
 from riseml.storage.outputs import show_output
 from riseml.store.experiments import ExperimentDetail
@@ -128,29 +128,29 @@ def show_set(
     """
     members = [show_experiment(detail, output, metrics=metrics.get(detail.experiment.id, ())) for detail in details]
     experiments = [detail.experiment for detail in details]
+    names = {metric["name"] for found in metrics.values() for metric in found}
     goes_on = search is not None and search.end is None
     state, reason = roll_up_set(experiments, goes_on=goes_on)
-    first = experiments[0]
     ended = [experiment.ended_at for experiment in experiments if experiment.ended_at is not None]
     started = [experiment.started_at for experiment in experiments if experiment.started_at is not None]
     return {
         **members[0],
-        "id": str(first.number),
+        "id": str(experiments[0].number),
         "type": "set",
         "state": state.value,
         "reason": reason.value,
-        "message": ("" if goes_on else describe_set_end(experiments, describe_best_trial(search))) or SENTENCES[reason],
+        "message": ("" if goes_on else describe_end(experiments, search, names)) or SENTENCES[reason],
         "cause": None,
         "started_at": show_time(min(started, default=None)),
         "ended_at": show_time(max(ended)) if len(ended) == len(experiments) and not goes_on else None,
         "parameters": {},
-        "output": show_output(output, first).rpartition("/")[0],
+        "output": show_output(output, experiments[0]).rpartition("/")[0],
         "exit_code": 0 if state is State.FINISHED else None,
         "closed": all(experiment.closed for experiment in experiments) and not goes_on,
         "jobs": [],
         "experiments": members,
         "metrics": [],
-        "search": None if search is None else show_search(search),
+        "search": None if search is None else show_search(search, names),
     }
 
 

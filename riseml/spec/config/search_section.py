@@ -89,6 +89,9 @@ def read_search(file: SourceFile, parameters: Sequence[Parameter]) -> SearchSect
     method, metric, goal = (file.value_at((*_PATH, key)) for key in ("method", "metric", "goal"))
     if method is None or metric is None or goal is None:
         return None
+    if metric == "step":
+        problem = "step says where a training is, and is no metric"
+        file.refuse((*_PATH, "metric"), problem, "name a metric that the jobs report")
     chosen = SearchMethod(method)
     if _is_fixed(file, parameters):
         file.warn(_PATH, "every parameter has one value, so that one experiment runs without a search")

@@ -42,6 +42,7 @@ def test_a_search_makes_its_trials_and_takes_more(tmp_path: Path) -> None:
         ended = [entry for entry in rig.logs("1") if entry["type"] == "state" and entry["id"] == "1"]
         assert [entry["state"] for entry in ended][-1] == "FINISHED"
         assert [entry["state"] for entry in ended].count("FINISHED") == 1, "the set ends once, with its search"
+        assert rig.logs("1")[-1]["message"] == first["message"]
         refused = rig.post("/v1/experiments/1.1/trials", {"trials": 1, "environment": {}})
         assert refused.status_code == 400
         added = rig.post("/v1/experiments/1/trials", {"trials": 2, "environment": {}})
@@ -51,6 +52,9 @@ def test_a_search_makes_its_trials_and_takes_more(tmp_path: Path) -> None:
         assert (more["search"]["made"], more["search"]["trials"]) == (5, 5)
         rig.submit(make_config())
         assert read_points(rig.wait_closed("2")) == points, "the same seed makes the same trials"
+        rig.submit(make_config(metric="scor", trials=1))
+        wrong = "1 of 1 finished; no trial reported scor; there is score"
+        assert (rig.wait_closed("3")["message"], rig.logs("3")[-1]["message"]) == (wrong, wrong)
 
 
 def test_a_trial_that_does_worse_stops_and_a_kill_ends_the_search(tmp_path: Path) -> None:

@@ -1,0 +1,58 @@
+"""What users read of a search and of its end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from riseml.model import Experiment
+from riseml.server.api.search_view import describe_end, describe_search
+from riseml.states import Reason, State, Wanted
+from riseml.trials import SearchEnd, SearchPlan, SearchRecord, Trial, TrialOutcome
+from tests.support.searches import LAYERS, make_search
+from tests.unit.control.simulation import make_experiment, make_plan
+
+WRONG = "no trial reported accuracy; there is acc"
+
+
+def make_record(*trials: Trial, end: SearchEnd | None = SearchEnd.COMPLETED) -> SearchRecord:
+    return SearchRecord(1, "paul", 144, SearchPlan(make_search(trials=4), (LAYERS,)), 1, Wanted.RUN, 4, trials, end)
+
+
+def make_trial(number: int, outcome: TrialOutcome | None, value: float | None = None, *, finished: bool) -> Trial:
+    return Trial(number, number, (("layers", "2"),), 0, outcome=outcome, value=value, finished=finished)
+
+
+def make_ended(count: int) -> list[Experiment]:
+    ended = replace(make_experiment(1, make_plan("train"), set_id=1), state=State.FINISHED, reason=Reason.COMPLETED)
+    return [ended] * count
+
+
+GOOD = make_trial(1, TrialOutcome.COMPLETE, 0.5, finished=True)
+VALUELESS = make_trial(2, TrialOutcome.FAILED, finished=True)
+FAILED = make_trial(3, TrialOutcome.FAILED, finished=False)
+RUNNING = make_trial(4, None, finished=False)
+
+
+@pytest.mark.parametrize(
+    ("trials", "names", "text"),
+    [
+        ((GOOD, VALUELESS, FAILED), ["acc", "accuracy"], "1 failed, 1 without a value, best 144.1 accuracy 0.5"),
+        ((VALUELESS, FAILED), [], "1 failed, 1 without a value"),
+        ((VALUELESS,), ["acc"], f"1 without a value; {WRONG}"),
+        ((VALUELESS,), ["d", "f", "e", "b", "a", "c"], f"1 without a value; {WRONG[:-6]}are a, b, c, d, e and 1 more"),
+        ((VALUELESS, RUNNING), ["acc", "accuracy"], "1 without a value"),
+    ],
+)
+def test_the_search_says_what_its_trials_lack(trials: tuple[Trial, ...], names: list[str], text: str) -> None:
+    assert describe_search(make_record(*trials), names) == f"trial {len(trials)} of 4, {text}"
+
+
+def test_a_search_whose_trials_run_lacks_nothing() -> None:
+    assert describe_search(make_record(RUNNING, end=None), ["acc"]) == "trial 1 of 4"
+
+
+def test_the_end_names_the_metrics_that_there_are() -> None:
+    assert describe_end(make_ended(1), make_record(VALUELESS), ["acc"]) == f"1 of 1 finished; {WRONG}"
+    assert describe_end(make_ended(1), None, ["acc"]) == "1 of 1 finished"
