@@ -16,7 +16,7 @@ from riseml.archives.entries import EntryKind
 from riseml.archives.reader import read_content, read_entries
 from riseml.errors import NotFound, Refused, UsageError
 from riseml.names import parse_id
-from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, CODE_FILE
+from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, CODE_FILE, MOST_CODE
 
 _MOST_BYTES = 1 << 24  # of capsule.json
 _LONGEST_CONFIG = 1 << 20  # bytes of a riseml.yml
@@ -33,11 +33,12 @@ class CapsuleInFolder:
         """Return the archive with the project's files; None: it is not here, or has other files.
 
         Raises:
-            UsageError: it is no plain tar.
+            UsageError: it is no plain tar, or larger than a capsule's can be.
         """
         path = self.folder / CODE_FILE
         if not path.is_file():
             return None
+        _check_size(path, path.stat().st_size)
         with path.open("rb") as file:
             return path if compute_digest(file) == self.capsule["code"]["digest"] else None
 
@@ -92,6 +93,18 @@ def read_capsule(folder: Path) -> CapsuleInFolder:
     return CapsuleInFolder(folder, cast("wire.Capsule", found))
 
 
+def read_archive(path: Path) -> bytes:
+    """Return the bytes of the archive of a capsule.
+
+    Raises:
+        UsageError: it is larger than a capsule's can be.
+    """
+    with path.open("rb") as file:
+        archive = file.read(MOST_CODE + 1)
+    _check_size(path, len(archive))
+    return archive
+
+
 def compute_digest(file: BinaryIO) -> str:
     """Return the digest of a project from its archive.
 
@@ -117,6 +130,11 @@ def read_project_file(archive: Path, name: str) -> str:
             if entry.path == name and entry.kind is EntryKind.FILE and entry.size <= _LONGEST_CONFIG:
                 return b"".join(read_content(file, at, entry.size)).decode("utf-8", "replace")
     return ""
+
+
+def _check_size(path: Path, size: int) -> None:
+    if size > MOST_CODE:
+        raise UsageError(f"{path} is larger than a capsule's can be", f"at most {MOST_CODE >> 20} MiB")
 
 
 def _check_capsule(path: Path, found: Any) -> None:

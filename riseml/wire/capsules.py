@@ -17,6 +17,9 @@ CAPSULE_FOLDER = ".riseml"
 CAPSULE_FILE, CODE_FILE = "capsule.json", "project.tar"
 """The files of a capsule."""
 
+MOST_CODE = 4 << 20
+"""Bytes of a project's archive that a capsule holds. A larger project stays on the server, by its digest."""
+
 
 class CapsuleCode(TypedDict):
     """The project's files."""

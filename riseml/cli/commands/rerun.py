@@ -25,8 +25,6 @@ from riseml.consent import PassedVariable
 from riseml.errors import Refused, UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from riseml import wire
     from riseml.client import Client
     from riseml.spec.config.types import Spec
@@ -245,14 +243,12 @@ def _identify_run(source: CapsuleSource, submission: wire.Submission) -> str:
 
 
 def _send_code(source: CapsuleSource, client: Client) -> None:
+    from riseml.capsules.folder import read_archive
+
     digest = source.capsule["code"]["digest"]
     archive = None if source.place is None else source.place.find_archive()
     if archive is not None and not client.has_snapshot(digest):
-        client.put_snapshot(digest, _read_pieces(archive))
-
-
-def _read_pieces(path: Path) -> list[bytes]:
-    return [path.read_bytes()]
+        client.put_snapshot(digest, [read_archive(archive)])
 
 
 def _announce(command: CommandContext, client: Client, submission: wire.Submission) -> None:

@@ -10,7 +10,7 @@ import hashlib
 import io
 import tarfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import docker
@@ -26,7 +26,8 @@ from riseml.model import Mount
 
 _EMPTY = "riseml/empty:1"
 _MISSING, _CONFLICT = 404, 409
-_MOST_READ = 1 << 20  # bytes of one file of an image
+_MOST_READ = 1 << 20  # bytes of one file
+_MOST_ARCHIVE = _MOST_READ + (64 << 10)  # bytes of the archive that holds it
 
 
 def make_output(api: docker.APIClient, server: str, experiment: int, output: Output) -> None:
@@ -57,33 +58,50 @@ def write_file(api: docker.APIClient, server: str, mount: Mount, name: str, cont
 
 
 def read_file(api: docker.APIClient, server: str, mount: Mount, name: str) -> bytes | None:
-    """Return the content of a small file in a folder or volume of the host; None: there is no such file."""
+    """Return the content of a small file in a folder or volume of the host; None: there is none, or a large one."""
     with _helper(api, server, f"read-{name}", (mount,)) as helper:
         try:
-            stream, _ = api.get_archive(helper, f"{mount.target}/{name}")
+            return read_small_file(api, helper, f"{mount.target}/{name}")
         except NotFound:
             return None
-        with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as tar:
-            file = tar.extractfile(tar.getmembers()[0])
-            return None if file is None else file.read()
 
 
 def read_image_file(api: docker.APIClient, server: str, image: str, path: str) -> bytes | None:
-    """Return the content of a small file of an image, at most 1 MiB; None: no such file, or no such image."""
+    """Return the content of a file of an image; None: no such file or image, or it is larger than 1 MiB."""
     name = f"riseml-{server[:8]}-packages-{hashlib.sha256(image.encode()).hexdigest()[:12]}"
     _remove_helper(api, name)
     request = {"Image": image, "Cmd": ["-"], "Labels": {labels.SERVER: server}, "HostConfig": {"NetworkMode": "none"}}
     try:
         api.create_container_from_config(request, name)
-        stream, _ = api.get_archive(name, path)
-        with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as tar:
-            member = tar.next()
-            file = None if member is None or not member.isreg() else tar.extractfile(member)
-            return None if file is None else file.read(_MOST_READ)
+        return read_small_file(api, name, path)
     except NotFound:
         return None
     finally:
         _remove_helper(api, name)
+
+
+def read_small_file(api: docker.APIClient, container: str, path: str) -> bytes | None:
+    """Return the content of a file of a container; None: it is larger than 1 MiB, or no regular file.
+
+    A job or an install step may have written it, so that it may be of any size: not more is read.
+
+    Raises:
+        NotFound: there is no such file.
+    """
+    stream, _ = api.get_archive(container, path)
+    archive = io.BytesIO()
+    with closing(stream):
+        for piece in stream:
+            if archive.tell() + len(piece) > _MOST_ARCHIVE:
+                return None
+            archive.write(piece)
+    archive.seek(0)
+    with tarfile.open(fileobj=archive) as tar:
+        member = tar.next()
+        if member is None or not member.isreg() or member.size > _MOST_READ:
+            return None
+        file = tar.extractfile(member)
+        return None if file is None else file.read()
 
 
 def check_privacy(api: docker.APIClient, server: str, mount: Mount, name: str) -> Finding | None:

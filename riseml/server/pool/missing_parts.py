@@ -48,8 +48,18 @@ def find_missing_data(hosts: HostSet, names: Sequence[str]) -> str:
     root = hosts.roots.data
     if not isinstance(root, str) or not all(hosts.is_this_machine(name) for name in hosts.names):
         return ""
-    lost = [name for name in names if "/" not in name and not Path(root, name).exists()]
+    lost = [name for name in names if "/" not in name and not _has_entry(Path(root), name)]
     if not lost:
         return ""
     more = f" and {len(lost) - _MOST_NAMED} more" if len(lost) > _MOST_NAMED else ""
     return f"the data folder {describe_root(root)} lacks {', '.join(lost[:_MOST_NAMED])}{more}"
+
+
+def _has_entry(folder: Path, name: str) -> bool:
+    """Return whether a folder has an entry of this name, which a stranger may have chosen: it may be none at all."""
+    if name in ("", ".", ".."):
+        return False
+    try:
+        return (folder / name).exists()
+    except OSError:  # too long a name, or no permission
+        return False

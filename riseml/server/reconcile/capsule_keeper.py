@@ -27,9 +27,7 @@ from riseml.storage.capsule_files import CapsuleFiles, write_capsule_files
 from riseml.storage.outputs import RECORD, describe_run, show_output
 from riseml.store.capsules import CapsuleStore
 from riseml.store.snapshots import SnapshotStore
-
-MOST_CODE = 4 << 20
-"""Bytes of a project's archive that a capsule holds. A larger project stays on the server, by its digest."""
+from riseml.wire.capsules import MOST_CODE
 
 _MOST_ENTRIES = 1000  # names of the data folder
 
@@ -186,11 +184,20 @@ class CapsuleKeeper:
             if sum(entry.size for entry in self._snapshots.list_files(experiment.snapshot)) > MOST_CODE:
                 return None
             files = self._snapshots.find_files(experiment.snapshot)
-            archive = b"" if files is None else b"".join(write_tar(files))
-            return archive if 0 < len(archive) <= MOST_CODE else None
+            return None if files is None else join_archive(write_tar(files))
         except (OSError, RisemlError) as error:
             log.warning("the files of %s are not in its capsule: %s", experiment.id, error)
             return None
+
+
+def join_archive(pieces: Iterable[bytes]) -> bytes | None:
+    """Return an archive; None: it is empty, or larger than `MOST_CODE`. Many small files make a large one, too."""
+    archive = bytearray()
+    for piece in pieces:
+        archive += piece
+        if len(archive) > MOST_CODE:
+            return None
+    return bytes(archive) or None
 
 
 def list_entries(folder: Path) -> list[str] | None:

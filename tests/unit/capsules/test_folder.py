@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from riseml.capsules.checkout import unpack_code
-from riseml.capsules.folder import find_capsule_folder, read_capsule, read_project_file
+from riseml.capsules.folder import find_capsule_folder, read_archive, read_capsule, read_project_file
 from riseml.errors import Conflict, NotFound, Refused, RisemlError, UsageError
 from riseml.planning.capsule import write_capsule
+from riseml.wire.capsules import MOST_CODE
 from tests.support.archives import find_digest, pack
 from tests.unit.planning.test_capsule import capsule_of, make
 
@@ -76,6 +77,16 @@ def test_only_the_files_that_the_capsule_names_are_its_code(folder: Path, tmp_pa
     with pytest.raises(Refused, match="other files"):
         unpack_code(archive, digest, tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+def test_an_archive_that_no_capsule_holds_is_not_read(folder: Path) -> None:
+    os.truncate(folder / "project.tar", MOST_CODE)
+    assert len(read_archive(folder / "project.tar")) == MOST_CODE
+    os.truncate(folder / "project.tar", 1 << 40)
+    with pytest.raises(UsageError, match="larger than a capsule's can be"):
+        read_capsule(folder).find_archive()
+    with pytest.raises(UsageError, match="larger than a capsule's can be"):
+        read_archive(folder / "project.tar")
 
 
 def test_a_link_of_the_code_that_leads_out_is_refused_and_nothing_is_left(tmp_path: Path) -> None:

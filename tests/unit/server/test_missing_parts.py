@@ -51,3 +51,9 @@ def test_the_first_names_that_the_data_folder_lacks_are_told(hosts: HostSet, tmp
     assert find_missing_data(hosts, ["digits"]) == ""
     assert find_missing_data(hosts, ["digits", "b", "../a"]).endswith("lacks b")
     assert find_missing_data(hosts, list("abcdefgh")).endswith("lacks a, b, c, d, e and 3 more")
+
+
+@pytest.mark.parametrize("name", ["x" * 300, ".", ".."])
+def test_what_cannot_be_a_name_of_an_entry_is_missing(hosts: HostSet, tmp_path: Path, name: str) -> None:
+    (tmp_path / "data").mkdir()
+    assert find_missing_data(hosts, [name]).endswith(f"lacks {name}")
