@@ -18,9 +18,10 @@ from pathlib import Path
 from riseml.errors import StoreError
 from riseml.store.logs.blocks import LogBlock
 from riseml.store.metrics.metric_tally import MetricReport, read_reports
+from riseml.terminal_text import plain_line
 
 LONGEST_LINE = 1000
-"""Characters of a line that are searched."""
+"""Characters of a line that are searched; of a progress bar, of its last state."""
 
 _PROGRAM = Path(__file__).with_name("pattern_program.py")
 _PROCESSOR_TIME = 5.0  # seconds for the patterns of one answer together
@@ -128,7 +129,7 @@ def find_reports(
     """
     parts = [(block, [] if block.is_report or block.stream not in _OUTPUT else block.lines()) for block in blocks]
     lines = [line for _, some in parts for line in some]
-    texts = [line.text[: 4 * LONGEST_LINE].decode("utf-8", "replace")[:LONGEST_LINE] for line in lines]
+    texts = [_find_shown(line.text) for line in lines]
     findings = search.search_lines(patterns, texts) if texts else LineFindings({}, frozenset())
     reports: list[MetricReport] = []
     number = 0
@@ -140,6 +141,18 @@ def find_reports(
                 reports.append(_make_report(block, line.at, values))
         reports.extend(read_reports([block]))
     return [report for report in reports if report.values], findings.slow
+
+
+def _find_shown(text: bytes) -> str:
+    """Return the beginning of what the log shows of a line: of a progress bar its last state that is not blank."""
+    if b"\r" not in text:
+        return _read_beginning(text)
+    states = (_read_beginning(state) for state in reversed(text.split(b"\r")))
+    return next((state for state in states if plain_line(state).strip()), "")
+
+
+def _read_beginning(text: bytes) -> str:
+    return text[: 4 * LONGEST_LINE].decode("utf-8", "replace")[:LONGEST_LINE]
 
 
 def _make_report(block: LogBlock, at: str, texts: Mapping[str, str]) -> MetricReport:

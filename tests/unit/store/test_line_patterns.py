@@ -135,6 +135,14 @@ def test_values_in_lines_and_reports_are_metrics_in_the_order_of_the_log(make_st
     assert metrics.read_summaries([1])[1]["loss"].count == 9
 
 
+def test_of_a_progress_bar_the_state_that_the_log_shows_is_searched(make_store: MakeStore) -> None:
+    logs, metrics = make_store({"loss": r"loss=(\S+)", "epoch": r"epoch (\d+)$"})
+    write(logs, "\r".join(f" {number}%| loss={number}" for number in range(101)) + "\n")
+    write(logs, "loss=7\rloss=8\r\x1b[K\r  \n", "loss=9\rdone\n", "epoch 3\r\n", "x" * LONGEST_LINE + "\rloss=5\r\n")
+    assert [one.value for one in metrics.read_values(1, "loss").values] == [100, 8, 5]
+    assert [one.value for one in metrics.read_values(1, "epoch").values] == [3]
+
+
 def test_a_slow_pattern_is_named_and_stays_off(make_store: MakeStore) -> None:
     patterns = {"bad": "(a+)+$", "good": "good ([0-9]+)"}
     logs, metrics = make_store(patterns)
