@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from riseml.archives.pieces import PieceReader, RecordReader
 from riseml.store.contents import ContentStore
 from riseml.store.packs import PackFile
+from riseml.store.uploads import WrittenBytes
 
 _PACK = 1 << 25  # bytes of a pack, before the next one begins; a larger content is in a pack alone
 
@@ -22,12 +23,13 @@ class ContentReceiver:
 
     Args:
         store: gets them.
-        wanted: SHA-256 of the contents to keep; None: all.
+        wanted: SHA-256 of the contents to keep, each of them once; None: all.
     """
 
     def __init__(self, store: ContentStore, wanted: Collection[bytes] | None = None) -> None:
         self._store = store
         self._wanted = wanted
+        self._kept: set[bytes] = set()
         self._waiting: list[Future[None]] = []
         self._thread = ThreadPoolExecutor(1, "packs")
         self._pack: PackFile | None = None
@@ -46,14 +48,16 @@ class ContentReceiver:
         self._pack.add_bytes(data)
 
     def end_content(self) -> None:
-        """Keep the content if it is wanted."""
+        """Keep the content if it is wanted and did not come before."""
         pack = self._pack
         assert pack is not None, "a content has begun"
         self._is_open = False
-        if self._wanted is not None and pack.hash_content() not in self._wanted:
+        content = pack.hash_content()
+        if content in self._kept or (self._wanted is not None and content not in self._wanted):
             pack.drop_content()
         else:
             pack.keep_content()
+            self._kept.add(content)
         if pack.size >= _PACK:
             self._hand_over()
 
@@ -95,10 +99,12 @@ class StreamReceiver:
     Args:
         receiver: gets the contents.
         most: bytes of a content.
+        written: counts the bytes of all contents; None: they have no limit.
     """
 
-    def __init__(self, receiver: ContentReceiver, most: int) -> None:
+    def __init__(self, receiver: ContentReceiver, most: int, written: WrittenBytes | None = None) -> None:
         self._pieces = PieceReader()
+        self._written = written
         self._records = RecordReader(receiver, most)
 
     def feed(self, data: bytes) -> None:
@@ -106,7 +112,10 @@ class StreamReceiver:
 
         Raises:
             UsageError: the stream is malformed.
+            TooLarge: it has too many bytes.
             OSError: the disk is full.
         """
         for piece in self._pieces.feed(data):
+            if self._written is not None:
+                self._written.count(len(piece))
             self._records.feed(piece)

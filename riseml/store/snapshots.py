@@ -26,6 +26,7 @@ from riseml.archives.manifest import (
     read_manifest,
     write_manifest,
 )
+from riseml.archives.pieces import RECORD
 from riseml.archives.project_files import ProjectFiles
 from riseml.errors import NotFound, TooLarge, UsageError
 from riseml.faultpoints import Point, reach
@@ -37,7 +38,7 @@ from riseml.store.packs import flush_folder
 from riseml.store.part_files import make_part_file, refuse_full_disk
 from riseml.store.project_archive import receive_tar
 from riseml.store.stored_files import StateContents, StateTexts, StoredFiles
-from riseml.store.uploads import PATIENCE, UploadLimits, read_chunks, save_upload
+from riseml.store.uploads import PATIENCE, UploadLimits, WrittenBytes, read_chunks, save_upload
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MANIFEST = ".manifest"
@@ -66,6 +67,7 @@ class _Pending:
     data: bytes
     contents: frozenset[bytes]
     largest: int  # bytes of the largest file
+    size: int  # bytes of the contents as they are sent, each once
 
 
 class SnapshotStore:
@@ -186,7 +188,7 @@ class SnapshotStore:
         with self._changing, refuse_full_disk(self._folder):
             missing = self._find_missing(entries)
             if missing:
-                self._note_pending(digest, _Pending(data, frozenset(list_contents(data)), max(e.size for e in entries)))
+                self._note_pending(digest, _make_pending(data, entries))
             else:
                 self._keep_manifest(digest, data)
             return missing
@@ -194,20 +196,25 @@ class SnapshotStore:
     async def receive_contents(self, digest: str, chunks: AsyncIterator[bytes]) -> list[str]:
         """Store contents of the state whose manifest came before, and return those that are still missing.
 
-        What came before the connection broke stays. Contents that the manifest does not name are not stored.
+        What came before the connection broke stays. Contents that the manifest does not name, and those that are here
+        already, are not stored.
 
         Raises:
             NotFound: the server does not know the manifest, or not any more.
             UsageError: the stream is malformed.
             TooLarge, TooSlow, StoreError: as for `receive_archive`.
         """
+        import asyncio
+
         self._check_digest(digest)
         pending = self._pending.get(digest)
         if pending is None:
             raise NotFound("the server does not know the list of these files", "run the command again")
         with refuse_full_disk(self._folder):
-            with closing(ContentReceiver(self._contents, pending.contents)) as receiver:
-                await read_chunks(chunks, StreamReceiver(receiver, pending.largest).feed, self._limits)
+            here = await asyncio.to_thread(self._contents.find_places, pending.contents)
+            with closing(ContentReceiver(self._contents, pending.contents - here.keys())) as receiver:
+                written = WrittenBytes(self._limits, pending.size)  # two clients may send the same contents at once
+                await read_chunks(chunks, StreamReceiver(receiver, pending.largest, written).feed, self._limits)
             return self._finish_pending(digest, pending)
 
     def _finish_pending(self, digest: str, pending: _Pending) -> list[str]:
@@ -360,3 +367,9 @@ class SnapshotStore:
         if not _DIGEST.fullmatch(digest):
             raise UsageError(f"{digest[:80]!r} is not the digest of a project", "it is a SHA-256 in hex")
         return digest
+
+
+def _make_pending(data: bytes, entries: tuple[ArchiveEntry, ...]) -> _Pending:
+    sizes = {entry.content: entry.size for entry in entries if entry.kind is EntryKind.FILE}
+    size = sum(sizes.values()) + RECORD.size * len(sizes)
+    return _Pending(data, frozenset(map(bytes.fromhex, sizes)), max(sizes.values()), size)

@@ -14,7 +14,7 @@ from riseml.errors import TooLarge, TooSlow
 PATIENCE = 600.0
 """Seconds for 1 MiB: a laptop may sleep, or the user may stop the command for a while."""
 
-_CHECK_INTERVAL = 1 << 26  # bytes of an upload between two checks of the free space
+_CHECK_INTERVAL = 1 << 26  # bytes between two checks of the free space
 _PROGRESS = 1 << 20  # bytes of an upload that give its client the whole patience again
 _RESERVE = 1 << 28  # bytes of the disk that an upload leaves free: the store is on the same disk
 _HANDLED = 1 << 20  # bytes that one call of a thread handles
@@ -34,6 +34,39 @@ class UploadLimits:
             f"the project has more than {self.most:,} bytes, which is the most that this server takes",
             "name what is big in .risemlignore, or start the server with a larger RISEML_UPLOAD_LIMIT",
         )
+
+    def check_space(self) -> None:
+        """Check that the disk has its reserve.
+
+        Raises:
+            OSError: it has less.
+        """
+        if shutil.disk_usage(self.folder).free < _RESERVE:
+            raise OSError(errno.ENOSPC, "no space left")
+
+
+@dataclass(slots=True)
+class WrittenBytes:
+    """Counts what an upload writes to the disk: more than travels, because it is compressed."""
+
+    limits: UploadLimits
+    most: int  # bytes that its list of files allows
+    _size: int = 0
+    _checked: int = 0
+
+    def count(self, size: int) -> None:
+        """Take note of so many further bytes, before they are written.
+
+        Raises:
+            TooLarge: they are more than the list of files allows.
+            OSError: the disk is full.
+        """
+        self._size += size
+        if self._size > self.most:
+            raise TooLarge("more of the project's files came than their list names", "run the command again")
+        if self._size - self._checked >= _CHECK_INTERVAL:
+            self._checked = self._size
+            self.limits.check_space()
 
 
 async def save_upload(chunks: AsyncIterator[bytes], path: Path, limits: UploadLimits) -> None:
@@ -84,8 +117,7 @@ async def _read_in_time(
             raise limits.make_refusal()
         if size - checked >= _CHECK_INTERVAL:
             checked = size
-            if shutil.disk_usage(limits.folder).free < _RESERVE:
-                raise OSError(errno.ENOSPC, "no space left")
+            limits.check_space()
         await relay.add(chunk)
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.archives.manifest import digest_manifest, write_manifest
 from riseml.archives.pieces import write_pieces
-from riseml.errors import EngineError, NotFound, TooLarge, UsageError
+from riseml.errors import EngineError, NotFound, StoreError, TooLarge, UsageError
 from riseml.project.archive import Snapshot, pack_contents, take_snapshot
 from riseml.project.file_index import FileIndex
 from riseml.project.listing import list_project_files
@@ -230,3 +230,40 @@ def test_a_hostile_client_gets_nothing_stored(tmp_path: Path) -> None:
     with pytest.raises(TooLarge):
         snapshots.receive_manifest(digest_manifest(large), write_manifest(large))
     assert [held.digest for held in snapshots.list_snapshots()] == [snapshot.digest]
+
+
+def test_contents_that_come_again_and_again_are_not_kept_again(tmp_path: Path) -> None:
+    snapshots = SnapshotStore(tmp_path / "snapshots")
+    (tmp_path / "project").mkdir()
+    for name in "ab":
+        (tmp_path / "project" / name).write_text(name * 50_000)
+    snapshot = take_snapshot(list_project_files(tmp_path / "project"))
+    missing = snapshots.receive_manifest(snapshot.digest, write_manifest(snapshot.entries))
+
+    def find_size() -> int:
+        return sum(path.stat().st_size for path in (tmp_path / "snapshots" / "contents").glob("*.pack"))
+
+    async def receive(records: list[bytes]) -> list[str]:
+        return await snapshots.receive_contents(snapshot.digest, chunks(write_pieces(records, compress=True)))
+
+    first = b"".join(pack_contents(snapshot, missing[:1]))
+    for _ in range(3):
+        assert asyncio.run(receive([first, first])) == missing[1:]
+    assert find_size() == len(first)
+    with pytest.raises(TooLarge, match="more of the project's files came than their list names"):
+        asyncio.run(receive([first] * 3))
+    assert find_size() == len(first)
+
+
+def test_the_disk_keeps_its_reserve_of_what_is_inflated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("riseml.store.uploads._CHECK_INTERVAL", 100_000)
+    monkeypatch.setattr("riseml.store.uploads._RESERVE", 1 << 62)
+    snapshots = SnapshotStore(tmp_path / "snapshots")
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "zeros").write_bytes(bytes(200_000))
+    snapshot = take_snapshot(list_project_files(tmp_path / "project"))
+    missing = snapshots.receive_manifest(snapshot.digest, write_manifest(snapshot.entries))
+    stream = b"".join(write_pieces(pack_contents(snapshot, missing), compress=True))
+    assert len(stream) < 10_000
+    with pytest.raises(StoreError, match="is full"):
+        asyncio.run(snapshots.receive_contents(snapshot.digest, chunks(iter([stream]))))
