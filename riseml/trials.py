@@ -33,10 +33,10 @@ class SearchEnd(enum.Enum):
 
 
 END_SENTENCES: dict[SearchEnd, str] = {
-    SearchEnd.COMPLETED: "All trials have ended",
-    SearchEnd.EXHAUSTED: "Every combination of the parameters was tried",
-    SearchEnd.TOO_MANY_FAILED: "More trials failed than search.max_failed allows",
-    SearchEnd.KILLED: "Killed by a user",
+    SearchEnd.COMPLETED: "all trials have ended",
+    SearchEnd.EXHAUSTED: "every combination of the parameters was tried",
+    SearchEnd.TOO_MANY_FAILED: "more trials failed than search.max_failed allows",
+    SearchEnd.KILLED: "killed by a user",
     SearchEnd.BROKEN: "riseml itself failed to choose a point; see the server's log",
 }
 

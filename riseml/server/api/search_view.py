@@ -11,6 +11,8 @@ from riseml.spec.config.types import Goal
 from riseml.trials import END_SENTENCES, SearchEnd, SearchRecord, TrialOutcome
 
 _MOST_NAMES = 5  # of metrics that are listed
+_UNEXPECTED = (SearchEnd.EXHAUSTED, SearchEnd.TOO_MANY_FAILED, SearchEnd.BROKEN)
+"""Ends that the states of the members do not explain."""
 
 
 def show_search(record: SearchRecord, names: Collection[str] = ()) -> wire.SearchView:
@@ -59,7 +61,8 @@ def describe_end(members: Sequence[SetMember], record: SearchRecord | None, name
     counted = describe_set_end(members, describe_best_trial(record))
     if not counted or record is None:
         return counted
-    return "; ".join([counted, *_explain_no_value(record, names)])
+    why = [END_SENTENCES[record.end]] if record.end in _UNEXPECTED else []
+    return "; ".join([counted, *why, *_explain_no_value(record, names)])
 
 
 def describe_search(record: SearchRecord, names: Collection[str] = ()) -> str:

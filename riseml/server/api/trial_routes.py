@@ -11,6 +11,7 @@ from riseml import wire
 from riseml.errors import Refused, UsageError
 from riseml.model import Environment
 from riseml.names import parse_id
+from riseml.search.space import list_points
 from riseml.server.api.experiment_routes import Name
 from riseml.server.api.named_experiments import find_details, show_details
 from riseml.server.api.submit import check_text
@@ -38,7 +39,7 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
                 f"{name} is no set with a search, and only a search makes further trials",
                 "write train.search into riseml.yml, and run `riseml train`",
             )
-        _check_method(record)
+        _check_points(record)
         if first.snapshot and not services.snapshots.has_snapshot(first.snapshot):
             raise Refused(
                 f"the project's files of set {record.number} are gone from the server",
@@ -50,14 +51,20 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
         return show_details(find_details(wanted, services), wanted, services)
 
 
-def _check_method(record: SearchRecord) -> None:
+def _check_points(record: SearchRecord) -> None:
     """Refuse trials that a search cannot make.
 
     Raises:
-        Refused: it tries a grid, which has an end.
+        Refused: it tries a grid, which has an end, or has tried every combination.
     """
     if record.plan.search.method is SearchMethod.GRID:
         raise Refused(f"set {record.number} tries a grid, which has no further points", "use another search.method")
+    points = list_points(record.plan.parameters)
+    if points is not None and {one.point for one in record.trials}.issuperset(points):
+        raise Refused(
+            f"set {record.number} has tried every combination of its parameters, and has no further points",
+            "give the parameters more values, and run `riseml train` for a new set",
+        )
 
 
 def _choose_variables(record: SearchRecord, order: wire.TrialOrder) -> Environment:

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from riseml.errors import Refused
 from riseml.model import Experiment
 from riseml.server.api.search_view import describe_end, describe_search
+from riseml.server.api.trial_routes import _check_points
 from riseml.states import Reason, State, Wanted
 from riseml.trials import SearchEnd, SearchPlan, SearchRecord, Trial, TrialOutcome
 from tests.support.searches import LAYERS, make_search
@@ -51,6 +53,27 @@ def test_the_search_says_what_its_trials_lack(trials: tuple[Trial, ...], names: 
 
 def test_a_search_whose_trials_run_lacks_nothing() -> None:
     assert describe_search(make_record(RUNNING, end=None), ["acc"]) == "trial 1 of 4"
+
+
+@pytest.mark.parametrize(
+    ("end", "text"),
+    [
+        (SearchEnd.COMPLETED, ""),
+        (SearchEnd.EXHAUSTED, "; every combination of the parameters was tried"),
+        (SearchEnd.TOO_MANY_FAILED, "; more trials failed than search.max_failed allows"),
+    ],
+)
+def test_the_end_says_why_no_trial_follows(end: SearchEnd, text: str) -> None:
+    assert describe_end(make_ended(2), make_record(FAILED, end=end)) == f"2 of 2 finished{text}"
+    assert describe_end([*make_ended(1), make_experiment(2, make_plan("train"), set_id=1)], make_record(end=end)) == ""
+
+
+def test_a_set_that_has_tried_everything_takes_no_trials() -> None:
+    trials = [replace(GOOD, number=number, point=(("layers", str(number + 1)),)) for number in (1, 2, 3)]
+    _check_points(make_record(*trials[:2]))
+    for end in (SearchEnd.EXHAUSTED, SearchEnd.COMPLETED, None):
+        with pytest.raises(Refused, match="set 144 has tried every combination"):
+            _check_points(make_record(*trials, end=end))
 
 
 def test_the_end_names_the_metrics_that_there_are() -> None:
