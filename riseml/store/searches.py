@@ -21,6 +21,10 @@ from riseml.store.schema import experiments, sets, trials
 from riseml.trials import MOST_TRIALS, Point, SearchEnd, SearchPlan, SearchRecord, Trial, TrialOutcome
 
 _IDS_PER_QUERY = 500
+_RECORD = (
+    *(sets.c.id, sets.c.user, sets.c.number, sets.c.search, sets.c.concurrency, sets.c.wanted, sets.c.most_trials),
+    *(sets.c.search_end, sets.c.variables),
+)  # not what its trials run: that may be large
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +189,7 @@ class SearchStore:
             .order_by(trials.c.set_id, trials.c.number)
         )
         with self._database.read_transaction() as connection:
-            rows = connection.execute(sa.select(sets).where(condition).order_by(sets.c.id)).mappings().all()
+            rows = connection.execute(sa.select(*_RECORD).where(condition).order_by(sets.c.id)).mappings().all()
             tried = connection.execute(query).mappings().all() if rows else []
         by_set: dict[int, list[Trial]] = {}
         for row in tried:

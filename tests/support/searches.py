@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from riseml.errors import StoreError
 from riseml.model import Image, Owner, Plan, PlannedJob
 from riseml.names import JobName
 from riseml.planning.plan import first_jobs
@@ -46,6 +47,7 @@ class ReportedMetrics:
 
     reports: list[tuple[int, int, float]] = field(default_factory=list)
     read: dict[int, int] = field(default_factory=dict)
+    unreadable: int | None = None  # the experiment whose metrics cannot be read
 
     def read_best(self, experiments: Collection[int], metric: str, goal: Goal) -> Mapping[int, float]:
         found: dict[int, float] = {}
@@ -56,6 +58,8 @@ class ReportedMetrics:
         return found
 
     def read_steps(self, experiment: int, metric: str) -> tuple[tuple[int, float], ...]:
+        if experiment == self.unreadable:
+            raise StoreError("the metrics cannot be read")
         mine = [(step, value) for one, step, value in self.reports if one == experiment]
         new = mine[self.read.get(experiment, 0) :]
         self.read[experiment] = len(mine)

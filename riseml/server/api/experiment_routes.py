@@ -15,7 +15,7 @@ from riseml.names import CanonicalId, parse_id
 from riseml.server.api.dry_run import show_tf_configs
 from riseml.server.api.explain import show_activities, show_explanation
 from riseml.server.api.job_environments import show_job_environments
-from riseml.server.api.named_experiments import find_details, find_single_experiment, show_details
+from riseml.server.api.named_experiments import find_details, find_single_experiment, show_changed_details, show_details
 from riseml.server.api.request_log import describe_kill
 from riseml.server.api.submit import check_text
 from riseml.server.api.views import show_all, show_sample
@@ -67,7 +67,7 @@ def add_experiment_routes(router: APIRouter, services: Services) -> None:
             )
         _request_kill(wanted, services)
         write_line(log, describe_kill(wanted))
-        return show_details(find_details(wanted, services), wanted, services)
+        return show_changed_details(find_details(wanted, services), wanted, services)
 
     _add_inspection_routes(router, services)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
+
 from riseml import wire
-from riseml.errors import NotFound, UsageError
+from riseml.errors import NotFound, RisemlError, UsageError
 from riseml.model import Experiment
 from riseml.names import CanonicalId
 from riseml.server.api.bad_end import explain_bad_end
@@ -11,6 +14,11 @@ from riseml.server.api.metric_views import show_summary
 from riseml.server.api.views import show_experiment, show_set
 from riseml.server.services import Services
 from riseml.store.experiments import ExperimentDetail
+
+log = logging.getLogger(__name__)
+
+_Metrics = Mapping[int, list[wire.MetricView]]
+"""By the id of the experiment."""
 
 
 def find_details(wanted: CanonicalId, services: Services) -> tuple[ExperimentDetail, ...]:
@@ -47,11 +55,36 @@ def find_single_experiment(wanted: CanonicalId, services: Services) -> Experimen
 def show_details(
     details: tuple[ExperimentDetail, ...], wanted: CanonicalId | None, services: Services
 ) -> wire.ExperimentView:
-    """Return an experiment, or a whole set; with `wanted`, only the jobs that it names."""
+    """Return an experiment, or a whole set; with `wanted`, only the jobs that it names.
+
+    Raises:
+        StoreError: the metrics cannot be read.
+    """
+    return _show_with_metrics(details, wanted, services, _read_metrics(details, services))
+
+
+def show_changed_details(
+    details: tuple[ExperimentDetail, ...], wanted: CanonicalId, services: Services
+) -> wire.ExperimentView:
+    """Return what was just changed, as `show_details` does; without metrics when they cannot be read."""
+    metrics: _Metrics = {}
+    try:
+        metrics = _read_metrics(details, services)
+    except (OSError, RisemlError) as error:
+        log.warning("the answer about %s has no metrics: %s", wanted, error)
+    return _show_with_metrics(details, wanted, services, metrics)
+
+
+def _read_metrics(details: tuple[ExperimentDetail, ...], services: Services) -> _Metrics:
+    summaries = services.metrics.read_summaries([detail.experiment.id for detail in details])
+    return {identity: [show_summary(one) for one in found.values()] for identity, found in summaries.items()}
+
+
+def _show_with_metrics(
+    details: tuple[ExperimentDetail, ...], wanted: CanonicalId | None, services: Services, metrics: _Metrics
+) -> wire.ExperimentView:
     roots = services.hosts.roots
     first = details[0].experiment
-    summaries = services.metrics.read_summaries([detail.experiment.id for detail in details])
-    metrics = {identity: [show_summary(one) for one in found.values()] for identity, found in summaries.items()}
     if first.set_id is not None and (wanted is None or wanted.sub is None):
         search = services.searches.load_searches((first.set_id,)).get(first.set_id)
         return show_set(details, roots, search, metrics)

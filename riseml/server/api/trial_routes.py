@@ -13,7 +13,7 @@ from riseml.model import Environment
 from riseml.names import parse_id
 from riseml.search.space import list_points
 from riseml.server.api.experiment_routes import Name
-from riseml.server.api.named_experiments import find_details, show_details
+from riseml.server.api.named_experiments import find_details, show_changed_details
 from riseml.server.api.submit import check_text
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
@@ -48,7 +48,7 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
         services.searches.continue_search(record.id, order["trials"], _choose_variables(record, order))
         write_line(log, LogLine(f"{record.number} {order['trials']} trials added", experiment=str(record.number)))
         services.search_wake.set()
-        return show_details(find_details(wanted, services), wanted, services)
+        return show_changed_details(find_details(wanted, services), wanted, services)
 
 
 def _check_points(record: SearchRecord) -> None:

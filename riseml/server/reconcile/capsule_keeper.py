@@ -124,8 +124,18 @@ class CapsuleKeeper:
             data=data,
             packages=dict(self._find_packages(experiment)),
             has_code=has_code,
-            results=self._read_results(experiment.id),
+            results=self._find_results(experiment),
         )
+
+    def _find_results(self, experiment: Experiment) -> Mapping[str, wire.MetricView]:
+        """Return what the jobs have reported; nothing when it cannot be read."""
+        try:
+            return self._read_results(experiment.id)
+        except (OSError, RisemlError) as error:
+            log.warning("the results of %s are not in its capsule: %s", experiment.id, error)
+        except Exception:
+            log.exception("the results of %s are not in its capsule", experiment.id)
+        return {}
 
     def _describe_hosts(self, jobs: Iterable[Job]) -> Iterable[wire.CapsuleHost]:
         executors, seen = self._hosts.pool.executors, self._hosts.last_seen()

@@ -23,6 +23,7 @@ from riseml.server.log_line import LogLine, write_line
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.trial_metrics import TrialMetrics
 from riseml.server.reconcile.wake import Wake
+from riseml.spec.config.types import StopRule
 from riseml.store.experiments import ExperimentStore
 from riseml.store.searches import NewTrial, SearchStore, ToldTrial
 from riseml.trials import SearchEnd, SearchRecord, Trial, TrialOutcome
@@ -82,7 +83,7 @@ class SearchLoop(threading.Thread):
             self.run_pass()
         except StoreError as error:
             if not self._has_problem:
-                log.warning("no search goes on: %s (%s)", error.message, error.hint)
+                log.warning("a search does not go on: %s (%s)", error.message, error.hint)
             self._has_problem = True
             return 2.0
         except Exception:
@@ -92,18 +93,33 @@ class SearchLoop(threading.Thread):
         return _POLL
 
     def run_pass(self) -> None:
-        """Do everything that can be done now."""
+        """Do everything that can be done now. What goes wrong for one search does not hold up the others.
+
+        Raises:
+            Exception: what went wrong first.
+        """
         self._desk.experiments.confirm_sole_server()
         while not self._stopping.is_set():
             records = self._desk.searches.load_open()
             self._running = {record.id: self._find_running(record) for record in records}
-            steps = [self._advance(record) for record in records]  # a list: each search takes its step
+            problems: list[Exception] = []
+            steps = [self._try_advance(record, problems) for record in records]  # a list: each search takes its step
             if not any(steps):
+                if problems:
+                    raise problems[0]
                 return
 
     def _find_running(self, record: SearchRecord) -> _Running:
         known = self._running.get(record.id)
         return _Running(Proposer(record.plan)) if known is None else known
+
+    def _try_advance(self, record: SearchRecord, problems: list[Exception]) -> bool:
+        """Advance a search; what goes wrong is added to `problems`."""
+        try:
+            return self._advance(record)
+        except Exception as error:  # noqa: BLE001  # the caller raises it
+            problems.append(error)
+            return False
 
     def _advance(self, record: SearchRecord) -> bool:
         """Judge the trials of a search and take its next steps; False when nothing is left to do."""
@@ -170,31 +186,39 @@ class SearchLoop(threading.Thread):
     def _judge_trials(self, record: SearchRecord) -> None:
         """Compare the running trials at the steps that they have reached, and stop those that do worse than others."""
         rule = record.plan.search.stop
-        running = self._running[record.id]
         if rule is None:
             return
         for trial in record.live:
             if trial.stopped or trial.closed or not trial.placed:
                 continue
-            steps = self._desk.metrics.read_steps(trial.experiment, record.plan.search.metric)
-            new = find_checkpoints(rule, steps, trial.reached)
-            if not new:
-                continue
-            if running.judge is None:
-                running.judge = StopJudge(record.plan)
-            running.judge.follow(record.trials)
-            stops = running.judge.compare(trial.number, new)
-            if stops:
-                reach(Point.STOPPING)
-            reached = (*trial.reached, *new)
-            if not self._desk.searches.note_reached(record.id, trial.number, reached, stops=stops):
-                running.judge = None  # it knows what the records do not have
-            elif stops:
-                reach(Point.STOPPED)
-                step, value = new[-1]
-                what = f"{record.plan.search.metric} {value:g} at step {step}"
-                self._write(record, f"{record.number}.{trial.number} stopped early: {what}, others do better")
-                self._publish(record)
+            try:
+                self._judge_trial(record, trial, rule)
+            except BaseException:  # the records do not have what was read and compared: the next pass does it again
+                self._running[record.id].judge = None
+                self._desk.metrics.forget(trial.experiment)
+                raise
+
+    def _judge_trial(self, record: SearchRecord, trial: Trial, rule: StopRule) -> None:
+        running = self._running[record.id]
+        steps = self._desk.metrics.read_steps(trial.experiment, record.plan.search.metric)
+        new = find_checkpoints(rule, steps, trial.reached)
+        if not new:
+            return
+        if running.judge is None:
+            running.judge = StopJudge(record.plan)
+        running.judge.follow(record.trials)
+        stops = running.judge.compare(trial.number, new)
+        if stops:
+            reach(Point.STOPPING)
+        reached = (*trial.reached, *new)
+        if not self._desk.searches.note_reached(record.id, trial.number, reached, stops=stops):
+            running.judge = None  # it knows what the records do not have
+        elif stops:
+            reach(Point.STOPPED)
+            step, value = new[-1]
+            what = f"{record.plan.search.metric} {value:g} at step {step}"
+            self._write(record, f"{record.number}.{trial.number} stopped early: {what}, others do better")
+            self._publish(record)
 
     def _publish(self, record: SearchRecord) -> None:
         """Tell the control loop and the readers of the set's log that its records changed."""

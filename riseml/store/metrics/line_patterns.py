@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.errors import StoreError
+from riseml.names import BUILD
 from riseml.store.logs.blocks import LogBlock
 from riseml.store.metrics.metric_tally import MetricReport, read_reports
 from riseml.terminal_text import plain_line
@@ -127,7 +128,7 @@ def find_reports(
     Raises:
         StoreError: as `PatternSearch.search_lines`.
     """
-    parts = [(block, [] if block.is_report or block.stream not in _OUTPUT else block.lines()) for block in blocks]
+    parts = [(block, block.lines() if _is_searched(block) else []) for block in blocks]
     lines = [line for _, some in parts for line in some]
     texts = [_find_shown(line.text) for line in lines]
     findings = search.search_lines(patterns, texts) if texts else LineFindings({}, frozenset())
@@ -153,6 +154,10 @@ def _find_shown(text: bytes) -> str:
 
 def _read_beginning(text: bytes) -> str:
     return text[: 4 * LONGEST_LINE].decode("utf-8", "replace")[:LONGEST_LINE]
+
+
+def _is_searched(block: LogBlock) -> bool:
+    return not block.is_report and block.stream in _OUTPUT and block.job != BUILD
 
 
 def _make_report(block: LogBlock, at: str, texts: Mapping[str, str]) -> MetricReport:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from riseml.names import JobName
+from riseml.names import BUILD, JobName
 from riseml.store.logs.blocks import LogBlock
 from riseml.store.metrics.metric_summary import MetricCount, MetricSummary
 
@@ -56,8 +56,10 @@ class MetricTally:
 
 
 def read_reports(blocks: Iterable[LogBlock]) -> Iterator[MetricReport]:
-    """Give the reports of blocks."""
+    """Give the reports of blocks; the build of an environment has none."""
     for block in blocks:
+        if block.job == BUILD:
+            continue
         job, attempt = block.job, block.attempt
         for row in block.report_rows():
             at, _, text = row.partition(b" ")

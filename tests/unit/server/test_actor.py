@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import yaml
@@ -219,3 +220,16 @@ def test_a_capsule_reaches_a_host_whose_files_the_server_does_not_see(
             record = tar.extractfile(f"paul/toaster/1/{RECORD}")
             assert record is not None
             assert (b"state: FINISHED" in record.read()) is complete
+
+
+@pytest.mark.parametrize("error", [StoreError("the store is away"), KeyError("loss")])
+def test_metrics_that_cannot_be_read_hold_up_no_capsule(tmp_path: Path, error: Exception) -> None:
+    scene = Scene(tmp_path)
+
+    def fail(_: int) -> NoReturn:
+        raise error
+
+    hosts, snapshots = scene.hosts, SnapshotStore(tmp_path / "snapshots")
+    keeper = CapsuleKeeper(hosts, snapshots, CapsuleStore(tmp_path / "capsules"), fail, "2.0")
+    assert keeper.begin_capsule(scene.detail.experiment, CONFIG) is not None
+    assert keeper.complete_capsule(scene.detail.experiment, CONFIG) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,12 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riseml.errors import Refused
+from riseml.errors import Refused, StoreError
 from riseml.planning.plan import first_jobs
 from riseml.planning.trial_plan import plan_trial
+from riseml.server.reconcile.notifier import Notifier
+from riseml.server.reconcile.search_loop import SearchDesk, SearchLoop
+from riseml.server.reconcile.wake import Wake
 from riseml.spec.config.types import SearchMethod, StopMethod, StopRule
 from riseml.states import Reason, State, Wanted
 from riseml.store.database import Database
@@ -178,6 +181,49 @@ def test_a_set_gets_no_more_trials_than_it_may_have(any_database: Database) -> N
     rig.searches.end_search(rig.set_id, SearchEnd.KILLED)
     rig.searches.continue_search(rig.set_id, 999, ())
     assert rig.record().most_trials == 1000, "of a search that has ended, the trials count that it made"
+
+
+class FailingOnce(SearchStore):
+    """Cannot write once what one set reached."""
+
+    failing: int | None = None
+
+    def note_reached(self, set_id: int, number: int, reached: Sequence[tuple[int, float]], *, stops: bool) -> bool:
+        if set_id == self.failing:
+            self.failing = None
+            raise StoreError("the disk is full")
+        return super().note_reached(set_id, number, reached, stops=stops)
+
+
+def test_what_goes_wrong_for_one_search_does_not_hold_up_another(database: Database) -> None:
+    rule = StopRule(StopMethod.ASHA, after=1, factor=2)
+    first, second = (SearchRig(database, make_search(trials=2, stop=rule), SPACE) for _ in range(2))
+    store = FailingOnce(database)
+    first.loop = SearchLoop(SearchDesk(first.experiments, store, first.metrics, Notifier(), Wake(), Wake()))
+    second.metrics = first.metrics
+    for rig in (first, second):
+        rig.place(1)
+        rig.report(1, 0.5, step=1)
+    store.failing = first.set_id
+    first.loop._try_pass()
+    assert second.trial(1).reached == ((1, 0.5),)
+    first.loop._try_pass()
+    assert first.trial(1).reached == ((1, 0.5),), "what was read is read again"
+    second.report(1, 0.75, step=2)
+    first.metrics.unreadable = first.trial(1).experiment
+    with pytest.raises(StoreError, match="cannot be read"):
+        first.loop.run_pass()
+    assert second.trial(1).reached == ((1, 0.5), (2, 0.75))
+
+
+def test_a_pass_reads_no_templates(database: Database) -> None:
+    rig = SearchRig(database, make_search(trials=2), SPACE)
+    texts: list[str] = []
+    sa.event.listen(database.engine, "before_cursor_execute", lambda *given: texts.append(given[2]))
+    assert rig.searches.load_open()
+    assert rig.record()
+    assert any("sets.search" in text for text in texts)
+    assert not any("templates" in text or "environment" in text for text in texts)
 
 
 def test_a_number_is_stored_once(database: Database) -> None:

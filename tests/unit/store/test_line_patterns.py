@@ -11,7 +11,7 @@ import pytest
 
 from riseml.errors import StoreError
 from riseml.model import Frame, JobKey
-from riseml.names import JobName
+from riseml.names import BUILD, JobName
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
@@ -141,6 +141,16 @@ def test_of_a_progress_bar_the_state_that_the_log_shows_is_searched(make_store: 
     write(logs, "loss=7\rloss=8\r\x1b[K\r  \n", "loss=9\rdone\n", "epoch 3\r\n", "x" * LONGEST_LINE + "\rloss=5\r\n")
     assert [one.value for one in metrics.read_values(1, "loss").values] == [100, 8, 5]
     assert [one.value for one in metrics.read_values(1, "epoch").values] == [3]
+
+
+def test_the_build_of_an_environment_reports_nothing(make_store: MakeStore) -> None:
+    logs, metrics = make_store({"loss": r"loss (\S+)"})
+    building = JobKey(1, BUILD, 1)
+    texts = "loss 0.5\n", '\x1eriseml.report {"loss": 0.25}\n'
+    logs.append_frames(building, [Frame("2026-08-31T07:23:46.000000001Z", 1, text.encode()) for text in texts])
+    assert metrics.read_summaries([1]) == {}
+    _, plain = make_store({})
+    assert plain.read_summaries([1]) == {}
 
 
 def test_a_slow_pattern_is_named_and_stays_off(make_store: MakeStore) -> None:

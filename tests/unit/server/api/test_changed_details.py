@@ -1,0 +1,38 @@
+"""The answer about an experiment that was just changed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from riseml.errors import StoreError
+from riseml.names import parse_id
+from riseml.server.api.named_experiments import show_changed_details, show_details
+from riseml.server.app import make_application
+from riseml.settings import Settings
+from riseml.store.metrics.metric_store import MetricStore
+from tests.unit.server.api.conftest import close_all
+from tests.unit.store.test_database import submit
+
+
+class UnreadableMetrics(MetricStore):
+    """Its database is away."""
+
+    def read_summaries(self, experiments: Collection[int]) -> NoReturn:
+        raise StoreError("the store is away")
+
+
+def test_a_kill_that_was_written_is_answered_without_metrics(tmp_path: Path) -> None:
+    made = make_application(Settings(tmp_path, tmp_path / "o", tmp_path / "d", executor="process"), threading.Event())
+    services = made.services
+    details = (services.experiments.get_experiment(submit(services.experiments).id),)
+    away = replace(services, metrics=UnreadableMetrics(made.database, services.logs))
+    with pytest.raises(StoreError):
+        show_details(details, parse_id("1"), away)
+    assert show_changed_details(details, parse_id("1"), away) == show_details(details, parse_id("1"), services)
+    close_all(made)
