@@ -337,7 +337,8 @@ def fill_store(site: Site) -> Tally:
         for name in acknowledged:
             rig.wait_closed(name)
         found = sum((judge(rig, one, 0, name) for name, one in acknowledged.items()), Tally(injected=2))
-    notes = [text for text in refused if "its disk is full" not in text and "No space left" not in text]
+    full = ("its disk is full", "No space left", "free some space")
+    notes = [text for text in refused if not any(words in text for words in full)]
     if not refused:
         notes.append("no submit was refused: the disk was not full")
     if known != set(acknowledged):

@@ -46,7 +46,7 @@ def test_the_server_reads_a_log_whose_last_record_is_torn(process_site: Site) ->
 
 
 def test_the_server_dies_around_the_counts_of_reports(site: Site) -> None:
-    check_tally(report_crashes.kill_around_counts(site), 4)
+    check_tally(report_crashes.kill_around_counts(site), 3)
 
 
 def test_the_server_dies_around_every_call_to_the_engine(docker_site: Site) -> None:

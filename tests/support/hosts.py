@@ -62,7 +62,7 @@ class Engine:
         self.api = docker.APIClient(base_url=url, version="auto", timeout=DEADLINE)
 
     def jobs(self, server: str, *, running: bool = False) -> list[str]:
-        return [row["Labels"][JOB] for row in self.rows(server, running=running)]
+        return [row["Labels"].get(JOB, "a helper of riseml") for row in self.rows(server, running=running)]
 
     def shared(self, server: str) -> list[str]:
         return [row["Name"] for row in self.api.networks(filters={"label": f"{SERVER}={server}"})]
@@ -89,7 +89,7 @@ class Engine:
 
     def find(self, server: str, job: str) -> str:
         """Return the id of a job's container."""
-        (found,) = [row["Id"] for row in self.rows(server) if row["Labels"][JOB] == job]
+        (found,) = [row["Id"] for row in self.rows(server) if row["Labels"].get(JOB) == job]
         return found
 
 

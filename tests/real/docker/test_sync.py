@@ -22,6 +22,7 @@ PRINT = """\
 import hashlib, os, stat
 found = []
 for place, folders, names in os.walk(b"."):
+    folders[:] = [one for one in folders if one != b".riseml"]  # riseml's own, in each job
     for name in names + [one for one in folders if not os.listdir(os.path.join(place, one))]:
         path = os.path.join(place, name)
         mode = os.lstat(path).st_mode
