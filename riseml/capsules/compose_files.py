@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,6 +40,20 @@ exit "$code"
 """
 
 
+OWN_DATA = "./data"
+"""The folder with the data, beside compose.yaml: where the one of then is not taken over."""
+
+_ODD = re.compile(r"[:$}\x00-\x1f\x7f]")  # what compose reads as more than a path
+
+
+def choose_data(run: ExportedRun) -> str:
+    """Return the folder that the containers see as their data, if RISEML_DATA names none.
+
+    A capsule from a folder, which anybody may have written, could name any folder of the user.
+    """
+    return OWN_DATA if run.is_foreign or _ODD.search(run.data) else run.data
+
+
 def write_compose(run: ExportedRun) -> Iterator[tuple[str, ExportedFile]]:
     """Yield compose.yaml, the Dockerfiles and run.sh."""
     services = {job.hostname: _make_service(run, job) for job in run.jobs}
@@ -59,7 +74,7 @@ def _make_service(run: ExportedRun, job: ExportedJob) -> dict[str, Any]:
         "environment": {name: _escape(value) for name, value in job.variables.items()} | dict.fromkeys(job.missing),
         "working_dir": "/code",
         "user": run.owner,
-        "volumes": ["./output:/output", f"${{RISEML_DATA:-{run.data}}}:/data:ro"],
+        "volumes": ["./output:/output", f"${{RISEML_DATA:-{choose_data(run)}}}:/data:ro"],
         "init": True,
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],

@@ -20,6 +20,7 @@ _HOSTNAME = re.compile(r"[a-z][a-z0-9-]*")
 _JOB = re.compile(r"[a-z][a-z0-9.-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IMAGE = re.compile(r"[^\s]+")
+_LARGEST = 1 << 50  # of a number: MiB, processors, GPUs
 _PEER = re.compile(r"\b([a-z][a-z0-9-]*)\.peer\.riseml\b")
 
 
@@ -51,6 +52,7 @@ class ExportedRun:
     jobs: tuple[ExportedJob, ...]
     has_code: bool
     data: str  # the folder with the data
+    is_foreign: bool = False  # the capsule is from a folder: anybody may have written what it says of this machine
     owner: str = "1000:1000"  # uid and gid of who runs it
     title: str = field(default="")  # `riseml-4`, a name for other systems
 
@@ -60,7 +62,9 @@ class ExportedRun:
         return [job for job in self.jobs if job.record["part"] == "decides"]
 
 
-def make_run(capsule: wire.Capsule, config: str, owner: str, *, has_code: bool) -> ExportedRun:
+def make_run(
+    capsule: wire.Capsule, config: str, owner: str, *, has_code: bool, is_foreign: bool = False
+) -> ExportedRun:
     """Return what a capsule says of a run.
 
     Args:
@@ -68,6 +72,10 @@ def make_run(capsule: wire.Capsule, config: str, owner: str, *, has_code: bool) 
         config: a riseml.yml with the values of `env` that stand in it; empty: there is none.
         owner: uid and gid of who runs the export.
         has_code: the project's files are beside it.
+        is_foreign: the capsule is from a folder, and not from the user's server.
+
+    Raises:
+        UsageError: riseml has written no such capsule.
     """
     known = read_written_variables(config) if config else {}
     known |= {variable_name(name): value for name, value in capsule["parameters"].items()}
@@ -75,7 +83,7 @@ def make_run(capsule: wire.Capsule, config: str, owner: str, *, has_code: bool) 
     data = capsule["data"]["folder"] if capsule["data"]["folder"].startswith("/") else "./data"
     jobs = tuple(_make_job(job, known) for job in capsule["jobs"])
     _check_names(capsule, jobs)
-    return ExportedRun(capsule, jobs, has_code, data, owner, title)
+    return ExportedRun(capsule, jobs, has_code, data, is_foreign, owner, title)
 
 
 def describe_run(run: ExportedRun) -> str:
@@ -85,7 +93,7 @@ def describe_run(run: ExportedRun) -> str:
 
 
 def _check_names(capsule: wire.Capsule, jobs: tuple[ExportedJob, ...]) -> None:
-    """Refuse names that would be something else in a file, such as a path or a command.
+    """Refuse names that would be something else in a file, such as a path or a command, and numbers that are none.
 
     Raises:
         UsageError: riseml has written no such capsule.
@@ -94,8 +102,12 @@ def _check_names(capsule: wire.Capsule, jobs: tuple[ExportedJob, ...]) -> None:
     bad += [name for job in jobs for name in (*job.variables, *job.missing) if not _VARIABLE.fullmatch(name)]
     images = [text for one in capsule["environments"] for text in (one["image"], one["digest"] or "x")]
     bad += [text for text in images if not _IMAGE.fullmatch(text)]
+    numbers = [value for job in jobs for value in job.record.values() if isinstance(value, int | float)]
+    bad += [str(value) for value in numbers if not abs(value) <= _LARGEST]  # NaN, too
     if bad or not jobs or any(job.record["environment"] not in range(len(capsule["environments"])) for job in jobs):
-        raise UsageError(f"the capsule has a name that riseml does not write: {bad[:1]}", "it was changed by hand")
+        raise UsageError(
+            f"the capsule has a name or number that riseml does not write: {bad[:1]}", "it was changed by hand"
+        )
 
 
 def _make_job(job: wire.CapsuleJob, known: Mapping[str, str]) -> ExportedJob:

@@ -39,7 +39,7 @@ def import_manifest(text: str, name: str) -> ImportedConfig:
         UsageError: it is no such manifest.
     """
     document = parse_document(text, name)
-    found = yaml.safe_load(text) if document.root is not None and not document.problems else None
+    found = _load_manifest(text, name) if document.root is not None and not document.problems else None
     kind = found.get("kind") if isinstance(found, dict) else None
     if not isinstance(found, dict) or kind not in _KINDS:
         raise UsageError(f"{name} is no TFJob and no PyTorchJob", "`kubectl get tfjob NAME -o yaml` writes one")
@@ -47,6 +47,17 @@ def import_manifest(text: str, name: str) -> ImportedConfig:
         return _convert(found, *_KINDS[str(kind)])
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise UsageError(f"{name} is not a {kind} that the training operator takes: {error!r}") from None
+    except OverflowError:
+        raise UsageError(f"{name} is not a {kind} that the training operator takes: a number is too large") from None
+
+
+def _load_manifest(text: str, name: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except ValueError as error:  # such as a date in the 99th month
+        raise UsageError(
+            f"{name} has a value that is none: {error}", "a text that looks like a date needs quotes"
+        ) from None
 
 
 def _convert(manifest: dict[str, Any], framework: str, specs: str) -> ImportedConfig:

@@ -18,7 +18,7 @@ from riseml.errors import Refused, UsageError
 from riseml.project.messages import format_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from riseml.capsules.exported_run import ExportedFile, ExportedRun
     from riseml.client import Client
@@ -94,17 +94,42 @@ def _export(
         config = source.config if source.place is None else ""
         if archive is not None and source.place is not None:
             config = read_project_file(archive, source.capsule["code"]["file"] or "riseml.yml")
-        run = make_run(source.capsule, config, f"{os.getuid()}:{os.getgid()}", has_code=archive is not None)
-        files = dict(_write_kind(run, kind))
+        owner, is_foreign = f"{os.getuid()}:{os.getgid()}", source.place is not None
+        run = make_run(source.capsule, config, owner, has_code=archive is not None, is_foreign=is_foreign)
+        files = {name: _encode_file(file) for name, file in _write_kind(run, kind)}
         folder = target or Path(f"{run.title}-{kind.value}")
         whole = command.folder / folder
         check_target(whole)
         if archive is not None:
             unpack_code(archive, digest, whole / CODE)
         _write_files(whole, files.items())
-    for name in sorted({name for job in run.jobs for name in job.missing}):
-        command.printer.print_notes([f"{name} has no value in these files: set it where they run"])
+    command.printer.print_notes([clean_text(note) for note in _list_notes(run, kind)])
     return folder
+
+
+def _list_notes(run: ExportedRun, kind: ExportKind) -> Iterator[str]:
+    """Yield what the user needs to know before the files run."""
+    from riseml.capsules.compose_files import choose_data
+
+    passes = "; compose gives the containers the value of your shell" if kind is ExportKind.COMPOSE else ""
+    for name in sorted({name for job in run.jobs for name in job.missing}):
+        yield f"{name} has no value in these files: set it where they run{passes}"
+    if kind is ExportKind.COMPOSE and choose_data(run) != run.data:
+        data = choose_data(run)
+        yield f"the data was in {run.data}, and compose.yaml mounts {data}: set RISEML_DATA to mount another folder"
+
+
+def _encode_file(file: ExportedFile) -> tuple[bytes, int]:
+    """Return the bytes and the mode of a file.
+
+    Raises:
+        UsageError: a text of the capsule is no UTF-8.
+    """
+    try:
+        return file.text.encode(), 0o755 if file.executable else 0o644
+    except UnicodeEncodeError as error:
+        odd = ascii(error.object[error.start])
+        raise UsageError(f"the capsule has {odd}, which is no character of UTF-8", "it was changed by hand") from None
 
 
 def _write_kind(run: ExportedRun, kind: ExportKind) -> Iterable[tuple[str, ExportedFile]]:
@@ -125,12 +150,12 @@ def _write_kind(run: ExportedRun, kind: ExportKind) -> Iterable[tuple[str, Expor
             return write_sh(run)
 
 
-def _write_files(folder: Path, files: Iterable[tuple[str, ExportedFile]]) -> None:
+def _write_files(folder: Path, files: Iterable[tuple[str, tuple[bytes, int]]]) -> None:
     try:
-        for name, file in files:
+        for name, (content, mode) in files:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file.text, encoding="utf-8")
-            path.chmod(0o755 if file.executable else 0o644)
+            path.write_bytes(content)
+            path.chmod(mode)
     except OSError as error:
         raise Refused(f"{folder} cannot be written: {error.strerror}", "choose another folder") from None

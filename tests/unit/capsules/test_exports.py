@@ -120,3 +120,28 @@ def test_a_capsule_with_names_that_riseml_does_not_write_is_refused() -> None:
         capsule["jobs"][0]["launch"].update(change)  # type: ignore[typeddict-item]  # by name
         with pytest.raises(UsageError, match="does not write"):
             run_of(capsule)
+
+
+@pytest.mark.parametrize(
+    ("folder", "is_foreign", "mounted"),
+    [
+        ("/srv/data", False, "/srv/data"),
+        ("/home/ann/.ssh", True, "./data"),
+        ("/srv/a}:/x:rw", False, "./data"),
+        ("/srv/$HOME", False, "./data"),
+    ],
+)
+def test_compose_mounts_a_folder_of_the_users_own_server_alone(folder: str, is_foreign: bool, mounted: str) -> None:  # noqa: FBT001  # a column of the table
+    capsule = capsule_of(make())
+    capsule["data"]["folder"] = folder
+    run = make_run(capsule, "", "1:1", has_code=False, is_foreign=is_foreign)
+    services = read(write_compose(run), "compose.yaml")["services"]
+    assert services["master"]["volumes"][1] == f"${{RISEML_DATA:-{mounted}}}:/data:ro"
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("nan"), 10**400])
+def test_a_capsule_with_numbers_that_riseml_does_not_write_is_refused(number: float) -> None:
+    capsule = capsule_of(make())
+    capsule["jobs"][0]["cpus"] = number
+    with pytest.raises(UsageError, match="does not write"):
+        run_of(capsule)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 
 from riseml.capsules.kubeflow_import import import_manifest
 from riseml.errors import UsageError
@@ -55,4 +56,19 @@ def test_the_script_of_a_shell_and_its_folder_are_kept() -> None:
 @pytest.mark.parametrize("text", ["", "[]", "kind: Pod", "kind: TFJob", "kind: TFJob\nspec: 7", "[" * 500])
 def test_what_is_no_manifest_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
+        import_manifest(text, "job.yaml")
+
+
+@pytest.mark.parametrize(
+    ("changes", "replicas", "words"),
+    [
+        ({"image": "2024-99-99"}, "1", "month must be in 1..12"),
+        ({}, ".inf", "a number is too large"),
+        ({"resources": {"limits": {"memory": "9" * 400 + "Gi"}}}, "1", "a number is too large"),
+    ],
+)
+def test_values_that_no_manifest_has_are_refused(changes: dict[str, object], replicas: str, words: str) -> None:
+    text = yaml.safe_dump(json.loads(write("TFJob", "tfReplicaSpecs", {"Worker": 1}, **changes)))
+    text = text.replace("'2024-99-99'", "2024-99-99").replace("replicas: 1\n", f"replicas: {replicas}\n")
+    with pytest.raises(UsageError, match=words):
         import_manifest(text, "job.yaml")

@@ -1,0 +1,52 @@
+"""`export` of a capsule in a folder, which anybody may have written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from riseml import wire
+from tests.unit.cli.conftest import Riseml
+from tests.unit.planning.test_capsule import capsule_of, make
+
+
+def put(folder: Path, capsule: wire.Capsule) -> None:
+    (folder / "capsule.json").write_text(json.dumps(capsule))
+
+
+@pytest.fixture
+def capsule() -> wire.Capsule:
+    """A capsule without code, so that no server is asked."""
+    made = capsule_of(make())
+    made["code"]["digest"] = ""
+    return made
+
+
+def test_a_text_that_cannot_be_written_leaves_nothing(riseml: Riseml, folder: Path, capsule: wire.Capsule) -> None:
+    capsule["jobs"][0]["launch"]["command"] = ["echo \ud800"]
+    put(folder, capsule)
+    refused = riseml("export", "./capsule.json", "there", "--sh")
+    assert (refused.code, (folder / "there").exists()) == (2, False)
+    assert "the capsule has '\\ud800', which is no character of UTF-8" in refused.err
+
+
+def test_a_number_that_is_none_leaves_nothing(riseml: Riseml, folder: Path, capsule: wire.Capsule) -> None:
+    capsule["jobs"][0]["cpus"] = float("inf")
+    put(folder, capsule)
+    refused = riseml("export", "./capsule.json", "there", "--slurm")
+    assert (refused.code, (folder / "there").exists()) == (2, False), refused.err
+    assert "inf" in refused.err
+
+
+def test_what_compose_takes_from_the_user_is_said(riseml: Riseml, folder: Path, capsule: wire.Capsule) -> None:
+    capsule["data"]["folder"] = "/home/ann/.ssh"
+    capsule["jobs"][0]["hidden"] = ["AWS_SECRET_ACCESS_KEY"]
+    put(folder, capsule)
+    done = riseml("export", "./capsule.json", "there", "--compose")
+    assert done.code == 0, done.err
+    assert "/home/ann/.ssh" not in (folder / "there" / "compose.yaml").read_text()
+    assert "the data was in /home/ann/.ssh, and compose.yaml mounts ./data" in done.err
+    assert "AWS_SECRET_ACCESS_KEY has no value in these files" in done.err
+    assert "compose gives the containers the value of your shell" in done.err
