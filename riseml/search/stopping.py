@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 Reached = tuple[tuple[int, float], ...]
 """Checkpoints and the first value that a trial reported at or after each of them."""
 
+_ALL_CHECKPOINTS = 128
+"""Multiples of `after` that are all checkpoints of the median; each of them is stored and compared."""
+
 
 def find_checkpoints(rule: StopRule, reports: Iterable[tuple[int, float]], reached: Reached) -> Reached:
     """Return the checkpoints that a trial has newly reached.
@@ -34,7 +37,7 @@ def find_checkpoints(rule: StopRule, reports: Iterable[tuple[int, float]], reach
 def _find_new(rule: StopRule, reports: Iterable[tuple[int, float]], last: int) -> Iterator[tuple[int, float]]:
     for step, value in reports:
         if rule.method is StopMethod.MEDIAN:
-            newest = step // rule.after * rule.after
+            newest = _find_checkpoint(step // rule.after) * rule.after
             if newest > last:
                 yield newest, value
                 last = newest
@@ -44,6 +47,16 @@ def _find_new(rule: StopRule, reports: Iterable[tuple[int, float]], last: int) -
             yield following, value
             last = following
             following = last * rule.factor
+
+
+def _find_checkpoint(count: int) -> int:
+    """Return the last checkpoint of the median at or before so many times `after`: every one of the first 128, then 8
+    until the number has doubled, so that a trial of any length has some hundred.
+    """
+    if count < _ALL_CHECKPOINTS:
+        return count
+    distance = 1 << (count.bit_length() - 4)
+    return count // distance * distance
 
 
 class StopJudge:

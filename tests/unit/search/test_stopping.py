@@ -30,6 +30,19 @@ def test_checkpoints(rule: StopRule, steps: list[int], reached: tuple[tuple[int,
     assert list(find_checkpoints(rule, [(step, float(step)) for step in steps], reached)) == found
 
 
+def test_the_median_has_some_hundred_checkpoints_at_most() -> None:
+    rule = StopRule(StopMethod.MEDIAN, after=2)
+    reports = [(step, 0.5) for step in range(1, 20_001)]
+    found = find_checkpoints(rule, reports, ())
+    steps = [step for step, _ in found]
+    assert steps[:129] == [*range(2, 257, 2), 288]
+    assert len(steps) == 128 + 6 * 8 + 1
+    parts = find_checkpoints(rule, reports[:7000], ())
+    assert (*parts, *find_checkpoints(rule, reports[7000:], parts)) == found
+    doubled = find_checkpoints(rule, [(1 << power, 0.5) for power in range(50)], ())
+    assert [step for step, _ in doubled] == [1 << power for power in range(1, 50)]
+
+
 def make_trials(*values: float) -> list[Trial]:
     """Return trials that have reached the first checkpoint of ASHA with these values."""
     return [Trial(number, number, (), 0, reached=((2, value),)) for number, value in enumerate(values, 1)]
