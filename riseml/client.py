@@ -218,12 +218,9 @@ class Client:
         """Return what the server cannot have of what a run needs. Takes some seconds when it asks a registry."""
         return cast("wire.MissingParts", self._post("/reruns/check", timeout=_SLOW_ANSWER, json=needs))["missing"]
 
-    def fetch_snapshot(self, digest: str, target: IO[bytes]) -> None:
-        """Write the tar of a project's files, as the server has them, into a file."""
-        with self._exchange.open_response("GET", _format_path("snapshots", digest), timeout=_SLOW_ANSWER) as response:
-            self._exchange.raise_refusal(response)
-            for piece in response.iter_bytes():
-                target.write(piece)
+    def fetch_snapshot(self, digest: str, target: IO[bytes], most: int) -> None:
+        """Write the tar of a project's files, as the server has them, into a file; at most so many bytes."""
+        self._exchange.save_content(_format_path("snapshots", digest), target, most, timeout=_SLOW_ANSWER)
 
     def explain_experiment(self, identity: str) -> wire.ExplanationView:
         """Return why an experiment waits, or why its jobs run where they run."""

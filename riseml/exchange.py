@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from riseml import errors
@@ -222,6 +222,22 @@ class Exchange:
         except httpx.TransportError as error:
             message = f"the riseml server at {self.address} broke the connection ({error})"
             raise AnswerLost(message, _LOST_HINT) from error
+
+    def save_content(self, path: str, target: IO[bytes], most: int, timeout: float) -> None:
+        """Write the content of an answer into a file.
+
+        Raises:
+            Refused: it has more than `most` bytes; a server could send without end.
+        """
+        with self.open_response("GET", path, timeout) as response:
+            self.raise_refusal(response)
+            size = 0
+            for piece in response.iter_bytes():
+                size += len(piece)
+                if size > most:
+                    message = f"the riseml server at {self.address} sent more than {most} bytes"
+                    raise Refused(message, "set RISEML_UPLOAD_LIMIT here as on the server, if its project is so large")
+                target.write(piece)
 
     def _open(self) -> httpx.Client:
         """Return connections. Test the unix socket first: httpx leaves a file descriptor open when connecting fails."""

@@ -30,7 +30,7 @@ mkdir -p "$OUTPUT_DIR" work
 [ -d venv ] || ./install.sh
 {hosts}
 started=""
-trap 'for pid in $started; do kill -TERM "-$pid" 2>/dev/null || :; done' EXIT
+trap 'for pid in $started; do kill -TERM "-$pid" 2>/dev/null || kill -TERM "$pid" 2>/dev/null || :; done' EXIT
 {starts}
 code=0
 for pid in {deciders}; do

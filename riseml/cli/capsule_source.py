@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
     from riseml.client import Client
 
+_HEADERS = 1 << 30  # bytes of an archive beside the contents, which the limit of uploads is for
+
 
 @dataclass(frozen=True, slots=True)
 class CapsuleSource:
@@ -58,7 +60,7 @@ def fetch_source(command: CommandContext, client: Client, text: str) -> CapsuleS
 
 
 @contextmanager
-def open_archive(source: CapsuleSource, client: Client | None) -> Iterator[Path]:
+def open_archive(command: CommandContext, source: CapsuleSource, client: Client | None) -> Iterator[Path]:
     """Give the archive with the project's files: that of the capsule, else a copy from the server.
 
     Raises:
@@ -80,6 +82,6 @@ def open_archive(source: CapsuleSource, client: Client | None) -> Iterator[Path]
             "ask the server on which it ran",
         )
     with tempfile.NamedTemporaryFile(prefix="riseml-code-") as file:
-        client.fetch_snapshot(digest, file)
+        client.fetch_snapshot(digest, file, command.settings().upload_limit + _HEADERS)
         file.flush()
         yield Path(file.name)

@@ -42,7 +42,7 @@ def check_out_code(
             assert client is not None, "an ID needs the server"
             found = fetch_source(command, client, source)
         digest = found.capsule["code"]["digest"]
-        archive = stack.enter_context(open_archive(found, client))
+        archive = stack.enter_context(open_archive(command, found, client))
         count = unpack_code(archive, digest, folder)
     if json:
         command.printer.print_json({"folder": str(target), "digest": digest, "files": count})

@@ -90,7 +90,7 @@ def _export(
 
     digest = source.capsule["code"]["digest"]
     with ExitStack() as stack:
-        archive = stack.enter_context(open_archive(source, client)) if digest else None
+        archive = stack.enter_context(open_archive(command, source, client)) if digest else None
         config = source.config if source.place is None else ""
         if archive is not None and source.place is not None:
             config = read_project_file(archive, source.capsule["code"]["file"] or "riseml.yml")

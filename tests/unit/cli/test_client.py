@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -195,3 +196,12 @@ def test_a_socket_of_another_user_is_refused(client: Client, monkeypatch: pytest
     monkeypatch.setattr("socket.socket.connect", refuse)
     with pytest.raises(errors.Refused, match="belongs to another user: Permission denied"):
         client.get_server()
+
+
+def test_the_files_of_a_project_are_taken_up_to_a_limit(client: Client, fake_server: FakeServer) -> None:
+    fake_server.answers["GET /snapshots/ab"] = (200, "x" * 100)
+    target = io.BytesIO()
+    client.fetch_snapshot("ab", target, 100)
+    assert target.getvalue() == b"x" * 100
+    with pytest.raises(errors.Refused, match="sent more than 99 bytes"):
+        client.fetch_snapshot("ab", io.BytesIO(), 99)
