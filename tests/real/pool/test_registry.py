@@ -8,6 +8,7 @@ from pathlib import Path
 
 import docker
 import pytest
+import requests
 
 from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder, Cancellation, Work, WorkReport
@@ -42,8 +43,8 @@ def test_what_one_host_publishes_another_fetches(registry: str, engine_url: str,
             assert (pushed[-1].work, pushed[-1].done) == (Work.SEND, pushed[-1].total)
             assert executor.measure_image(reference) == api.inspect_image(reference)["Size"]
             _move_tag(api, f"{registry}/environment", tag)
-            api.remove_image(reference)
-            api.remove_image(f"{registry}/environment:{tag}")
+            _remove_image(engine_url, reference)
+            _remove_image(engine_url, f"{registry}/environment:{tag}")
             executor.fetch_image(reference, published)
             assert api.inspect_image(reference)["Id"] == wanted
         finally:
@@ -51,6 +52,20 @@ def test_what_one_host_publishes_another_fetches(registry: str, engine_url: str,
                 for tag in image["RepoTags"] or []:
                     if tag == reference or tag.startswith(registry):
                         api.remove_image(tag)
+
+
+def _remove_image(engine_url: str, name: str) -> None:
+    """Remove an image. Seen on a busy Engine 20.10: a removal has no answer until its client has gone."""
+    for _ in range(5):
+        with docker.APIClient(base_url=engine_url, version="auto", timeout=60) as api:
+            try:
+                api.remove_image(name)
+            except requests.exceptions.ReadTimeout:
+                continue
+            except docker.errors.ImageNotFound:  # the removal before this one, which had no answer
+                return
+            return
+    raise AssertionError(f"the engine does not remove {name}")
 
 
 def test_a_pull_tells_how_many_bytes_of_how_many_are_there(registry: str, engine_url: str, tmp_path: Path) -> None:
