@@ -42,7 +42,7 @@ class Point(enum.Enum):
     COUNTED = "P17"  # reports are counted, and the count is not saved
     COUNTS_SAVED = "P18"  # the count of reports is committed
     ASKING = "P19"  # a search makes a trial, and has not chosen its point
-    ASKED = "P20"  # a trial is stored with its experiment, and nobody was told
+    ASKED = "P20"  # a trial is stored with its experiment, and no reader knows of it yet
     TELLING = "P21"  # before a search is told what became of a trial
     TOLD = "P22"  # it was told, and no further trial is made
     STOPPING = "P23"  # a trial is to stop, and that is not saved

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an experiment comes from, for whoever runs it again. No decision depends on it."""
+    """Where an experiment comes from, for a later run of it. No decision depends on it."""
 
     file: str = ""  # its riseml.yml, as the user named it
     revision: str = ""  # the git commit of the project, in hex; empty: no git repository

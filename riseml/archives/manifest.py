@@ -45,7 +45,7 @@ def write_manifest(entries: Iterable[ArchiveEntry]) -> bytes:
 
 
 def read_manifest(data: bytes) -> tuple[ArchiveEntry, ...]:
-    """Return the entries of a manifest that somebody sent, once every field and all of them together are checked.
+    """Return the entries of a manifest from a client, once every field and all of them together are checked.
 
     Raises:
         UsageError: it is malformed, or holds something else than files, empty folders and links inside the project.

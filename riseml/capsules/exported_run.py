@@ -41,7 +41,7 @@ class ExportedJob:
     hostname: str
     command: tuple[str, ...]
     variables: Mapping[str, str]
-    missing: tuple[str, ...]  # variables whose values are in no file: whoever runs it sets them
+    missing: tuple[str, ...]  # variables whose values are in no file: the user sets them before a run
 
 
 @dataclass(frozen=True, slots=True)

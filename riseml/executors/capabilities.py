@@ -269,4 +269,4 @@ class PackageLister(Protocol):
     """Says which packages of Python the install steps of an environment left in it."""
 
     def list_packages(self, reference: str) -> tuple[str, ...] | None:
-        """Return what `pip freeze` said at the end of the build; None: nobody asked it, or the environment is gone."""
+        """Return what `pip freeze` said at the end of the build; None: it did not run, or the environment is gone."""

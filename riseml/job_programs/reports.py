@@ -36,7 +36,7 @@ def report(*positional: object, **values: object) -> None:
     try:
         if "RISEML_JOB" in os.environ:
             for mapping in positional:
-                values = dict(mapping, **values)  # type: ignore[call-overload]
+                values = dict(mapping, **values)  # type: ignore[call-overload]  # no mapping: the complaint below
             _send_metrics(values)
     except Exception as error:  # noqa: BLE001  # a report never ends a training
         _complain(repr(error))

@@ -144,8 +144,8 @@ def _start_git(git: str, folder: Path, places: tuple[Path, Path, Path], revision
         "HOME": str(folder),
     }
     command = [git, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=all", "--", "."]
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen(command, cwd=project, env=settings, **pipes)  # type: ignore[call-overload,no-any-return]
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen(command, cwd=project, env=settings, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing)
 
 
 def _find_work_tree(project: Path) -> Path:

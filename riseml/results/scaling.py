@@ -51,7 +51,7 @@ def measure_scaling(rows: Sequence[ResultRow], columns: Columns, rate: str | Non
     experiment does the same work.
 
     Raises:
-        UsageError: nobody has reported the rate.
+        UsageError: no experiment has reported the rate.
     """
     if rate is not None and rate not in columns.metrics:
         known = ", ".join(sorted(columns.metrics)) or "none"

@@ -89,16 +89,15 @@ def derive_seed(plan: SearchPlan, number: int, attempt: int = 0) -> int:
 
 def _make_sampler(plan: SearchPlan, seed: int) -> BaseSampler:
     samplers = load_optuna().samplers
+    others: BaseSampler = samplers.RandomSampler(seed=seed)
     match plan.search.method:
         case SearchMethod.TPE:
-            return samplers.TPESampler(seed=seed, constant_liar=True)  # type: ignore[no-any-return]
+            sampler: BaseSampler = samplers.TPESampler(seed=seed, constant_liar=True)
         case SearchMethod.CMA_ES:
-            others = samplers.RandomSampler(seed=seed)
-            return samplers.CmaEsSampler(  # type: ignore[no-any-return]
-                seed=seed, independent_sampler=others, warn_independent_sampling=False
-            )
+            sampler = samplers.CmaEsSampler(seed=seed, independent_sampler=others, warn_independent_sampling=False)
         case _:
-            return samplers.RandomSampler(seed=seed)  # type: ignore[no-any-return]
+            sampler = others
+    return sampler
 
 
 def make_study(plan: SearchPlan, **options: Any) -> optuna.Study:

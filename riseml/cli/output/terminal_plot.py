@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 from riseml.cli.output.chart import Chart, find_ends, list_x_ticks
 from riseml.cli.output.style import Style
@@ -61,16 +62,16 @@ def _choose_mark(at: int, chart: Chart, style: Style, *, unicode: bool) -> str:
     return "braille" if unicode and (style.colour or single) else _LETTERS[at % len(_LETTERS)]
 
 
-def _set_axes(plotext: object, chart: Chart) -> None:
-    """Set the ends of the axes: plotext fails when all values are equal."""
+def _set_axes(plotext: Any, chart: Chart) -> None:
+    """Set the ends of the axes: plotext, a module without types, fails when all values are equal."""
     points = [point for series in chart.series for point in series.points]
     ys = find_ends([y for _, y in points])
     xs = find_ends([math.log10(x) if chart.x_log else x for x, _ in points])
-    plotext.ylim(*ys)  # type: ignore[attr-defined]  # the module has no types
-    plotext.xlim(*xs)  # type: ignore[attr-defined]
-    plotext.xlabel(chart.x_title)  # type: ignore[attr-defined]
+    plotext.ylim(*ys)
+    plotext.xlim(*xs)
+    plotext.xlabel(chart.x_title)
     ticks = list_x_ticks(chart, xs, _TICKS)
-    plotext.xticks([tick for tick, _ in ticks], [name for _, name in ticks])  # type: ignore[attr-defined]
+    plotext.xticks([tick for tick, _ in ticks], [name for _, name in ticks])
 
 
 def _list_labels(chart: Chart, style: Style, width: int) -> list[str]:

@@ -35,4 +35,4 @@ def _convert(node: Node, resolver: yaml.SafeLoader) -> yaml.Node:
 
 def _find_tag(resolver: yaml.SafeLoader, text: str) -> str:
     """Return what YAML takes a text without quotes for."""
-    return str(resolver.resolve(yaml.ScalarNode, text, (True, False)))  # type: ignore[no-untyped-call]
+    return str(resolver.resolve(yaml.ScalarNode, text, (True, False)))  # type: ignore[no-untyped-call]  # so in PyYAML

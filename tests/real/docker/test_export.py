@@ -1,13 +1,10 @@
-"""An exported run on a real engine, without riseml: docker-compose reads the files, where it is installed."""
+"""An exported run on a real engine, without riseml: docker-compose reads the files."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
-
-import pytest
 
 from tests.support.command import run_riseml
 from tests.support.rig import Rig, gang
@@ -16,7 +13,6 @@ from tests.support.waiting import DEADLINE
 MASTER = 'echo "$LR $(cat lines.txt made.txt) $TF_CONFIG" > "$OUTPUT_DIR/said"; ls "$DATA_DIR"; exit 7'
 
 
-@pytest.mark.skipif(shutil.which("docker-compose") is None, reason="docker-compose is not installed")
 def test_compose_runs_the_same_gang_and_ends_with_the_exit_code_of_the_master(docker_rig: Rig, tmp_path: Path) -> None:
     rig = docker_rig
     config = gang({"master": MASTER}, install=["echo made > made.txt"], parameters={"lr": 0.5})

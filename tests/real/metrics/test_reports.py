@@ -25,7 +25,7 @@ def read_metrics(rig: Rig, name: str) -> dict[str, dict[str, Any]]:
 
 
 def test_reports_of_all_attempts_are_metrics_and_no_lines(rig: Rig) -> None:
-    """A retry reports on; a killed server counts on; the log has an entry of each report for who asks."""
+    """A retry reports on; a killed server counts on; the log has an entry of each report, if asked for."""
     run = ["python3 train.py", "printf 'riseml.report {\"by_hand\": %s}\\n' 0.5 nan oops"]
     rig.submit(
         single(run, retry=1, metrics={"began": "^attempt ([0-9]+)", "by_hand": "(never)"}), {"train.py": TRAINING}

@@ -49,6 +49,7 @@ def make_row(sub: int, accuracy: tuple[float, ...] = (), state: str = "FINISHED"
         "seconds": 60.0 * sub,
         "hosts": ("h1",),
     }
+    # mypy cannot see that the names of a mapping are fields.
     return ResultRow(f"144.{sub}", state, "COMPLETED", (144, sub), **{**fields, **changes})  # type: ignore[arg-type]
 
 

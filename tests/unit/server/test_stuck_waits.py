@@ -1,4 +1,4 @@
-"""Whom a job waits for in vain, from the last line of its log."""
+"""Which ended job another job still waits for, from the last line of its log."""
 
 from __future__ import annotations
 
