@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import threading
 from typing import Protocol
 
@@ -17,7 +18,6 @@ from riseml.errors import EngineError, RisemlError, Unreachable
 from riseml.executors.job_streams import JobStream
 from riseml.stream_messages import (
     LONGEST_PIECE,
-    WINDOW,
     Channel,
     ChannelEnd,
     CommandExit,
@@ -54,17 +54,12 @@ def make_failure(error: RisemlError) -> StreamFailure:
 
 async def relay_stream(stream: JobStream, client: StreamClient) -> None:
     """Copy until the stream has ended or the client is gone. Nothing of the stream is left afterwards."""
-    try:
-        reader, writer = await asyncio.open_connection(sock=stream.socket, limit=WINDOW)
-    except BaseException:
-        stream.socket.close()
-        _end_in_thread(stream)
-        raise
+    stream.socket.settimeout(0.0)  # asyncio takes no other
     try:
         await client.send(StreamReady())
-        await _StreamRelay(stream, client, reader, writer).run()
+        await _StreamRelay(stream, client).run()
     finally:
-        writer.close()
+        stream.socket.close()
         _end_in_thread(stream)
 
 
@@ -74,15 +69,15 @@ def _end_in_thread(stream: JobStream) -> None:
 
 
 class _StreamRelay:
-    """One stream with its client."""
+    """One stream with its client.
 
-    def __init__(
-        self, stream: JobStream, client: StreamClient, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    It reads the socket itself: asyncio's streams drop what was received as soon as a write fails, and a command that
+    ends without reading its input makes writes fail while its last output and its exit code wait to be read.
+    """
+
+    def __init__(self, stream: JobStream, client: StreamClient) -> None:
         self._stream = stream
         self._client = client
-        self._reader = reader
-        self._writer = writer
         self._to_client = Window()
         self._granted = asyncio.Condition()
         self._from_client = Window()
@@ -111,21 +106,33 @@ class _StreamRelay:
     async def _copy_output(self) -> None:
         """Send what the job's side sends, then its exit code or the end of the port's output."""
         try:
-            data = self._stream.received or await self._reader.read(LONGEST_PIECE)
+            data, broken = self._stream.received, None
+            if not data:
+                data, broken = await self._read()
             while data:
                 for message in self._stream.codec.decode(data):
                     await self._send(message)
                     if isinstance(message, CommandExit):
                         return
-                data = await self._reader.read(LONGEST_PIECE)
+                data, broken = await self._read()
             code = await run_in_threadpool(self._stream.control.find_exit_code)
             self._is_port = code is None
-            await self._client.send(ChannelEnd(Channel.OUTPUT) if code is None else CommandExit(code))
-        except OSError as error:
-            lost = Unreachable(f"the connection to the job broke: {error}", "`riseml status` shows whether it runs on")
-            await self._client.send(make_failure(lost))
+            if code is not None:  # a command that leaves input unread breaks the connection as it ends
+                await self._client.send(CommandExit(code))
+            elif broken is not None:
+                hint = "`riseml status` shows whether it runs on"
+                await self._client.send(make_failure(Unreachable(f"the connection to the job broke: {broken}", hint)))
+            else:
+                await self._client.send(ChannelEnd(Channel.OUTPUT))
         except RisemlError as error:
             await self._client.send(make_failure(error))
+
+    async def _read(self) -> tuple[bytes, OSError | None]:
+        """Return what the job's side sent; nothing at its end, with the error when the connection broke."""
+        try:
+            return await asyncio.get_running_loop().sock_recv(self._stream.socket, LONGEST_PIECE), None
+        except OSError as error:
+            return b"", error
 
     async def _send(self, message: StreamMessage) -> None:
         """Send a message as soon as the client takes it."""
@@ -175,10 +182,9 @@ class _StreamRelay:
         """Write one message; True when nothing can be written after it."""
         data = self._stream.codec.encode(message)
         if data is None:
-            self._writer.write_eof()
+            self._stream.socket.shutdown(socket.SHUT_WR)
             return True
-        self._writer.write(data)
-        await self._writer.drain()
+        await asyncio.get_running_loop().sock_sendall(self._stream.socket, data)
         if isinstance(message, WindowSize):
             try:
                 await run_in_threadpool(self._stream.control.resize, message)

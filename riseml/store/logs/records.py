@@ -127,6 +127,6 @@ def split_runs(data: bytes) -> Iterator[RecordRun]:
 def _parse_head(text: bytes) -> RecordHead:
     code, job, attempt, _ = text.split(b" ")
     kind, stream = _KINDS[code[0]]
-    # Possessive: to go back could find nothing.
-    pattern = re.compile(b"(?:" + re.escape(text) + rb"[^\n]*+\n)++")
+    # Possessive inside, where to go back could find nothing; never the group (see `report_lines`).
+    pattern = re.compile(b"(?:" + re.escape(text) + rb"[^\n]*+\n)+")
     return RecordHead(text, kind, stream, JobName(job.decode()), int(attempt), pattern)

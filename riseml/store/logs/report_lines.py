@@ -15,12 +15,13 @@ import re
 MARKER = b"riseml.report {"
 _SEPARATOR = b"\x1e"
 _NAME = rb'"[A-Za-z_][A-Za-z0-9_./@:-]{0,63}+"'
-_NUMBER = rb"-?+(?:[0-9]{1,40}+(?:\.[0-9]{1,40}+)?+(?:[eE][+-]?+[0-9]{1,4}+)?+|(?i:nan|inf(?:inity)?+))"
+# Groups are never possessive: in Python 3.11 before 3.11.5, one that fails inside keeps what it took (gh-106052).
+_NUMBER = rb"-?+(?:[0-9]{1,40}+(?:\.[0-9]{1,40}+)?(?:[eE][+-]?+[0-9]{1,4}+)?|(?i:nan|inf(?:inity)?))"
 _PAIR = rb'(?:"step" *+: *+-?+[0-9]{1,15}+|(?!"step")' + _NAME + rb" *+: *+" + _NUMBER + rb")"
-_BODY = rb"riseml\.report \{ *+" + _PAIR + rb"(?: *+, *+" + _PAIR + rb"){0,99}+ *+\}\r?+"
+_BODY = rb"riseml\.report \{ *+" + _PAIR + rb"(?: *+, *+" + _PAIR + rb"){0,99} *+\}\r?+"
 _REPORT = re.compile(_BODY)
 _MARK = re.compile(rb"\[[0-9]{1,6}\] \x1e?")
-_ROWS_OF_REPORTS = re.compile(rb"(?:[^ \n]++ \x1e?" + _BODY + rb"\n)++")
+_ROWS_OF_REPORTS = re.compile(rb"(?:[^ \n]++ \x1e?" + _BODY + rb"\n)+")
 
 
 def split_report(text: bytes) -> tuple[bytes | None, bytes | None]:

@@ -124,6 +124,21 @@ def test_a_client_that_sends_more_than_was_granted_is_dropped() -> None:
     play(act)
 
 
+def test_the_exit_code_of_a_command_that_leaves_its_input_unread_is_told() -> None:
+    async def act(desk: Desk, command: MemoryCommand) -> None:
+        command.exit_code = 44
+        desk.to_server.put_nowait(Piece(Channel.INPUT, b"unread"))
+        assert await desk.read() == Grant(6)
+        command.far.send(b"last")
+        command.far.close()  # resets the connection, since input waits in it
+        for _ in range(2):
+            desk.to_server.put_nowait(Piece(Channel.INPUT, b"too late"))
+        assert await desk.read() == Piece(Channel.OUTPUT, b"last")
+        assert await desk.read() == CommandExit(44)
+
+    play(act)
+
+
 def test_a_port_is_open_until_both_directions_have_ended() -> None:
     async def run() -> None:
         desk = Desk()
