@@ -68,6 +68,12 @@ class HostPool:
         seen = {name: watch.collect_answer(now) for name, watch in self._watches.items()}
         return {name: host for name, host in seen.items() if host is not None}
 
+    def list_late(self) -> frozenset[HostName]:
+        """Return the hosts that have not been asked again since an earlier call of `observe_hosts` began: their next
+        answer may be older than what was done since.
+        """
+        return frozenset(name for name, watch in self._watches.items() if watch.is_late)
+
     def has_usable_host(self) -> bool:
         """Return whether a host answers, or answered before and is only slow: no problem with it is known."""
         return any(
@@ -99,6 +105,11 @@ class _HostWatch:
         self._pending: Future[HostSeen] | None = None
         self._silent_since: datetime | None = None  # by the time of day
         self._silent_at = 0.0  # the same moment by the clock
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the next answer is to an earlier question."""
+        return self._pending is not None
 
     def ask_host(self, references: frozenset[str]) -> tuple[Future[HostSeen], bool]:
         """Return the pending observation, and whether the host is silent, so that the caller does not wait for it."""

@@ -13,13 +13,18 @@ import runpy
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
+from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Protocol
 
 SERVER = ("-m", "riseml.server")
 """The arguments of Python that start a server."""
+
+_READING = threading.Lock()
+"""Held by the thread that reads exit codes: each can be read once, and a start reads those of all processes."""
 
 
 class ServerProcess(Protocol):
@@ -59,18 +64,21 @@ class _ForkedServer:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["riseml.server.process", __name__])
         self._process: ForkServerProcess = context.Process(target=_serve, args=(dict(environ), log), daemon=True)
-        self._process.start()
+        with _READING:
+            self._process.start()
         assert self._process.pid is not None, "it was started"
         self.pid = self._process.pid
 
     def poll(self) -> int | None:
-        return self._process.exitcode
+        with _READING:
+            return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
-        self._process.join(timeout)
-        if self._process.exitcode is None:
+        wait([self._process.sentinel], timeout)
+        code = self.poll()
+        if code is None:
             raise subprocess.TimeoutExpired([*SERVER], timeout or 0.0)
-        return self._process.exitcode
+        return code
 
     def send_signal(self, sig: int) -> None:
         if self.poll() is None:

@@ -95,8 +95,8 @@ class ProcessJobFolders:
         record = self.load_job_record(key)
         if record is None or record.has_ended or runs_now(record):
             return record
-        record = self.load_job_record(key) or record  # the job may have ended since it was read
-        return record if record.has_ended else self._write_end(key, record)
+        record = self.load_job_record(key)  # the job may have ended or been removed since it was read
+        return record if record is None or record.has_ended else self._write_end(key, record)
 
     def discard_folder(self, path: Path) -> None:
         """End what runs in the folder of a job or of an experiment, and remove the folder, if it is there.
@@ -129,8 +129,8 @@ class ProcessJobFolders:
         record = self.load_job_record(key)
         return record is None or record.server == self._server
 
-    def _write_end(self, key: JobKey, record: SupervisorRecord) -> SupervisorRecord:
-        """Write the end of a job whose supervisor cannot write it any more."""
+    def _write_end(self, key: JobKey, record: SupervisorRecord) -> SupervisorRecord | None:
+        """Write the end of a job whose supervisor cannot write it any more; None when the job is removed now."""
         kill_marked_processes(self.make_marker(key))
         error = record.error
         if record.boot != supervisor.read_boot_id():
@@ -143,8 +143,11 @@ class ProcessJobFolders:
             state.update(exit_code=KILLED)
         path = self.job_folder(key) / supervisor.STATE_FILE
         fresh = path.with_suffix(".buried")
-        fresh.write_text(json.dumps(state))
-        fresh.replace(path)
+        try:
+            fresh.write_text(json.dumps(state))
+            fresh.replace(path)
+        except FileNotFoundError:
+            return None
         return parse_state(state)
 
 

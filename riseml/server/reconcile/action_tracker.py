@@ -56,14 +56,20 @@ class ActionTracker:
         self._clock = clock
         self._lock = threading.Lock()
         self._pending: set[Action] = set()
+        self._listed: frozenset[Action] = frozenset()  # what the last pass took as pending
         self._sent: set[StopJob] = set()  # SIGTERM is sent once; these jobs have had theirs
         self._failed: dict[Action, _Failed] = {}
         self._workers: dict[HostName, ThreadPoolExecutor] = {}
 
-    def list_pending(self) -> frozenset[Action]:
-        """Return the actions that were started and have not ended."""
+    def list_pending(self, late: frozenset[HostName] = frozenset()) -> frozenset[Action]:
+        """Return the actions that were started, and whose end an answer of their host may miss.
+
+        Args:
+            late: hosts whose next answer is to an earlier pass; what was pending for that pass counts as pending.
+        """
         with self._lock:
-            return frozenset(self._pending)
+            self._listed = frozenset(self._pending) | {action for action in self._listed if action.host in late}
+            return self._listed
 
     def list_failures(self, moment: datetime) -> Mapping[Action, ActionFailure]:
         """Return the actions that failed the last time. `moment` is now: `since` counts back from it."""

@@ -104,7 +104,8 @@ class Loop(threading.Thread):
     def _observe(self, world: World) -> Observation:
         """Ask every host, follow the logs of its containers, and publish the observation."""
         services = self._services
-        pending = services.tracker.list_pending()  # before the hosts are asked: their answers may miss what ends now
+        # Before the hosts are asked: their answers may miss what ends now.
+        pending = services.tracker.list_pending(services.hosts.pool.list_late())
         moment = now()
         hosts = services.hosts.pool.observe_hosts(awaited_images(world), moment)
         building = {action.reference for action in pending if isinstance(action, EnsureImage)}

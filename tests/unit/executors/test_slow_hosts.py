@@ -47,3 +47,16 @@ def test_a_host_that_is_only_slow_still_takes_experiments() -> None:
     while not pool.list_problems():
         pool.observe_hosts(NOTHING, NOW)
     assert not pool.has_usable_host(), "it is known that it does not"
+
+
+def test_a_host_that_answers_an_earlier_pass_is_late_until_it_is_asked_again() -> None:
+    host = SlowExecutor(HostName("h1"), Capacity(4, 8192))
+    pool = HostPool((host,), 0.05, lambda *_: None)
+    assert pool.list_late() == frozenset()
+    pool.observe_hosts(NOTHING, NOW)
+    assert pool.list_late() == {host.name}
+    host.may.set()
+    while not list_answering(pool):
+        assert pool.list_late() == {host.name}
+        pool.observe_hosts(NOTHING, NOW)
+    assert pool.list_late() == frozenset()

@@ -25,12 +25,15 @@ class Scene:
         self.seconds = 0.0
         self.trouble: EngineError | None = EngineError("it is in use")
         self.performed: list[Action] = []
-        self._ended = threading.Semaphore(0)
+        self.may_end = threading.Event()  # actions wait for it
+        self.may_end.set()
+        self.ended = threading.Semaphore(0)  # counts every end
         wake = Wake()
-        wake.set = self._ended.release  # type: ignore[method-assign]  # the test counts every end
+        wake.set = self.ended.release  # type: ignore[method-assign]
         self.tracker = ActionTracker(self._perform, wake, lambda: self.seconds)
 
     def _perform(self, action: Action, experiment: Experiment | None) -> None:
+        assert self.may_end.wait(DEADLINE)
         self.performed.append(action)
         if self.trouble is not None:
             raise self.trouble
@@ -40,7 +43,7 @@ class Scene:
         before = len(self.performed)
         self.tracker.start_actions((action,), {})
         if self.tracker.list_pending() or len(self.performed) > before:
-            assert self._ended.acquire(timeout=DEADLINE)
+            assert self.ended.acquire(timeout=DEADLINE)
 
 
 def test_an_action_that_failed_is_tried_again_after_its_pause() -> None:
@@ -83,3 +86,16 @@ def test_the_tracker_forgets_experiments_that_are_closed() -> None:
     assert scene.tracker.list_failures(NOW) == {}
     scene.begin(stop)
     assert scene.performed.count(stop) == 2, "the tracker performs a forgotten stop again"
+
+
+def test_what_was_pending_when_a_late_host_was_asked_counts_as_pending_until_it_answers() -> None:
+    scene = Scene()
+    scene.may_end.clear()
+    scene.tracker.start_actions((RELEASE,), {})
+    assert scene.tracker.list_pending() == {RELEASE}
+    scene.may_end.set()
+    assert scene.ended.acquire(timeout=DEADLINE)
+    assert scene.tracker.list_pending(frozenset({HOST})) == {RELEASE}, "the host's answer may be older than the end"
+    assert scene.tracker.list_pending(frozenset({HOST})) == {RELEASE}
+    assert scene.tracker.list_pending(frozenset({HostName("h2")})) == frozenset()
+    assert scene.tracker.list_pending(frozenset({HOST})) == frozenset(), "it has been asked since"

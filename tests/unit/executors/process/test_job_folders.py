@@ -1,0 +1,91 @@
+"""The folders of jobs, while other threads make and remove jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from riseml.executors.process import supervisor
+from riseml.executors.process.job_folders import ProcessJobFolders
+from riseml.executors.process.job_records import SupervisorRecord
+from riseml.model import JobKey
+from riseml.names import JobName
+
+SERVER = "a" * 32
+KEPT = [JobKey(experiment, JobName(job), 1) for experiment in (1, 2, 3) for job in ("master", "worker.1")]
+ROUNDS = 20
+
+
+def claim(folders: ProcessJobFolders, key: JobKey, pid: int | None = None) -> None:
+    """Write the record of a job as its supervisor does; without a pid this process is its supervisor."""
+    own = supervisor.read_stat(os.getpid())
+    assert own is not None
+    state = {"server": SERVER, "pid": pid or os.getpid(), "start": own[2], "boot": supervisor.read_boot_id()}
+    folder = folders.job_folder(key)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / supervisor.STATE_FILE
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps({**state, "started_at": 1.0, "marker": folders.make_marker(key)}))
+    fresh.rename(path)
+
+
+@contextmanager
+def repeat(work: list[threading.Thread]) -> Iterator[None]:
+    """Run threads beside the body."""
+    for thread in work:
+        thread.start()
+    yield
+    for thread in work:
+        thread.join()
+
+
+def test_jobs_that_run_are_seen_while_others_come_and_go(tmp_path: Path) -> None:
+    folders = ProcessJobFolders(tmp_path, SERVER)
+    for key in KEPT:
+        claim(folders, key)
+    done = threading.Event()
+    raised: list[Exception] = []
+
+    def come_and_go(experiment: int) -> None:
+        try:
+            for count in range(ROUNDS):
+                key = JobKey(experiment if count % 2 else 1, JobName(f"worker.{experiment}"), 1)
+                folders.experiment_folder(key.experiment).mkdir(exist_ok=True)
+                claim(folders, key, pid=1)  # its supervisor has been killed
+                folders.discard_folder(folders.job_folder(key))
+                if key.experiment != 1:
+                    folders.discard_folder(folders.experiment_folder(key.experiment))
+        except Exception as error:  # noqa: BLE001  # the test reports it
+            raised.append(error)
+
+    def rewrite() -> None:
+        while not done.is_set():
+            claim(folders, KEPT[0])
+
+    goers = [threading.Thread(target=come_and_go, args=(number,)) for number in (10, 11)]
+    with repeat([threading.Thread(target=rewrite)]):
+        with repeat(goers):
+            while any(goer.is_alive() for goer in goers):
+                seen = {key for key in folders.list_jobs() if folders.settle_job_record(key) is not None}
+                assert seen >= set(KEPT)
+        done.set()
+    assert raised == []
+
+
+class _RemovingFolders(ProcessJobFolders):
+    """Folders whose jobs another thread removes between two reads of their records."""
+
+    def load_job_record(self, key: JobKey) -> SupervisorRecord | None:
+        found = super().load_job_record(key)
+        self.discard_folder(self.job_folder(key))
+        return found
+
+
+def test_a_job_that_is_removed_while_it_is_observed_is_no_error(tmp_path: Path) -> None:
+    folders = _RemovingFolders(tmp_path, SERVER)
+    claim(folders, KEPT[0], pid=1)
+    assert folders.settle_job_record(KEPT[0]) is None
