@@ -90,6 +90,7 @@ class InventoryKind(Enum):
     FOLDER = "folder"  # what the processes of an experiment share
     ENVIRONMENT = "environment"  # an image, or a virtual environment
     SNAPSHOT = "snapshot"  # a project archive
+    CAPSULE = "capsule"  # the server's copy of one
 
 
 @dataclass(frozen=True, slots=True)

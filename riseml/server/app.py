@@ -106,7 +106,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     metrics, keeper = _make_metrics(database, logs, experiments, search_wake := Wake())
     notifier, wake = Notifier(keeper.note_growth), Wake()
     pump, activities = LogPump(logs, notifier, wake), Activities()
-    capsules = _make_capsule_keeper(settings, hosts, snapshots, metrics)
+    capsules = _make_capsule_keeper(kept := CapsuleStore(settings.home / "capsules"), hosts, snapshots, metrics)
     actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities, capsules)
     return Services(
         settings=settings,
@@ -123,7 +123,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         hosts=hosts,
         monitor=Monitor(hosts.pool),
         idle=IdleWatch(hosts.pool, pump.count_lines),
-        cleaner=Cleaner(server, hosts.pool, snapshots, UsageReader(database)),
+        cleaner=Cleaner(server, hosts.pool, snapshots, kept, UsageReader(database)),
         capsules=capsules,
         tracker=ActionTracker(actor.perform, wake),
         attendance=Attendance(),
@@ -150,13 +150,13 @@ def _make_metrics(
 
 
 def _make_capsule_keeper(
-    settings: Settings, hosts: HostSet, snapshots: SnapshotStore, metrics: MetricStore
+    kept: CapsuleStore, hosts: HostSet, snapshots: SnapshotStore, metrics: MetricStore
 ) -> CapsuleKeeper:
     def read_results(experiment: int) -> Mapping[str, wire.MetricView]:
         found = metrics.read_summaries([experiment]).get(experiment, {})
         return {name: show_summary(summary) for name, summary in found.items()}
 
-    return CapsuleKeeper(hosts, snapshots, CapsuleStore(settings.home / "capsules"), read_results, __version__)
+    return CapsuleKeeper(hosts, snapshots, kept, read_results, __version__)
 
 
 def _make_api(services: Services) -> FastAPI:

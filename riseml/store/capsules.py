@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from riseml import wire
+from riseml.errors import StoreError
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCapsule:
+    """One file of the folder."""
+
+    name: str
+    experiment: int | None  # key in the store; None: a server was killed while it wrote the file
+    size: int  # bytes
+    changed: float  # seconds since the epoch
 
 
 class CapsuleStore:
@@ -35,10 +49,31 @@ class CapsuleStore:
         """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._path(experiment)
-        fresh = path.with_suffix(".new")
+        fresh = path.with_suffix(f".{uuid.uuid4().hex[:8]}.new")  # its hosts are prepared at the same time
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
             file.write(text)
         os.replace(fresh, path)
+
+    def list_capsules(self) -> Iterator[HeldCapsule]:
+        """Yield what is kept, and what a server that was killed has left half written."""
+        for path in sorted(self._folder.glob("[0-9]*.*")):
+            whole = path.suffix == ".json" and path.stem.isdecimal()
+            try:
+                found = path.stat()
+            except FileNotFoundError:
+                continue
+            yield HeldCapsule(path.name, int(path.stem) if whole else None, found.st_size, found.st_mtime)
+
+    def remove_file(self, name: str) -> None:
+        """Remove one file that `list_capsules` named, if it is there.
+
+        Raises:
+            StoreError: it cannot be removed.
+        """
+        try:
+            (self._folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(f"{self._folder / name} cannot be removed: {error.strerror}") from error
 
     def _path(self, experiment: int) -> Path:
         return self._folder / f"{experiment}.json"

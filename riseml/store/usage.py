@@ -23,6 +23,7 @@ class LastUses:
     """
 
     open: frozenset[int]  # ids of the experiments that are not closed
+    closed: Mapping[int, datetime]  # ids of the others, and when each ended
     environments: Mapping[str, datetime | None]  # by the reference of the image
     snapshots: Mapping[str, datetime | None]  # by digest
 
@@ -39,6 +40,7 @@ class UsageReader:
         columns = (experiments.c.id, experiments.c.plan, experiments.c.snapshot, experiments.c.closed)
         moments = (experiments.c.resolved, experiments.c.created_at, experiments.c.ended_at)
         unfinished: set[int] = set()
+        finished: dict[int, datetime] = {}
         environments: dict[str, datetime | None] = {}
         snapshots: dict[str, datetime | None] = {}
         with self._database.read_transaction() as connection:
@@ -46,13 +48,15 @@ class UsageReader:
             for row in connection.execute(query.outerjoin(sets, experiments.c.set_id == sets.c.id)).mappings():
                 is_used = not row["closed"] or row["searched"]
                 at = None if is_used else row["ended_at"] or row["created_at"]
-                if not row["closed"]:
+                if row["closed"]:
+                    finished[row["id"]] = row["ended_at"] or row["created_at"]
+                else:
                     unfinished.add(row["id"])
                 for image in _read_images(row):
                     _note_use(environments, copy_name(image.reference), at)
                 if row["snapshot"]:
                     _note_use(snapshots, row["snapshot"], at)
-        return LastUses(frozenset(unfinished), environments, snapshots)
+        return LastUses(frozenset(unfinished), finished, environments, snapshots)
 
 
 def _read_images(row: sa.RowMapping) -> Iterator[Image]:

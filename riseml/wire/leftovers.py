@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 class LeftoverView(TypedDict):
     """One thing that no experiment uses."""
 
-    kind: Literal["container", "network", "folder", "environment", "snapshot"]  # snapshot: a project's files
+    kind: Literal["container", "network", "folder", "environment", "snapshot", "capsule"]  # snapshot: a project's files
     name: str
     host: str | None  # None: it is beside the store, not on a host
     server: str  # id of the server that made it; empty when unknown

@@ -16,6 +16,7 @@ from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKin
 from riseml.executors.pool import HostPool
 from riseml.names import HostName
 from riseml.server.log_line import LogLine, write_line
+from riseml.store.capsules import CapsuleStore, HeldCapsule
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import LastUses, UsageReader
 
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 class CleanRequest:
     """What the user wants found beside containers, networks and folders."""
 
-    caches: bool  # also environments and snapshots of ended experiments
+    caches: bool  # also environments, snapshots and capsules of ended experiments
     idle: timedelta  # caches only when unused for this long
     foreign: str = ""  # also what the server with this id left; its first 8 characters or more; empty: none
 
@@ -62,6 +63,7 @@ class Cleaner:
     server: str  # id of this server
     pool: HostPool
     snapshots: SnapshotStore  # states of projects
+    capsules: CapsuleStore  # the server's copies
     usage: UsageReader  # what experiments use
 
     def find_leftovers(self, request: CleanRequest, now: datetime) -> Cleaning:
@@ -86,7 +88,9 @@ class Cleaner:
         judge = _Judge(self.server, used, request, now)
         found = [Leftover(item, name, why) for name, item in there if (why := judge.judge_item(item))]
         others = Counter(item.server for _, item in there if item.server not in ("", self.server))
-        return Cleaning((*found, *self._find_snapshots(judge)), dict(others), tuple(silent))
+        return Cleaning(
+            (*found, *self._find_snapshots(judge), *self._find_capsules(judge)), dict(others), tuple(silent)
+        )
 
     def remove_leftovers(self, cleaning: Cleaning) -> Cleaning:
         """Remove what was found; containers first, because they hold networks and images."""
@@ -102,7 +106,9 @@ class Cleaner:
         item = leftover.item
         executor = None if leftover.host is None else self.pool.executors[leftover.host]
         try:
-            if executor is None:
+            if item.kind is InventoryKind.CAPSULE:
+                self.capsules.remove_file(item.identity)
+            elif executor is None:
                 self.snapshots.remove_snapshot(item.identity)
             elif isinstance(executor, Inventory):
                 executor.discard_item(item)
@@ -128,6 +134,23 @@ class Cleaner:
                 made_at=used_at,
             )
             why = judge.judge_snapshot(held.digest, used_at)
+            if why:
+                found.append(Leftover(item, None, why))
+        return found
+
+    def _find_capsules(self, judge: _Judge) -> list[Leftover]:
+        found = []
+        for held in self.capsules.list_capsules():
+            item = InventoryItem(
+                InventoryKind.CAPSULE,
+                held.name,
+                f"capsules/{held.name}",
+                self.server,
+                held.experiment,
+                size=held.size,
+                made_at=datetime.fromtimestamp(held.changed, UTC),
+            )
+            why = judge.judge_capsule(held)
             if why:
                 found.append(Leftover(item, None, why))
         return found
@@ -163,6 +186,17 @@ class _Judge:
             return "no experiment has used it" if self._is_older(used_at, _SUBMITTING) else ""
         last = self.used.snapshots[digest]
         return "" if last is None else self._judge_idle(max(last, used_at))
+
+    def judge_capsule(self, held: HeldCapsule) -> str:
+        if held.experiment is None:
+            why = "half written"
+        elif held.experiment in self.used.open:
+            return ""
+        elif held.experiment in self.used.closed:
+            return self._judge_idle(self.used.closed[held.experiment])
+        else:
+            why = "of no experiment"
+        return why if self._is_older(datetime.fromtimestamp(held.changed, UTC), _SETTLING) else ""
 
     def _judge_foreign(self, item: InventoryItem) -> str:
         wanted = self.request.foreign and item.server.startswith(self.request.foreign)

@@ -29,6 +29,7 @@ from riseml.server.clock import now
 from riseml.server.pool.clean import Cleaner, CleanRequest
 from riseml.spec.pool.types import HostSpec
 from riseml.states import State
+from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
@@ -55,7 +56,8 @@ class Place:
         self.experiments = ExperimentStore(self.database)
         self.snapshots = SnapshotStore(home / "snapshots")
         pool = HostPool(executors, 5, lambda *_: None)
-        self.cleaner = Cleaner(self.server, pool, self.snapshots, UsageReader(self.database))
+        self.capsules = CapsuleStore(home / "capsules")
+        self.cleaner = Cleaner(self.server, pool, self.snapshots, self.capsules, UsageReader(self.database))
 
     def submit(self, *, digest: str = "", image: Image | None = None) -> Experiment:
         plan = replace(make_plan("train"), image=image or Image(BASE))
@@ -263,6 +265,20 @@ def test_the_files_of_projects(make_place: Callable[..., Place], tmp_path: Path)
     assert [held.digest for held in place.snapshots.list_snapshots()] == [used]
 
 
+def test_capsules(make_place: Callable[..., Place], tmp_path: Path) -> None:
+    place = make_place()
+    running, ended = place.submit().id, place.submit()
+    place.close(ended)
+    for number in (running, ended.id, 999):
+        place.capsules.save_capsule(number, "{}")
+    (tmp_path / "capsules" / f"{ended.id}.0123abcd.new").write_text("{")
+    assert place.names(ALL, at=NOW) == [], "a capsule that is young may be under way"
+    assert place.clean() == [f"capsules/{ended.id}.0123abcd.new", "capsules/999.json"]
+    assert place.names(ALL, at=NOW + timedelta(days=29)) == []
+    assert place.clean(ALL) == [f"capsules/{ended.id}.json"]
+    assert [held.experiment for held in place.capsules.list_capsules()] == [running]
+
+
 def test_a_host_that_is_silent_is_named(make_place: Callable[..., Place]) -> None:
     executor = MemoryExecutor(HostName("away"), Capacity(1, 1))
     executor.networks[7] = ""
@@ -283,8 +299,8 @@ def test_nothing_of_what_runs_is_left_over(rig: Rig) -> None:
     rig.post("/v1/experiments/1/kill")
     assert rig.wait_closed("1")["state"] == "KILLED"
     found = rig.get("/v1/leftovers", caches=True, days=0)["leftovers"]
-    assert {one["kind"] for one in found} <= {"snapshot", "environment"}
-    assert "snapshot" in {one["kind"] for one in found}
+    assert {one["kind"] for one in found} <= {"snapshot", "environment", "capsule"}
+    assert {"snapshot", "capsule"} <= {one["kind"] for one in found}
 
 
 LEFT = {
