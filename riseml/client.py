@@ -184,13 +184,14 @@ class Client:
         """Return the results of experiments. `query` has the parameters of the route."""
         return cast("wire.ResultList", self._get("/results", params=query))
 
-    def get_samples(self, identity: str) -> wire.Samples:
-        """Return what the jobs of an experiment use now."""
-        return cast("wire.Samples", self._get(_format_path("experiments", identity, "samples")))
+    def get_samples(self, identity: str | None) -> wire.Samples:
+        """Return what the jobs of an experiment use now; None: every job that has a place."""
+        path = "/samples" if identity is None else _format_path("experiments", identity, "samples")
+        return cast("wire.Samples", self._get(path))
 
-    def get_all_samples(self) -> wire.Samples:
-        """Return what every job that has a place uses now."""
-        return cast("wire.Samples", self._get("/samples"))
+    def get_sample_history(self, identity: str, span: Mapping[str, object]) -> wire.SampleHistory:
+        """Return what jobs have used. `span` has the parameters of the route, one of them at least."""
+        return cast("wire.SampleHistory", self._get(_format_path("experiments", identity, "samples"), params=span))
 
     def get_metrics(self, identity: str) -> wire.MetricsList:
         """Return what the jobs of an experiment, or of each experiment of a set, have reported."""

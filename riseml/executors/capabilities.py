@@ -20,6 +20,7 @@ from typing import Protocol, runtime_checkable
 from riseml.executors.base import Output, Report, ignore_report
 from riseml.executors.job_streams import JobStream
 from riseml.model import Gpu, Image, JobKey, Mount
+from riseml.samples import Sample
 from riseml.stream_messages import CommandOrder
 
 
@@ -229,6 +230,26 @@ class ProcessorMeter(Protocol):
             NotThere: the job does not run.
             Unreachable: the host does not answer.
         """
+
+
+class UseMeter(Protocol):
+    """Measures what one job uses, whenever it is asked to."""
+
+    def read_use(self) -> Sample | None:
+        """Return what the job has used since the reading before; None the first time.
+
+        Raises:
+            NotThere: the job does not run.
+            Unreachable: the host does not answer.
+        """
+
+
+@runtime_checkable
+class UseMeasurer(Protocol):
+    """Measures what jobs use at moments that the caller chooses: it costs less than `Executor.sample`."""
+
+    def open_meter(self, key: JobKey) -> UseMeter:
+        """Return a meter of a job; nothing is measured yet, and there is nothing to close."""
 
 
 @runtime_checkable

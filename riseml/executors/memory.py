@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -34,6 +34,7 @@ from riseml.executors.capabilities import (
     HostReport,
     InventoryItem,
     InventoryKind,
+    UseMeter,
 )
 from riseml.executors.job_streams import JobStream, NoControl, RawCodec
 from riseml.model import (
@@ -89,9 +90,21 @@ class MemoryCommand:
         self.ended.set()
 
 
+@dataclass(slots=True)
+class MemoryMeter:
+    """Gives the samples that a test has chosen, one after the other, and then none."""
+
+    check: Callable[[], None]  # raises `NotThere` or `Unreachable`
+    samples: Iterator[Sample]
+
+    def read_use(self) -> Sample | None:
+        self.check()
+        return next(self.samples, None)
+
+
 class MemoryExecutor:
     """One host in memory. Its capabilities: EnvironmentReviewer, ImageMover, Inventory, HostCheck, GpuReporter,
-    JobAccess, OutputWriter, PackageLister, ProcessorMeter.
+    JobAccess, OutputWriter, PackageLister, ProcessorMeter, UseMeasurer.
 
     Args:
         name: its name in the pool.
@@ -113,7 +126,7 @@ class MemoryExecutor:
         self.images: set[str] = set()  # references
         self.tags: dict[str, str] = {}  # what a tag stands for here, and at the registry; without an entry, its first
         self.processor_times: dict[JobKey, float] = {}  # seconds; a job without an entry has used none
-        self.samples: dict[JobKey, tuple[Sample, ...]] = {}  # what is measured of a job, in order
+        self.samples: dict[JobKey, Iterable[Sample]] = {}  # what is measured of a job, in order
         self.reports: tuple[WorkReport, ...] = ()  # what it says while it makes an environment
         self.packages: dict[str, tuple[str, ...]] = {}  # what the steps of an environment left, by reference
         self.outputs: dict[int, list[Output]] = {}  # what was written into the output of each experiment, in order
@@ -279,6 +292,9 @@ class MemoryExecutor:
     def sample(self, key: JobKey) -> Iterator[Sample]:
         self._demand_answer()
         yield from self.samples.get(key, ())
+
+    def open_meter(self, key: JobKey) -> UseMeter:
+        return MemoryMeter(lambda: self._demand_running(key), iter(self.samples.get(key, ())))
 
     def measure_processor_time(self, key: JobKey) -> float:
         self._demand_running(key)

@@ -28,6 +28,7 @@ from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.idle_watch import IdleWatch
 from riseml.server.pool.monitor import Monitor
+from riseml.server.pool.sample_keeper import SampleKeeper
 from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
@@ -50,6 +51,7 @@ from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.outcomes import OutcomeStore
+from riseml.store.samples.sample_store import SampleStore
 from riseml.store.searches import SearchStore
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import UsageReader
@@ -97,14 +99,13 @@ def _make_search_loop(services: Services) -> SearchLoop:
 
 def _make_services(settings: Settings, database: Database, stop: threading.Event) -> Services:
     experiments = ExperimentStore(database)
-    server = experiments.load_server_id()
-    check_server(settings, server)
+    server = _load_server_id(settings, experiments)
     logs = LogStore(settings.home / "logs", settings.log_limit)
     snapshots = SnapshotStore(settings.home / "snapshots", settings.upload_limit)
-    hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
-    hosts.open_hosts(experiments.load_world())
+    hosts = _open_hosts(settings, server, experiments)
     metrics, keeper = _make_metrics(database, logs, experiments, search_wake := Wake())
     notifier, wake = Notifier(keeper.note_growth), Wake()
+    samples = SampleKeeper(hosts.pool, SampleStore(settings.home / "samples"))
     pump, activities = LogPump(logs, notifier, wake), Activities()
     capsules = _make_capsule_keeper(kept := CapsuleStore(settings.home / "capsules"), hosts, snapshots, metrics)
     actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities, capsules)
@@ -121,7 +122,8 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         snapshots=snapshots,
         drained=DrainedHosts(database),
         hosts=hosts,
-        monitor=Monitor(hosts.pool),
+        monitor=Monitor(hosts.pool, samples.note_watched),
+        samples=samples,
         idle=IdleWatch(hosts.pool, pump.count_lines),
         cleaner=Cleaner(server, hosts.pool, snapshots, kept, UsageReader(database)),
         capsules=capsules,
@@ -135,6 +137,18 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         passes=Passes(wake, now()),
         request_stop=stop.set,
     )
+
+
+def _load_server_id(settings: Settings, experiments: ExperimentStore) -> str:
+    server = experiments.load_server_id()
+    check_server(settings, server)
+    return server
+
+
+def _open_hosts(settings: Settings, server: str, experiments: ExperimentStore) -> HostSet:
+    hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
+    hosts.open_hosts(experiments.load_world())
+    return hosts
 
 
 def _make_metrics(

@@ -14,6 +14,7 @@ from riseml.server.pool.clean import Cleaner
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.idle_watch import IdleWatch
 from riseml.server.pool.monitor import Monitor
+from riseml.server.pool.sample_keeper import SampleKeeper
 from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
@@ -60,7 +61,8 @@ class Services:
     snapshots: SnapshotStore  # project archives
     drained: DrainedHosts  # hosts that get no new jobs
     hosts: HostSet
-    monitor: Monitor  # samples what running jobs use
+    monitor: Monitor  # samples what running jobs use, while somebody asks
+    samples: SampleKeeper  # samples every running job, and has kept what they used
     idle: IdleWatch  # for how long jobs have shown no sign of life
     cleaner: Cleaner  # finds and removes what no experiment owns
     capsules: CapsuleKeeper  # what is needed to run an experiment again

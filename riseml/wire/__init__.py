@@ -28,6 +28,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/experiments/{id}/logs?follow=&cursor=&tail=&since=&batch=&closed=&reports=
                                                 -> NDJSON of Entry  (tail: the last lines, without states)
     GET    /v1/experiments/{id}/samples         -> Samples
+    GET    /v1/experiments/{id}/samples?since=&until=&step= -> SampleHistory  (with one of the three)
     GET    /v1/samples                          -> Samples          (of every job that has a place)
     GET    /v1/experiments/{id}/metrics         -> MetricsList      (of a set: of each of its experiments)
     GET    /v1/experiments/{id}/metrics/history?metric= -> MetricHistoryView  (of one experiment; a set is refused)
@@ -176,6 +177,8 @@ from riseml.wire.results import (
     ResultView,
 )
 from riseml.wire.samples import (
+    JobSamples,
+    SampleHistory,
     Samples,
     SampleView,
 )
@@ -249,6 +252,7 @@ __all__ = [
     "JobEnvironments",
     "JobFitView",
     "JobPlaceView",
+    "JobSamples",
     "JobView",
     "Kill",
     "Kills",
@@ -291,6 +295,7 @@ __all__ = [
     "RerunNeeds",
     "ResultList",
     "ResultView",
+    "SampleHistory",
     "SampleView",
     "Samples",
     "ScalingRowView",

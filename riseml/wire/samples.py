@@ -1,4 +1,4 @@
-"""What jobs use: CPU, memory, GPUs."""
+"""What jobs use, and what they have used: CPU, memory, GPUs."""
 
 from __future__ import annotations
 
@@ -38,3 +38,39 @@ class Samples(TypedDict):
     """What the jobs use."""
 
     samples: list[SampleView]  # one for each job, in the order of the experiments and their jobs
+
+
+class JobSamples(TypedDict):
+    """What one job has used: lists of the same length, one place for each moment that is known.
+
+    A value is the mean of `step` seconds. None: unknown.
+    """
+
+    id: str  # `4.worker.1`
+    project: str
+    state: StateName
+    host: str | None
+    cpus: float  # guaranteed cores
+    mem_mib: int  # guaranteed memory
+    gpus: int
+    time: list[int]  # seconds since 1970: the beginning of what the values are the mean of
+    attempt: list[int]
+    cpu: list[float | None]  # per cent of one core
+    mem_used: list[float | None]  # bytes
+    mem_total: list[float | None]  # bytes
+    gpu: list[float | None]  # per cent of its GPUs
+    gpu_mem_used: list[float | None]  # bytes
+    gpu_mem_total: list[float | None]  # bytes
+    net_in: list[float | None]  # bytes per second
+    net_out: list[float | None]
+    disk_read: list[float | None]
+    disk_write: list[float | None]
+
+
+class SampleHistory(TypedDict):
+    """What jobs have used in a span of time."""
+
+    since: str  # RFC 3339
+    until: str
+    step: int  # seconds that one value is the mean of; the server keeps 1 s for an hour, 10 s for a day, 60 s for good
+    jobs: list[JobSamples]  # in the order of the experiments and their jobs, without those that have no samples

@@ -141,7 +141,7 @@ def print_logs(  # noqa: PLR0913  # one parameter for each option of the command
         follow_log(command, client, found | {"id": chosen}, LogDisplay(json=json), query)
 
 
-def monitor_experiment(
+def monitor_experiment(  # noqa: PLR0913  # one parameter for each option
     context: typer.Context,
     identity: Annotated[
         str | None, typer.Argument(metavar="ID", show_default=False, help="Default: everything that runs.")
@@ -149,15 +149,28 @@ def monitor_experiment(
     *,
     gpus: Annotated[bool, typer.Option("--gpu", help="Show what each GPU does, and whose it is.")] = False,
     once: Annotated[bool, typer.Option("--once", help="Print once instead of every 2 s.")] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="TIME", help="Print what jobs have used since TIME: 2h or 2026-08-31T07:23:46Z."
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Show what jobs use, and what they asked for, every 2 s.
 
-    With an ID until that experiment ends; without one, everything that runs, until Ctrl-C.
+    With an ID until that experiment ends; without one, everything that runs, until Ctrl-C. `--since` prints once
+    what an experiment has used, also when it has ended: the server keeps every second or ten seconds of the last
+    hour, ten seconds of the last day, and minutes for good.
     """
     from riseml.cli.output.trends import Trends
 
     command: CommandContext = context.obj
+    if since is not None:
+        from riseml.cli.commands.past_use import print_past_use
+
+        print_past_use(command, None if gpus else identity, parse_since(since, command.now()), json=json)
+        return
     mode = ViewMode(json, not once)
     with command.connect() as client:
         chosen = None if identity is None else choose_experiment_id(command, client, identity)
@@ -282,7 +295,7 @@ def _fetch_samples(command: CommandContext, client: Client, identity: str | None
     """Return what jobs use now; `trends` remembers it for the next time."""
     from riseml.cli.output.monitor_view import list_use
 
-    answer = client.get_all_samples() if identity is None else client.get_samples(identity)
+    answer = client.get_samples(identity)
     samples, printer = answer["samples"], command.printer
     ended = identity is not None and client.get_experiment(identity)["state"] in ENDED_STATES
     if trends is not None:

@@ -24,7 +24,7 @@ class Trends:
     """The samples of all jobs in the last minutes, by job.
 
     Example:
-        trends.add_samples(client.get_all_samples()["samples"], clock())
+        trends.add_samples(client.get_samples(None)["samples"], clock())
         trends.list_amounts("4.worker.1", lambda one: one["cpu"])
     """
 

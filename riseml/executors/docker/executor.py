@@ -51,8 +51,9 @@ from riseml.executors.docker.observation import (
 )
 from riseml.executors.docker.outages import Outages
 from riseml.executors.docker.project_archive import pack_working_directory
-from riseml.executors.docker.stats import parse_samples, read_processor_time
+from riseml.executors.docker.stats import find_gpus, parse_samples, read_processor_time
 from riseml.executors.docker.stuck_networks import StuckNetworks
+from riseml.executors.docker.use_meter import ContainerMeter
 from riseml.executors.gpus import GpuReader, with_gpu_use
 from riseml.executors.job_streams import JobStream
 from riseml.executors.machine import list_routed_subnets
@@ -70,7 +71,7 @@ _MISSING, _CONFLICT = 404, 409
 
 class DockerExecutor:
     """One Docker Engine. Its capabilities: ImageMover, ImageResolver, Inventory, HostCheck, GpuReporter, JobAccess,
-    OutputWriter, PackageLister, ProcessorMeter.
+    OutputWriter, PackageLister, ProcessorMeter, UseMeasurer.
 
     Args:
         host: the host in pool.yml.
@@ -304,9 +305,12 @@ class DockerExecutor:
     def sample(self, key: JobKey) -> Iterator[Sample]:
         name = container_name(self._server, key)
         with self.engine.stream() as api:
-            gpus = _parse_gpus(api.inspect_container(name)) if self.engine.is_local else ()
+            gpus = find_gpus(api, name) if self.engine.is_local else ()
             for sample in parse_samples(api.stats(name, decode=True, stream=True)):
                 yield with_gpu_use(sample, self._gpus.read_use(gpus))
+
+    def open_meter(self, key: JobKey) -> ContainerMeter:
+        return ContainerMeter(self.engine, container_name(self._server, key), self._gpus)
 
     def measure_processor_time(self, key: JobKey) -> float:
         with self.engine.api() as api:
@@ -363,12 +367,6 @@ def _is_job_started(api: docker.APIClient, name: str, key: JobKey) -> bool:
     if labels.parse_job_key(found["Config"]["Labels"] or {}) != key:
         raise EngineError(f"a container named {name} exists and does not belong to this job", permanent=True)
     return parse_inspection(key, found).started
-
-
-def _parse_gpus(found: dict[str, Any]) -> tuple[str, ...]:
-    """Return the ids of the GPUs that a container was given, from its inspection."""
-    requests = found["HostConfig"].get("DeviceRequests") or []
-    return tuple(identity for request in requests for identity in request.get("DeviceIDs") or ())
 
 
 def _now() -> datetime:

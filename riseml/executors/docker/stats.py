@@ -22,25 +22,42 @@ _Counters = tuple[int | None, ...]
 """Bytes received, sent, read and written so far."""
 
 
-def parse_samples(rows: Iterable[dict[str, Any]]) -> Iterator[Sample]:
-    """Yield a sample for every reading after the first, from the answer of `GET /containers/{id}/stats`."""
-    previous: tuple[int, int, _Counters] | None = None  # when, CPU time until then (nanoseconds), bytes until then
-    for row in rows:
+class StatsDifference:
+    """Turns the readings of one container, one after the other, into samples."""
+
+    def __init__(self) -> None:
+        # of the last reading: when, CPU time until then (both in nanoseconds), bytes until then
+        self._before: tuple[int, int, _Counters] | None = None
+
+    def add_reading(self, row: dict[str, Any]) -> Sample | None:
+        """Return the sample between the last reading and this one; None: this is the first, or the container has
+        ended, or has not started.
+        """
         memory = row.get("memory_stats") or {}
         if not memory.get("usage"):
-            continue  # the container has ended, or has not started
+            return None
         now = to_nanoseconds(row["read"])
         used = int(row["cpu_stats"]["cpu_usage"]["total_usage"])
         counters = _count_bytes(row)
-        if previous is not None and now > previous[0]:
-            cpu = (used - previous[1]) / (now - previous[0]) * 100
-            traffic = _measure_traffic(previous[2], counters, (now - previous[0]) / _BILLION)
-            yield Sample(to_datetime(now), max(0.0, cpu), _memory_in_use(memory), int(memory["limit"]), traffic=traffic)
-        previous = (now, used, counters)
+        before, self._before = self._before, (now, used, counters)
+        if before is None or now <= before[0]:
+            return None
+        cpu = (used - before[1]) / (now - before[0]) * 100
+        traffic = _measure_traffic(before[2], counters, (now - before[0]) / _BILLION)
+        return Sample(to_datetime(now), max(0.0, cpu), _memory_in_use(memory), int(memory["limit"]), traffic=traffic)
 
 
-def read_processor_time(api: docker.APIClient, name: str) -> float:
-    """Return the seconds of processor time of a running container.
+def parse_samples(rows: Iterable[dict[str, Any]]) -> Iterator[Sample]:
+    """Yield a sample for every reading after the first, from the answer of `GET /containers/{id}/stats`."""
+    difference = StatsDifference()
+    for row in rows:
+        sample = difference.add_reading(row)
+        if sample is not None:
+            yield sample
+
+
+def read_stats(api: docker.APIClient, name: str) -> dict[str, Any]:
+    """Return one reading of a running container. The engine measures once: it does not wait for a second reading.
 
     Raises:
         NotThere: it does not run.
@@ -51,7 +68,26 @@ def read_processor_time(api: docker.APIClient, name: str) -> float:
         row = {}
     if not (row.get("memory_stats") or {}).get("usage"):
         raise NotThere(f"the container {name} does not run")
-    return float(row["cpu_stats"]["cpu_usage"]["total_usage"]) / _BILLION
+    return row
+
+
+def read_processor_time(api: docker.APIClient, name: str) -> float:
+    """Return the seconds of processor time of a running container.
+
+    Raises:
+        NotThere: it does not run.
+    """
+    return float(read_stats(api, name)["cpu_stats"]["cpu_usage"]["total_usage"]) / _BILLION
+
+
+def find_gpus(api: docker.APIClient, name: str) -> tuple[str, ...]:
+    """Return the ids of the GPUs that a container was given; none when the container is gone."""
+    try:
+        found = api.inspect_container(name)
+    except NotFound:
+        return ()
+    requests = found["HostConfig"].get("DeviceRequests") or []
+    return tuple(identity for request in requests for identity in request.get("DeviceIDs") or ())
 
 
 def _count_bytes(row: dict[str, Any]) -> _Counters:

@@ -15,10 +15,8 @@ import signal as signals
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 from riseml.archives.project_files import ProjectFiles
@@ -27,7 +25,7 @@ from riseml.errors import EngineError
 from riseml.executors import machine
 from riseml.executors.base import BuildOrder, NotThere, Share
 from riseml.executors.capabilities import EnvironmentReview, GpuReading, InventoryItem, InventoryKind
-from riseml.executors.gpus import GpuReader, with_gpu_use
+from riseml.executors.gpus import GpuReader
 from riseml.executors.job_streams import JobStream
 from riseml.executors.process import supervisor
 from riseml.executors.process.job_commands import open_process_command, open_process_port
@@ -36,11 +34,12 @@ from riseml.executors.process.job_processes import MARKER, list_job_processes, s
 from riseml.executors.process.job_records import runs_now
 from riseml.executors.process.log_reader import JobLogReader
 from riseml.executors.process.project_files import copy_made_files, unpack_project
+from riseml.executors.process.use_meter import JobProcessMeter
 from riseml.executors.process.venvs import VirtualEnvironments
 from riseml.executors.process.watch import JobWatch
 from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch, LogCursor
 from riseml.names import HOST_LABEL, HostName
-from riseml.samples import Sample, Traffic
+from riseml.samples import Sample
 from riseml.stream_messages import CommandOrder
 
 _SIGNALS = {Signal.TERM: signals.SIGTERM, Signal.KILL: supervisor.KILL_ALL}
@@ -57,7 +56,8 @@ _INHERITED = re.compile(
 
 
 class ProcessExecutor:
-    """This machine as a host. Its capabilities: Inventory, JobAccess, PackageLister, ProcessorMeter.
+    """This machine as a host. Its capabilities: Inventory, JobAccess, PackageLister, ProcessorMeter,
+    UseMeasurer.
 
     Args:
         name: of the machine in the pool.
@@ -173,16 +173,19 @@ class ProcessExecutor:
 
     def sample(self, key: JobKey) -> Iterator[Sample]:
         folder = self._folders.job_folder(key)
-        meter = machine.ProcessMeter()
+        meter = self.open_meter(key)
         while True:
             counts = self._watch.read_counts(folder)
-            record = self._folders.load_job_record(key)
-            if record is None or record.has_ended or not runs_now(record):
+            try:
+                sample = meter.read_use()
+            except NotThere:
                 return
-            reading = meter.read_use(list_job_processes(record))
-            if reading is not None:
-                yield with_gpu_use(_make_sample(reading), self._gpu_reader.read_use(record.gpus))
+            if sample is not None:
+                yield sample
             self._watch.wait_for_state(folder, counts, _SAMPLE_INTERVAL)
+
+    def open_meter(self, key: JobKey) -> JobProcessMeter:
+        return JobProcessMeter(lambda: self._folders.load_job_record(key), self._gpu_reader)
 
     def measure_processor_time(self, key: JobKey) -> float:
         record = self._folders.load_job_record(key)
@@ -300,10 +303,3 @@ def _start_supervisor(title: str, order: dict[str, object], marker: str) -> None
     answer = done.stdout.decode("utf-8", "replace")
     if answer not in (supervisor.STARTED, supervisor.TAKEN):
         raise EngineError(f"the supervisor of {title} {answer or 'ended without an answer'}")
-
-
-def _make_sample(use: machine.ProcessUse) -> Sample:
-    """Return a sample. The kernel counts no network for a process."""
-    at = datetime.fromtimestamp(time.time(), UTC)
-    traffic = Traffic(disk_read=use.disk_read, disk_write=use.disk_write)
-    return Sample(at, use.cpu, use.memory, machine.read_total_memory(), traffic=traffic)

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Path, Query
 from riseml import wire
 from riseml.control.observation import Observation
 from riseml.errors import UsageError
-from riseml.model import Experiment
 from riseml.names import CanonicalId, parse_id
 from riseml.server.api.dry_run import show_tf_configs
 from riseml.server.api.explain import show_activities, show_explanation
@@ -18,17 +17,15 @@ from riseml.server.api.job_environments import show_job_environments
 from riseml.server.api.named_experiments import find_details, find_single_experiment, show_changed_details, show_details
 from riseml.server.api.request_log import describe_kill
 from riseml.server.api.submit import check_text
-from riseml.server.api.views import show_all, show_sample
+from riseml.server.api.views import show_all
 from riseml.server.api.waiting import wait_for_hosts
 from riseml.server.clock import now
 from riseml.server.log_line import write_line
 from riseml.server.services import Services
-from riseml.states import PLACED
 
 log = logging.getLogger(__name__)
 
 _MOST_NUMBER = 2**31 - 1  # of an experiment: what every database can count
-_PLACED_NAMES = frozenset(state.value for state in PLACED)
 
 Name = Annotated[str, Path(max_length=200, description="a canonical ID: 4, 144.1, 4.worker, paul.4.ps.1")]
 
@@ -85,20 +82,7 @@ def _request_kill(wanted: CanonicalId, services: Services) -> None:
 
 
 def _add_inspection_routes(router: APIRouter, services: Services) -> None:
-    """Add the routes that look into one experiment: what it uses, finds in its environment and waits for."""
-
-    @router.get("/experiments/{name}/samples")
-    def read_samples(name: Name) -> wire.Samples:
-        wanted = parse_id(name)
-        return _show_samples([detail.experiment for detail in find_details(wanted, services)], wanted, services)
-
-    @router.get("/samples")
-    def read_all_samples() -> wire.Samples:
-        user = services.info.owner.user
-        details = services.experiments.list_experiments(user, ended=False, project=None, limit=None)
-        running = [detail.experiment for detail in details if detail.experiment.ended_at is None]
-        found = _show_samples(running, None, services)["samples"]
-        return {"samples": [one for one in found if one["state"] in _PLACED_NAMES]}
+    """Add the routes that look into one experiment: what it finds in its environment and waits for."""
 
     @router.get("/experiments/{name}/tfconfig")
     def read_tf_configs(name: Name) -> wire.TfConfigs:
@@ -119,13 +103,3 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
         world, hosts = services.experiments.load_world(), services.hosts
         shown = show_explanation(world, seen, experiment, hosts.names, hosts.find_troubles())
         return {**shown, "activities": show_activities(services.activities.list_activities(experiment))}
-
-
-def _show_samples(experiments: list[Experiment], wanted: CanonicalId | None, services: Services) -> wire.Samples:
-    found = services.monitor.sample_jobs(experiments, wanted)
-    lines = services.pump.count_lines()
-    return {
-        "samples": [
-            show_sample(experiment, job, last, lines.get(experiment.key_of(job))) for experiment, job, last in found
-        ]
-    }

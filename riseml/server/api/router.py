@@ -14,6 +14,7 @@ from riseml.server.api.metric_routes import add_metric_routes
 from riseml.server.api.name_routes import add_name_routes
 from riseml.server.api.pool_routes import add_pool_routes
 from riseml.server.api.result_routes import add_result_routes
+from riseml.server.api.sample_routes import add_sample_routes
 from riseml.server.api.server_routes import add_server_routes
 from riseml.server.api.stream_routes import add_stream_routes
 from riseml.server.api.submission_routes import add_submission_routes
@@ -27,6 +28,7 @@ def make_router(services: Services) -> APIRouter:
     add_server_routes(router, services)
     add_submission_routes(router, services)
     add_experiment_routes(router, services)
+    add_sample_routes(router, services)
     add_result_routes(router, services)
     add_capsule_routes(router, services)
     add_trial_routes(router, services)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from riseml.errors import RisemlError
@@ -33,10 +34,16 @@ class _Sampler:
 
 
 class Monitor:
-    """Samples the jobs that clients ask for."""
+    """Samples the jobs that clients ask for.
 
-    def __init__(self, pool: HostPool) -> None:
+    Args:
+        pool: the hosts that are in force.
+        note: is called with each sample.
+    """
+
+    def __init__(self, pool: HostPool, note: Callable[[JobKey, Sample], None]) -> None:
         self._pool = pool
+        self._note = note
         self._lock = threading.Lock()
         self._samplers: dict[JobKey, _Sampler] = {}
 
@@ -82,6 +89,7 @@ class Monitor:
             for sample in executor.sample(key) if executor is not None else ():
                 sampler.last = sample
                 sampler.first.set()
+                self._note(key, sample)
                 quiet = 0 if sampler.requests != served else quiet + 1
                 served = sampler.requests
                 if quiet > LEASE:

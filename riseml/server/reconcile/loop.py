@@ -89,6 +89,7 @@ class Loop(threading.Thread):
         # An action that is decided on without a record, such as a release, needs its pause between two attempts, too.
         owners = {owner_of(action) for action in decision.actions}
         services.tracker.forget_experiments_except(frozenset(open_experiments) | owners)
+        services.samples.watch_jobs(decision.world)
         services.logs.close_all_but(frozenset(open_experiments))
         is_erased = services.experiments.finish_erasing()
         if refused:
@@ -156,6 +157,7 @@ class Loop(threading.Thread):
             if new.closed:
                 services.logs.close_experiment(new.id)
                 services.keeper.note_closed(new.id)
+                services.samples.close_experiment(new.id)
         for line in describe_pass(before, saved):
             write_line(log, line)
         return frozenset(refused)

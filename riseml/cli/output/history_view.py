@@ -1,0 +1,124 @@
+"""What jobs have used, as a table with the course of each amount. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from riseml.cli.output.cards import build_cards
+from riseml.cli.output.style import Style
+from riseml.cli.output.tables import Column
+from riseml.cli.output.text import clean_text, count_noun, format_bytes, format_cores, format_moment, format_of
+from riseml.cli.output.trends import draw_sparkline
+from riseml.names import LOCAL_HOST, THIS_MACHINE
+
+if TYPE_CHECKING:
+    from riseml import wire
+
+_UNKNOWN = "-"
+_SPARK = 24  # columns of a terminal
+_MOST_PLACES = 10_000  # moments that a sparkline is made of; a server could name any span
+
+Values = Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """An amount and its two columns: the mean, with its sparkline, and the most."""
+
+    title: str
+    pick: Callable[[wire.JobSamples], Values]
+    show: Callable[[float], str]
+    asked: Callable[[wire.JobSamples], float] | None = None  # what the job asked for, in the unit of the amount
+    most: bool = True  # whether the most has a column
+
+
+@dataclass(frozen=True, slots=True)
+class TimeScale:
+    """The time that all bars of a table show."""
+
+    first: int  # seconds since 1970
+    last: int
+    step: int  # seconds
+
+    def place(self, times: Sequence[int], values: Values) -> Values:
+        """Return a value for each step of the scale; None where there is none. Too many steps are left out."""
+        step = max(1, self.step)
+        count = (self.last - self.first) // step + 1
+        if count > _MOST_PLACES:
+            return values
+        known = {(at - self.first) // step: value for at, value in zip(times, values, strict=False)}
+        return [known.get(place) for place in range(count)]
+
+
+def _show_cores(value: float) -> str:
+    return format_cores(value / 100)
+
+
+def _show_percent(value: float) -> str:
+    return f"{value:.0f} %"
+
+
+def _show_rate(value: float) -> str:
+    return f"{format_bytes(value)}/s"
+
+
+_COURSES = (
+    Course("CPU", lambda one: one["cpu"], _show_cores, lambda one: one["cpus"] * 100),
+    Course("MEM", lambda one: one["mem_used"], format_bytes, lambda one: one["mem_mib"] * 2**20),
+    Course("GPU", lambda one: one["gpu"], _show_percent),
+    Course("GPU MEM", lambda one: one["gpu_mem_used"], format_bytes),
+    Course("NET in", lambda one: one["net_in"], _show_rate, most=False),
+    Course("NET out", lambda one: one["net_out"], _show_rate, most=False),
+    Course("DISK read", lambda one: one["disk_read"], _show_rate, most=False),
+    Course("DISK write", lambda one: one["disk_write"], _show_rate, most=False),
+)
+
+
+def list_past_use(found: wire.SampleHistory, style: Style, *, bars: bool) -> list[str]:
+    """Return what jobs have used: means with their course, and the most. The bars of all jobs have one scale of time.
+
+    Args:
+        found: the answer of the server.
+        style: has the width.
+        bars: draw the course beside each mean.
+    """
+    jobs = [one for one in found["jobs"] if one["time"]]
+    if not jobs:
+        return []
+    scale = TimeScale(min(min(one["time"]) for one in jobs), max(max(one["time"]) for one in jobs), found["step"])
+    shown = [course for course in _COURSES if any(_known(course.pick(one)) for one in jobs)]
+    hosts = any(one["host"] not in (None, LOCAL_HOST, THIS_MACHINE) for one in jobs)
+    columns = [Column("ID"), Column("STATE", states=True), *([Column("HOST")] * hosts)]
+    heads = len(columns)
+    for course in shown:
+        columns.append(Column(f"{course.title} mean/asked" if course.asked else f"{course.title} mean", right=True))
+        columns += [Column(f"{course.title} most", right=True)] * course.most
+    rows = []
+    for one in jobs:
+        cells = [cell for course in shown for cell in _list_cells(course, one, scale if bars else None)]
+        rows.append([one["id"], one["state"], *([one["host"] or _UNKNOWN] * hosts), *cells])
+    count = sum(len(one["time"]) for one in jobs)
+    span = f"{format_moment(found['since'])} to {format_moment(found['until'])}"
+    note = clean_text(f"{span}: {count_noun(count, 'value')}, each the mean of {found['step']} s")
+    return [*build_cards(columns, rows, heads, style), "", note]
+
+
+def _list_cells(course: Course, one: wire.JobSamples, scale: TimeScale | None) -> list[str]:
+    """Return the cells of one amount of one job; with bars when there is a scale for them."""
+    values = course.pick(one)
+    known = _known(values)
+    if not known:
+        return [_UNKNOWN] * (1 + course.most)
+    mean = course.show(sum(known) / len(known))
+    if course.asked is not None:
+        mean = format_of(mean, course.show(course.asked(one)))
+    if scale is not None:
+        asked = 0.0 if course.asked is None else course.asked(one)
+        mean = f"{draw_sparkline(scale.place(one['time'], values), _SPARK, asked)} {mean}"
+    return [mean, *([course.show(max(known))] * course.most)]
+
+
+def _known(values: Values) -> list[float]:
+    return [value for value in values if value is not None]

@@ -1,0 +1,29 @@
+"""Measures one container at moments that the caller chooses, each time with one request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from riseml.executors.docker.stats import StatsDifference, find_gpus, read_stats
+from riseml.executors.gpus import GpuReader, with_gpu_use
+from riseml.executors.transports.engine_client import Engine
+from riseml.samples import Sample
+
+
+@dataclass(slots=True)
+class ContainerMeter:
+    """The meter of one container."""
+
+    engine: Engine
+    name: str  # of the container
+    gpu_reader: GpuReader
+    _difference: StatsDifference = field(default_factory=StatsDifference)
+    _gpus: tuple[str, ...] | None = None  # None: not known yet
+
+    def read_use(self) -> Sample | None:
+        with self.engine.api() as api:
+            row = read_stats(api, self.name)
+            if self._gpus is None:
+                self._gpus = find_gpus(api, self.name) if self.engine.is_local else ()
+        sample = self._difference.add_reading(row)
+        return None if sample is None else with_gpu_use(sample, self.gpu_reader.read_use(self._gpus))

@@ -1,0 +1,159 @@
+"""Keeps samples of every job that runs, without anybody watching: one thread for each host reads its jobs in turn.
+
+A job is read every ten seconds, and more often in its first seconds, so that a short one leaves something. One reading
+is one request to the engine, and costs it a few milliseconds; a stream for each container would cost that every second.
+While somebody watches a job, the samples of the watcher (one a second) are kept instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from riseml.errors import RisemlError
+from riseml.executors.capabilities import UseMeasurer, UseMeter
+from riseml.executors.pool import HostPool
+from riseml.model import JobKey, World
+from riseml.names import HostName
+from riseml.samples import Sample
+from riseml.states import State
+from riseml.store.samples.sample_store import SampleStore
+
+INTERVAL = 10.0  # seconds between two readings of a job
+_FIRST = 1.0  # seconds between the first two; each pause is twice the one before
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """When a job is read next. Only the thread of its host uses it, except `watched_at`."""
+
+    due: float = 0.0  # monotonic seconds
+    pause: float = _FIRST  # seconds until the reading after that
+    meter: UseMeter | None = None
+    watched_at: float = field(default=-INTERVAL)  # monotonic seconds: when a watcher brought the last sample
+
+
+class SampleKeeper:
+    """Reads the jobs that run and keeps what they use.
+
+    Args:
+        pool: the hosts that are in force.
+        store: where samples are kept.
+        interval: seconds between two readings of a job.
+    """
+
+    def __init__(self, pool: HostPool, store: SampleStore, interval: float = INTERVAL) -> None:
+        self._pool = pool
+        self.store = store
+        self._interval = interval
+        self._hosts: dict[HostName, _HostReader] = {}
+        self._has_failed = False  # the last sample could not be written
+
+    def watch_jobs(self, world: World) -> None:
+        """Read exactly these jobs from now on, as far as they run. Returns at once."""
+        wanted: dict[HostName, set[JobKey]] = {}
+        for experiment in world.experiments:
+            for job in experiment.gang:
+                if job.state is State.RUNNING and job.host is not None:
+                    wanted.setdefault(job.host, set()).add(experiment.key_of(job))
+        for host in self._hosts.keys() - wanted.keys():
+            self._hosts.pop(host).stop()
+        for host, keys in wanted.items():
+            if host not in self._hosts:
+                self._hosts[host] = _HostReader(host, self._pool, self, self._interval)
+                self._hosts[host].start()
+            self._hosts[host].set_jobs(keys)
+
+    def note_watched(self, key: JobKey, sample: Sample) -> None:
+        """Keep a sample that a watcher has read; the job needs no reading of its own meanwhile."""
+        for reader in list(self._hosts.values()):
+            reader.note_watched(key)
+        self.keep(key, sample)
+
+    def keep(self, key: JobKey, sample: Sample) -> None:
+        """Keep a sample. What cannot be written is lost, and the server says so once."""
+        try:
+            self.store.add_sample(key, sample)
+        except OSError as error:
+            if not self._has_failed:
+                log.warning("samples of jobs cannot be kept: %s", error)
+            self._has_failed = True
+        else:
+            self._has_failed = False
+
+    def close_experiment(self, experiment: int) -> None:
+        """Finish the files of an experiment that is closed."""
+        try:
+            self.store.close_experiment(experiment)
+        except OSError as error:
+            log.warning("the samples of experiment %d are not finished: %s", experiment, error)
+
+
+class _HostReader(threading.Thread):
+    """Reads the jobs of one host, each when it is due."""
+
+    def __init__(self, host: HostName, pool: HostPool, keeper: SampleKeeper, interval: float) -> None:
+        super().__init__(name=f"samples-{host}", daemon=True)
+        self._host = host
+        self._pool = pool
+        self._keeper = keeper
+        self._interval = interval
+        self._turns: Mapping[JobKey, _Turn] = {}  # replaced, never changed
+        self._stopping = threading.Event()
+        self._news = threading.Event()  # there are other jobs, or the thread is to end
+
+    def set_jobs(self, keys: set[JobKey]) -> None:
+        """Read exactly these jobs from now on."""
+        if keys != self._turns.keys():
+            self._turns = {key: self._turns.get(key) or _Turn() for key in keys}
+            self._news.set()
+
+    def note_watched(self, key: JobKey) -> None:
+        """Leave out the next readings of a job: a watcher reads it."""
+        turn = self._turns.get(key)
+        if turn is not None:
+            turn.watched_at = time.monotonic()
+
+    def stop(self) -> None:
+        """End after the present reading."""
+        self._stopping.set()
+        self._news.set()
+
+    def run(self) -> None:
+        while not self._stopping.is_set():
+            self._news.clear()
+            for key, turn in self._turns.items():
+                if turn.due <= time.monotonic() and not self._stopping.is_set():
+                    self._take_turn(key, turn)
+            due = min((turn.due for turn in self._turns.values()), default=time.monotonic() + self._interval)
+            self._news.wait(max(0.0, due - time.monotonic()))
+
+    def _take_turn(self, key: JobKey, turn: _Turn) -> None:
+        if time.monotonic() - turn.watched_at < self._interval:
+            turn.meter, turn.due = None, time.monotonic() + self._interval
+            return
+        try:
+            sample = self._measure(key, turn)
+            if sample is not None:
+                self._keeper.keep(key, sample)
+        except RisemlError as error:
+            log.debug("no sample of %s: %s", key, error.message)
+            turn.meter = None
+        except Exception:
+            log.exception("no sample of %s", key)
+            turn.meter = None
+        turn.due = time.monotonic() + turn.pause
+        turn.pause = min(turn.pause * 2, self._interval)
+
+    def _measure(self, key: JobKey, turn: _Turn) -> Sample | None:
+        if turn.meter is None:
+            executor = self._pool.executors.get(self._host)
+            if not isinstance(executor, UseMeasurer):
+                return None
+            turn.meter = executor.open_meter(key)
+        return turn.meter.read_use()

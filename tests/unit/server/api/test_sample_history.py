@@ -1,0 +1,99 @@
+"""What jobs have used, as the API gives it: spans, steps, bounds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+
+from riseml.model import JobKey
+from riseml.names import JobName
+from riseml.samples import Sample
+from riseml.server.api import sample_routes
+from riseml.server.app import Application, make_application
+from riseml.settings import Settings
+from riseml.store.samples.sample_rows import Span
+from tests.support.waiting import DEADLINE
+from tests.unit.server.api.conftest import ARCHIVE, DIGEST, NOW, SUBMISSION, serve
+
+SAMPLES = "/v1/experiments/1/samples"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Client, Application]]:
+    """A server with two experiments that wait."""
+    home = tmp_path_factory.mktemp("samples")
+    settings = Settings(home, home / "output", home / "data", executor="process")
+    made = make_application(settings, threading.Event())
+    made.services.hosts.pool.observe_hosts(frozenset(), NOW)
+    with serve(made) as url, httpx.Client(base_url=url, timeout=DEADLINE) as client:
+        assert client.put(f"/v1/snapshots/{DIGEST}", content=ARCHIVE).status_code == 201
+        for _ in range(2):
+            assert client.post("/v1/experiments", json=SUBMISSION).status_code == 201
+        yield client, made
+    made.database.close()
+
+
+@pytest.fixture
+def client(served: tuple[httpx.Client, Application]) -> httpx.Client:
+    return served[0]
+
+
+@pytest.fixture(scope="module")
+def created(served: tuple[httpx.Client, Application]) -> datetime:
+    """Keep six samples of experiment 1, ten seconds apart, and return when it was submitted."""
+    services = served[1].services
+    experiment = services.experiments.find_by_number(services.info.owner.user, 1)[0].experiment
+    for at in range(6):
+        found = Sample(experiment.created_at + timedelta(seconds=10 * at), 10.0 * at, 2**20, 2**30)
+        services.samples.store.add_sample(JobKey(experiment.id, JobName("train"), 1), found)
+    return experiment.created_at
+
+
+def test_a_span_is_read_with_a_step(client: httpx.Client, created: datetime) -> None:
+    until = (created + timedelta(seconds=120)).isoformat()
+    found = client.get(SAMPLES, params={"until": until, "step": 1}).json()
+    (job,) = found["jobs"]
+    assert (job["id"], job["cpu"], found["step"]) == ("1.train", [0.0, 10.0, 20.0, 30.0, 40.0, 50.0], 1)
+    assert job["gpu"] == [None] * 6
+    assert job["time"][1] - job["time"][0] == 10
+    whole = client.get(SAMPLES, params={"until": until, "step": 86400}).json()["jobs"][0]
+    assert sum(whole["cpu"]) / len(whole["cpu"]) == pytest.approx(25.0, abs=20)
+    late = (created + timedelta(seconds=30)).isoformat()
+    assert client.get(SAMPLES, params={"since": late, "until": until, "step": 1}).json()["jobs"][0]["cpu"][0] == 30.0
+    assert client.get("/v1/experiments/2/samples", params={"step": 60}).json()["jobs"] == []
+
+
+def test_the_server_chooses_a_step_and_moments_without_a_zone_are_utc(client: httpx.Client, created: datetime) -> None:
+    naive = created.astimezone(UTC).replace(tzinfo=None)
+    found = client.get(SAMPLES, params={"until": (naive + timedelta(hours=2)).isoformat()}).json()
+    assert found["step"] == 30
+    assert datetime.fromisoformat(found["since"]) == created.replace(microsecond=0)
+
+
+@pytest.mark.parametrize(
+    ("params", "code", "words"),
+    [
+        ({"since": "2026-08-31T07:00:00Z", "until": "1999-01-01T00:00:00Z"}, 400, "until is before since"),
+        ({"until": "2100-01-01T00:00:00Z", "step": 1}, 400, "an answer has at most 200,000"),
+        ({"step": 0}, 422, "step"),
+        ({"since": "yesterday"}, 422, "since"),
+        ({"since": "0001-01-01T00:00:00+23:59"}, 200, ""),
+    ],
+)
+def test_odd_spans_are_refused_or_read(
+    client: httpx.Client, params: dict[str, str | int], code: int, words: str
+) -> None:
+    answer = client.get(SAMPLES, params=params)
+    assert answer.status_code == code, answer.text
+    assert words in answer.text
+
+
+def test_many_jobs_get_fewer_points() -> None:
+    span = Span(0, 86400)
+    assert sample_routes._choose_step(span, 1) == 300
+    assert sample_routes._choose_step(span, 10_000) == 7200
+    assert sample_routes._choose_step(Span(0, 2**32 - 1), 10**9) == 366 * 86400
