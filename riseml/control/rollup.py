@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
@@ -80,6 +81,17 @@ def describe_set_end(experiments: Sequence[SetMember], best: str = "") -> str:
     ]
     parts = [f"{states.count(State.FINISHED) - stopped} of {len(states)} finished"]
     return ", ".join([*parts, *(f"{count} {word}" for count, word in counts if count), *([best] if best else [])])
+
+
+def find_usual_failure(experiments: Sequence[Experiment]) -> Experiment | None:
+    """Return the first member of a set that failed for the reason for which most of them failed; None: none failed."""
+    failed = [one for one in experiments if one.state is State.FAILED]
+    counts = Counter(_describe_failure(one) for one in failed)
+    return max(failed, key=lambda one: counts[_describe_failure(one)], default=None)  # the first of several largest
+
+
+def _describe_failure(experiment: Experiment) -> tuple[Reason, str]:
+    return experiment.reason, experiment.message
 
 
 def find_failed_job(experiment: Experiment) -> JobName | None:

@@ -43,7 +43,9 @@ class ExperimentView(TypedDict):
     state: StateName
     reason: str  # name of a Reason: `EXIT_CODE`
     message: str  # the reason for people
-    cause: str | None  # the job whose failure ended the experiment: `worker.1`
+    cause: (
+        str | None
+    )  # the job whose failure ended it: `worker.1`; of a failed set, one for the usual cause: `3.worker.1`
     last_lines: list[str]  # at most 10 last lines of that job; empty in lists of experiments
     advice: str  # what ended it, or probably did, and what to do next; empty: not known, or in lists of experiments
     created_at: str  # RFC 3339: when the server accepted it

@@ -71,7 +71,7 @@ class EndEntry(TypedDict):
     exit_code: int | None  # of the job that decided the end
     reason: str  # name of a Reason
     message: str  # the reason for people
-    cause: str | None  # the job whose failure ended the experiment
+    cause: str | None  # the job whose failure ended it; of a failed set, one for the usual cause: `3.worker.1`
 
 
 class PingEntry(TypedDict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,6 +70,8 @@ def _read_id(text: str) -> str:
 
 def _choose_metric(found: wire.ResultList, metric: str | None) -> str:
     known = found["metrics"]
+    if not found["matched"]:
+        raise NotFound(f"none of {found['total']} experiments meets the conditions", "leave --where out, or change it")
     if not known:
         raise NotFound("no metric was reported so far", "docs/metrics.md shows how code reports one")
     if metric is None:
@@ -84,8 +87,14 @@ def _choose_metric(found: wire.ResultList, metric: str | None) -> str:
 def _make_curves(client: Client, found: wire.ResultList, metric: str) -> Chart:
     from riseml.cli.output.chart import make_curves
 
-    shown = [one for one in found["experiments"] if any(each["name"] == metric for each in one["metrics"])][:_CURVES]
-    return make_curves(metric, [(one, client.get_metric_history(one["id"], metric)) for one in shown])
+    every = [one for one in found["experiments"] if any(each["name"] == metric for each in one["metrics"])]
+    best = found["best"]["id"] if found["best"] else None
+    pairs = [(one, client.get_metric_history(one["id"], metric)) for one in every[:_CURVES]]
+    chart = make_curves(metric, pairs, best)
+    if len(every) <= _CURVES:
+        return chart
+    which = "best" if best else "first"
+    return replace(chart, note=f"The {which} {_CURVES} of {len(every):,} experiments; --where and --sort choose others")
 
 
 def _make_scatter(found: wire.ResultList, metric: str, parameter: str) -> Chart:
@@ -96,9 +105,13 @@ def _make_scatter(found: wire.ResultList, metric: str, parameter: str) -> Chart:
     if parameter not in known:
         raise UsageError(f"there is no parameter {parameter[:80]!r}", f"there are {', '.join(known) or 'none'}")
     read = make_columns(found).find_reader(f"metrics.{metric}")
-    pairs = [(one["parameters"].get(parameter), read(make_row(one))) for one in found["experiments"]]
-    points = [(text, value) for text, value in pairs if text is not None and isinstance(value, float)]
-    return make_scatter(metric, parameter, points)
+    values = {one["id"]: (one["parameters"].get(parameter), read(make_row(one))) for one in found["experiments"]}
+    points = {
+        name: (text, value) for name, (text, value) in values.items() if text is not None and isinstance(value, float)
+    }
+    best = found["best"]["id"] if found["best"] else ""
+    marked = (best, points[best]) if best in points else None
+    return make_scatter(metric, parameter, list(points.values()), marked)
 
 
 def _show_chart(command: CommandContext, chart: Chart, *, svg: Path | None, png: Path | None, json: bool) -> None:
@@ -116,6 +129,7 @@ def _show_chart(command: CommandContext, chart: Chart, *, svg: Path | None, png:
         command.printer.print_json(_show_json(chart, [str(path) for path, _ in files]))
     elif files:
         command.printer.print_lines([f"Wrote {path}" for path, _ in files])
+        command.printer.print_notes([chart.note] if chart.note else [])
     else:
         from riseml.cli.output.terminal_plot import draw_chart
 

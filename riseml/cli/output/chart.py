@@ -13,6 +13,7 @@ from riseml.results.rows import read_number
 if TYPE_CHECKING:
     from riseml import wire
 
+_BEST = " (best)"
 _WIDE = 50.0  # a positive axis whose ends differ by this factor is logarithmic
 
 
@@ -22,6 +23,7 @@ class ChartSeries:
 
     label: str
     points: tuple[tuple[float, float], ...]  # finite numbers, in order
+    is_best: bool = False  # drawn last, so that no other one hides it, and marked
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +37,29 @@ class Chart:
     joined: bool = True  # curves; False: points alone
     x_log: bool = False  # the x axis is logarithmic
     x_names: tuple[str, ...] = ()  # what stands at 1, 2, ... of the x axis; empty: numbers
+    note: str = ""  # what is not drawn; empty: everything is
+
+    @property
+    def drawn(self) -> list[tuple[int, ChartSeries]]:
+        """The series in the order in which they are drawn, each with its place in `series`: the best one last."""
+        return sorted(enumerate(self.series), key=lambda pair: (pair[1].is_best, -pair[0]))
 
 
-def make_curves(metric: str, found: Sequence[tuple[wire.ResultView, wire.MetricHistoryView]]) -> Chart:
+def make_curves(
+    metric: str, found: Sequence[tuple[wire.ResultView, wire.MetricHistoryView]], best: str | None = None
+) -> Chart:
     """Return the learning curves of experiments: the mean of each part of a history over its last step.
 
-    Where no step was reported, the number of the value takes its place.
+    Where no step was reported, the number of the value takes its place. `best` is the ID of the best experiment.
     """
     every = [bucket for _, history in found for bucket in history["buckets"]]
     counted = not every or any(bucket["last_step"] is None for bucket in every)
     series = tuple(
-        ChartSeries(_describe(one, [other for other, _ in found]), _list_points(history["buckets"], counted=counted))
+        ChartSeries(
+            _describe(one, [other for other, _ in found]) + (_BEST if one["id"] == best and len(found) > 1 else ""),
+            _list_points(history["buckets"], counted=counted),
+            is_best=one["id"] == best,
+        )
         for one, history in found
     )
     return Chart(clean_text(metric), "report" if counted else "step", clean_text(metric), series)
@@ -71,26 +85,33 @@ def _list_points(buckets: Sequence[wire.MetricBucket], *, counted: bool) -> tupl
     return tuple(sorted(points)) if not counted else tuple(points)
 
 
-def make_scatter(metric: str, parameter: str, found: Sequence[tuple[str, float]]) -> Chart:
+def make_scatter(
+    metric: str, parameter: str, found: Sequence[tuple[str, float]], best: tuple[str, tuple[str, float]] | None = None
+) -> Chart:
     """Return the values of a metric over those of a parameter; a parameter with texts has them in a row.
 
     Args:
         metric: its name.
         parameter: its name.
         found: the parameter as written and the metric, of each experiment.
+        best: the ID of the best experiment, and its own.
     """
-    numbers = [read_number(text) for text, _ in found]
+    numbers = {text: read_number(text) for text, _ in found}
     name = clean_text(parameter)
     title = f"{clean_text(metric)} over {name}"
-    if any(number is None for number in numbers):
-        texts = sorted({text for text, _ in found})
-        series = ChartSeries("", tuple((float(texts.index(text) + 1), value) for text, value in found))
+    texts = sorted(numbers) if None in numbers.values() else []
+    places = {text: float(texts.index(text) + 1) if texts else number or 0.0 for text, number in numbers.items()}
+    series: tuple[ChartSeries, ...] = (ChartSeries("", tuple(sorted((places[text], value) for text, value in found))),)
+    if best is not None and best[1] in found and len(found) > 1:
+        text, value = best[1]
+        label = clean_text(f"{best[0]} {parameter}={text}{_BEST}")
+        series += (ChartSeries(label, ((places[text], value),), is_best=True),)
+    if texts:
         names = tuple(clean_text(text) for text in texts)
-        return Chart(title, name, clean_text(metric), (series,), joined=False, x_names=names)
-    points = sorted((number, value) for number, (_, value) in zip(numbers, found, strict=True) if number is not None)
-    low, high = points[0][0], points[-1][0]
+        return Chart(title, name, clean_text(metric), series, joined=False, x_names=names)
+    low, high = min(places.values()), max(places.values())
     x_log = low > 0 and high / low >= _WIDE
-    return Chart(title, name, clean_text(metric), (ChartSeries("", tuple(points)),), joined=False, x_log=x_log)
+    return Chart(title, name, clean_text(metric), series, joined=False, x_log=x_log)
 
 
 def has_points(chart: Chart) -> bool:

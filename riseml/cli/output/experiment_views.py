@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from riseml.cli.output.log_lines import list_advice, list_last_lines
+from riseml.cli.output.log_lines import list_advice, list_causes, list_last_lines
 from riseml.cli.output.style import ENDED_STATES, Style, name_state, paint_state
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import (
@@ -102,7 +102,9 @@ def list_experiment(one: wire.ExperimentView, now: datetime, style: Style, *, lo
         rows = [
             _make_member_row(member, _drop_parameters(member, common), now, metric) for member in one["experiments"]
         ]
-        return [*heads, "", *build_table(_name_member_columns(metric), rows, style)]
+        printed = [*list_causes(one), *list_last_lines(one), *list_advice(one)]
+        table = build_table(_name_member_columns(metric), rows, style)
+        return [*heads, "", *table, *(["", *printed] if printed else [])]
     if not one["jobs"]:
         return [*heads, "", "No jobs yet."]
     shown = [*heads, "", *build_table(_JOBS, [_make_job_row(job, now) for job in one["jobs"]], style)]

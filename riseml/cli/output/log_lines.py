@@ -16,6 +16,7 @@ ID_WIDTH = 13
 """Columns of the ID before the bar, as RiseML printed it."""
 
 _LAST_LINES = 10
+_MOST_CAUSES = 3  # of failed members of a set that are told
 _INDENT = " " * len("[2026-08-31T07:23:46Z] ")
 _JOB_COLOURS = ("36", "33", "35", "34", "32", "96", "93", "95", "94", "92")
 
@@ -98,13 +99,39 @@ def describe_end(end: wire.EndEntry, experiment: wire.ExperimentView) -> list[st
         length = parse_moment(experiment["ended_at"]) - parse_moment(experiment["started_at"])
         text += f" after {format_seconds(length.total_seconds())}"
     if end["state"] != "FINISHED" or experiment["type"] == "set":
-        job = f"{end['id']}.{end['cause']}" if end["cause"] else ""
-        code = f"exit code {end['exit_code']}" if end["exit_code"] is not None else ""
+        is_set = experiment["type"] == "set"  # its cause has a line of its own
+        job = f"{end['id']}.{end['cause']}" if end["cause"] and not is_set else ""
+        code = f"exit code {end['exit_code']}" if end["exit_code"] is not None and not is_set else ""
         why = end["message"].splitlines()[0] if end["message"] else ""
         parts = [job, *((why,) if code in why else (why, code))]
         text += ": " + ": ".join(part for part in parts if part)
     output = [clean_text(f"Output: {experiment['output']}")] if experiment["output"] else []
-    return [clean_text(text), *list_last_lines(experiment), *list_advice(experiment), *output]
+    return [
+        clean_text(text),
+        *list_causes(experiment),
+        *list_last_lines(experiment),
+        *list_advice(experiment),
+        *output,
+    ]
+
+
+def list_causes(experiment: wire.ExperimentView) -> list[str]:
+    """Return why members of a set failed, the most common cause first: `Failed: 144.1 and 2 others: exit code 1`."""
+    causes: dict[str, list[str]] = {}
+    for one in experiment["experiments"]:
+        if one["state"] == "FAILED":
+            first, *_ = one["message"].splitlines() or [one["reason"]]
+            causes.setdefault(first, []).append(one["id"])
+    ordered = sorted(causes.items(), key=lambda pair: -len(pair[1]))
+    lines = [f"Failed: {_join_first(found)}: {cause}" for cause, found in ordered[:_MOST_CAUSES]]
+    if len(ordered) > _MOST_CAUSES:
+        lines.append(f"Failed: {sum(len(found) for _, found in ordered[_MOST_CAUSES:])} more, for other reasons")
+    return list(map(clean_text, lines))
+
+
+def _join_first(names: list[str]) -> str:
+    others = len(names) - 1
+    return names[0] if not others else f"{names[0]} and {others} other{'' if others == 1 else 's'}"
 
 
 def list_last_lines(experiment: wire.ExperimentView) -> list[str]:

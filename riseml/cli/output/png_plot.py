@@ -29,10 +29,10 @@ def write_png(chart: Chart, path: Path) -> None:
     figure = Figure(figsize=_SIZE, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    for series in chart.series:
+    for _, series in chart.drawn:
         xs, ys = [x for x, _ in series.points], [y for _, y in series.points]
         style = "-" if chart.joined and len(xs) > 1 else "o"
-        axes.plot(xs, ys, style, label=_show(series.label))
+        axes.plot(xs, ys, style, label=_show(series.label), linewidth=3 if series.is_best else 1.5)
     if chart.x_log:
         axes.set_xscale("log")
     if chart.x_names:
@@ -43,6 +43,8 @@ def write_png(chart: Chart, path: Path) -> None:
     axes.grid(visible=True, alpha=0.3)
     if any(series.label for series in chart.series):
         axes.legend()
+    if chart.note:
+        figure.supxlabel(_show(chart.note), fontsize="small")
     figure.savefig(path, format="png", dpi=_RESOLUTION)
 
 

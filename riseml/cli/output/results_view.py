@@ -52,6 +52,14 @@ class _Field:
     read: Callable[[_Entry], str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """The columns of a table that fits the terminal."""
+
+    fields: list[_Field]
+    left_out: Sequence[str] = ()  # titles of columns that the terminal has no room for
+
+
 def make_row(one: wire.ResultView) -> ResultRow:
     """Return an answer of the server as a row whose columns `riseml.results` finds."""
     number, _, sub = one["id"].rpartition(".") if "." in one["id"] else (one["id"], "", "0")
@@ -105,17 +113,18 @@ def list_results(found: wire.ResultList, style: Style, chosen: Sequence[str] = (
     if not found["experiments"]:
         return [f"None of {count_noun(found['total'], 'experiment')} meets the conditions."]
     entries = [_Entry(one, make_row(one)) for one in found["experiments"]]
-    fields = _choose_fields(found, chosen) if chosen else _fit_fields(found, entries, style)
+    fitted = _Fitted(_choose_fields(found, chosen)) if chosen else _fit_fields(found, entries, style)
+    fields = fitted.fields
     cells = [[field.read(one) for field in fields] for one in entries]
     columns = [field.column for field in fields]
     if found["best"]:
         best = found["best"]["id"]
         columns = [Column(""), *columns]
         cells = [[_BEST if one.view["id"] == best else "", *row] for one, row in zip(entries, cells, strict=True)]
-    return [*build_table(columns, cells, style), *_list_notes(found)]
+    return [*build_table(columns, cells, style), *_list_notes(found, fitted.left_out)]
 
 
-def _list_notes(found: wire.ResultList) -> list[str]:
+def _list_notes(found: wire.ResultList, left_out: Sequence[str]) -> list[str]:
     notes = []
     objective, best = found["objective"], found["best"]
     if objective and best:
@@ -124,11 +133,14 @@ def _list_notes(found: wire.ResultList) -> list[str]:
     elif found["metrics"] and not objective:
         metric = found["metrics"][0]
         notes.append(
-            f"Nothing is ranked: --sort -{metric} puts the largest {metric} first, --sort {metric} the smallest"
+            f"Nothing is ranked: --sort -{metric} puts the largest {metric} first and marks the best, --sort {metric} "
+            f"the smallest. In riseml.yml: `search: {{method: grid, metric: {metric}, goal: maximize}}`, or minimize"
         )
     if found["same"]:
         same = format_parameters(found["same"])
         notes.append(f"All have {same if len(same) <= _LONGEST_SAME else f'{same[:_LONGEST_SAME]}...'}")
+    if left_out:
+        notes.append(f"Too narrow for {', '.join(left_out)}: a wider terminal, --columns or --csv shows them")
     more = found["matched"] - len(found["experiments"])
     if more > 0:
         notes.append(f"... and {more:,} more; `-n 0` shows all, and so do --csv and --json")
@@ -146,26 +158,45 @@ def describe_best(best: wire.ResultView, objective: wire.ObjectiveView) -> str:
     return f"{best['id']} {objective['metric']} {format_metric(value)}{parameters}"
 
 
-def _fit_fields(found: wire.ResultList, entries: Sequence[_Entry], style: Style) -> list[_Field]:
-    """Return the usual columns; where there is little room, parameters share one column, and the last ones go."""
-    heads, ends = _list_heads(found), _list_ends()
-    metrics = _list_metrics(found)
-    fields = [*heads, *_list_parameters(found, together=False), *metrics, *ends]
-    if style.width is None or _measure_least(fields, entries) <= style.width:
-        return fields
-    fields = [*heads, *_list_parameters(found, together=True), *metrics, *ends]
-    while len(fields) > 3 and _measure_least(fields, entries) > style.width:
-        fields.pop()
-    return fields
+def _fit_fields(found: wire.ResultList, entries: Sequence[_Entry], style: Style) -> _Fitted:
+    """Return the usual columns. Where there is little room, the others go before the parameters, which tell one
+    experiment from another: then these share one column.
+    """
+    heads, parameters = _list_heads(found), _list_parameters(found, together=False)
+    metrics, ends = _list_metrics(found), _list_ends()
+    fields = [*heads, *parameters, *metrics, *ends]
+    state, time, host = ends
+    less_wanted = [host, *metrics[:0:-1], time]
+    if found["objective"] and len(metrics) > 1:  # its last value, beside its best one
+        less_wanted = [host, metrics[1], *metrics[:1:-1], time]
+    left_out: list[str] = []
+    for one in less_wanted:
+        if _fits(fields, entries, style):
+            return _Fitted(fields, left_out)
+        fields = [field for field in fields if field is not one]
+        left_out.append(one.column.title)
+    if not _fits(fields, entries, style):
+        fields = [*heads, *_list_parameters(found, together=True), *metrics[:1], state]
+    while len(fields) > len(heads) + 1 and not _fits(fields, entries, style):
+        left_out.append(fields.pop().column.title)
+    return _Fitted(fields, left_out)
+
+
+def _fits(fields: Sequence[_Field], entries: Sequence[_Entry], style: Style) -> bool:
+    return style.width is None or _measure_least(fields, entries) <= style.width
 
 
 def _measure_least(fields: Sequence[_Field], entries: Sequence[_Entry]) -> int:
     """Return the columns of a terminal that a table takes at least, with the mark of the best row before it."""
     rows = [
-        [cell[:_NARROWEST] if field.column.shrinks else cell for field in fields for cell in [field.read(one)]]
+        [cell[:_NARROWEST] if _is_flexible(field.column) else cell for field in fields for cell in [field.read(one)]]
         for one in entries
     ]
     return measure_table([field.column for field in fields], rows) + len(_BEST) + 2
+
+
+def _is_flexible(column: Column) -> bool:
+    return column.shrinks or column.folds
 
 
 def _list_heads(found: wire.ResultList) -> list[_Field]:
@@ -183,7 +214,7 @@ def _list_parameters(found: wire.ResultList, *, together: bool) -> list[_Field]:
     if not names:
         return []
     if together or len(names) > _MOST_COLUMNS:
-        return [_Field(Column("PARAMS", shrinks=True), lambda one: _join_parameters(one.view, names))]
+        return [_Field(Column("PARAMS", folds=True), lambda one: _join_parameters(one.view, names))]
     return [_Field(Column(clean_text(name), right=True), _parameter_reader(name)) for name in names]
 
 

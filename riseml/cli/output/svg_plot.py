@@ -37,7 +37,7 @@ def _draw_lines(chart: Chart) -> Iterator[str]:
     xs = find_ends([_place(x, chart) for x, _ in points])
     ys = find_ends([y for _, y in points])
     labels = [(at, series) for at, series in enumerate(chart.series) if series.label][:_MOST_LABELS]
-    height = _HEIGHT + _LINE * len(labels)
+    height = _HEIGHT + _LINE * (len(labels) + bool(chart.note))
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
         f'viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif" font-size="13">'
@@ -45,18 +45,21 @@ def _draw_lines(chart: Chart) -> Iterator[str]:
     yield f'<rect width="{_WIDTH}" height="{height}" fill="white"/>'
     yield _write(_WIDTH / 2, 24, chart.title, anchor="middle", more=' font-size="16"')
     yield from _draw_axes(chart, xs, ys)
-    for at, series in enumerate(chart.series):
+    for at, series in chart.drawn:
         colour = _COLOURS[at % len(_COLOURS)]
+        width = 4 if series.is_best else 2
         spots = [(_across(_place(x, chart), xs), _down(y, ys)) for x, y in series.points]
         if chart.joined and len(spots) > 1:
             path = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
-            yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
+            yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
         else:
             yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>' for x, y in spots)
     for line, (at, series) in enumerate(labels):
         y = _HEIGHT + _LINE * line + 4
         yield f'<rect x="{_LEFT}" y="{y - 6}" width="18" height="4" fill="{_COLOURS[at % len(_COLOURS)]}"/>'
         yield _write(_LEFT + 26, y, series.label)
+    if chart.note:
+        yield _write(_LEFT, _HEIGHT + _LINE * len(labels) + 4, chart.note)
     yield "</svg>"
 
 

@@ -16,9 +16,11 @@ _HEIGHT = 20  # lines
 _TICKS = 6  # on the x axis
 _COLOURS = ("cyan", "orange", "green", "magenta", "blue", "red", "cyan+", "orange+", "green+", "magenta+")
 _CODES = ("36", "33", "32", "35", "34", "31", "96", "93", "92", "95")
+_BEST, _PLAIN_BEST = "•", "*"  # the marks of the best of several curves
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_SIMPLE = str.maketrans("┌┐└┘─│┤┬├┴┼•", "++++-|||+++*")
+_BEST_POINT = "◆"
+_SIMPLE = str.maketrans("┌┐└┘─│┤┬├┴┼•◆", "++++-|||+++*#")
 
 
 def draw_chart(chart: Chart, style: Style, *, unicode: bool = True) -> list[str]:
@@ -36,7 +38,7 @@ def draw_chart(chart: Chart, style: Style, *, unicode: bool = True) -> list[str]
     plotext.theme("clear")
     plotext.limit_size(width=False, height=False)
     plotext.plotsize(width, _HEIGHT)
-    for at, series in enumerate(chart.series):
+    for at, series in chart.drawn:
         if not series.points:
             continue
         xs = [math.log10(x) if chart.x_log else x for x, _ in series.points]
@@ -52,13 +54,17 @@ def draw_chart(chart: Chart, style: Style, *, unicode: bool = True) -> list[str]
     lines = [line.rstrip() for line in lines]
     if not unicode:
         lines = [line.translate(_SIMPLE).encode("ascii", "replace").decode() for line in lines]
-    return [chart.title, *lines, *_list_labels(chart, style, width)]
+    notes = [shorten_to_width(chart.note, width)] if chart.note else []
+    return [chart.title, *lines, *_list_labels(chart, style, width, unicode=unicode), *notes]
 
 
 def _choose_mark(at: int, chart: Chart, style: Style, *, unicode: bool) -> str:
     if not chart.joined:
-        return "•" if unicode else "*"
+        mark = _BEST_POINT if chart.series[at].is_best else "•"
+        return mark if unicode else mark.translate(_SIMPLE)
     single = len([series for series in chart.series if series.points]) == 1
+    if chart.series[at].is_best and not single:
+        return _BEST if unicode and style.colour else _PLAIN_BEST
     return "braille" if unicode and (style.colour or single) else _LETTERS[at % len(_LETTERS)]
 
 
@@ -74,16 +80,18 @@ def _set_axes(plotext: Any, chart: Chart) -> None:
     plotext.xticks([tick for tick, _ in ticks], [name for _, name in ticks])
 
 
-def _list_labels(chart: Chart, style: Style, width: int) -> list[str]:
+def _list_labels(chart: Chart, style: Style, width: int, *, unicode: bool) -> list[str]:
     shown = [(at, series) for at, series in enumerate(chart.series) if series.label]
-    if not shown:
-        return []
     lines = []
     for at, series in shown:
         label = shorten_to_width(series.label, width - 4)
         empty = "" if series.points else " (nothing reported)"
+        mark = _choose_mark(at, chart, style, unicode=unicode)
         if style.colour:
-            lines.append(f"\x1b[{_CODES[at % len(_CODES)]}m--\x1b[0m {label}{empty}")
+            line = "--" if mark == "braille" else mark * 2
+            lines.append(f"\x1b[{_CODES[at % len(_CODES)]}m{line}\x1b[0m {label}{empty}")
+        elif len(shown) > 1 or series.is_best:
+            lines.append(f"{_LETTERS[at % len(_LETTERS)] if mark == 'braille' else mark}  {label}{empty}")
         else:
-            lines.append(f"{_LETTERS[at % len(_LETTERS)]}  {label}{empty}" if len(shown) > 1 else f"{label}{empty}")
+            lines.append(f"{label}{empty}")
     return lines

@@ -9,17 +9,19 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from riseml import wire
-from riseml.control.rollup import describe_set_end, find_failed_job, roll_up_set
+from riseml.control.rollup import describe_set_end, find_failed_job, find_usual_failure, roll_up_set
 from riseml.model import Experiment
 from riseml.names import CanonicalId, JobName, experiment_name
 from riseml.server.api.metric_views import show_number
-from riseml.server.api.views import exit_code_of
-from riseml.states import SENTENCES
+from riseml.server.api.views import exit_code_of, name_cause
+from riseml.states import SENTENCES, State
 from riseml.store.experiments import StateEvent
 from riseml.store.logs.blocks import LogBlock, OutputLine
 from riseml.store.metrics.metric_tally import MetricReport
 
 OutputEntry = wire.LineEntry | wire.LinesEntry
+_BEGINNINGS = frozenset({State.CREATED, State.RUNNING})
+"""States in which a log says which point of its set an experiment is."""
 _TO_JSON = json.JSONEncoder(ensure_ascii=False).encode
 _STREAMS: dict[int, Literal["stdout", "stderr", "engine"]] = {1: "stdout", 2: "stderr", 3: "engine"}
 
@@ -44,9 +46,16 @@ def state_entry(experiment: Experiment, event: StateEvent, cursor: str) -> wire.
         "state": event.state.value,
         "reason": event.reason.value,
         "sentence": SENTENCES[event.reason],
-        "message": event.message,
+        "message": event.message or _name_point(experiment, event),
         "exit_code": event.exit_code,
     }
+
+
+def _name_point(experiment: Experiment, event: StateEvent) -> str:
+    """Return the parameters of a member of a set where it begins: `lr=0.01, epochs=3`; else nothing."""
+    if experiment.sub is None or event.job is not None or event.state not in _BEGINNINGS:
+        return ""
+    return ", ".join(f"{name}={value}" for name, value in experiment.plan.parameters)
 
 
 def line_entry(experiment: Experiment, line: OutputLine, cursor: str) -> wire.LineEntry:
@@ -91,15 +100,16 @@ def end_entry(
     first = experiments[0]
     is_set = first.set_id is not None and wanted.sub is None
     state, reason = roll_up_set(experiments) if is_set else (first.state, first.reason)
+    failed = find_usual_failure(experiments) if is_set and state is State.FAILED else None
     return {
         "type": "end",
         "cursor": cursor,
         "id": experiment_name(wanted.number, wanted.sub),
         "state": state.value,
-        "exit_code": None if is_set else exit_code_of(first),
+        "exit_code": exit_code_of(first) if not is_set else None if failed is None else exit_code_of(failed),
         "reason": reason.value,
         "message": message or describe_set_end(experiments) if is_set else first.message or SENTENCES[reason],
-        "cause": None if is_set else find_failed_job(first),
+        "cause": find_failed_job(first) if not is_set else None if failed is None else name_cause(failed),
     }
 
 

@@ -6,12 +6,13 @@ import logging
 from collections.abc import Mapping
 
 from riseml import wire
+from riseml.control.rollup import find_usual_failure
 from riseml.errors import NotFound, RisemlError, UsageError
 from riseml.model import Experiment
 from riseml.names import CanonicalId
 from riseml.server.api.bad_end import explain_bad_end
 from riseml.server.api.metric_views import show_summary
-from riseml.server.api.views import show_experiment, show_set
+from riseml.server.api.views import NO_BAD_END, show_experiment, show_set
 from riseml.server.services import Services
 from riseml.store.experiments import ExperimentDetail
 
@@ -87,6 +88,8 @@ def _show_with_metrics(
     first = details[0].experiment
     if first.set_id is not None and (wanted is None or wanted.sub is None):
         search = services.searches.load_searches((first.set_id,)).get(first.set_id)
-        return show_set(details, roots, search, metrics)
+        failed = find_usual_failure([detail.experiment for detail in details])
+        end = NO_BAD_END if failed is None else explain_bad_end(failed, services.logs)
+        return show_set(details, roots, search, metrics, end)
     end = explain_bad_end(first, services.logs)
     return show_experiment(details[0], roots, wanted, end, metrics.get(first.id, ()))

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from riseml import wire
-from riseml.control.rollup import find_failed_job, roll_up_set
+from riseml.control.rollup import find_failed_job, find_usual_failure, roll_up_set
 from riseml.control.settle import signal_name
 from riseml.model import Experiment, Job
 from riseml.names import CanonicalId, experiment_name
@@ -117,6 +117,7 @@ def show_set(
     output: StorageRoots,
     search: SearchRecord | None = None,
     metrics: Mapping[int, list[wire.MetricView]] = MappingProxyType({}),
+    end: BadEnd = NO_BAD_END,
 ) -> wire.ExperimentView:
     """Return a whole set with its members inside, and with what its search does.
 
@@ -125,6 +126,7 @@ def show_set(
         output: where their outputs are.
         search: chooses the points of the set.
         metrics: of the members, by their keys in the store.
+        end: of the member that stands for those that failed.
     """
     members = [show_experiment(detail, output, metrics=metrics.get(detail.experiment.id, ())) for detail in details]
     experiments = [detail.experiment for detail in details]
@@ -133,6 +135,7 @@ def show_set(
     state, reason = roll_up_set(experiments, goes_on=goes_on)
     ended = [experiment.ended_at for experiment in experiments if experiment.ended_at is not None]
     started = [experiment.started_at for experiment in experiments if experiment.started_at is not None]
+    failed = find_usual_failure(experiments) if state is State.FAILED else None
     return {
         **members[0],
         "id": str(experiments[0].number),
@@ -140,12 +143,14 @@ def show_set(
         "state": state.value,
         "reason": reason.value,
         "message": ("" if goes_on else describe_end(experiments, search, names)) or SENTENCES[reason],
-        "cause": None,
+        "cause": None if failed is None else name_cause(failed),
+        "last_lines": list(end.last_lines) if failed else [],
+        "advice": end.advice if failed else "",
         "started_at": show_time(min(started, default=None)),
         "ended_at": show_time(max(ended)) if len(ended) == len(experiments) and not goes_on else None,
         "parameters": {},
         "output": show_output(output, experiments[0]).rpartition("/")[0],
-        "exit_code": 0 if state is State.FINISHED else None,
+        "exit_code": 0 if state is State.FINISHED else None if failed is None else exit_code_of(failed),
         "closed": all(experiment.closed for experiment in experiments) and not goes_on,
         "jobs": [],
         "experiments": members,
@@ -173,6 +178,11 @@ def show_all(
         else show_set(tuple(group), output, searches.get(set_id))
         for group in groups.values()
     ]
+
+
+def name_cause(failed: Experiment) -> str:
+    """Return which job made a member of a set fail, as the set knows it: `3.train`; the member alone without a job."""
+    return ".".join(filter(None, [str(failed.sub), find_failed_job(failed)]))
 
 
 def exit_code_of(experiment: Experiment) -> int | None:

@@ -175,8 +175,32 @@ def test_the_table_fits_and_shows_no_foreign_control_characters(width: int | Non
         table = [clean_text(line) for line in lines[: lines.index("")]]
         if width is not None:
             assert max(map(measure_width, table)) <= width
-    if width == 40:
-        assert list_results(FOUND, Style(width=40))[0].split()[:3] == ["RANK", "ID", "PARAMS"]
+
+
+def test_on_a_narrow_terminal_the_parameters_stay() -> None:
+    points = [{"lr": "0.00123456", "units": "128", "layers": str(at)} for at in range(3)]
+    rows = [{**one, "parameters": point} for one, point in zip(ROWS, points, strict=True)]
+    found: Any = {**FOUND, "parameters": ["lr", "units", "layers"], "experiments": rows}
+    wide = list_results(found, Style(width=100))
+    assert wide[0].split() == [
+        "RANK",
+        "ID",
+        "lr",
+        "units",
+        "layers",
+        "accuracy",
+        "accuracy.last",
+        "loss",
+        "STATE",
+        "TIME",
+        "HOST",
+    ]
+    usual = list_results(found, Style(width=80))
+    assert usual[0].split() == ["RANK", "ID", "lr", "units", "layers", "accuracy", "loss", "STATE", "TIME"]
+    assert "Too narrow for HOST, accuracy.last: a wider terminal, --columns or --csv shows them" in usual
+    narrow = list_results(found, Style(width=50))
+    assert narrow[0].split() == ["RANK", "ID", "PARAMS", "accuracy", "STATE"]
+    assert all(f"layers={at}" in "\n".join(narrow) for at in range(3)), "all of them can be read"
 
 
 @pytest.mark.parametrize(
@@ -248,19 +272,41 @@ def test_plot_draws_a_curve_for_each_experiment(riseml: Riseml, fake_server: Fak
     result = riseml("plot", "144", "accuracy")
     lines = result.out.splitlines()
     assert lines[0] == "accuracy"
-    assert lines[-2:] == ["a  144.2 lr=0.2", "b  144.1 lr=0.1"]
-    assert "".join(lines).count("a") > 10
+    assert lines[-2:] == ["*  144.2 lr=0.2 (best)", "b  144.1 lr=0.1"]
+    assert "".join(lines).count("*") > 10
     assert max(map(measure_width, lines)) <= 80
     assert riseml("plot", "144").out == result.out  # the metric that ranks the set
     shown = json.loads(riseml("plot", "144", "--json").out)
-    assert shown["series"][0] == {"label": "144.2 lr=0.2", "points": [[10, 0.2], [20, 0.4], [30, 0.9]]}
+    assert shown["series"][0] == {"label": "144.2 lr=0.2 (best)", "points": [[10, 0.2], [20, 0.4], [30, 0.9]]}
 
 
 def test_plot_draws_a_metric_over_a_parameter(riseml: Riseml, fake_server: FakeServer) -> None:
     serve_plot(fake_server)
     lines = riseml("plot", "144", "accuracy", "--against", "lr").out.splitlines()
     assert lines[0] == "accuracy over lr"
-    assert "".join(lines).count("•") == 2
+    assert "".join(lines).count("•") == 1
+    assert "".join(lines[:-1]).count("◆") == 1
+    assert lines[-1] == "◆  144.2 lr=0.2 (best)"
+
+
+def test_of_many_curves_the_best_are_drawn_and_the_best_one_on_top(riseml: Riseml, fake_server: FakeServer) -> None:
+    rows = [make_result(at, at, make_metric("accuracy", 0.5)) for at in range(1, 13)]
+    fake_server.answers["GET /results"] = (200, {**FOUND, "best": rows[0], "experiments": rows})
+    for sub in range(1, 11):
+        fake_server.answers[f"GET /experiments/144.{sub}/metrics/history"] = (200, make_history(sub, 0.1, 0.2, 0.45))
+    lines = riseml("plot", "144").out.splitlines()
+    assert lines[-1] == "The best 10 of 12 experiments; --where and --sort choose others"
+    drawing = "".join(lines[1:-11])
+    assert drawing.count("*") > 10
+    assert not {"b", "c", "d"} & set(drawing.replace("step", "")), "all curves are the same, and the best one is on top"
+
+
+def test_conditions_that_no_experiment_meets_are_named(riseml: Riseml, fake_server: FakeServer) -> None:
+    none = {**FOUND, "matched": 0, "metrics": [], "experiments": [], "best": None}
+    fake_server.answers["GET /results"] = (200, none)
+    refused = riseml("plot", "144", "--where", "lr<0")
+    assert refused.code == 3
+    assert "none of 4 experiments meets the conditions" in refused.err
 
 
 def test_plot_writes_files(riseml: Riseml, fake_server: FakeServer, folder: Path) -> None:
@@ -268,7 +314,7 @@ def test_plot_writes_files(riseml: Riseml, fake_server: FakeServer, folder: Path
     assert riseml("plot", "144", "--svg", "a.svg").out == "Wrote a.svg\n"
     root = ElementTree.fromstring((folder / "a.svg").read_text())
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"accuracy", "step", "144.2 lr=0.2", "144.1 lr=0.1"} <= set(texts)
+    assert {"accuracy", "step", "144.2 lr=0.2 (best)", "144.1 lr=0.1"} <= set(texts)
     assert len(root.findall("{http://www.w3.org/2000/svg}polyline")) == 2
     refused = riseml("plot", "144", "--svg", "no/such/folder/a.svg")
     assert refused.code == 4
@@ -323,6 +369,8 @@ CHARTS = [
     make_scatter("accuracy", "lr", [("1e-5", 0.2), ("1e-1", 0.8)]),
     make_scatter("accuracy", "opt", [("adam", 0.2), (f"sgd{BAD}", 0.8)]),
     make_curves("accuracy", [(ROWS[0], make_history(2, 1, 2, 3, steps=False))]),
+    make_curves("accuracy", [(one, make_history(2, 1, 2, 3)) for one in ROWS], "144.2"),
+    make_scatter("accuracy", "lr", [("1e-5", 0.2), ("1e-1", 0.8)], ("144.2", ("1e-1", 0.8))),
 ]
 
 

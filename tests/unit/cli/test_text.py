@@ -229,6 +229,30 @@ def test_a_set_says_what_became_of_its_members(state: str) -> None:
     assert describe_end(entry, experiment)[0] == f"Experiment 4 {state} after 2 minutes: 1 of 2 finished, 1 failed"
 
 
+def test_a_failed_set_says_why_its_members_failed() -> None:
+    texts = ["exit code 1", "Out of memory", "exit code 1\nmore", "a", "b"]
+    members = [make_experiment(f"4.{at}", state="FAILED", message=text) for at, text in enumerate(texts, 1)]
+    experiment = make_experiment(
+        type="set",
+        ended_at="2026-08-31T07:25:46Z",
+        experiments=[*members, make_experiment("4.6", state="FINISHED")],
+        cause="1.train",
+        exit_code=1,
+        last_lines=["a"],
+    )
+    entry = end("FAILED", exit_code=1, cause="1.train", message="0 of 6 finished, 5 failed")
+    assert describe_end(entry, experiment) == [
+        "Experiment 4 FAILED after 2 minutes: 0 of 6 finished, 5 failed",
+        "Failed: 4.1 and 1 other: exit code 1",
+        "Failed: 4.2: Out of memory",
+        "Failed: 4.4: a",
+        "Failed: 1 more, for other reasons",
+        "Last lines of 4.1.train:",
+        "  a",
+        "Output: /output/paul/ai-toaster/4",
+    ]
+
+
 def test_the_last_lines_and_the_advice_come_before_the_output() -> None:
     experiment = make_experiment(cause="master", last_lines=["a", "50%\r100%"], advice="do\x1b[2J this")
     assert describe_end(end("FAILED", exit_code=3, cause="master"), experiment)[1:] == [

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from riseml.control.rollup import describe_set_end, roll_up_set
+from riseml.control.rollup import describe_set_end, find_usual_failure, roll_up_set
 from riseml.states import Reason, State
 from tests.unit.control.simulation import make_experiment, make_plan
 
@@ -59,3 +59,21 @@ def test_early_stops_are_counted_apart_and_the_best_is_named() -> None:
     best = "best 144.3 accuracy 0.981 (lr=0.01)"
     assert describe_set_end(members, best) == f"1 of 3 finished, 1 stopped early, 1 failed, {best}"
     assert describe_set_end([*members, replace(ended, state=State.RUNNING)], best) == ""
+
+
+def test_the_usual_failure_of_a_set_is_the_first_member_of_the_most_common_cause() -> None:
+    one = replace(make_experiment(1, make_plan("train"), set_id=1), reason=Reason.EXIT_CODE)
+    states = [
+        (State.FINISHED, ""),
+        (State.FAILED, "exit code 3"),
+        (State.FAILED, "exit code 1"),
+        (State.FAILED, "exit code 1"),
+    ]
+    members = [replace(one, sub=number, state=state, message=text) for number, (state, text) in enumerate(states, 1)]
+    usual = find_usual_failure(members)
+    assert usual is not None
+    assert usual.sub == 3
+    assert find_usual_failure(members[:1]) is None
+    first = find_usual_failure(members[:3])
+    assert first is not None
+    assert first.sub == 2
