@@ -35,6 +35,8 @@ def make_space(parameters: Sequence[Parameter]) -> dict[str, BaseDistribution]:
 def _make_distribution(wanted: Distribution) -> BaseDistribution:
     from optuna.distributions import FloatDistribution, IntDistribution
 
+    if wanted.by_magnitude:
+        return IntDistribution(int(wanted.low), int(wanted.high), log=True)
     if wanted.scale is Scale.INT:
         return IntDistribution(int(wanted.low), int(_find_last(wanted)), step=int(wanted.step or 1))
     if wanted.step is not None:

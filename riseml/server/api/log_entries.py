@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from riseml import wire
-from riseml.control.rollup import describe_set_end, find_failed_job, find_usual_failure, roll_up_set
+from riseml.control.rollup import describe_set_end, find_failed_job, roll_up_set
 from riseml.model import Experiment
 from riseml.names import CanonicalId, JobName, experiment_name
 from riseml.server.api.metric_views import show_number
-from riseml.server.api.views import exit_code_of, name_cause
+from riseml.server.api.views import exit_code_of, find_exit_code, name_cause
 from riseml.states import SENTENCES, State
 from riseml.store.experiments import StateEvent
 from riseml.store.logs.blocks import LogBlock, OutputLine
@@ -100,16 +100,15 @@ def end_entry(
     first = experiments[0]
     is_set = first.set_id is not None and wanted.sub is None
     state, reason = roll_up_set(experiments) if is_set else (first.state, first.reason)
-    failed = find_usual_failure(experiments) if is_set and state is State.FAILED else None
     return {
         "type": "end",
         "cursor": cursor,
         "id": experiment_name(wanted.number, wanted.sub),
         "state": state.value,
-        "exit_code": exit_code_of(first) if not is_set else None if failed is None else exit_code_of(failed),
+        "exit_code": find_exit_code(state, experiments) if is_set else exit_code_of(first),
         "reason": reason.value,
         "message": message or describe_set_end(experiments) if is_set else first.message or SENTENCES[reason],
-        "cause": find_failed_job(first) if not is_set else None if failed is None else name_cause(failed),
+        "cause": name_cause(state, experiments) if is_set else find_failed_job(first),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -119,14 +119,8 @@ def show_set(
     metrics: Mapping[int, list[wire.MetricView]] = MappingProxyType({}),
     end: BadEnd = NO_BAD_END,
 ) -> wire.ExperimentView:
-    """Return a whole set with its members inside, and with what its search does.
-
-    Args:
-        details: the members.
-        output: where their outputs are.
-        search: chooses the points of the set.
-        metrics: of the members, by their keys in the store.
-        end: of the member that stands for those that failed.
+    """Return a whole set with its members inside, with what its `search` does, the `metrics` of the members by their
+    keys in the store, and the `end` of the member that stands for those that failed.
     """
     members = [show_experiment(detail, output, metrics=metrics.get(detail.experiment.id, ())) for detail in details]
     experiments = [detail.experiment for detail in details]
@@ -135,7 +129,7 @@ def show_set(
     state, reason = roll_up_set(experiments, goes_on=goes_on)
     ended = [experiment.ended_at for experiment in experiments if experiment.ended_at is not None]
     started = [experiment.started_at for experiment in experiments if experiment.started_at is not None]
-    failed = find_usual_failure(experiments) if state is State.FAILED else None
+    end = end if state is State.FAILED else NO_BAD_END
     return {
         **members[0],
         "id": str(experiments[0].number),
@@ -143,14 +137,14 @@ def show_set(
         "state": state.value,
         "reason": reason.value,
         "message": ("" if goes_on else describe_end(experiments, search, names)) or SENTENCES[reason],
-        "cause": None if failed is None else name_cause(failed),
-        "last_lines": list(end.last_lines) if failed else [],
-        "advice": end.advice if failed else "",
+        "cause": name_cause(state, experiments),
+        "last_lines": list(end.last_lines),
+        "advice": end.advice,
         "started_at": show_time(min(started, default=None)),
         "ended_at": show_time(max(ended)) if len(ended) == len(experiments) and not goes_on else None,
         "parameters": {},
         "output": show_output(output, experiments[0]).rpartition("/")[0],
-        "exit_code": 0 if state is State.FINISHED else None if failed is None else exit_code_of(failed),
+        "exit_code": 0 if state is State.FINISHED else find_exit_code(state, experiments),
         "closed": all(experiment.closed for experiment in experiments) and not goes_on,
         "jobs": [],
         "experiments": members,
@@ -180,9 +174,16 @@ def show_all(
     ]
 
 
-def name_cause(failed: Experiment) -> str:
-    """Return which job made a member of a set fail, as the set knows it: `3.train`; the member alone without a job."""
-    return ".".join(filter(None, [str(failed.sub), find_failed_job(failed)]))
+def name_cause(state: State, members: Sequence[Experiment]) -> str | None:
+    """Return which job made a set of this state fail, for the usual cause: `3.train`; without a job, the member."""
+    failed = find_usual_failure(members) if state is State.FAILED else None
+    return None if failed is None else ".".join(filter(None, [str(failed.sub), find_failed_job(failed)]))
+
+
+def find_exit_code(state: State, members: Sequence[Experiment]) -> int | None:
+    """Return the exit code of the job that `name_cause` names; None without one."""
+    failed = find_usual_failure(members) if state is State.FAILED else None
+    return None if failed is None else exit_code_of(failed)
 
 
 def exit_code_of(experiment: Experiment) -> int | None:

@@ -15,6 +15,7 @@ from riseml.spec.scalars.placeholders import BUILT_IN_PLACEHOLDERS, find_placeho
 from riseml.spec.scalars.quantities import format_decimal
 from riseml.spec.scalars.role_names import list_role_placeholders, list_role_variables
 from riseml.spec.scalars.texts import quote_text
+from riseml.spec.schema.foreign_words import explain_call
 from riseml.spec.schema.sentences import suggest_word
 from riseml.spec.yaml.document import ScalarNode
 from riseml.spec.yaml.problems import FilePosition, KeyPath, make_problem
@@ -175,6 +176,8 @@ def _read_parameter_values(file: SourceFile, path: KeyPath) -> tuple[str, ...]:
     if isinstance(value, dict):
         return _read_range(file, (*path, "range")) if "range" in value else ()
     if not isinstance(value, list):
+        if hint := explain_call(str(value)):
+            file.warn(path, f"{quote_text(str(value))} is one value, the text as it is", hint)
         return (str(value),)
     found: list[str] = []
     seen: set[str] = set()

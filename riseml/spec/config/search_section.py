@@ -48,13 +48,28 @@ def read_distribution(file: SourceFile, path: KeyPath) -> Distribution | None:
         problem = f"{scale.value} says from which numbers a search chooses, and there is no train.search"
         file.refuse_key(inner, problem, "add train.search, or write a list of values")
         return None
+    by_magnitude = scale is Scale.INT and bool(file.value_at((*inner, "log")))
+    if by_magnitude and not _check_magnitudes(file, inner, low, step):
+        return None
     if step is not None and (high - low) / step > _MOST_STEPS:
         file.refuse((*inner, "step"), f"step {step} makes more values than a search can count", "use a larger step")
         return None
     if step is not None and (high - low) % step:
         last = low + (high - low) // step * step
         file.warn((*inner, "max"), f"max is not reached: the largest value is {last}", "end max on a step")
-    return Distribution(scale, float(low), float(high), None if step is None else float(step))
+    return Distribution(scale, float(low), float(high), None if step is None else float(step), by_magnitude)
+
+
+def _check_magnitudes(file: SourceFile, path: KeyPath, low: Decimal, step: Decimal | None) -> bool:
+    """Refuse whole numbers by magnitude that have steps, or begin below 1, as Optuna does."""
+    if step not in (None, 1):
+        problem = "with `log: true` every whole number is possible, and there are no steps"
+        file.refuse((*path, "step"), problem, "remove step, or write a list of the values")
+    elif low < 1:
+        file.refuse((*path, "min"), f"must be at least 1 with `log: true`, not {low}", "0 has no magnitude")
+    else:
+        return True
+    return False
 
 
 def _read_number(file: SourceFile, path: KeyPath, scale: Scale) -> Decimal | None:
@@ -145,6 +160,8 @@ def _read_trials(file: SourceFile, method: SearchMethod, parameters: Sequence[Pa
             file.refuse_key(_PATH, "trials is missing: how many points are tried", "write `trials: 40`")
         return trials or 1
     count = math.prod(len(parameter.values) for parameter in parameters)
+    if not count or any(path[:2] == ("train", "parameters") for path in file.bad):
+        return trials or 1  # a parameter is wrong, and said to be
     if trials is not None and trials > count:
         problem = f"the grid has {count} combinations, and each is tried once"
         file.warn((*_PATH, "trials"), problem, "leave trials out to try all of them")

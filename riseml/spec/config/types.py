@@ -181,6 +181,7 @@ class Distribution:
     low: float  # the smallest
     high: float  # the largest
     step: float | None = None  # None: every number between them, or every whole one
+    by_magnitude: bool = False  # of whole numbers: all magnitudes are equally likely
 
 
 @dataclass(frozen=True, slots=True)

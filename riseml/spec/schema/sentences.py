@@ -16,6 +16,7 @@ from typing import Any
 from riseml.spec.scalars.engine_url import parse_engine_url
 from riseml.spec.scalars.quantities import parse_duration, parse_memory, parse_number
 from riseml.spec.scalars.texts import BadText, quote_text
+from riseml.spec.schema.foreign_words import explain_key, explain_map, explain_value, translate_key
 from riseml.spec.yaml.document import MappingNode, ScalarNode, SequenceNode
 from riseml.spec.yaml.problems import KeyPath, Problem, format_key_path, make_problem
 from riseml.spec.yaml.values import SourceFile
@@ -129,6 +130,8 @@ def explain_schema_error(
         yield from _explain_unknown_keys(path, file, schema, homes)
     elif error.validator == "required":
         yield from _explain_missing_keys(path, file, schema, schema_at)
+    elif error.validator == "maxProperties" and _has_unknown_keys(path, file, schema):
+        return  # the unknown ones are explained
     elif error.validator == "anyOf":  # one of several keys is required, and the first of them is the usual one
         yield from _explain_missing_keys(path, file, {**schema, **error.validator_value[0]}, schema_at)
     elif "propertyNames" in error.absolute_schema_path:
@@ -139,6 +142,12 @@ def explain_schema_error(
         file.bad.add(path)
         problem, hint = _explain_wrong_value(error, path, file, schema)
         yield make_problem(file.find_position(path), path, problem, hint)
+
+
+def _has_unknown_keys(path: KeyPath, file: SourceFile, schema: Schema) -> bool:
+    node = file.nodes[path]
+    known = schema.get("properties")
+    return bool(known) and isinstance(node, MappingNode) and any(one.key.text not in known for one in node.entries)
 
 
 def suggest_word(text: str, known: Mapping[str, Any] | list[str]) -> str | None:
@@ -159,12 +168,19 @@ def _explain_unknown_keys(
     known = schema.get("properties", {})
     node = file.nodes[path]
     assert isinstance(node, MappingNode)
+    told: set[str] = set()
     for entry in node.entries:
         key = entry.key.text
         if key in known:
             continue
         file.bad.add((*path, key))
-        yield make_problem(entry.key.position, (*path, key), "unknown key", _suggest_key(key, path, known, homes))
+        hint = explain_key(key, path, list(known))
+        if hint is None:
+            hint = _suggest_key(key, path, known, homes)
+        elif hint in told:
+            continue  # `{min: 0, max: 1}` is one problem: both need the same word before them
+        told.add(hint)
+        yield make_problem(entry.key.position, (*path, key), "unknown key", hint)
 
 
 def _suggest_key(key: str, path: KeyPath, known: Mapping[str, Any], homes: Mapping[str, KeyPath]) -> str:
@@ -195,7 +211,8 @@ def _explain_missing_keys(
     assert isinstance(node, MappingNode)
     present = {entry.key.text for entry in node.entries}
     known = schema["properties"]
-    meant = {suggest_word(key, known) for key in present if key not in known}
+    unknown = [key for key in present if key not in known]
+    meant = {translate_key(key, path) or suggest_word(key, known) for key in unknown}
     for name in schema["required"]:
         if name in present or name in meant:
             continue
@@ -220,8 +237,9 @@ def _explain_wrong_value(error: Any, path: KeyPath, file: SourceFile, schema: Sc
         case "type":
             return _explain_wrong_type(path, file, schema)
         case "enum":
-            near = suggest_word(str(value), [str(one) for one in bound])
-            hint = "" if near is None else f'did you mean "{near}"?'
+            foreign = explain_value(str(value), path)
+            near = None if foreign else suggest_word(str(value), [str(one) for one in bound])
+            hint = foreign or ("" if near is None else f'did you mean "{near}"?')
             return f"must be {_join_with_or([str(one) for one in bound])}, not {quote_text(str(value))}", hint
         case "pattern":
             return _explain_wrong_text(str(value), schema)
@@ -235,12 +253,19 @@ def _explain_wrong_value(error: Any, path: KeyPath, file: SourceFile, schema: Sc
             what = {"minLength": "an empty string", "minItems": "an empty list", "minProperties": "an empty map"}
             return f"is {what[error.validator]}", _example_hint(path, schema)
         case "maxLength" | "maxProperties":
-            unit = "characters" if isinstance(value, str) else "keys"
-            return f"has {len(value):,} {unit}; at most {bound:,} are allowed", ""
+            return _explain_too_many(value, bound)
         case "not":
             return f"cannot be {format_flow(error.instance)}", _example_hint(path, schema)
         case _:
             return str(error.message), ""
+
+
+def _explain_too_many(value: Any, bound: int) -> tuple[str, str]:
+    if isinstance(value, str):
+        return f"has {len(value):,} characters; at most {bound:,} are allowed", ""
+    if bound == 1:
+        return f"has {len(value):,} keys, and one is allowed", f"keep {_join_with_or([str(key) for key in value])}"
+    return f"has {len(value):,} keys; at most {bound:,} are allowed", ""
 
 
 def _explain_wrong_text(text: str, schema: Schema) -> tuple[str, str]:
@@ -272,6 +297,8 @@ def _explain_wrong_type(path: KeyPath, file: SourceFile, schema: Schema) -> tupl
         return f"must be {wanted}, not a list", hint
     if schema.get("format") == "variable":
         hint = "write NAME=value"
+    elif foreign := explain_map(path):
+        hint = foreign
     elif types == ["string"] or ("array" in types and schema.get("format") not in ("hosts", "gpus")):
         hint = "a string with `: ` in it needs quotes"
     else:

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from riseml.search.propose import Proposer
 from riseml.search.space import count_points, list_points, make_point, make_space, read_point
-from riseml.spec.config.types import Distribution, Parameter, Scale
-from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, UNITS
+from riseml.spec.config.types import Distribution, Parameter, Scale, SearchMethod
+from riseml.trials import SearchPlan, Trial
+from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, UNITS, make_search
 
 
 def test_a_parameter_with_one_value_is_not_searched() -> None:
@@ -52,3 +54,18 @@ def test_points_with_steps_are_counted_and_listed() -> None:
 def test_a_step_that_misses_max_ends_before_it() -> None:
     parameter = Parameter("a", (), Distribution(Scale.INT, 1, 10, 4))
     assert [dict(point)["a"] for point in list_points((parameter,)) or ()] == ["1", "5", "9"]
+
+
+def test_whole_numbers_by_magnitude_are_spread_over_the_magnitudes() -> None:
+    parameter = Parameter("batch", (), Distribution(Scale.INT, 1, 1024, None, by_magnitude=True))
+    plan = SearchPlan(make_search(method=SearchMethod.RANDOM), (parameter,))
+    proposer, trials = Proposer(plan), []
+    for number in range(1, 41):
+        point = proposer.propose_point(trials)
+        assert point is not None
+        trials.append(Trial(number, number, point, 0))
+    values = [int(dict(trial.point)["batch"]) for trial in trials]
+    assert all(1 <= value <= 1024 for value in values)
+    assert 10 <= sum(value < 32 for value in values) <= 30, "as many below the middle magnitude as above it"
+    assert count_points((parameter,)) == 1024
+    assert read_point((parameter,), trials[0].point) == {"batch": values[0]}
