@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from riseml.errors import UsageError
+from riseml.results.ranking import SortKey
 from riseml.results.rows import Columns, ResultRow
 
 RATES = (
@@ -65,6 +66,42 @@ def measure_scaling(rows: Sequence[ResultRow], columns: Columns, rate: str | Non
     for workers in sorted(groups):
         table.append(_measure(groups[workers], columns, chosen, table[0] if table else None))
     return Scaling(chosen, tuple(table), len(rows) - len(finished))
+
+
+def sort_scaling(scaling: Scaling, keys: Sequence[SortKey]) -> Scaling:
+    """Return the table in this order; without keys the smallest number of workers comes first.
+
+    A key is `workers`, `runs`, `time`, the rate, `speed-up`, `efficiency` or a metric.
+
+    Raises:
+        UsageError: there is no such column.
+    """
+    rows = list(scaling.rows)
+    for key in reversed(keys):  # sorting is stable, so that the first key is applied last
+        values = {row.workers: _read_column(row, scaling, key.name) for row in rows}
+        known = [row for row in rows if values[row.workers] is not None]
+        known.sort(key=lambda row: values[row.workers] or 0.0, reverse=key.descending)
+        rows = [*known, *(row for row in rows if values[row.workers] is None)]
+    return replace(scaling, rows=tuple(rows))
+
+
+def _read_column(row: ScalingRow, scaling: Scaling, name: str) -> float | None:
+    fixed = {
+        "workers": float(row.workers),
+        "runs": float(row.runs),
+        "time": row.seconds,
+        "speed-up": row.speed_up,
+        "efficiency": row.efficiency,
+        **({scaling.rate: row.rate} if scaling.rate else {}),
+    }
+    metrics = {name for one in scaling.rows for name in one.metrics}
+    if name in fixed:
+        return fixed[name]
+    if name in metrics:
+        return row.metrics.get(name)
+    raise UsageError(
+        f"--scaling has no column {name[:80]!r} to sort by", f"there are {', '.join([*fixed, *sorted(metrics)])}"
+    )
 
 
 def _measure(rows: Sequence[ResultRow], columns: Columns, rate: str, first: ScalingRow | None) -> ScalingRow:

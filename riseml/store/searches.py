@@ -57,6 +57,12 @@ class SearchStore:
         """Return the searches that may make further trials, oldest first."""
         return self._load(sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None)))
 
+    def count_open(self) -> int:
+        """Return how many searches may make further trials."""
+        here = sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None))
+        with self._database.read_transaction() as connection:
+            return connection.execute(sa.select(sa.func.count()).select_from(sets).where(here)).scalar_one()
+
     def load_searches(self, ids: Collection[int]) -> Mapping[int, SearchRecord]:
         """Return the searches among these sets, by the key of the set."""
         found: dict[int, SearchRecord] = {}

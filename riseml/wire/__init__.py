@@ -36,7 +36,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/experiments/{id}/environment     -> JobEnvironments  (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/capsule         -> CapsuleView      (of one experiment; of a set: its first one's)
     POST   /v1/reruns/check          RerunNeeds -> MissingParts     (starts nothing)
-    GET    /v1/experiments/{id}/explain         -> ExplanationView  (of one experiment; a set is refused)
+    GET    /v1/experiments/{id}/explain         -> ExplanationView  (of one experiment)
     WS     /v1/experiments/{id}/command         -> messages of `stream_messages`, the first is a CommandOrder
     WS     /v1/experiments/{id}/ports/{port}    -> messages of `stream_messages`  (one connection to a port of a job)
     WS     /v1/experiments/{id}/presence        -> messages of `stream_messages`  (a client is there until it closes)
@@ -115,6 +115,7 @@ from riseml.wire.explanations import (
     JobFitView,
     JobPlaceView,
     QueuePlaceView,
+    SetExplanation,
     ShortageView,
 )
 from riseml.wire.failures import (
@@ -152,6 +153,7 @@ from riseml.wire.plans import (
     PlanExperiment,
     PlanJob,
     PlanRoleEnvironment,
+    PlanSearch,
     PlanView,
 )
 from riseml.wire.pool import (
@@ -280,6 +282,7 @@ __all__ = [
     "PlanExperiment",
     "PlanJob",
     "PlanRoleEnvironment",
+    "PlanSearch",
     "PlanView",
     "PlotSeries",
     "PlotView",
@@ -304,6 +307,7 @@ __all__ = [
     "ServerLogLine",
     "ServerStop",
     "ServerView",
+    "SetExplanation",
     "ShortageView",
     "StateEntry",
     "StateName",

@@ -72,6 +72,7 @@ class ServerStop(TypedDict):
     stopped: bool  # false: no server was running
     pid: int | None  # the process that ended; None: none was running
     active: int  # experiments that continue without the server
+    searches: int  # that make no further trial until a server runs again
 
 
 class NewFile(TypedDict):

@@ -77,6 +77,16 @@ class ActivityView(TypedDict):
     total: int | None  # in the same unit; None: not known yet
 
 
+class SetExplanation(TypedDict):
+    """What the members of a set do, and what its search does next. The command makes it from several answers."""
+
+    id: str  # of the set
+    state: StateName
+    counts: dict[str, int]  # how many members are in a state
+    search: str | None  # what the search does next; None: every member was made at once
+    members: list[ExplanationView]  # of those that have not ended, the first ones
+
+
 class ExplanationView(TypedDict):
     """Why an experiment waits (`queue`, `blockers`, `hosts`), or why it runs where it runs (`jobs`, `network`)."""
 

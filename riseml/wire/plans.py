@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from typing_extensions import TypedDict
 
 
@@ -55,11 +57,23 @@ class PlanRoleEnvironment(PlanEnvironment):
     role: str
 
 
+class PlanSearch(TypedDict):
+    """The search that makes the experiments of a set, one after the other."""
+
+    method: str  # `tpe`
+    metric: str  # the name of the metric
+    goal: Literal["maximize", "minimize"]
+    trials: int  # in all
+    concurrency: int  # at the same time
+    stop: str | None  # how trials are stopped early: `asha`; None: none is
+
+
 class PlanView(PlanEnvironment):
     """What `train` would do. The environment is that of all jobs whose role has none of its own."""
 
     project: str
     framework: str  # empty without a framework
     role_environments: list[PlanRoleEnvironment]
-    experiments: list[PlanExperiment]  # one for each combination of parameters
+    search: PlanSearch | None  # None: every experiment is made at once
+    experiments: list[PlanExperiment]  # one for each combination of parameters; of a search, its first trial
     notes: list[str]  # remarks about its riseml.yml

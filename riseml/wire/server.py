@@ -20,6 +20,7 @@ class ServerView(TypedDict):
     missing_engine: str  # why no engine answers, while the user has not chosen processes: no job runs; else empty
     engine: str  # URL of the local engine; empty when pool.yml names the hosts
     active: int  # experiments that have not ended
+    searches: int  # that make further trials
 
 
 class SystemView(TypedDict):

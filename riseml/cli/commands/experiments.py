@@ -14,7 +14,7 @@ from riseml.cli.commands.system_test import TEST_PROJECT
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.style import BEFORE_OUTPUT, ENDED_STATES
 from riseml.cli.output.text import clean_text
-from riseml.errors import RisemlError
+from riseml.errors import RisemlError, UsageError
 from riseml.settings import MOST_TAIL
 
 if TYPE_CHECKING:
@@ -215,7 +215,10 @@ def _print_capsule(command: CommandContext, identity: str | None, *, json: bool)
     from riseml.cli.output.capsule_view import list_capsule
 
     with command.connect() as client:
-        found = client.get_capsule(choose_experiment_id(command, client, identity))["capsule"]
+        chosen = choose_experiment_id(command, client, identity)
+        if client.get_experiment(chosen)["type"] == "set":
+            raise UsageError(f"{chosen} is a set, and each of its experiments has a capsule", f"name one: `{chosen}.1`")
+        found = client.get_capsule(chosen)["capsule"]
     if json:
         command.printer.print_json(found)
     else:

@@ -1,16 +1,22 @@
-"""`explain`: why an experiment waits, or why its jobs run where they run."""
+"""`explain`: why an experiment waits, or why its jobs run where they run; of a set, what its members do."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import typer
 
 from riseml.cli.arguments import choose_experiment_id
 from riseml.cli.commands.options import IdArgument, JsonOption
+from riseml.cli.output.style import ENDED_STATES
 
 if TYPE_CHECKING:
+    from riseml import wire
     from riseml.cli.context import CommandContext
+    from riseml.client import Client
+
+_MOST_MEMBERS = 20  # of a set that are asked for
 
 
 def explain_experiment(
@@ -19,16 +25,38 @@ def explain_experiment(
     *,
     json: JsonOption = False,
 ) -> None:
-    """Say why an experiment waits, or where its jobs are and why.
+    """Say why an experiment waits, or where its jobs are and why; of a set, what runs, what waits, and what follows.
 
     For an experiment that waits, the answer has one row for each host.
     """
-    from riseml.cli.output.explanation_view import list_explanation
+    from riseml.cli.output.explanation_view import list_explanation, list_set_explanation
 
     command: CommandContext = context.obj
     with command.connect() as client:
-        found = client.explain_experiment(choose_experiment_id(command, client, identity))
+        experiment = client.get_experiment(choose_experiment_id(command, client, identity))
+        if experiment["type"] == "set":
+            of_set = _explain_set(client, experiment)
+            answer: object = of_set
+            lines = list_set_explanation(of_set, command.printer.style)
+        else:
+            answer = found = client.explain_experiment(experiment["id"])
+            lines = list_explanation(found, command.printer.style)
     if json:
-        command.printer.print_json(found)
+        command.printer.print_json(answer)
     else:
-        command.printer.print_lines(list_explanation(found, command.printer.style))
+        command.printer.print_lines(lines)
+
+
+def _explain_set(client: Client, experiment: wire.ExperimentView) -> wire.SetExplanation:
+    """Return what the members of a set do; those that wait come first, because they are asked about."""
+    search = experiment.get("search")  # a server of an earlier version has no searches
+    members = experiment["experiments"]
+    active = [one for one in members if one["state"] not in ENDED_STATES]
+    active.sort(key=lambda one: one["started_at"] is not None)
+    return {
+        "id": experiment["id"],
+        "state": experiment["state"],
+        "counts": dict(Counter(one["state"] for one in members)),
+        "search": None if search is None else search.get("next"),
+        "members": [client.explain_experiment(one["id"]) for one in active[:_MOST_MEMBERS]],
+    }

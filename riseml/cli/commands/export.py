@@ -65,6 +65,8 @@ def export_run(  # noqa: PLR0913  # one parameter for each option of the command
         else:
             assert client is not None, "an ID needs the server"
             found = fetch_source(command, client, source)
+        if found.is_set:
+            raise UsageError(f"{source} is a set, and files run one experiment", f"name one of its: `{source}.1`")
         folder = _export(command, found, client, chosen[0], target)
     if json:
         command.printer.print_json({"folder": str(folder), "kind": chosen[0].value})

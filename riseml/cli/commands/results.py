@@ -54,6 +54,7 @@ class _Presentation:
     rate: str | None = None
     csv: bool = False
     json: bool = False
+    sort: str = ""  # for `scaling`; the server sorts the others
 
 
 def show_results(  # noqa: PLR0913  # one parameter for each option of the command
@@ -78,8 +79,8 @@ def show_results(  # noqa: PLR0913  # one parameter for each option of the comma
     workers, started and ended.
     """
     command: CommandContext = context.obj
-    output = _check_output(_Presentation(columns, scaling, rate, csv, json))
-    query: dict[str, object] = {"where": where or [], "sort": sort}
+    output = _check_output(_Presentation(columns, scaling, rate, csv, json, sort))
+    query: dict[str, object] = {"where": where or [], "sort": "" if scaling else sort}
     most = _USUAL if rows is None and not (csv or json or scaling) else rows
     if most:
         query["limit"] = most
@@ -129,9 +130,11 @@ def _print_results(command: CommandContext, found: wire.ResultList, output: _Pre
 def _print_scaling(command: CommandContext, found: wire.ResultList, output: _Presentation) -> None:
     from riseml.cli.output.results_view import make_columns, make_row
     from riseml.cli.output.scaling_view import list_scaling, show_scaling
-    from riseml.results.scaling import measure_scaling
+    from riseml.results.ranking import parse_sort
+    from riseml.results.scaling import measure_scaling, sort_scaling
 
     scaling = measure_scaling([make_row(one) for one in found["experiments"]], make_columns(found), output.rate)
+    scaling = sort_scaling(scaling, parse_sort(output.sort))
     if output.json:
         command.printer.print_json(show_scaling(scaling))
     else:

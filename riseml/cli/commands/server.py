@@ -68,15 +68,21 @@ def stop_server(context: typer.Context, *, json: JsonOption = False) -> None:
             )
         stopped = local_server.stop_server(client, settings)
     active = 0 if stopped is None else stopped["active"]
+    searches = 0 if stopped is None else stopped.get("searches", 0)  # a server of an earlier version counts none
     if json:
         pid = None if stopped is None else stopped["pid"]
-        command.printer.print_json({"stopped": stopped is not None, "pid": pid, "active": active})
+        command.printer.print_json({"stopped": stopped is not None, "pid": pid, "active": active, "searches": searches})
     elif stopped is None:
         command.printer.print_lines([f"No riseml server runs for {settings.home}."])
     else:
         goes_on = f" {count_noun(active, 'experiment')} {'goes' if active == 1 else 'go'} on without it."
         done = f"Stopped the riseml server (process {stopped['pid']}).{goes_on if active else ''}"
-        command.printer.print_lines([done])
+        command.printer.print_lines([done, *([_describe_searches(searches)] if searches else [])])
+
+
+def _describe_searches(count: int) -> str:
+    who = "A search makes" if count == 1 else f"{count} searches make"
+    return f"{who} no further trial and stops none until a server runs again: any riseml command starts it."
 
 
 @server_app.command("logs")

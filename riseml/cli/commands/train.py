@@ -281,4 +281,7 @@ def _show_plan(command: CommandContext, source: ConfigSource, submission: wire.S
         command.printer.print_json(plan)
     else:
         command.printer.print_lines(list_plan(plan, command.printer.style))
-        command.printer.say(f"{count_noun(len(plan['experiments']), 'experiment')}; nothing was started.")
+        search = plan.get("search")  # a server of an earlier version does not say it
+        count = count_noun(len(plan["experiments"]), "experiment")
+        what = f"A search of {count_noun(search['trials'], 'trial')}" if search else count
+        command.printer.say(f"{what}; nothing was started.")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from riseml.cli.output.style import Style
+from riseml.cli.output.style import ENDED_STATES, Style
 from riseml.cli.output.tables import Column, build_table
-from riseml.cli.output.text import clean_text
+from riseml.cli.output.text import clean_text, count_noun
 from riseml.cli.output.waiting_view import describe_activity
 
 if TYPE_CHECKING:
@@ -36,6 +36,25 @@ def list_explanation(found: wire.ExplanationView, style: Style) -> list[str]:
             lines.append(clean_text(f"Network: {found['network']}{creator}"))
         lines += ["", *_list_places(found["jobs"], style)]
     return lines
+
+
+def list_set_explanation(found: wire.SetExplanation, style: Style) -> list[str]:
+    """Return what each member of a set does, what each host lacks for the first one that waits, and what follows."""
+    counts = found["counts"]
+    of_each = ", ".join(f"{count} {state}" for state, count in counts.items())
+    lines = [f"{found['id']} {found['state']}: {count_noun(sum(counts.values()), 'experiment')}: {of_each}"]
+    lines += [f"  {one['id']} {one['state']}: {one['summary']}" for one in found["members"]]
+    active = sum(count for state, count in counts.items() if state not in ENDED_STATES)
+    if active > len(found["members"]):
+        lines.append(f"  ... and {active - len(found['members'])} more")
+    if found["search"]:
+        lines.append(f"The search {found['search']}.")
+    waiting = next((one for one in found["members"] if one["hosts"]), None)
+    shown = list(map(clean_text, lines))
+    if waiting is None:
+        return shown
+    table = build_table(_SHORTAGES, list(_make_shortage_rows(waiting["hosts"])), style)
+    return [*shown, "", clean_text(f"Why {waiting['id']} waits:"), *table]
 
 
 def _make_shortage_rows(hosts: list[wire.HostFitView]) -> Iterator[list[str]]:

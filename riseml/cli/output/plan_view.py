@@ -55,6 +55,7 @@ def list_plan(plan: wire.PlanView, style: Style) -> list[str]:
 
 
 def _list_heads(plan: wire.PlanView, first: wire.PlanExperiment) -> list[str]:
+    search = plan.get("search")  # a server of an earlier version does not say it
     return format_fields(
         [
             ("Project", plan["project"]),
@@ -63,12 +64,20 @@ def _list_heads(plan: wire.PlanView, first: wire.PlanExperiment) -> list[str]:
             ("Base", plan["base"] if plan["base"] != plan["image"] and not plan["replaced_by"] else None),
             *(("Install", step) for step in plan["install"]),
             *(field for one in plan["role_environments"] for field in _list_role_fields(one)),
-            ("Experiment", f"{first['id']}, if it were submitted now"),
+            ("Search", _describe_search(search) if search else None),
+            ("Experiment", f"{first['id']}, {'the first trial, ' if search else ''}if it were submitted now"),
             ("Parameters", format_parameters(first["parameters"])),
             ("Output", first["output"]),
             ("Starts", _describe_start(plan, first)),
         ]
     )
+
+
+def _describe_search(search: wire.PlanSearch) -> str:
+    """Return `tpe, 40 trials, 4 at the same time, maximize accuracy, stopped early by asha`."""
+    stop = f", stopped early by {search['stop']}" if search["stop"] else ""
+    count = f"{count_noun(search['trials'], 'trial')}, {search['concurrency']} at the same time"
+    return f"{search['method']}, {count}, {search['goal']} {search['metric']}{stop}"
 
 
 def _list_role_fields(one: wire.PlanRoleEnvironment) -> list[tuple[str, str | None]]:

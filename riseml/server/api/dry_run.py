@@ -29,7 +29,7 @@ from riseml.server.api.submit import Planned
 from riseml.server.pool.environment_review import review_environment
 from riseml.server.pool.observe import make_observation, observe_environment
 from riseml.server.services import Services
-from riseml.spec.config.types import Spec
+from riseml.spec.config.types import Goal, Spec
 from riseml.states import Part, State
 from riseml.storage.outputs import show_output
 
@@ -54,8 +54,23 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
         "project": planned.spec.project,
         "framework": first.framework,
         "role_environments": [{**shown[image], "role": role} for role, image in first.role_images],
+        "search": _show_search(planned),
         "experiments": [_show_experiment(guest, _explain_wait(guest, world, seen), services) for guest in guests],
         "notes": list(planned.spec.notes),
+    }
+
+
+def _show_search(planned: Planned) -> wire.PlanSearch | None:
+    search = planned.spec.train.search
+    if planned.search is None or search is None:
+        return None
+    return {
+        "method": search.method.value,
+        "metric": search.metric,
+        "goal": "maximize" if search.goal is Goal.MAXIMIZE else "minimize",
+        "trials": search.trials,
+        "concurrency": planned.spec.train.concurrency,
+        "stop": None if search.stop is None else search.stop.method.value,
     }
 
 

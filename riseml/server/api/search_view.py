@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from riseml import wire
 from riseml.control.rollup import SetMember, describe_set_end
+from riseml.control.search_steps import find_search_end
 from riseml.names import experiment_name
 from riseml.spec.config.types import Goal
 from riseml.trials import END_SENTENCES, SearchEnd, SearchRecord, TrialOutcome
@@ -36,6 +37,7 @@ def show_search(record: SearchRecord, names: Collection[str] = ()) -> wire.Searc
         "best": shown,
         "end": None if record.end is None else record.end.value,
         "message": describe_search(record, names),
+        "next": describe_next_step(record),
         "variables": [one.name for one in record.variables if one.value is None],
     }
 
@@ -68,6 +70,26 @@ def describe_end(members: Sequence[SetMember], record: SearchRecord | None, name
 def describe_search(record: SearchRecord, names: Collection[str] = ()) -> str:
     """Return `trial 7 of 40, best 144.3 accuracy 0.981`."""
     return "; ".join([", ".join(_describe_parts(record)), *_explain_no_value(record, names)])
+
+
+def describe_next_step(record: SearchRecord) -> str:
+    """Return what a search does next, and what it waits for."""
+    if record.end is not None:
+        return f"makes no further trial: {END_SENTENCES[record.end]}"
+    live, number = record.live, len(record.trials) + 1
+    end = find_search_end(record)
+    running = f"{len(live)} of its trials {'runs' if len(live) == 1 else 'run'}"
+    if end is not None:
+        why = "all trials are made" if end is SearchEnd.COMPLETED else END_SENTENCES[end]
+        return f"makes no further trial: {why}; {running}" if live else f"ends now: {why}"
+    waiting = next((trial for trial in live if not trial.placed and not trial.closed), None)
+    if waiting is not None:
+        name = experiment_name(record.number, waiting.number)
+        return f"makes trial {number} of {record.most_trials} when {name} has got a place"
+    if len(live) >= record.concurrency:
+        allowed = f"concurrency: {record.concurrency}"
+        return f"makes trial {number} of {record.most_trials} when a trial ends: {running} ({allowed})"
+    return f"chooses trial {number} of {record.most_trials} now"
 
 
 def _explain_no_value(record: SearchRecord, names: Collection[str]) -> Iterator[str]:

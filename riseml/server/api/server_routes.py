@@ -44,4 +44,5 @@ def show_server(services: Services) -> wire.ServerView:
         "missing_engine": hosts.find_missing_engine(),
         "engine": services.settings.engine if isinstance(hosts.mode, LocalMode) else "",
         "active": services.experiments.count_open(),
+        "searches": services.searches.count_open(),
     }

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from riseml.spec.config.types import Goal
 from riseml.store.logs.blocks import ReadPosition
 from riseml.store.metrics.metric_store import MetricStore
+
+
+class _ReadSteps(NamedTuple):
+    """How far the steps of an experiment were read."""
+
+    position: ReadPosition = ReadPosition()
+    values: int = 0  # so far
+    last: int | None = None  # step; None: none came with a value
 
 
 class TrialMetrics(Protocol):
@@ -17,8 +25,8 @@ class TrialMetrics(Protocol):
         """Return the best finite value of each experiment that has reported one."""
 
     def read_steps(self, experiment: int, metric: str) -> tuple[tuple[int, float], ...]:
-        """Return the steps and values that came since the last call, in their order. A report without a step has its
-        own number as its step.
+        """Return the steps and values that came since the last call, in their order. A report without a step has that
+        of the last one, or its own number where none came with a step.
         """
 
     def forget(self, experiment: int) -> None:
@@ -34,7 +42,7 @@ class StoredMetrics:
 
     def __init__(self, store: MetricStore) -> None:
         self._store = store
-        self._read: dict[int, tuple[ReadPosition, int]] = {}  # how far the steps were read, and how many there were
+        self._read: dict[int, _ReadSteps] = {}
 
     def read_best(self, experiments: Collection[int], metric: str, goal: Goal) -> Mapping[int, float]:
         found: dict[int, float] = {}
@@ -46,16 +54,17 @@ class StoredMetrics:
         return found
 
     def read_steps(self, experiment: int, metric: str) -> tuple[tuple[int, float], ...]:
-        position, count = self._read.get(experiment, (ReadPosition(), 0))
+        position, count, last = self._read.get(experiment, _ReadSteps())
         steps: list[tuple[int, float]] = []
         complete = False
         while not complete:
             page = self._store.read_values(experiment, metric, position)
             for one in page.values:
                 count += 1
-                steps.append((count if one.step is None else one.step, one.value))
+                last = last if one.step is None else one.step
+                steps.append((count if last is None else last, one.value))
             position, complete = page.end, page.complete
-        self._read[experiment] = (position, count)
+        self._read[experiment] = _ReadSteps(position, count, last)
         return tuple(steps)
 
     def forget(self, experiment: int) -> None:

@@ -17,6 +17,7 @@ class Overrides:
     settings: tuple[tuple[str, str], ...] = ()  # (`train.resources.gpus`, text); the text is parsed as YAML
 
 
+_PARAMETERS: KeyPath = ("train", "parameters")
 _DEEPEST = 20  # keys of a path; a file may be as deep (document.MAX_DEPTH)
 _LONGEST_LABEL = 100  # characters
 
@@ -103,6 +104,7 @@ def _put_value(node: Node | None, path: tuple[str, ...], above: KeyPath, value: 
     new = _put_value(None if old is None else old.value, path[1:], (*above, name), value)
     if old is None:
         return MappingNode(node.position, (*node.entries, MappingEntry(ScalarNode(value.position, name), new)))
-    key = old.key if path[1:] else ScalarNode(value.position, name)
+    # the key of a parameter stays that of the file: `-p` may set it, and a name that the file lacks is told apart
+    key = old.key if path[1:] or above == _PARAMETERS else ScalarNode(value.position, name)
     entries = (MappingEntry(key, new) if entry is old else entry for entry in node.entries)
     return MappingNode(node.position, tuple(entries))

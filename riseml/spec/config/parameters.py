@@ -118,9 +118,22 @@ def check_placeholders(file: SourceFile, lines: Mapping[KeyPath, str]) -> None:
     script = "\n".join(lines.values())
     for name in section:
         variable = variable_name(name)
-        if name not in used and not re.search(rf"\$\{{?{re.escape(variable)}\b", script):
-            hint = f"jobs have it as {variable} in their environment"
-            file.warn((*_PATH, name), f"no line of `run` uses {{{{{name}}}}}", hint)
+        if name in used or re.search(rf"\$\{{?{re.escape(variable)}\b", script):
+            continue
+        if file.find_key_position((*_PATH, name)).file != file.find_position(("train",)).file:
+            _refuse_unknown(file, name, [one for one in section if one != name])
+            continue
+        hint = f"jobs have it as {variable} in their environment"
+        file.warn((*_PATH, name), f"no line of `run` uses {{{{{name}}}}}", hint)
+
+
+def _refuse_unknown(file: SourceFile, name: str, known: list[str]) -> None:
+    """Refuse a parameter of the command line that the file does not have and nothing uses: its name is misspelt."""
+    near = suggest_word(name, known)
+    there = f"there is {', '.join(known[:10])}; " if known else ""
+    hint = f"{there}add it to train.parameters, if the code reads {variable_name(name)} from its environment"
+    hint = hint if near is None else f'did you mean "{near}"?'
+    file.refuse((*_PATH, name), f"the file has no parameter {quote_text(name)}, and no line of `run` uses it", hint)
 
 
 def _note_undefined(file: SourceFile, path: KeyPath, order: int, names: tuple[str, str | None]) -> None:

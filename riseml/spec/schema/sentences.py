@@ -146,7 +146,7 @@ def explain_schema_error(
 
 def _has_unknown_keys(path: KeyPath, file: SourceFile, schema: Schema) -> bool:
     node = file.nodes[path]
-    known = schema.get("properties")
+    known = schema.get("properties", {})
     return bool(known) and isinstance(node, MappingNode) and any(one.key.text not in known for one in node.entries)
 
 

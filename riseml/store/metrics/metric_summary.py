@@ -16,7 +16,7 @@ class MetricSummary:
     name: str
     count: int  # values that were reported
     last: float  # may be nan or infinite
-    last_step: int | None  # None: reported without a step
+    last_step: int | None  # the last one that came with a value; None: none did
     last_at: str  # RFC 3339 with fractions of a second
     attempt: int  # of the job that reported the last value; above 1 a retry has reported
     minimum: float | None = None  # of the finite values; None: there is none
@@ -39,8 +39,10 @@ class MetricCount:
         self._not_finite = 0
 
     def add(self, value: float, step: int | None, at: str, attempt: int) -> None:
-        """Take the next value."""
+        """Take the next value. One without a step, as of `report_result` at the end, is of the step of the last one."""
         self._count += 1
+        if step is None:
+            step = self._last[1]
         self._last = (value, step, at, attempt)
         if not math.isfinite(value):
             self._not_finite += 1

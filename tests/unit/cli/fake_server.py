@@ -131,7 +131,13 @@ class FakeServer:
             getattr(self, name).clear()
         self.hold = False
         self.server = {"version": __version__, "id": "s", "pid": 7, "started_at": NOW, "home": str(self.home)}
-        self.server |= {"executor": "docker", "note": "", "engine": "unix:///var/run/docker.sock", "active": 0}
+        self.server |= {
+            "executor": "docker",
+            "note": "",
+            "engine": "unix:///var/run/docker.sock",
+            "active": 0,
+            "searches": 0,
+        }
         self.server["missing_engine"] = ""
 
     def refuse(self, route: str, kind: str, message: str, **more: Any) -> None:

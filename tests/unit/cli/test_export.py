@@ -9,6 +9,7 @@ import pytest
 
 from riseml import wire
 from tests.unit.cli.conftest import Riseml
+from tests.unit.cli.fake_server import FakeServer, make_experiment
 from tests.unit.planning.test_capsule import capsule_of, make
 
 
@@ -50,3 +51,14 @@ def test_what_compose_takes_from_the_user_is_said(riseml: Riseml, folder: Path, 
     assert "the data was in /home/ann/.ssh, and compose.yaml mounts ./data" in done.err
     assert "AWS_SECRET_ACCESS_KEY has no value in these files" in done.err
     assert "compose gives the containers the value of your shell" in done.err
+
+
+def test_a_set_has_no_files_and_no_capsule_of_its_own(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.experiments["11"] = make_experiment("11", type="set")
+    capsule = {"capsule": capsule_of(make()), "config": ""}
+    fake_server.answers["GET /experiments/11/capsule"] = (200, capsule)
+    for words in (("export", "11", "--sh"), ("status", "11", "--capsule")):
+        refused = riseml(*words)
+        assert refused.code == 2, refused.err
+        assert "11 is a set" in refused.err
+        assert "`11.1`" in refused.err

@@ -111,6 +111,6 @@ def test_commands_that_change_something_print_what_they_changed(
         assert json.loads(riseml("pool", verb, "local", "--json").out) == host
     assert json.loads(riseml("server", "start", "--json").out)["pid"] == 7
     home = {"RISEML_HOME": str(tmp_path / "none")}
-    stopped = {"stopped": False, "pid": None, "active": 0}
+    stopped = {"stopped": False, "pid": None, "active": 0, "searches": 0}
     assert json.loads(riseml("server", "stop", "--json", environ=home).out) == stopped
     assert json.loads(riseml("init", "-f", "new.yml", "--json").out) == {"file": "new.yml", "project": "project"}

@@ -19,6 +19,7 @@ from riseml.cli.server_process import ServerProcess, ServerStarter, spawn_server
 from riseml.client import Address, Client
 from riseml.errors import Refused, Unreachable
 from riseml.settings import Settings, read_settings
+from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer
 
 
@@ -178,3 +179,14 @@ def test_a_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Refused, match="it is not a folder"):
         spawn_server(_settings(tmp_path / "file"), ())
+
+
+def test_a_stop_says_that_searches_make_no_trials(
+    riseml: Riseml, fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = {**fake_server.server, "active": 2, "searches": 1}
+    monkeypatch.setattr(local_server, "stop_server", lambda client, settings: stopped)
+    assert riseml("server", "stop").out.splitlines() == [
+        f"Stopped the riseml server (process {fake_server.server['pid']}). 2 experiments go on without it.",
+        "A search makes no further trial and stops none until a server runs again: any riseml command starts it.",
+    ]

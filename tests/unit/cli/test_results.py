@@ -230,6 +230,11 @@ def test_the_scaling_table(riseml: Riseml, fake_server: FakeServer) -> None:
     shown = json.loads(riseml("results", "144", "--scaling", "--json").out)
     assert (shown["rate"], shown["left_out"], shown["rows"][2]["speed_up"]) == ("rate", 1, 2.0)
     assert riseml("results", "144", "--scaling", "--rate", "x").code == 2
+    by_efficiency = riseml("results", "144", "--scaling", "--sort", "-speed-up,time").out.splitlines()
+    assert [line.split()[0] for line in by_efficiency[1:4]] == ["4", "2", "1"]
+    refused = riseml("results", "144", "--scaling", "--sort", "lr")
+    assert refused.code == 2
+    assert "--scaling has no column 'lr' to sort by" in refused.err
 
 
 @pytest.mark.parametrize("width", [40, 80, 200, None])

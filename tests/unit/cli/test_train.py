@@ -206,6 +206,7 @@ PLAN: wire.PlanView = {
     "refused": None,
     "cached": False,
     "role_environments": [],
+    "search": None,
     "experiments": [
         {
             "id": "4",
@@ -312,3 +313,19 @@ def test_a_dry_run_lists_the_environments_of_roles(riseml: Riseml, fake_server: 
     refused = {**own, "refused": "install step 1 needs root"}
     fake_server.answers["POST /plans"] = (200, {**PLAN, "role_environments": [refused]})
     assert "never: install step 1 needs root" in riseml("train", "--dry-run").out
+
+
+def test_a_dry_run_of_a_search_names_the_search(riseml: Riseml, fake_server: FakeServer) -> None:
+    search: wire.PlanSearch = {
+        "method": "tpe",
+        "metric": "accuracy",
+        "goal": "maximize",
+        "trials": 40,
+        "concurrency": 4,
+        "stop": "asha",
+    }
+    fake_server.answers["POST /plans"] = (200, {**PLAN, "search": search})
+    result = riseml("train", "--dry-run")
+    expected = "Search: tpe, 40 trials, 4 at the same time, maximize accuracy, stopped early by asha"
+    assert expected in result.out.splitlines()
+    assert "A search of 40 trials; nothing was started." in result.err

@@ -59,7 +59,8 @@ def test_a_step_that_misses_max_ends_before_it() -> None:
 def test_whole_numbers_by_magnitude_are_spread_over_the_magnitudes() -> None:
     parameter = Parameter("batch", (), Distribution(Scale.INT, 1, 1024, None, by_magnitude=True))
     plan = SearchPlan(make_search(method=SearchMethod.RANDOM), (parameter,))
-    proposer, trials = Proposer(plan), []
+    proposer = Proposer(plan)
+    trials: list[Trial] = []
     for number in range(1, 41):
         point = proposer.propose_point(trials)
         assert point is not None

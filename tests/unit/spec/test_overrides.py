@@ -85,7 +85,22 @@ def test_a_wrong_setting_names_the_option(setting: tuple[str, str], expected: st
 def test_a_wrong_parameter_names_the_option() -> None:
     (told,) = _told(parameter=("a b", "1"))
     assert told.startswith('-p a b=1:1:1 train.parameters."a b": "a b" is not a parameter name')
-    assert _told(parameter=("rl", "1"))[0].startswith("-p rl=1:1:1 train.parameters.rl: warning: no line of `run` uses")
+
+
+def test_a_parameter_that_the_file_lacks_and_nothing_uses_is_refused() -> None:
+    text = "project: x\ntrain:\n  image: a\n  run: b {{lr}} $EPOCHS\n  parameters: {lr: 0.1, units: 3}\n"
+    for name, hint in (
+        ("lrr", 'did you mean "lr"?'),
+        ("zzz", "there is lr, units; add it to train.parameters, if the code reads ZZZ from its environment"),
+    ):
+        found = check_config(text, overrides=Overrides(parameters=((name, "1"),)))
+        assert found.spec is None
+        assert str(found.problems[-1]) == (
+            f'-p {name}=1:1:1 train.parameters.{name}: the file has no parameter "{name}", '
+            f"and no line of `run` uses it; {hint}"
+        )
+    for used in ("lr", "epochs", "units"):
+        assert check_config(text, overrides=Overrides(parameters=((used, "1"),))).spec is not None
 
 
 def test_problems_of_options_come_after_those_of_the_file() -> None:

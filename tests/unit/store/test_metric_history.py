@@ -50,7 +50,8 @@ def test_the_history_is_bounded_and_loses_no_extreme(values: list[tuple[float, i
     assert max((one.maximum for one in buckets if one.maximum is not None), default=None) == summary.maximum
     assert (summary.minimum, summary.maximum) == ((min(finite), max(finite)) if finite else (None, None))
     assert repr(summary.last) == repr(values[-1][0])
-    assert (buckets[0].first_step, buckets[-1].last_step) == (values[0][1], values[-1][1])
+    last_step = next((step for _, step in reversed(values) if step is not None), None)
+    assert (buckets[0].first_step, buckets[-1].last_step) == (values[0][1], last_step)
     for bucket in buckets:
         if bucket.minimum is not None and bucket.mean is not None and bucket.maximum is not None:
             slack = 1e-9 * max(abs(bucket.minimum), abs(bucket.maximum)) + 1e-300
@@ -72,3 +73,10 @@ def test_the_best_step_is_the_first_one_and_nan_is_never_best() -> None:
     summary = count_all([(math.nan, 0), (3.0, 1), (1.0, 2), (1.0, 3), (-math.inf, 4), (3.0, 5)]).summarize()
     assert (summary.minimum, summary.minimum_step, summary.maximum, summary.maximum_step) == (1.0, 2, 3.0, 1)
     assert (summary.count, summary.not_finite, summary.last, summary.last_step) == (6, 2, 3.0, 5)
+
+
+def test_a_last_value_without_a_step_is_of_the_last_step() -> None:
+    summary = count_all([(0.5, 10), (0.75, 20), (0.9, None)]).summarize()  # `report`, `report`, `report_result`
+    assert (summary.last, summary.last_step, summary.maximum_step) == (0.9, 20, 20)
+    assert count_all([(0.5, None), (0.75, 20)]).history.read_buckets()[0].first_step is None
+    assert count_all([(0.5, None)]).summarize().last_step is None

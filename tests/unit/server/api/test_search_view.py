@@ -8,7 +8,7 @@ import pytest
 
 from riseml.errors import Refused
 from riseml.model import Experiment
-from riseml.server.api.search_view import describe_end, describe_search
+from riseml.server.api.search_view import describe_end, describe_next_step, describe_search
 from riseml.server.api.trial_routes import _check_points
 from riseml.states import Reason, State, Wanted
 from riseml.trials import SearchEnd, SearchPlan, SearchRecord, Trial, TrialOutcome
@@ -79,3 +79,23 @@ def test_a_set_that_has_tried_everything_takes_no_trials() -> None:
 def test_the_end_names_the_metrics_that_there_are() -> None:
     assert describe_end(make_ended(1), make_record(VALUELESS), ["acc"]) == f"1 of 1 finished; {WRONG}"
     assert describe_end(make_ended(1), None, ["acc"]) == "1 of 1 finished"
+
+
+@pytest.mark.parametrize(
+    ("record", "text"),
+    [
+        (make_record(GOOD, end=None), "chooses trial 2 of 4 now"),
+        (make_record(GOOD, replace(RUNNING, number=2), end=None), "makes trial 3 of 4 when 144.2 has got a place"),
+        (
+            make_record(GOOD, replace(RUNNING, number=2, placed=True), end=None),
+            "makes trial 3 of 4 when a trial ends: 1 of its trials runs (concurrency: 1)",
+        ),
+        (make_record(GOOD), "makes no further trial: all trials have ended"),
+        (
+            make_record(*(replace(GOOD, number=number) for number in (1, 2, 3)), RUNNING, end=None),
+            "makes no further trial: all trials are made; 1 of its trials runs",
+        ),
+    ],
+)
+def test_the_next_step_of_a_search_is_said(record: SearchRecord, text: str) -> None:
+    assert describe_next_step(record) == text
