@@ -12,6 +12,7 @@ from typing import cast
 
 from riseml import wire
 from riseml.errors import StoreError
+from riseml.faultpoints import Point, reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class CapsuleStore:
         fresh = path.with_suffix(f".{uuid.uuid4().hex[:8]}.new")  # its hosts are prepared at the same time
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
             file.write(text)
+        reach(Point.CAPSULE_WRITTEN)
         os.replace(fresh, path)
 
     def list_capsules(self) -> Iterator[HeldCapsule]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.chaos.calls import call_faults
+from tests.chaos.capsules import capsule_faults
 from tests.chaos.crashes import crash_faults
 from tests.chaos.engines import engine_faults
 from tests.chaos.harms import host_faults
@@ -14,5 +15,5 @@ from tests.chaos.sites import Fault
 
 def all_faults() -> tuple[Fault, ...]:
     """Return every fault in the order of the table."""
-    kills = (*crash_faults(), *report_faults())
+    kills = (*crash_faults(), *report_faults(), *capsule_faults())
     return (*kills, *call_faults(), *engine_faults(), *host_faults(), *load_faults(), *search_faults())

@@ -13,6 +13,7 @@ import pytest
 from riseml import faultpoints
 from riseml.errors import UsageError
 from riseml.faultpoints import Point
+from tests.chaos.capsules import CAPSULE_POINTS
 from tests.chaos.crashes import AROUND, SENTENCES
 from tests.chaos.report_crashes import AROUND_COUNTS
 from tests.chaos.searches import SEARCH_POINTS
@@ -55,7 +56,7 @@ def test_a_bad_order_is_a_usage_error(order: str) -> None:
     with pytest.raises(UsageError) as error:
         faultpoints.arm(order)
     assert repr(order) in error.value.message
-    assert "P26" in str(error.value.hint)
+    assert "P28" in str(error.value.hint)
 
 
 def test_a_server_with_a_bad_order_reports_it_in_one_sentence(tmp_path: Path) -> None:
@@ -74,4 +75,4 @@ def test_a_server_with_a_bad_order_reports_it_in_one_sentence(tmp_path: Path) ->
 
 
 def test_every_fault_point_is_in_the_table() -> None:
-    assert {*SENTENCES, *AROUND, *AROUND_COUNTS, *SEARCH_POINTS} == set(Point)
+    assert {*SENTENCES, *AROUND, *AROUND_COUNTS, *SEARCH_POINTS, *CAPSULE_POINTS} == set(Point)

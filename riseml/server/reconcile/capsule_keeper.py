@@ -17,6 +17,7 @@ from riseml import wire
 from riseml.archives.project_files import write_tar
 from riseml.errors import RisemlError
 from riseml.executors.capabilities import PackageLister
+from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, Job
 from riseml.names import THIS_MACHINE, HostName
 from riseml.planning.capsule import Circumstances, make_capsule, write_capsule
@@ -112,6 +113,7 @@ class CapsuleKeeper:
             self._capsules.save_capsule(experiment.id, text)
         except OSError as error:
             log.warning("the capsule of %s is not kept: %s", experiment.id, error)
+        reach(Point.CAPSULE_KEPT)
         return text
 
     def _look_around(self, experiment: Experiment, data: wire.CapsuleData, *, has_code: bool = False) -> Circumstances:
