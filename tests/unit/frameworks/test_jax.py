@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from riseml import job_programs
 from riseml.model import Experiment
 from riseml.planning.launch import bind_job, job_command, job_variables
 from riseml.spec.config.loader import load_config
@@ -116,6 +117,65 @@ def test_an_exception_ends_a_process_that_would_wait_for_the_others(tmp_path: Pa
     assert (done.returncode, done.stdout) == (1, said)
     assert done.stderr.startswith("own\nTraceback")
     assert "RuntimeError: broken" in done.stderr
+
+
+LEAVING = """
+import atexit, sys, threading, types
+state = types.SimpleNamespace(client={client})
+sys.modules["jax._src.distributed"] = types.SimpleNamespace(global_state=state)
+atexit.register(lambda: print("waits for the others"))
+try:
+    sys.exit(7)
+except SystemExit as caught:
+    kept = caught
+thread = threading.Thread(target=sys.exit, args=(8,))
+thread.start()
+thread.join()
+def leave():
+    try:
+        {line}
+    finally:
+        print("cleans up")
+leave()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "error"),
+    [
+        ("sys.exit(3)", 3, ""),
+        ("sys.exit('sorry')", 1, "sorry\n"),
+        ("exit(-1)", 255, ""),
+        pytest.param(
+            "raise SystemExit(4)",
+            4,
+            "",
+            marks=pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.11 has no sys.monitoring"),
+        ),
+    ],
+)
+def test_a_process_that_leaves_with_an_exit_code_does_not_wait_for_the_others(
+    tmp_path: Path, line: str, code: int, error: str
+) -> None:
+    done = leave(tmp_path, line, "object()")
+    assert (done.returncode, done.stdout, done.stderr) == (code, "cleans up\n", error)
+    alone = leave(tmp_path, line, "None")
+    assert (alone.returncode, alone.stdout, alone.stderr) == (code, "cleans up\nwaits for the others\n", error)
+
+
+@pytest.mark.parametrize("line", ["sys.exit(0)", "sys.exit()", "pass"])
+def test_a_process_that_has_done_its_part_waits_for_the_others(tmp_path: Path, line: str) -> None:
+    done = leave(tmp_path, line, "object()")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "cleans up\nwaits for the others\n", "")
+
+
+def leave(folder: Path, line: str, client: str) -> subprocess.CompletedProcess[str]:
+    """Run a script that ends with this line, with riseml's module. Before, it has caught one SystemExit."""
+    (folder / "sitecustomize.py").write_text((Path(job_programs.__file__).parent / "jax_exit.py").read_text())
+    (folder / "leaving.py").write_text(LEAVING.format(client=client, line=line))
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(folder)}
+    command = [sys.executable, "leaving.py"]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 @settings(max_examples=50)
