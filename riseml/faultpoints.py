@@ -20,7 +20,7 @@ VARIABLE = "RISEML_FAULT"
 
 
 class Point(enum.Enum):
-    """P0 to P28 are moments of a run; the last four are before and after every save and every action."""
+    """P0 to P30 are moments of a run; the last four are before and after every save and every action."""
 
     REQUEST_READ = "P0"  # the server has read a submit and stored nothing
     REQUEST_STORED = "P1"  # the rows of a submit are committed, the answer is not sent
@@ -51,6 +51,8 @@ class Point(enum.Enum):
     PROJECT_KEPT = "P26"  # the state of a project is stored, the answer is not sent
     CAPSULE_WRITTEN = "P27"  # the server's copy of a capsule is written, and is not in its place
     CAPSULE_KEPT = "P28"  # it is in its place, and the output lacks it
+    LAYER_FILLED = "P29"  # a container that never runs has a project's files, and no layer is made of them
+    LAYER_MADE = "P30"  # the layer is made, and no job uses it yet
     SAVING = "save"
     SAVED = "saved"
     ACTING = "act"

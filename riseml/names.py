@@ -28,6 +28,9 @@ HOST_LABEL = "host"
 
 BUILD = JobName("build")
 
+CODE_REPOSITORY = "riseml/code"
+"""The repository of the images that hold the code of a project on top of an environment."""
+
 _ALIASES = ("docker.io/", "index.docker.io/")  # of the registry that names without a registry mean
 _LIBRARY = "library/"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, runtime_checkable
 
 from riseml.archives.entries import ArchiveEntry
 from riseml.archives.reader import read_content, read_entries
@@ -21,6 +21,35 @@ class ProjectFiles(Protocol):
         Raises:
             RisemlError: a content cannot be read, or is damaged; also while it is read.
             OSError: as above.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanges:
+    """What has to be written over one state of a project so that another one is there."""
+
+    paths: frozenset[str]  # of the entries that are new or differ
+    size: int  # bytes of their contents
+
+
+@runtime_checkable
+class KeptState(ProjectFiles, Protocol):
+    """A state of a project whose files the server keeps, so that a host can keep them, too."""
+
+    identity: str  # SHA-256 (hex) of every field of every entry, with the times of change
+    size: int  # bytes of its contents
+    count: int  # files, links and empty folders
+
+    def find_changes(self, digest: str, identity: str) -> StateChanges | None:
+        """Return what makes this state out of an earlier one.
+
+        Args:
+            digest: of the earlier state.
+            identity: of the earlier state.
+
+        Returns:
+            None: writing over it is not enough, because something of it is gone or was a folder; or the server does
+            not have that state any more.
         """
 
 

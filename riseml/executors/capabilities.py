@@ -89,6 +89,7 @@ class InventoryKind(Enum):
     CONTAINER = "container"
     NETWORK = "network"
     FOLDER = "folder"  # what the processes of an experiment share
+    CODE = "code"  # a project's files on top of an environment
     ENVIRONMENT = "environment"  # an image, or a virtual environment
     SNAPSHOT = "snapshot"  # a project archive
     CAPSULE = "capsule"  # the server's copy of one
@@ -103,7 +104,7 @@ class InventoryItem:
     name: str  # for people
     server: str = ""  # id of the server that made it; empty: the host does not tell
     experiment: int | None = None
-    reference: str = ""  # of an environment
+    reference: str = ""  # of an environment; of code: the digest of the project
     running: bool = False
     size: int | None = None  # bytes
     made_at: datetime | None = None

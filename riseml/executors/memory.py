@@ -128,6 +128,7 @@ class MemoryExecutor:
         self.processor_times: dict[JobKey, float] = {}  # seconds; a job without an entry has used none
         self.samples: dict[JobKey, Iterable[Sample]] = {}  # what is measured of a job, in order
         self.reports: tuple[WorkReport, ...] = ()  # what it says while it makes an environment
+        self.layers: set[str] = set()  # digests of the projects whose code the host keeps
         self.packages: dict[str, tuple[str, ...]] = {}  # what the steps of an environment left, by reference
         self.outputs: dict[int, list[Output]] = {}  # what was written into the output of each experiment, in order
         self.writes = 0  # calls that change the host
@@ -215,6 +216,8 @@ class MemoryExecutor:
         if launch.key not in self.containers and not self._has_image(launch.image.reference):
             raise EngineError(f"the image is not there: {launch.image.reference}")
         self.launches.append(launch)
+        if code is not None and launch.snapshot:
+            self.layers.add(launch.snapshot)
         found = self.containers.setdefault(launch.key, ContainerSeen(launch.key, str(launch.key), started=False))
         if self.faults.bad_starts:
             self.faults.bad_starts -= 1
@@ -249,6 +252,7 @@ class MemoryExecutor:
                 for key in self.containers
             ),
             *(InventoryItem(InventoryKind.NETWORK, str(number), str(number), "", number) for number in self.networks),
+            *(InventoryItem(InventoryKind.CODE, name, name, reference=name) for name in sorted(self.layers)),
             *(InventoryItem(InventoryKind.ENVIRONMENT, name, name, reference=name) for name in sorted(self.images)),
         ]
 
@@ -258,6 +262,8 @@ class MemoryExecutor:
             self.containers = {key: seen for key, seen in self.containers.items() if str(key) != item.identity}
         elif item.kind is InventoryKind.NETWORK:
             self.networks.pop(int(item.identity), None)
+        elif item.kind is InventoryKind.CODE:
+            self.layers.discard(item.identity)
         else:
             self.images.discard(item.identity)
         self._end_write()

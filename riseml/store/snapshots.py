@@ -112,7 +112,7 @@ class SnapshotStore:
             UsageError: the text is no digest.
         """
         data = self._read_manifest(digest) if self.has_snapshot(digest) else None
-        return None if data is None else StoredFiles(self._contents, load_manifest(data))
+        return None if data is None else StoredFiles(self._contents, data, self._read_manifest)
 
     def load_manifest(self, digest: str) -> Manifest:
         """Return the list of a snapshot's files, for planning.

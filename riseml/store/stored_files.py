@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.archives.manifest import load_manifest
+from riseml.archives.project_files import StateChanges
 from riseml.errors import EngineError, NotFound
 from riseml.project.messages import format_path
 from riseml.store.contents import ContentStore, DamagedContent
@@ -16,16 +18,30 @@ LONGEST_TEXT = 64 * 1024
 
 
 class StoredFiles:
-    """The files of a project, as an executor gets them (see `ProjectFiles`).
+    """The files of a project, as an executor gets them (see `KeptState`).
 
     Args:
         contents: has the contents.
-        entries: of the state.
+        data: the manifest of the state.
+        find_manifest: returns the manifest of another state by its digest; None: it is not there.
     """
 
-    def __init__(self, contents: ContentStore, entries: tuple[ArchiveEntry, ...]) -> None:
+    def __init__(
+        self, contents: ContentStore, data: bytes, find_manifest: Callable[[str], bytes | None] = lambda _: None
+    ) -> None:
         self._contents = contents
-        self._entries = entries
+        self._find_manifest = find_manifest
+        self._entries = load_manifest(data)
+        self.identity = hashlib.sha256(data).hexdigest()
+        self.size = sum(entry.size for entry in self._entries)
+        self.count = len(self._entries)
+
+    def find_changes(self, digest: str, identity: str) -> StateChanges | None:
+        """Return what makes this state out of an earlier one; None: writing over it is not enough."""
+        data = self._find_manifest(digest)
+        if data is None or hashlib.sha256(data).hexdigest() != identity:
+            return None
+        return compare_states(load_manifest(data), self._entries)
 
     def read_files(self) -> Iterator[tuple[ArchiveEntry, Iterator[bytes]]]:
         """Yield each entry with its content, which is checked while it is read.
@@ -37,6 +53,21 @@ class StoredFiles:
         contents = self._contents.read_contents(files)
         for entry in self._entries:
             yield entry, _name_damaged(entry, next(contents)) if entry.kind is EntryKind.FILE else iter(())
+
+
+def compare_states(before: Iterable[ArchiveEntry], after: Iterable[ArchiveEntry]) -> StateChanges | None:
+    """Return what has to be written over a state to make another; None: something of it has to go."""
+    known = {entry.path: entry for entry in before}
+    changed: list[ArchiveEntry] = []
+    for entry in after:
+        former = known.pop(entry.path, None)
+        if former is not None and (former.kind is EntryKind.FOLDER) is not (entry.kind is EntryKind.FOLDER):
+            return None
+        if former != entry:
+            changed.append(entry)
+    if known:
+        return None
+    return StateChanges(frozenset(entry.path for entry in changed), sum(entry.size for entry in changed))
 
 
 def _name_damaged(entry: ArchiveEntry, pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -10,7 +10,8 @@ from typing_extensions import TypedDict
 class LeftoverView(TypedDict):
     """One thing that no experiment uses."""
 
-    kind: Literal["container", "network", "folder", "environment", "snapshot", "capsule"]  # snapshot: a project's files
+    # code: a project's files on a host; snapshot: on the server
+    kind: Literal["container", "network", "folder", "code", "environment", "snapshot", "capsule"]
     name: str
     host: str | None  # None: it is beside the store, not on a host
     server: str  # id of the server that made it; empty when unknown

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from riseml.faultpoints import Point
 from tests.chaos.ledger import Tally, judge
-from tests.chaos.scenes import Scene, make_failing_scene, make_good_scene, make_killed_scene
+from tests.chaos.scenes import Scene, make_failing_scene, make_good_scene, make_killed_scene, make_large_scene
 from tests.chaos.sites import Fault, Site
 
 ALL_SCENES = (make_good_scene, make_failing_scene, make_killed_scene)
@@ -70,12 +70,21 @@ SENTENCES = {
     Point.MIGRATING: "tables of the store being made",
     Point.PACK_NAMED: "project on the disk, not named",
     Point.PROJECT_KEPT: "project stored, no answer sent",
+    Point.LAYER_FILLED: "code on a host, no layer of it",
+    Point.LAYER_MADE: "layer of code made, not used",
 }
+
+
+_ONLY: dict[Point, tuple[tuple[str, ...]]] = {Point.LAYER_FILLED: (("docker",),), Point.LAYER_MADE: (("docker",),)}
+"""The executors that have a fault point, where not all have it."""
 
 
 def crash_faults() -> list[Fault]:
     """Return a fault for each fault point, and one for each kind of step."""
-    rows = [Fault(f"kill -9 at {point.value}: {text}", _crash_at(point)) for point, text in SENTENCES.items()]
+    rows = [
+        Fault(f"kill -9 at {point.value}: {text}", _crash_at(point), *_ONLY.get(point, ()))
+        for point, text in SENTENCES.items()
+    ]
     return [
         *rows,
         Fault("kill -9 before and after every save", _crash_around(ALL_SCENES, Point.SAVING, Point.SAVED)),
@@ -109,6 +118,8 @@ def _crash_at(point: Point) -> Callable[[Site], Tally]:
 def _choose_scenes(point: Point) -> tuple[Callable[[], Scene], ...]:
     if point in (Point.BUILDING, Point.FETCHING):
         return (make_building_scene,)
+    if point in _ONLY:
+        return (make_large_scene,)
     if point is Point.TERMINATED:
         return (make_failing_scene, make_killed_scene)
     if point in (Point.END_SEEN, Point.VERDICT_SAVED):

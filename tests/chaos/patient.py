@@ -138,7 +138,7 @@ class PatientRig(Rig):
 
     def _submit(self, scene: Scene) -> dict[str, Any]:
         """Submit with the same key each time, so that a repeated request makes no second experiment."""
-        answer = self.post("/v1/experiments", self.submission(scene.config, key=self._key))
+        answer = self.post("/v1/experiments", self.submission(scene.config, scene.files, key=self._key))
         assert answer.status_code in (200, 201), answer.text
         found: dict[str, Any] = answer.json()
         return found

@@ -24,6 +24,7 @@ class Scene:
     kill: bool = False  # a user kills the experiment as soon as it runs
     attempts: int | None = 1  # None: any number
     promised: bool = True  # False: the output of an attempt that ended with its host may be lost
+    files: Mapping[str, str] = field(default_factory=dict)  # of the project, beside riseml.yml
     removed: str = ""  # a job that the test removes, with its last output
 
 
@@ -67,6 +68,14 @@ def make_good_scene(count: int = 20, **keys: Any) -> Scene:
     """Return an experiment that finishes; a worker that the fault delays has time to print everything."""
     config = write_trio({"master": count_lines(count), "worker.1": count_lines(count)}, **{"finish_grace": 60, **keys})
     return Scene(config, lines={"master": count, "worker.1": count})
+
+
+def make_large_scene(count: int = 20) -> Scene:
+    """Return an experiment that finishes, with code that is kept as a layer of an image where there are images."""
+    check = "wc -c < large.txt | grep -qx 3145728 && test ! -e seen && touch seen || exit 9; "
+    script = {job: check + count_lines(count) for job in ("master", "worker.1")}
+    lines = {"master": count, "worker.1": count}
+    return Scene(write_trio(script, finish_grace=60), lines=lines, files={"large.txt": "x" * (3 << 20)})
 
 
 def make_failing_scene(count: int = 20, **keys: Any) -> Scene:

@@ -56,7 +56,7 @@ def test_a_bad_order_is_a_usage_error(order: str) -> None:
     with pytest.raises(UsageError) as error:
         faultpoints.arm(order)
     assert repr(order) in error.value.message
-    assert "P28" in str(error.value.hint)
+    assert "P30" in str(error.value.hint)
 
 
 def test_a_server_with_a_bad_order_reports_it_in_one_sentence(tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from typing import Protocol, TypedDict
 
 import docker
 import psutil
+from docker.errors import ImageNotFound
 
 from riseml.executors.docker.labels import JOB, SERVER
 from riseml.executors.process import supervisor
 from riseml.executors.process.job_processes import MARKER
+from riseml.names import CODE_REPOSITORY
 from tests.support.waiting import DEADLINE
 
 
@@ -78,6 +80,17 @@ class Engine:
             self.api.remove_container(row["Id"], force=True, v=True)
         for name in self.shared(server):
             self.api.remove_network(name)
+        self.remove_layers(server)
+
+    def layers(self, server: str) -> list[str]:
+        """Return the names of the images that hold code for the server's jobs."""
+        rows = self.api.images(filters={"reference": CODE_REPOSITORY, "label": f"{SERVER}={server}"})
+        return [name for row in rows for name in row["RepoTags"] if name.startswith(CODE_REPOSITORY)]
+
+    def remove_layers(self, server: str) -> None:
+        for name in self.layers(server):
+            with suppress(ImageNotFound):
+                self.api.remove_image(name, force=True)
 
     def close(self) -> None:
         self.api.close()

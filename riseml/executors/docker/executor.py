@@ -7,23 +7,24 @@ SDK's low-level client lists in one call, that of the high-level client inspects
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import docker
-from docker.errors import APIError, ImageNotFound, NotFound
+from docker.errors import APIError, NotFound
 
 from riseml.archives.project_files import ProjectFiles
 from riseml.control.actions import Signal
-from riseml.errors import EngineError, Unreachable
+from riseml.errors import EngineError, RisemlError, Unreachable
 from riseml.executors.base import BuildOrder, Output, Report, Share, ignore_report
 from riseml.executors.capabilities import Finding, GpuReading, HostReport, InventoryItem, Outcome
 from riseml.executors.docker import helper_container, image_names, image_transfer, images, inventory, labels
+from riseml.executors.docker.code_layers import CodeLayers, is_layer, stores_compressed
 from riseml.executors.docker.containers import container_name, container_request
 from riseml.executors.docker.exec_commands import end_forgotten_commands, open_container_command
 from riseml.executors.docker.exec_ports import open_container_port
@@ -31,6 +32,7 @@ from riseml.executors.docker.exit_events import ExitEvents
 from riseml.executors.docker.facts import FactsReader
 from riseml.executors.docker.gpu_inventory import GpuInventory
 from riseml.executors.docker.host_check import inspect_host
+from riseml.executors.docker.job_containers import create_container, inspect_own
 from riseml.executors.docker.log_stream import read_log_frames
 from riseml.executors.docker.networks import (
     NetworkSubnets,
@@ -68,6 +70,8 @@ from riseml.stream_messages import CommandOrder
 
 _MISSING, _CONFLICT = 404, 409
 
+log = logging.getLogger(__name__)
+
 
 class DockerExecutor:
     """One Docker Engine. Its capabilities: ImageMover, ImageResolver, Inventory, HostCheck, GpuReporter, JobAccess,
@@ -96,6 +100,7 @@ class DockerExecutor:
         self._outages = Outages()
         self._exit_events = ExitEvents()
         self._stuck = StuckNetworks()
+        self._code = CodeLayers(server)
 
     def describe(self) -> str:
         return "Docker" if self._facts.last is None else f"Docker {self._facts.last.version}"
@@ -224,17 +229,19 @@ class DockerExecutor:
 
     def start(self, launch: Launch, code: ProjectFiles | None) -> None:
         name = container_name(self._server, launch.key)
-        with self.engine.api(patient=True) as api:
+        with self.engine.api(patient=True) as api, self._lend_layer(api, launch, code) as layer:
             try:
                 most_mem = self._facts.read_fresh(api).most_mem
                 request = container_request(launch, most_mem, self._find_renamed_network(api, launch))
-                _create_container(api, request, name)
+                has_code = create_container(api, request, name, layer)
             except APIError as error:
                 if error.status_code != _CONFLICT:
                     raise
-                if _is_job_started(api, name, launch.key):
+                found = inspect_own(api, name, launch.key)
+                if parse_inspection(launch.key, found).started:
                     return
-            if code is not None:
+                has_code = is_layer(found["Config"]["Image"])
+            if code is not None and not has_code:
                 helper_container.send_archive(api, name, "/", pack_working_directory(code, launch.owner))
             try:
                 api.start(name)
@@ -242,6 +249,16 @@ class DockerExecutor:
                 if lacks_network(error):  # the container belongs to a removed network; it cannot join a new one
                     api.remove_container(name, v=True)
                 raise
+
+    @contextmanager
+    def _lend_layer(self, api: docker.APIClient, launch: Launch, code: ProjectFiles | None) -> Iterator[str | None]:
+        """Give the image that has the job's environment and code; None: the code is unpacked into its container."""
+        if code is None:
+            yield None
+            return
+        self._facts.read_fresh(api)
+        with self._code.lend(api, launch, code, compresses=stores_compressed(self._facts.info)) as layer:
+            yield layer
 
     def stop(self, key: JobKey, signal: Signal) -> None:
         name = container_name(self._server, key)
@@ -328,23 +345,19 @@ class DockerExecutor:
         with self.engine.stream() as api, closing(api.events(filters=filters, decode=True)) as news:
             remove_written_off(api, self._stuck)  # an engine that restarted removes them
             running = [str(row["Id"]) for row in api.containers(filters={"label": ours})]
-            threading.Thread(
-                target=end_forgotten_commands, args=(self.engine, running), name="forgotten-commands", daemon=True
-            ).start()  # events do not wait for it
+            threading.Thread(target=self._end_forgotten, args=(running,), name="forgotten", daemon=True).start()
             for event in news:
                 self._exit_events.note_event(event)
                 yield
 
-
-def _create_container(api: docker.APIClient, request: dict[str, Any], name: str) -> None:
-    """Create a container; an image that came from another engine has another name here."""
-    try:
-        api.create_container_from_config(request, name)
-    except ImageNotFound:
-        image = image_names.find_local_name(api, request["Image"])
-        if image is None:
-            raise
-        api.create_container_from_config({**request, "Image": image}, name)
+    def _end_forgotten(self, running: list[str]) -> None:
+        """End and remove what a server that was killed left; events do not wait for it."""
+        try:
+            with self.engine.api(patient=True) as api:
+                self._code.remove_forgotten(api)
+        except RisemlError as error:
+            log.warning("what an earlier server left on host %s is removed later: %s", self.name, error.message)
+        end_forgotten_commands(self.engine, running)
 
 
 @contextmanager
@@ -355,18 +368,6 @@ def _accept_refusals(*codes: int) -> Iterator[None]:
     except APIError as error:
         if error.status_code not in codes:
             raise
-
-
-def _is_job_started(api: docker.APIClient, name: str, key: JobKey) -> bool:
-    """Return whether the container of this name has been started.
-
-    Raises:
-        EngineError: it belongs to another job, or not to riseml.
-    """
-    found = api.inspect_container(name)
-    if labels.parse_job_key(found["Config"]["Labels"] or {}) != key:
-        raise EngineError(f"a container named {name} exists and does not belong to this job", permanent=True)
-    return parse_inspection(key, found).started
 
 
 def _now() -> datetime:

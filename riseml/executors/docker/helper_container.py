@@ -69,7 +69,7 @@ def read_file(api: docker.APIClient, server: str, mount: Mount, name: str) -> by
 def read_image_file(api: docker.APIClient, server: str, image: str, path: str) -> bytes | None:
     """Return the content of a file of an image; None: no such file or image, or it is larger than 1 MiB."""
     name = f"riseml-{server[:8]}-packages-{hashlib.sha256(image.encode()).hexdigest()[:12]}"
-    _remove_helper(api, name)
+    remove_helper(api, name)
     request = {"Image": image, "Cmd": ["-"], "Labels": {labels.SERVER: server}, "HostConfig": {"NetworkMode": "none"}}
     try:
         api.create_container_from_config(request, name)
@@ -77,7 +77,7 @@ def read_image_file(api: docker.APIClient, server: str, image: str, path: str) -
     except NotFound:
         return None
     finally:
-        _remove_helper(api, name)
+        remove_helper(api, name)
 
 
 def read_small_file(api: docker.APIClient, container: str, path: str) -> bytes | None:
@@ -134,7 +134,7 @@ def _helper(api: docker.APIClient, server: str, purpose: str, seen: tuple[Mount,
     """Give the name of a container with these mounts that is never started; it is removed afterwards."""
     name = f"riseml-{server[:8]}-{purpose}"
     _ensure_empty_image(api)
-    _remove_helper(api, name)  # a server that was killed may have left it
+    remove_helper(api, name)  # a server that was killed may have left it
     request: dict[str, Any] = {
         "Image": _EMPTY,
         "Cmd": ["-"],
@@ -145,7 +145,7 @@ def _helper(api: docker.APIClient, server: str, purpose: str, seen: tuple[Mount,
     try:
         yield name
     finally:
-        _remove_helper(api, name)
+        remove_helper(api, name)
 
 
 def _ensure_empty_image(api: docker.APIClient) -> None:
@@ -156,9 +156,10 @@ def _ensure_empty_image(api: docker.APIClient) -> None:
         api.import_image_from_data(bytes(2 * tarfile.BLOCKSIZE), repository=repository, tag=tag)
 
 
-def _remove_helper(api: docker.APIClient, name: str) -> None:
+def remove_helper(api: docker.APIClient, name: str) -> None:
+    """Remove a container with its anonymous volumes; does nothing when it does not exist."""
     try:
-        api.remove_container(name, force=True)
+        api.remove_container(name, v=True, force=True)
     except APIError as error:
         if error.status_code not in (_MISSING, _CONFLICT):
             raise

@@ -11,20 +11,22 @@ from docker.errors import APIError
 
 from riseml.executors.capabilities import InventoryItem, InventoryKind
 from riseml.executors.docker import labels, networks
+from riseml.executors.docker.code_layers import find_layer_name, is_layer
 from riseml.executors.docker.stuck_networks import StuckNetworks
-from riseml.names import HostName
+from riseml.names import CODE_REPOSITORY, HostName
 
 _MISSING = 404
 
 
 def list_items(api: docker.APIClient, host: HostName) -> list[InventoryItem]:
-    """Return the containers, networks and environments of every riseml server."""
+    """Return the containers, networks, layers of code and environments of every riseml server."""
     ours = {"label": labels.SERVER}
     networks = [row for row in api.networks(filters=ours) if _labels(row).get(labels.HOST, "") in ("", host)]
     return [
         *(_describe_container(row) for row in api.containers(all=True, filters=ours)),
         *(_describe_network(row) for row in networks),
-        *(_describe_image(row) for row in api.images(filters={"label": labels.ENVIRONMENT})),
+        *(_describe_layer(row) for row in api.images(filters={"reference": CODE_REPOSITORY})),
+        *(_describe_image(row) for row in api.images(filters={"label": labels.ENVIRONMENT}) if not _is_layer(row)),
         *(_describe_copy(row) for row in api.images(filters={"reference": "riseml/image"})),
     ]
 
@@ -41,7 +43,7 @@ def remove_item(api: docker.APIClient, item: InventoryItem, stuck: StuckNetworks
                 api.remove_container(item.identity, v=True, force=True)
             case InventoryKind.NETWORK:
                 networks.remove_network(api, item.identity, stuck)
-            case InventoryKind.ENVIRONMENT:
+            case InventoryKind.ENVIRONMENT | InventoryKind.CODE:
                 api.remove_image(item.identity)
             case _:
                 raise ValueError(f"an engine holds no {item.kind.value}")
@@ -76,6 +78,29 @@ def _describe_image(row: dict[str, Any]) -> InventoryItem:
     name = (row.get("RepoTags") or [row["Id"]])[0]
     made_at = datetime.fromtimestamp(row["Created"], UTC)
     return InventoryItem(InventoryKind.ENVIRONMENT, name, name, reference=name, size=int(row["Size"]), made_at=made_at)
+
+
+def _describe_layer(row: dict[str, Any]) -> InventoryItem:
+    """Return the code of a project: its `size` is what was written for it, without the environment below it."""
+    name, held = find_layer_name(row), _labels(row)
+    return InventoryItem(
+        InventoryKind.CODE,
+        name,
+        name,
+        held.get(labels.SERVER, ""),
+        reference=held.get(labels.CODE_SNAPSHOT, ""),
+        size=int(held.get(labels.CODE_SIZE, "0")),
+        made_at=datetime.fromtimestamp(row["Created"], UTC),
+    )
+
+
+def _is_layer(row: dict[str, Any]) -> bool:
+    """Return whether an image is a layer of code, which has the label of the environment below it, too.
+
+    A layer without a name lies below another one, and goes with it.
+    """
+    names = row.get("RepoTags") or []
+    return any(map(is_layer, names)) or (not names and labels.CODE in _labels(row))
 
 
 def _describe_copy(row: dict[str, Any]) -> InventoryItem:

@@ -13,6 +13,12 @@ JOB = "io.riseml.job"  # `worker.1`
 ATTEMPT = "io.riseml.attempt"  # counts from 1
 TITLE = "io.riseml.title"  # `paul.4.worker.1`, for people
 ENVIRONMENT = "io.riseml.environment"  # digest of the environment that an image holds
+CODE = "io.riseml.code"  # identity of the project's state that an image holds
+CODE_SNAPSHOT = "io.riseml.code.snapshot"  # its digest
+CODE_BASE = "io.riseml.code.base"  # id of the environment below it
+CODE_OWNER = "io.riseml.code.owner"  # of its files: `1000:1000`
+CODE_DEPTH = "io.riseml.code.depth"  # how many earlier states lie between it and the environment
+CODE_SIZE = "io.riseml.code.size"  # bytes of the contents that were written for it
 HOST = "io.riseml.host"  # the pool's name of the host that made a network across hosts
 
 

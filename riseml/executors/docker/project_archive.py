@@ -7,7 +7,7 @@ anew, with the owner of the job that starts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.archives.project_files import ProjectFiles
@@ -15,24 +15,29 @@ from riseml.archives.writer import END, FileOwner, pad_content, write_header
 from riseml.errors import EngineError, UsageError
 from riseml.model import Owner
 
-_FOLDER = "code"
+WORKING_FOLDER = "code"
+"""The working folder of jobs, below the root of their containers."""
+
 _PIECE = 1 << 18  # bytes of one piece
 
 
-def pack_working_directory(project: ProjectFiles, owner: Owner, folder: str = _FOLDER) -> Iterator[bytes]:
+def pack_working_directory(
+    project: ProjectFiles, owner: Owner, folder: str = WORKING_FOLDER, wanted: Collection[str] | None = None
+) -> Iterator[bytes]:
     """Yield a tar of a project below a folder, in pieces.
 
     Args:
         project: its files.
         owner: of the working directory and of everything in it.
         folder: of the working directory, below the root.
+        wanted: paths of the entries to pack; None: all.
 
     Raises:
         OSError: the files cannot be read.
         EngineError: a file is damaged.
     """
     held = bytearray()
-    for piece in _write_members(project, FileOwner(owner.uid, owner.gid), folder):
+    for piece in _write_members(project, FileOwner(owner.uid, owner.gid), folder, wanted):
         held += piece
         if len(held) >= _PIECE:
             yield bytes(held)
@@ -40,10 +45,14 @@ def pack_working_directory(project: ProjectFiles, owner: Owner, folder: str = _F
     yield bytes(held)
 
 
-def _write_members(project: ProjectFiles, owner: FileOwner, folder: str) -> Iterator[bytes]:
+def _write_members(
+    project: ProjectFiles, owner: FileOwner, folder: str, wanted: Collection[str] | None
+) -> Iterator[bytes]:
     yield write_header(ArchiveEntry(folder, EntryKind.FOLDER), owner)
     try:
         for entry, content in project.read_files():
+            if wanted is not None and entry.path not in wanted:
+                continue
             yield write_header(entry, owner, folder)
             yield from content
             yield pad_content(entry.size)

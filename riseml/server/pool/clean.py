@@ -177,6 +177,8 @@ class _Judge:
             return self._judge_foreign(item)
         if item.kind is InventoryKind.ENVIRONMENT:
             return self._judge_environment(item)
+        if item.kind is InventoryKind.CODE:
+            return self._judge_code(item)
         if item.experiment is None:
             return "of no experiment" if self._is_older(item.made_at, _SETTLING) else ""
         return "" if item.experiment in self.used.open else "its experiment has ended, or was never stored"
@@ -197,6 +199,12 @@ class _Judge:
         else:
             why = "of no experiment"
         return why if self._is_older(datetime.fromtimestamp(held.changed, UTC), _SETTLING) else ""
+
+    def _judge_code(self, item: InventoryItem) -> str:
+        if item.reference not in self.used.snapshots:
+            return "no experiment has used it" if self._is_older(item.made_at, _SETTLING) else ""
+        last = self.used.snapshots[item.reference]
+        return "" if last is None else self._judge_idle(last if item.made_at is None else max(last, item.made_at))
 
     def _judge_foreign(self, item: InventoryItem) -> str:
         wanted = self.request.foreign and item.server.startswith(self.request.foreign)

@@ -78,6 +78,7 @@ def _show_remains(hosts: HostSet, host: HostSpec, jobs: Sequence[str]) -> wire.R
     found = items or []
     seen = hosts.last_seen().get(host.name)
     environments = [item for item in found if item.kind is InventoryKind.ENVIRONMENT]
+    images = [item for item in found if item.kind in (InventoryKind.ENVIRONMENT, InventoryKind.CODE)]
     return {
         "name": host.name,
         "removed": False,
@@ -87,7 +88,7 @@ def _show_remains(hosts: HostSet, host: HostSpec, jobs: Sequence[str]) -> wire.R
         "containers": sum(item.kind is InventoryKind.CONTAINER for item in found),
         "networks": sum(item.kind is InventoryKind.NETWORK for item in found),
         "environments": len(environments),
-        "size": sum(item.size or 0 for item in environments),
+        "size": sum(item.size or 0 for item in images),
         "swarm": "" if seen is None or not seen.swarm else "manager" if seen.manager else "member",
         "output": describe_root(hosts.roots.output),
         "shared_output": hosts.shared_output,

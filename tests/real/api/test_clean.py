@@ -279,6 +279,18 @@ def test_capsules(make_place: Callable[..., Place], tmp_path: Path) -> None:
     assert [held.experiment for held in place.capsules.list_capsules()] == [running]
 
 
+def test_code_on_a_host(make_place: Callable[..., Place]) -> None:
+    executor = MemoryExecutor(HostName("away"), Capacity(1, 1))
+    place = make_place(executor)
+    used, ended, never = "a" * 64, "b" * 64, "c" * 64
+    executor.layers = {used, ended, never}
+    place.submit(digest=used)
+    place.close(place.submit(digest=ended))
+    assert place.clean() == [never]
+    assert place.clean(ALL) == [ended]
+    assert executor.layers == {used}
+
+
 def test_a_host_that_is_silent_is_named(make_place: Callable[..., Place]) -> None:
     executor = MemoryExecutor(HostName("away"), Capacity(1, 1))
     executor.networks[7] = ""

@@ -1,0 +1,258 @@
+"""The code of a project as a layer of an image: it reaches an engine once, and each job gets a private view of it.
+
+A layer lies on an environment. A container that never runs is filled with the project's files, exactly as a job's own
+container would be, and committed. So all image stores keep the same bytes, modes, owners and times. The next state of
+the project is written over the layer of an earlier one: only the files that differ travel. The name of a layer says
+what it holds, and its labels say how it was made, so that the server remembers nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import docker
+from docker.errors import APIError, DockerException
+
+from riseml.archives.project_files import KeptState, ProjectFiles
+from riseml.executors.docker import labels
+from riseml.executors.docker.helper_container import remove_helper, send_archive
+from riseml.executors.docker.image_names import find_local_name, inspect_image
+from riseml.executors.docker.project_archive import WORKING_FOLDER, pack_working_directory
+from riseml.executors.transports.engine_client import raise_for_refusal
+from riseml.faultpoints import Point, reach
+from riseml.model import Launch
+from riseml.names import CODE_REPOSITORY
+
+LEAST_SIZE = 1 << 20  # bytes of a project that gets a layer: below that, unpacking it into each container is faster
+LEAST_COUNT = 500  # or so many files
+LEAST_COMPRESSED = 64 << 20  # the same where the engine compresses each layer (containerd's image store)
+MOST_DEPTH = 8  # states that lie over each other; each one holds files that a later one has replaced
+MOST_LAYERS = 32  # of one server on one engine
+MOST_BYTES = 16 << 30  # of them together
+_CONSIDERED = 4  # newest layers that the next state may be written over
+_COMMIT_PATIENCE = 900.0  # seconds; the engine says nothing until the layer is there
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What a layer is made on: an environment, or the layer of an earlier state."""
+
+    image: str  # name or id
+    depth: int = 0  # of the new layer
+    wanted: frozenset[str] | None = None  # paths of what has to be written; None: everything
+    size: int = 0  # bytes of that
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """One layer that a job needs."""
+
+    name: str  # of its image: `riseml/code:4f2...`
+    base: str  # id of the environment
+    environment: str  # its name at the engine
+    launch: Launch
+    code: KeptState
+
+    @property
+    def owner(self) -> str:
+        return f"{self.launch.owner.uid}:{self.launch.owner.gid}"
+
+
+class CodeLayers:
+    """The layers of one server on one engine; several threads use it at the same time.
+
+    Args:
+        server: id of the server.
+    """
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._changed = threading.Condition()
+        self._taken: set[str] = set()  # layers that a thread looks for or makes
+
+    @contextmanager
+    def lend(
+        self, api: docker.APIClient, launch: Launch, code: ProjectFiles, *, compresses: bool
+    ) -> Iterator[str | None]:
+        """Give the name of an image that has a job's environment and its code; make it when the engine lacks it.
+
+        Give None when the code has to be unpacked into the job's own container: it is small, the image has a volume at
+        the working folder, or the engine could not make the layer. What is left of the making is removed at the end,
+        when the job runs.
+
+        Args:
+            api: the engine.
+            launch: the job.
+            code: the project's files.
+            compresses: the engine compresses each layer.
+
+        Raises:
+            EngineError: a file is damaged.
+        """
+        with ExitStack() as stack:
+            yield self._find_or_make(api, launch, code, stack) if is_worth_it(code, compresses=compresses) else None
+
+    def remove_forgotten(self, api: docker.APIClient) -> None:
+        """Remove the containers that a server which was killed had filled."""
+        ours = {"label": labels.label_filter(labels.SERVER, self._server), "name": self._helper_name("")}
+        for row in api.containers(all=True, filters=ours):
+            name = str(row["Names"][0]).lstrip("/")
+            with self._changed:
+                is_ours = name in map(self._helper_name, self._taken)
+            if not is_ours and name.startswith(self._helper_name("")):
+                remove_helper(api, row["Id"])
+
+    def _find_or_make(self, api: docker.APIClient, launch: Launch, code: ProjectFiles, stack: ExitStack) -> str | None:
+        order = self._make_order(api, launch, code)
+        if order is None:
+            return None
+        with self._hold(order.name):
+            if inspect_image(api, order.name) is not None:
+                return order.name
+            helper = self._helper_name(order.name)
+            stack.callback(self._clear_up, api, helper)
+            try:
+                self._make_layer(api, order, helper)
+            except APIError as error:  # a full disk, for example: the job's own container may still have room
+                log.warning("the code of %s is not kept as a layer: %s", launch.title, error.explanation or error)
+                return None
+        return order.name
+
+    def _make_order(self, api: docker.APIClient, launch: Launch, code: ProjectFiles) -> _Order | None:
+        name = find_local_name(api, launch.image.reference)
+        found = None if name is None else inspect_image(api, name)
+        if name is None or found is None or not isinstance(code, KeptState) or hides_code(found):
+            return None
+        what = f"{self._server} {found['Id']} {launch.owner.uid}:{launch.owner.gid} {code.identity}"
+        layer = f"{CODE_REPOSITORY}:{hashlib.sha256(what.encode()).hexdigest()[:32]}"
+        return _Order(layer, str(found["Id"]), name, launch, code)
+
+    @contextmanager
+    def _hold(self, layer: str) -> Iterator[None]:
+        """Keep other threads from the same layer: two gangs at once make one."""
+        with self._changed:
+            self._changed.wait_for(lambda: layer not in self._taken)
+            self._taken.add(layer)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken.discard(layer)
+                self._changed.notify_all()
+
+    def _make_layer(self, api: docker.APIClient, order: _Order, helper: str) -> None:
+        ground = self._choose_ground(api, order)
+        remove_helper(api, helper)  # of a server that was killed
+        request = {
+            "Image": ground.image,
+            "Cmd": ["-"],
+            "Labels": {labels.SERVER: self._server},
+            "HostConfig": {"NetworkMode": "none"},
+        }
+        api.create_container_from_config(request, helper)
+        send_archive(api, helper, "/", pack_working_directory(order.code, order.launch.owner, wanted=ground.wanted))
+        reach(Point.LAYER_FILLED)
+        repository, _, tag = order.name.partition(":")
+        answer = api.post(
+            f"{api.base_url}/v{api.api_version}/commit",
+            params={"container": helper, "repo": repository, "tag": tag},
+            json={"Labels": self._make_labels(order, ground)},
+            timeout=(api.timeout, _COMMIT_PATIENCE),
+        )
+        raise_for_refusal(answer)
+        reach(Point.LAYER_MADE)
+
+    def _choose_ground(self, api: docker.APIClient, order: _Order) -> _Ground:
+        """Return the layer of an earlier state over which the least has to be written, or the environment."""
+        best = _Ground(order.environment, 0, None, order.code.size)
+        for row in self._list_layers(api)[: 4 * _CONSIDERED]:
+            held = row["Labels"]
+            depth = int(held.get(labels.CODE_DEPTH, "0")) + 1
+            if (held.get(labels.CODE_BASE), held.get(labels.CODE_OWNER)) != (order.base, order.owner):
+                continue
+            if depth > MOST_DEPTH:
+                continue
+            changes = order.code.find_changes(held.get(labels.CODE_SNAPSHOT, ""), held[labels.CODE])
+            if changes is not None and changes.size <= best.size // 2:
+                best = _Ground(str(row["Id"]), depth, changes.paths, changes.size)
+        return best
+
+    def _make_labels(self, order: _Order, ground: _Ground) -> dict[str, str]:
+        return {
+            labels.SERVER: self._server,
+            labels.CODE: order.code.identity,
+            labels.CODE_SNAPSHOT: order.launch.snapshot,
+            labels.CODE_BASE: order.base,
+            labels.CODE_OWNER: order.owner,
+            labels.CODE_DEPTH: str(ground.depth),
+            labels.CODE_SIZE: str(ground.size),
+        }
+
+    def _list_layers(self, api: docker.APIClient) -> list[dict[str, Any]]:
+        """Return the layers of this server, the newest first."""
+        ours = {"reference": CODE_REPOSITORY, "label": labels.label_filter(labels.SERVER, self._server)}
+        return sorted(api.images(filters=ours), key=lambda row: int(row["Created"]), reverse=True)
+
+    def _clear_up(self, api: docker.APIClient, helper: str) -> None:
+        """Remove the filled container, and the oldest layers above the bounds. A later call removes what is left."""
+        try:
+            remove_helper(api, helper)
+            for row in choose_surplus(self._list_layers(api)):
+                with suppress(APIError):  # a container uses it
+                    api.remove_image(find_layer_name(row))
+        except (DockerException, OSError) as error:
+            log.warning("what is left of making a layer is removed later: %s", error)
+
+    def _helper_name(self, layer: str) -> str:
+        return f"riseml-{self._server[:8]}-code-{layer.rpartition(':')[2]}"
+
+
+def is_worth_it(code: ProjectFiles, *, compresses: bool) -> bool:
+    """Return whether a layer pays for a project. An engine that compresses layers needs longer for each."""
+    if not isinstance(code, KeptState):
+        return False
+    if compresses:
+        return code.size >= LEAST_COMPRESSED
+    return code.size >= LEAST_SIZE or code.count >= LEAST_COUNT
+
+
+def hides_code(image: dict[str, Any]) -> bool:
+    """Return whether a volume of an image lies at the working folder, above it or below it: a layer has no volumes."""
+    volumes = [path.strip("/").split("/") for path in (image.get("Config") or {}).get("Volumes") or {}]
+    folder = [WORKING_FOLDER]
+    return any(path[: len(folder)] == folder or path == [""] for path in volumes)
+
+
+def is_layer(name: str) -> bool:
+    """Return whether an image has the name of a layer. No such name is ever fetched, so riseml made the image."""
+    return name.startswith(f"{CODE_REPOSITORY}:")
+
+
+def find_layer_name(row: Mapping[str, Any]) -> str:
+    """Return the name of a layer in the engine's list of images; it may have others, which riseml did not give it."""
+    names: list[str] = row["RepoTags"]
+    return next(name for name in names if is_layer(name))
+
+
+def choose_surplus(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the layers above the bounds, of a list that begins with the newest. The newest one always stays."""
+    kept, size = 0, 0
+    for row in layers:
+        size += int((row.get("Labels") or {}).get(labels.CODE_SIZE, "0"))
+        if kept and (kept >= MOST_LAYERS or size > MOST_BYTES):
+            break
+        kept += 1
+    return layers[kept:]
+
+
+def stores_compressed(info: dict[str, Any]) -> bool:
+    """Return whether an engine has containerd's image store, from its answer of `GET /info`."""
+    return any("io.containerd.snapshotter" in str(pair) for pair in info.get("DriverStatus") or ())

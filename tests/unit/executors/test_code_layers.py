@@ -1,0 +1,92 @@
+"""Which projects get a layer, and which layers are removed. The layers themselves: tests/real/docker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from riseml.archives.project_files import StateChanges
+from riseml.executors.docker import labels
+from riseml.executors.docker.code_layers import (
+    LEAST_COMPRESSED,
+    LEAST_COUNT,
+    LEAST_SIZE,
+    MOST_BYTES,
+    MOST_LAYERS,
+    choose_surplus,
+    find_layer_name,
+    hides_code,
+    is_layer,
+    is_worth_it,
+    stores_compressed,
+)
+
+
+class State:
+    """A state of a project without its files."""
+
+    identity = "1d"
+
+    def __init__(self, size: int, count: int = 1) -> None:
+        self.size, self.count = size, count
+
+    def read_files(self) -> Any:
+        raise AssertionError("its files are not read")
+
+    def find_changes(self, digest: str, identity: str) -> StateChanges | None:
+        return None
+
+
+class Nameless:
+    """Files that belong to no state."""
+
+    def read_files(self) -> Any:
+        raise AssertionError("its files are not read")
+
+
+def test_a_small_project_is_unpacked_into_each_container() -> None:
+    assert not is_worth_it(State(LEAST_SIZE - 1, LEAST_COUNT - 1), compresses=False)
+    assert is_worth_it(State(LEAST_SIZE), compresses=False)
+    assert is_worth_it(State(0, LEAST_COUNT), compresses=False)
+    assert not is_worth_it(State(LEAST_COMPRESSED - 1, LEAST_COUNT), compresses=True)
+    assert is_worth_it(State(LEAST_COMPRESSED), compresses=True)
+    assert not is_worth_it(Nameless(), compresses=False)
+
+
+@pytest.mark.parametrize("volume", ["/code", "/code/", "/code/data", "/"])
+def test_a_volume_at_the_working_folder_hides_a_layer(volume: str) -> None:
+    assert hides_code({"Config": {"Volumes": {"/data": {}, volume: {}}}})
+
+
+@pytest.mark.parametrize(
+    "config", [None, {}, {"Volumes": None}, {"Volumes": {"/data": {}, "/codes": {}, "/a/code": {}}}]
+)
+def test_other_volumes_do_not(config: dict[str, Any] | None) -> None:
+    assert not hides_code({"Config": config})
+
+
+def layer(size: int = 1) -> dict[str, Any]:
+    return {"Labels": {labels.CODE_SIZE: str(size)}}
+
+
+def test_the_oldest_layers_above_the_bounds_are_removed() -> None:
+    assert choose_surplus([]) == []
+    many = [layer(number) for number in range(MOST_LAYERS + 2)]
+    assert choose_surplus(many) == many[MOST_LAYERS:]
+    large = [layer(MOST_BYTES // 2), layer(MOST_BYTES // 2), layer(), layer()]
+    assert choose_surplus(large) == large[2:]
+    assert choose_surplus([layer(MOST_BYTES * 2), layer()]) == [layer()], "the newest one stays"
+
+
+def test_a_layer_is_known_by_its_name_alone() -> None:
+    assert is_layer("riseml/code:4f2")
+    assert not is_layer("riseml/codes:4f2")
+    assert not is_layer("example.com/riseml/code:4f2")
+    assert find_layer_name({"RepoTags": ["mine:1", "riseml/code:4f2"]}) == "riseml/code:4f2"
+
+
+def test_which_image_store_an_engine_has() -> None:
+    assert not stores_compressed({})
+    assert not stores_compressed({"DriverStatus": [["Backing Filesystem", "extfs"]]})
+    assert stores_compressed({"DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]]})
