@@ -23,8 +23,9 @@ from riseml.states import TERMINAL, Part, State
 def awaited_images(world: World) -> frozenset[str]:
     """Return the references of the environments that some experiment waits for: the loop asks every host for them."""
     waiting = [one for one in world.experiments if one.state not in TERMINAL and _needs_image(one)]
-    tags = (image.base for one in waiting for image in one.images if _lacks_resolution(one, image))
-    return frozenset((*(image.reference for one in waiting for image in one.images), *tags))
+    images = [(one, image) for one in waiting for image in one.images]
+    tags = (image.base for one, image in images if _lacks_resolution(one, image))
+    return frozenset((*(image.reference for _, image in images), *tags))
 
 
 def resolve_image(experiment: Experiment, seen: Observation) -> Experiment:
@@ -32,6 +33,9 @@ def resolve_image(experiment: Experiment, seen: Observation) -> Experiment:
 
     Processes have no images: nothing is resolved there.
     """
+    build = experiment.build
+    if build is None or build.state in TERMINAL:
+        return experiment
     host = find_builder(experiment, seen)
     if host is None or host.silent_since is not None:
         return experiment

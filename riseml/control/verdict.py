@@ -190,6 +190,8 @@ def _find_stuck_causes(experiment: Experiment, seen: Observation) -> Iterator[tu
 
     The time is for the lines of a job that has begun meanwhile: they may reach the server late.
     """
+    if not seen.stuck:
+        return
     ended = {job.name: job for job in experiment.gang if job.state is State.FINISHED}
     for job in experiment.gang:
         peer = ended.get(seen.stuck.get(experiment.key_of(job), job.name))

@@ -11,9 +11,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-
 from riseml.control.actions import Action
 from riseml.control.decide import Decision, decide
 from riseml.executors.memory import MemoryExecutor
@@ -22,7 +19,8 @@ from riseml.names import HostName
 from riseml.spec.config.types import Resources, Retry, RetryScope
 from riseml.states import TERMINAL, Network
 from tests.unit.control.laws import Laws, count_attempts
-from tests.unit.control.simulation import Crash, Simulation, make_experiment, make_hosts, make_plan
+from tests.unit.control.simulation import Crash, Simulation, Witness, make_experiment, make_hosts, make_plan
+from tests.unit.control.steps import choice, flag, integer, rule, several, shuffled
 
 CPU = Resources(cpus=1, mem=64)
 GPU = Resources(cpus=1, mem=64, gpus=1)
@@ -46,7 +44,7 @@ MOST = 5
 QUIET = 24
 """Passes without news after which the loop must be at rest."""
 
-WAKE_UPS = st.sampled_from([1, 1, 1, 0, 2])
+WAKE_UPS = choice(1, 1, 1, 0, 2)
 """How often a notification wakes the loop: it may be lost, and it may come twice."""
 
 
@@ -59,7 +57,7 @@ def _know(gpu: Gpu, ids: str) -> dict[str, Gpu]:
     return {identity: replace(gpu, id=identity) for identity in ids}
 
 
-class History(RuleBasedStateMachine):
+class History:
     """One store, three hosts of which two are in a swarm, and every fault that can happen to them."""
 
     simulation: Simulation
@@ -69,10 +67,10 @@ class History(RuleBasedStateMachine):
         """Return the simulation that keeps the records."""
         return Simulation(hosts)
 
-    @initialize(
-        managers=st.sampled_from([1, 1, 2]),
-        network=st.sampled_from([Network.OVERLAY] * 3 + [Network.HOST]),
-        shapes=st.lists(st.integers(0, len(SHAPES) - 1), min_size=2, max_size=2),
+    @rule(
+        managers=choice(1, 1, 2),
+        network=choice(*[Network.OVERLAY] * 3, Network.HOST),
+        shapes=several(integer(0, len(SHAPES) - 1), 2, 2),
     )
     def begin(self, managers: int, network: Network, shapes: list[int]) -> None:
         """Two experiments run or wait before the first fault."""
@@ -106,10 +104,10 @@ class History(RuleBasedStateMachine):
             self._turn()
 
     @rule(
-        shape=st.integers(0, len(SHAPES) - 1),
-        retries=st.sampled_from([0, 1, 2]),
-        role=st.booleans(),
-        user=st.sampled_from(["paul", "anna"]),
+        shape=integer(0, len(SHAPES) - 1),
+        retries=choice(0, 1, 2),
+        role=flag(),
+        user=choice("paul", "anna"),
     )
     def submit(self, shape: int, retries: int, role: bool, user: str) -> None:  # noqa: FBT001  # drawn, not passed
         self._submit(shape, retries, user, role=role)
@@ -131,14 +129,14 @@ class History(RuleBasedStateMachine):
             owner = type(experiment.owner)(user, 1000, 1000)
             self.simulation.submit(make_experiment(identity, plan, owner=owner))
 
-    @rule(pick=st.integers(0, 99), wake_ups=WAKE_UPS)
+    @rule(pick=integer(0, 99), wake_ups=WAKE_UPS)
     def kill(self, pick: int, wake_ups: int) -> None:
         going = [e.id for e in self.simulation.open.values() if e.state not in TERMINAL]
         if going:
             self._kill(going[pick % len(going)])
         self._wake(wake_ups)
 
-    @rule(pick=st.integers(0, 99), wake_ups=WAKE_UPS)
+    @rule(pick=integer(0, 99), wake_ups=WAKE_UPS)
     def stop_a_trial(self, pick: int, wake_ups: int) -> None:
         """A search stops a trial: as after a kill, no further attempt follows."""
         going = [e.id for e in self.simulation.open.values() if e.state not in TERMINAL]
@@ -147,19 +145,19 @@ class History(RuleBasedStateMachine):
             self.laws.killed.setdefault(identity, count_attempts(self.simulation, identity))
         self._wake(wake_ups)
 
-    @rule(quiet=st.lists(st.sampled_from([0.0, 59.0, 60.0, 60.0, 60.0]), min_size=1, max_size=4))
+    @rule(quiet=several(choice(0.0, 59.0, 60.0, 60.0, 60.0), 1, 4))
     def jobs_are_quiet_or_not(self, quiet: list[float]) -> None:
         keys = [key for host in self.simulation.hosts.values() for key in host.containers]
         self.simulation.quiet = {key: quiet[number % len(quiet)] for number, key in enumerate(keys)}
         self._turn()
         self.simulation.quiet = {}
 
-    @rule(seconds=st.sampled_from([0.0, 1.0, 1.0, 5.0, 400.0]), slow=st.sampled_from([0, 0, 1, 3]))
+    @rule(seconds=choice(0.0, 1.0, 1.0, 5.0, 400.0), slow=choice(0, 0, 1, 3))
     def turn(self, seconds: float, slow: int) -> None:
         self.simulation.slow = slow
         self._turn(seconds)
 
-    @rule(steps=st.integers(0, 8), seconds=st.sampled_from([0.0, 1.0, 400.0]), late=st.booleans())
+    @rule(steps=integer(0, 8), seconds=choice(0.0, 1.0, 400.0), late=flag())
     def crash(self, steps: int, seconds: float, late: bool) -> None:  # noqa: FBT001  # drawn, not passed
         """The server dies after some steps of a pass; the pending actions still happen, or do not."""
         left = steps
@@ -177,12 +175,12 @@ class History(RuleBasedStateMachine):
         self.simulation.restart()
         self.laws.check()
 
-    @rule(count=st.integers(1, 4))
+    @rule(count=integer(1, 4))
     def pending_actions_end(self, count: int) -> None:
         self.simulation.finish(count)
         self._turn()
 
-    @rule(pick=st.integers(0, 99), code=st.sampled_from([0, 0, 1, 137]), read=st.booleans(), wake_ups=WAKE_UPS)
+    @rule(pick=integer(0, 99), code=choice(0, 0, 1, 137), read=flag(), wake_ups=WAKE_UPS)
     def job_exits(self, pick: int, code: int, read: bool, wake_ups: int) -> None:  # noqa: FBT001  # drawn, not passed
         running = self.simulation.running()
         if running:
@@ -192,7 +190,7 @@ class History(RuleBasedStateMachine):
             self._drain()
         self._wake(wake_ups)
 
-    @rule(pick=st.integers(0, 99), codes=st.permutations([0, 1, 0, 1]))
+    @rule(pick=integer(0, 99), codes=shuffled(0, 1, 0, 1))
     def all_of_a_gang_end_unnoticed(self, pick: int, codes: list[int]) -> None:
         """The jobs of a gang exit one after the other, and one pass sees all exits: the first exit counts."""
         running = self.simulation.running()
@@ -208,7 +206,7 @@ class History(RuleBasedStateMachine):
         self._drain()
         self._turn()
 
-    @rule(name=st.sampled_from(NAMES), wake_ups=WAKE_UPS)
+    @rule(name=choice(*NAMES), wake_ups=WAKE_UPS)
     def fall_silent_or_return(self, name: str, wake_ups: int) -> None:
         faults = self.simulation.hosts[HostName(name)].faults
         faults.silent = not faults.silent
@@ -231,17 +229,17 @@ class History(RuleBasedStateMachine):
             asked = actions
         raise AssertionError(f"15, I15: not at rest: {actions}")
 
-    @rule(name=st.sampled_from(NAMES))
+    @rule(name=choice(*NAMES))
     def leave_the_pool_or_return(self, name: str) -> None:
         self.simulation.absent ^= {HostName(name)}
         self._note_dark(name)
         self._turn()
 
     @rule(
-        name=st.sampled_from(NAMES),
-        leave=st.booleans(),
-        turns=st.sampled_from([2, 3, 5]),
-        slow=st.sampled_from([0, 1, 3]),
+        name=choice(*NAMES),
+        leave=flag(),
+        turns=choice(2, 3, 5),
+        slow=choice(0, 1, 3),
     )
     def a_host_is_away_for_long(self, name: str, *, leave: bool, turns: int, slow: int) -> None:
         """A host is away until its jobs are given up, and comes back with all of them."""
@@ -258,13 +256,13 @@ class History(RuleBasedStateMachine):
             if away and fresh:
                 self.laws.check_lost(HostName(name))
 
-    @rule(name=st.sampled_from(NAMES))
+    @rule(name=choice(*NAMES))
     def drain_or_resume(self, name: str) -> None:
         host = self.simulation.hosts[HostName(name)]
         host.site = replace(host.site, taking=not host.site.taking)
         self._turn()
 
-    @rule(pick=st.integers(0, 99), code=st.sampled_from([0, 1, 1]), slow=st.sampled_from([0, 3, 5]))
+    @rule(pick=integer(0, 99), code=choice(0, 1, 1), slow=choice(0, 3, 5))
     def an_end_meets_a_kill(self, pick: int, code: int, slow: int) -> None:
         """A user kills an experiment that is about to finish or to be retried."""
         running = self.simulation.running()
@@ -277,7 +275,7 @@ class History(RuleBasedStateMachine):
                 self._kill(key.experiment)
         self._turn()
 
-    @rule(pick=st.integers(0, 99), code=st.sampled_from([0, 1, 1]))
+    @rule(pick=integer(0, 99), code=choice(0, 1, 1))
     def a_kill_comes_during_a_pass(self, pick: int, code: int) -> None:
         """A user kills an experiment between the load and the save of a pass: the save is refused."""
         running = self.simulation.running()
@@ -293,44 +291,42 @@ class History(RuleBasedStateMachine):
         self.simulation.turn(interfere)
         self.laws.check()
 
-    @rule(name=st.sampled_from(NAMES), fault=st.sampled_from(["lost_replies", "bad_starts"]))
+    @rule(name=choice(*NAMES), fault=choice("lost_replies", "bad_starts"))
     def fault(self, name: str, fault: str) -> None:
         faults = self.simulation.hosts[HostName(name)].faults
         setattr(faults, fault, getattr(faults, fault) + 1)
         self._turn()
 
-    @rule(name=st.sampled_from(NAMES))
+    @rule(name=choice(*NAMES))
     def ignore_sigterm_or_not(self, name: str) -> None:
         faults = self.simulation.hosts[HostName(name)].faults
         faults.ignores_term = not faults.ignores_term
         self._turn()
 
-    @rule(pick=st.integers(0, 99), name=st.sampled_from(NAMES))
+    @rule(pick=integer(0, 99), name=choice(*NAMES))
     def something_else_removes_a_container(self, pick: int, name: str) -> None:
         containers = self.simulation.hosts[HostName(name)].containers
         if containers:
             del containers[sorted(containers)[pick % len(containers)]]
         self._turn()
 
-    @rule(names=st.sampled_from([("h1",), ("h2",), NAMES]))
+    @rule(names=choice(("h1",), ("h2",), NAMES))
     def something_else_deletes_the_image(self, names: tuple[str, ...]) -> None:
         for name in names:
             self.simulation.hosts[HostName(name)].images.clear()
         self._turn()
 
-    @rule(name=st.sampled_from(NAMES), number=st.integers(1, 3))
+    @rule(name=choice(*NAMES), number=choice(1, 2, 3))
     def something_else_moves_the_tag(self, name: str, number: int) -> None:
         self.simulation.hosts[HostName(name)].move_tag("base", number)
         self._turn()
 
-    @rule(seconds=st.sampled_from([-3600.0, -5.0]))
+    @rule(seconds=choice(-3600.0, -5.0))
     def the_clock_is_set_back(self, seconds: float) -> None:
         self._turn(seconds)
 
     def teardown(self) -> None:
         """Remove every fault; then every experiment gets its turn and ends."""
-        if not hasattr(self, "simulation"):
-            return
         self._remove_faults()
         self._give_every_experiment_its_turn()
         simulation = self.simulation
@@ -342,6 +338,7 @@ class History(RuleBasedStateMachine):
         writes = [host.writes for host in simulation.hosts.values()]
         assert simulation.turn().actions == (), "15, I15"
         assert writes == [host.writes for host in simulation.hosts.values()]
+        simulation.witness = Witness()  # no cycle is left: a process with many histories needs no garbage collector
 
     def _remove_faults(self) -> None:
         simulation = self.simulation

@@ -65,6 +65,8 @@ class Laws(Witness):
     dark_since: dict[HostName, float] = field(default_factory=dict)  # elapsed seconds when it fell silent or left
     killed: dict[int, int] = field(default_factory=dict)  # id of the experiment -> its attempt when it was killed
     given_up: set[JobKey] = field(default_factory=set)  # jobs that ended because their host was lost
+    images: dict[tuple[int, str], str] = field(default_factory=dict)  # what each role runs, by its first launch
+    checked_launches: dict[HostName, int] = field(default_factory=dict)  # how many launches of a host `images` has
 
     def saves(self, old: Experiment, new: Experiment, seen: Observation) -> None:
         assert old.state not in TERMINAL or new.state is old.state, "2: terminal stays terminal"
@@ -143,13 +145,13 @@ class Laws(Witness):
             assert max(job.attempt for job in jobs) == attempt, "I10: stop wins"
 
     def _runs_one_image(self) -> None:
-        images: dict[tuple[int, str], str] = {}
-        for host in self.simulation.hosts.values():
-            for launch in host.launches:
+        for name, host in self.simulation.hosts.items():
+            for launch in host.launches[self.checked_launches.get(name, 0) :]:
                 assert launch.image.resolved, "16: no job runs what a tag stands for at its start"
                 key = (launch.key.experiment, job_type(launch.key.job))
-                image = images.setdefault(key, launch.image.reference)
+                image = self.images.setdefault(key, launch.image.reference)
                 assert image == launch.image.reference, "16: one image for each role"
+            self.checked_launches[name] = len(host.launches)
 
     def check_lost(self, name: HostName) -> None:
         """Check that every job of a host ended that was missing for much longer than the deadline."""

@@ -102,10 +102,9 @@ class StoredHistory(History):
 
     def teardown(self) -> None:
         super().teardown()
-        if hasattr(self, "simulation"):
-            assert isinstance(self.simulation, StoredSimulation)
-            self.simulation.check_events()
-            assert all(states[0] is State.CREATED for states in self.simulation.history.values())
+        assert isinstance(self.simulation, StoredSimulation)
+        self.simulation.check_events()
+        assert all(states[0] is State.CREATED for states in self.simulation.history.values())
 
 
 @contextmanager

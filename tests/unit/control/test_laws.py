@@ -1,5 +1,8 @@
 """The laws of the loop over random histories: 10,000 in `make test`, a hundred in `make unit`, and some more with
-the real store behind the loop. `make soak` goes on with other seeds."""
+the real store behind the loop. `make soak` goes on with other seeds.
+
+The loop is pure and the histories are the same on every Python, so that one Python runs all of them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ STORED = 100
 FEW = 100
 FEW_STORED = 5
 HISTORIES = ("-m", "tests.unit.control.histories", "--count", str(EACH), "--stored", str(STORED))
-DEADLINE = 3600  # seconds; 100 on a quiet machine
+DEADLINE = 3600  # seconds; 40 on a quiet machine
 
 
 @pytest.mark.long
