@@ -19,6 +19,8 @@ _PAST = (1000, 10_000)
 _WINDOW = 5.0  # seconds in which the server's processor time is counted
 _ASKED = 30  # requests
 _SCREEN, _SCREEN_TIME = "/experiments?all=true&limit=50", 0.150  # what a screen of `status -a` shows, and its time
+_PAGE = "/experiments?all=true&limit=100&sort=-ended&state=FINISHED&text=lr%3D0.1"  # a page of filtered, sorted ones
+_PAGE_TIME = 0.050  # seconds
 _RESULTS = "riseml results --sort -accuracy --where accuracy>0.1"
 _LOAD_WORLD = 1.0  # seconds, of 10,000 active experiments
 _PATIENCE = 20  # tries of a submit, a second apart
@@ -110,12 +112,14 @@ def _past(context: BenchContext, report: Report) -> None:
             _ask_all(report, home, name, project)
         screen = report.groups[f"latency of GET {_SCREEN}"][-1]
         report.bars.append(bar_at_most(f"a screen of {made:,} ended experiments", screen.median, _SCREEN_TIME, "ms"))
+        page = report.groups[f"latency of GET {_PAGE}"][-1]
+        report.bars.append(bar_at_most(f"a filtered page of {made:,} experiments", page.median, _PAGE_TIME, "ms"))
         results = report.groups[f"{_RESULTS}, the whole command"][-1]
         report.bars.append(bar_at_most(f"riseml results of {made:,} experiments", results.median, _RESULTS_TIME, "ms"))
 
 
 def _ask_all(report: Report, home: Home, name: str, project: Path) -> None:
-    for path in ("/experiments?all=true", _SCREEN, "/experiments/1"):
+    for path in ("/experiments?all=true", _SCREEN, _PAGE, "/experiments/1"):
         report.add(f"latency of GET {path}", Measure(name, _ask(home, path, 3), "ms"))
     shown = tuple(home.run("status", "-a").seconds for _ in range(3))
     report.add("riseml status -a, the whole command", Measure(name, shown))

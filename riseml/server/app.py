@@ -47,6 +47,7 @@ from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
 from riseml.store.drained_hosts import DrainedHosts
 from riseml.store.experiment_names import ExperimentNames
+from riseml.store.experiment_pages import ExperimentPages
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_store import MetricStore
@@ -113,6 +114,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         settings=settings,
         info=ServerInfo(server, __version__, os.getpid(), _find_owner(), now()),
         experiments=experiments,
+        pages=ExperimentPages(database),
         outcomes=OutcomeStore(database),
         searches=SearchStore(database),
         names=ExperimentNames(database),

@@ -26,6 +26,7 @@ from riseml.server.reconcile.wake import Wake
 from riseml.settings import Settings
 from riseml.store.drained_hosts import DrainedHosts
 from riseml.store.experiment_names import ExperimentNames
+from riseml.store.experiment_pages import ExperimentPages
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_store import MetricStore
@@ -52,6 +53,7 @@ class Services:
     settings: Settings
     info: ServerInfo
     experiments: ExperimentStore
+    pages: ExperimentPages  # filtered and sorted lists of experiments
     outcomes: OutcomeStore  # what became of many experiments, read quickly
     searches: SearchStore  # sets whose points a search chooses
     names: ExperimentNames  # for the completion of a shell

@@ -92,7 +92,7 @@ class ExperimentStore:
                 identity for identity, version in rows if identity not in known or known[identity].version != version
             ]
             for start in range(0, len(changed), _IDS_PER_QUERY):
-                some = _select_details(connection, experiments.c.id.in_(changed[start : start + _IDS_PER_QUERY]))
+                some = select_details(connection, experiments.c.id.in_(changed[start : start + _IDS_PER_QUERY]))
                 found |= {detail.experiment.id: detail.experiment for detail in some}
         current = known | found
         loaded = {identity: current[identity] for identity, _ in rows if not current[identity].closed}
@@ -107,14 +107,14 @@ class ExperimentStore:
         """
         with self._database.write_transaction() as connection:
             if submitted.key is not None:
-                known = _select_details(
+                known = select_details(
                     connection,
                     sa.and_(experiments.c.key == submitted.key, experiments.c.user == submitted.owner.user),
                 )
                 if known:
                     return known, False
             ids = list(insert_experiments(connection, submitted, now))
-            return _select_details(connection, experiments.c.id.in_(ids)), True
+            return select_details(connection, experiments.c.id.in_(ids)), True
 
     def save_decision(self, before: Experiment, after: Experiment, now: datetime) -> bool:
         """Write a decision, and an event for each change of state, in one transaction.
@@ -177,7 +177,7 @@ class ExperimentStore:
         if sub is not None:
             condition = sa.and_(condition, experiments.c.sub == sub)
         with self._database.read_transaction() as connection:
-            found = _select_details(connection, condition)
+            found = select_details(connection, condition)
         if not found:
             raise NotFound(
                 f"there is no experiment {experiment_name(number, sub)}", "`riseml status -a` lists all of yours"
@@ -191,7 +191,7 @@ class ExperimentStore:
             NotFound: there is none.
         """
         with self._database.read_transaction() as connection:
-            found = _select_details(connection, experiments.c.id == identity)
+            found = select_details(connection, experiments.c.id == identity)
         if not found:
             raise NotFound(f"there is no experiment with the key {identity}")
         return found[0]
@@ -237,7 +237,7 @@ class ExperimentStore:
             condition = sa.and_(*conditions)
             if limit is not None:
                 condition = _restrict_to_newest(condition, limit)
-            return _select_details(connection, condition)
+            return select_details(connection, condition)
 
     def read_events(self, experiment: int, after: int) -> tuple[StateEvent, ...]:
         """Return the experiment's events behind the one with the id `after`."""
@@ -254,7 +254,8 @@ class ExperimentStore:
             return int(connection.execute(count).scalar_one())
 
 
-def _select_details(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> tuple[ExperimentDetail, ...]:
+def select_details(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> tuple[ExperimentDetail, ...]:
+    """Return the experiments that meet a condition, oldest first."""
     query = (
         sa.select(*select_texts(experiments), sets.c.concurrency)
         .outerjoin(sets, experiments.c.set_id == sets.c.id)

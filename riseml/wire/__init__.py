@@ -18,6 +18,8 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     POST   /v1/plans                 Submission -> PlanView         (stores nothing)
     GET    /v1/experiments?all=&project=&limit=&companions=
                                                 -> ExperimentList   (running ones; all: ended ones too; newest last)
+    GET    /v1/experiments?all=true&state=&text=&user=&sort=-ended&limit=&offset=
+                                                -> ExperimentList   (a page, in the order of `sort`)
     GET    /v1/names?prefix=&running=           -> NameList         (for shells that complete an ID)
     GET    /v1/experiments/{id}                 -> ExperimentView
     POST   /v1/experiments/{id}/kill            -> ExperimentView

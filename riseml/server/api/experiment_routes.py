@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path
 
 from riseml import wire
 from riseml.control.observation import Observation
@@ -16,8 +16,6 @@ from riseml.server.api.explain import show_activities, show_explanation
 from riseml.server.api.job_environments import show_job_environments
 from riseml.server.api.named_experiments import find_details, find_single_experiment, show_changed_details, show_details
 from riseml.server.api.request_log import describe_kill
-from riseml.server.api.submit import check_text
-from riseml.server.api.views import show_all
 from riseml.server.api.waiting import wait_for_hosts
 from riseml.server.clock import now
 from riseml.server.log_line import write_line
@@ -31,23 +29,7 @@ Name = Annotated[str, Path(max_length=200, description="a canonical ID: 4, 144.1
 
 
 def add_experiment_routes(router: APIRouter, services: Services) -> None:
-    """Add the GET routes of /experiments, and the kill."""
-
-    @router.get("/experiments")
-    def list_experiments(
-        project: Annotated[str | None, Query(max_length=128)] = None,
-        ended: Annotated[bool, Query(alias="all")] = False,  # noqa: FBT002  # a query parameter is named by its caller
-        limit: Annotated[int | None, Query(ge=1, le=10_000, description="only the newest numbers")] = None,
-        before: Annotated[int | None, Query(ge=1, le=_MOST_NUMBER, description="only numbers below this one")] = None,
-        companions: bool = True,  # noqa: FBT001, FBT002  # a query parameter is named by its caller
-    ) -> wire.ExperimentList:
-        check_text(project)
-        user = services.info.owner.user
-        details = services.experiments.list_experiments(
-            user, ended=ended, project=project, limit=limit, before=before, companions=companions
-        )
-        sets = {one.experiment.set_id for one in details if one.experiment.set_id is not None}
-        return {"experiments": show_all(details, services.hosts.roots, services.searches.load_searches(sets))}
+    """Add the routes of one experiment, and the kill."""
 
     @router.get("/experiments/{name}")
     def read_experiment(name: Name) -> wire.ExperimentView:

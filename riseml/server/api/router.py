@@ -9,6 +9,7 @@ from riseml.server.api.clean_routes import add_clean_routes
 from riseml.server.api.experiment_routes import add_experiment_routes
 from riseml.server.api.failures import FAILURES
 from riseml.server.api.gpu_routes import add_gpu_routes
+from riseml.server.api.list_routes import add_list_routes
 from riseml.server.api.log_routes import add_log_routes
 from riseml.server.api.metric_routes import add_metric_routes
 from riseml.server.api.name_routes import add_name_routes
@@ -27,6 +28,7 @@ def make_router(services: Services) -> APIRouter:
     router = APIRouter(prefix="/v1", responses=FAILURES)
     add_server_routes(router, services)
     add_submission_routes(router, services)
+    add_list_routes(router, services)
     add_experiment_routes(router, services)
     add_sample_routes(router, services)
     add_result_routes(router, services)

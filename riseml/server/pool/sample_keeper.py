@@ -1,8 +1,10 @@
-"""Keeps samples of every job that runs, without anybody watching: one thread for each host reads its jobs in turn.
+"""Keeps samples of every job that runs, without anybody watching: one thread for each host reads those that are due.
 
 A job is read every ten seconds, and more often in its first seconds, so that a short one leaves something. One reading
 is one request to the engine, and costs it a few milliseconds; a stream for each container would cost that every second.
-While somebody watches a job, the samples of the watcher (one a second) are kept instead.
+An engine answers up to a second later, since it measures once a second, all containers that are asked for together: so
+several are read at the same time; with more jobs than that allows, each has fewer samples. While somebody watches one,
+the samples of the watcher (one a second) are kept instead.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from riseml.errors import RisemlError
@@ -23,6 +26,7 @@ from riseml.states import State
 from riseml.store.samples.sample_store import SampleStore
 
 INTERVAL = 10.0  # seconds between two readings of a job
+_AT_ONCE = 16  # jobs of a host that are read at the same time
 _FIRST = 1.0  # seconds between the first two; each pause is twice the one before
 
 log = logging.getLogger(__name__)
@@ -125,15 +129,23 @@ class _HostReader(threading.Thread):
         self._news.set()
 
     def run(self) -> None:
+        with ThreadPoolExecutor(_AT_ONCE, f"samples-{self._host}") as workers:
+            self._read_until_stopped(workers)
+
+    def _read_until_stopped(self, workers: ThreadPoolExecutor) -> None:
         while not self._stopping.is_set():
             self._news.clear()
-            for key, turn in self._turns.items():
-                if turn.due <= time.monotonic() and not self._stopping.is_set():
-                    self._take_turn(key, turn)
+            wanted = [(key, turn) for key, turn in self._turns.items() if turn.due <= time.monotonic()]
+            if len(wanted) == 1:
+                self._take_turn(*wanted[0])
+            else:
+                list(workers.map(lambda one: self._take_turn(*one), wanted))
             due = min((turn.due for turn in self._turns.values()), default=time.monotonic() + self._interval)
             self._news.wait(max(0.0, due - time.monotonic()))
 
     def _take_turn(self, key: JobKey, turn: _Turn) -> None:
+        if self._stopping.is_set():
+            return
         if time.monotonic() - turn.watched_at < self._interval:
             turn.meter, turn.due = None, time.monotonic() + self._interval
             return

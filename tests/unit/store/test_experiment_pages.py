@@ -1,0 +1,93 @@
+"""Pages of experiments: filters, sorts, sets as one entry, and nothing of other users."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from riseml.model import Owner
+from riseml.planning.plan import first_jobs
+from riseml.states import State
+from riseml.store.database import Database
+from riseml.store.experiment_pages import ExperimentPages, PageQuery, SortKey
+from riseml.store.experiments import ExperimentStore
+from riseml.store.insertion import NewExperiments
+from tests.unit.control.simulation import make_plan
+
+NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
+ANN, BOB = Owner("ann", 1000, 1000), Owner("bob", 1001, 1001)
+
+
+def submit(store: ExperimentStore, project: str, *rates: str, owner: Owner = ANN) -> None:
+    """Store an experiment, or a set with one for each of several learning rates, a minute after the last one."""
+    plans = [replace(make_plan("train"), parameters=(("lr", rate),)) for rate in rates]
+    rows = tuple((plan, first_jobs(plan)) for plan in plans)
+    concurrency = 2 if len(rates) > 1 else None
+    new = NewExperiments(owner, project, "", "", rows, concurrency=concurrency)
+    store.add_experiments(new, NOW + timedelta(minutes=len(store.load_world().experiments)))
+
+
+def end(store: ExperimentStore, number: int, state: State, after: int) -> None:
+    """End an experiment so many hours after the first submission."""
+    (detail,) = store.find_by_number("ann", number)
+    ended = NOW + timedelta(hours=after)
+    done = replace(detail.experiment, state=state, closed=True, ended_at=ended)
+    assert store.save_decision(detail.experiment, done, ended)
+
+
+@pytest.fixture
+def pages(database: Database, experiments: ExperimentStore) -> ExperimentPages:
+    """Experiments 1 to 5 of ann: 2 is a set of three, 3 ended first, then 1; bob has one."""
+    submit(experiments, "toaster", "0.1")
+    submit(experiments, "bread", "0.1", "0.25", "0.5")
+    submit(experiments, "toaster", "0.001")
+    submit(experiments, "100%", "1e-4")
+    submit(experiments, "Toaster_2", "0.1")
+    submit(experiments, "toaster", "0.1", owner=BOB)
+    end(experiments, 3, State.FAILED, 1)
+    end(experiments, 1, State.FINISHED, 2)
+    return ExperimentPages(database)
+
+
+def numbers(pages: ExperimentPages, query: PageQuery) -> list[int]:
+    """Return the numbers of a page in its order, each once."""
+    return list(dict.fromkeys(detail.experiment.number for detail in pages.read_page("ann", query)))
+
+
+CASES: tuple[tuple[PageQuery, list[int]], ...] = (
+    (PageQuery(), [5, 4, 3, 2, 1]),
+    (PageQuery(descending=False), [1, 2, 3, 4, 5]),
+    (PageQuery(limit=2, offset=1), [4, 3]),
+    (PageQuery(limit=2, before=4), [3, 2]),
+    (PageQuery(offset=5), []),
+    (PageQuery(sort=SortKey.ENDED), [1, 3, 5, 4, 2]),
+    (PageQuery(sort=SortKey.ENDED, descending=False), [3, 1, 5, 4, 2]),
+    (PageQuery(sort=SortKey.STARTED), [5, 4, 3, 2, 1]),
+    (PageQuery(sort=SortKey.CREATED, descending=False), [1, 2, 3, 4, 5]),
+    (PageQuery(sort=SortKey.STATE, descending=False, ended=True, states=(State.FAILED, State.FINISHED)), [3, 1]),
+    (PageQuery(project="toaster"), [3, 1]),
+    (PageQuery(ended=False), [5, 4, 2]),
+    (PageQuery(companions=False), [5, 4, 3, 2, 1]),
+    (PageQuery(text="toast"), [5, 3, 1]),
+    (PageQuery(text="TOASTER lr=0.1"), [5, 1]),
+    (PageQuery(text="0.25"), [2]),
+    (PageQuery(text="failed toaster"), [3]),
+    (PageQuery(text="%"), [4]),
+    (PageQuery(text="_"), [5]),
+    (PageQuery(text="4"), [4]),
+    (PageQuery(text="' OR 1=1 --"), []),
+    (PageQuery(text="\\"), []),
+    (PageQuery(text=" ".join("x" * 200)), []),
+)
+
+
+def test_filters_and_sorts(pages: ExperimentPages) -> None:
+    for query, expected in CASES:
+        assert numbers(pages, query) == expected, query
+    found = pages.read_page("ann", PageQuery(text="0.25", limit=1))
+    members = [(one.experiment.number, one.experiment.sub) for one in found]
+    assert members == [(2, 1), (2, 2), (2, 3)], "a set is one entry with all its members"
+    others = pages.read_page("bob", PageQuery(text="toaster"))
+    assert [one.experiment.owner.user for one in others] == ["bob"]
