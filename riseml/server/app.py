@@ -101,8 +101,7 @@ def _make_search_loop(services: Services) -> SearchLoop:
 def _make_services(settings: Settings, database: Database, stop: threading.Event) -> Services:
     experiments = ExperimentStore(database)
     server = _load_server_id(settings, experiments)
-    logs = LogStore(settings.home / "logs", settings.log_limit)
-    snapshots = SnapshotStore(settings.home / "snapshots", settings.upload_limit)
+    logs, snapshots = _open_file_stores(settings)
     hosts = _open_hosts(settings, server, experiments)
     metrics, keeper = _make_metrics(database, logs, experiments, search_wake := Wake())
     notifier, wake = Notifier(keeper.note_growth), Wake()
@@ -145,6 +144,11 @@ def _load_server_id(settings: Settings, experiments: ExperimentStore) -> str:
     server = experiments.load_server_id()
     check_server(settings, server)
     return server
+
+
+def _open_file_stores(settings: Settings) -> tuple[LogStore, SnapshotStore]:
+    logs = LogStore(settings.home / "logs", settings.log_limit)
+    return logs, SnapshotStore(settings.home / "snapshots", settings.upload_limit)
 
 
 def _open_hosts(settings: Settings, server: str, experiments: ExperimentStore) -> HostSet:

@@ -23,7 +23,7 @@ LONGEST_TEXT = 200  # characters of a text that is looked for
 _MOST_WORDS = 10
 
 
-class SortKey(Enum):
+class PageSort(Enum):
     """What pages are sorted by."""
 
     NUMBER = "number"
@@ -38,7 +38,7 @@ class SortKey(Enum):
 class PageQuery:
     """Which experiments are on a page, and in which order."""
 
-    sort: SortKey = SortKey.NUMBER
+    sort: PageSort = PageSort.NUMBER
     descending: bool = True
     limit: int = 100  # numbers on the page; a set has one number
     offset: int = 0  # numbers before the page
@@ -51,13 +51,13 @@ class PageQuery:
 
 
 _Aggregate = Callable[[Any], sa.ColumnElement[Any]]
-_ORDERS: Mapping[SortKey, tuple[_Aggregate, sa.Column[Any]]] = {
-    SortKey.NUMBER: (sa.func.min, experiments.c.number),
-    SortKey.PROJECT: (sa.func.min, experiments.c.project),
-    SortKey.STATE: (sa.func.min, experiments.c.state),
-    SortKey.CREATED: (sa.func.min, experiments.c.created_at),
-    SortKey.STARTED: (sa.func.min, experiments.c.started_at),
-    SortKey.ENDED: (sa.func.max, experiments.c.ended_at),
+_ORDERS: Mapping[PageSort, tuple[_Aggregate, sa.Column[Any]]] = {
+    PageSort.NUMBER: (sa.func.min, experiments.c.number),
+    PageSort.PROJECT: (sa.func.min, experiments.c.project),
+    PageSort.STATE: (sa.func.min, experiments.c.state),
+    PageSort.CREATED: (sa.func.min, experiments.c.created_at),
+    PageSort.STARTED: (sa.func.min, experiments.c.started_at),
+    PageSort.ENDED: (sa.func.max, experiments.c.ended_at),
 }
 """How the members of a set come to one value; the key of a set is one of its members' where they differ."""
 

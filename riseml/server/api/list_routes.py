@@ -12,7 +12,7 @@ from riseml.server.api.submit import check_text
 from riseml.server.api.views import show_all
 from riseml.server.services import Services
 from riseml.states import State
-from riseml.store.experiment_pages import LONGEST_TEXT, PageQuery, SortKey
+from riseml.store.experiment_pages import LONGEST_TEXT, PageQuery, PageSort
 from riseml.store.experiments import ExperimentDetail
 
 _MOST_NUMBER = 2**31 - 1  # of an experiment: what every database can count
@@ -100,7 +100,7 @@ def _read_page(query: ListQuery, filters: ListFilters, services: Services) -> tu
         raise UsageError("`before` names the next page of the newest numbers alone", "give an offset with this sort")
     sort = filters.sort or "-number"
     page = PageQuery(
-        sort=SortKey(sort.removeprefix("-")),
+        sort=PageSort(sort.removeprefix("-")),
         descending=sort.startswith("-"),
         limit=query.limit or _USUAL_PAGE,
         offset=filters.offset or 0,

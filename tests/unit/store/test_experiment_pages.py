@@ -11,7 +11,7 @@ from riseml.model import Owner
 from riseml.planning.plan import first_jobs
 from riseml.states import State
 from riseml.store.database import Database
-from riseml.store.experiment_pages import ExperimentPages, PageQuery, SortKey
+from riseml.store.experiment_pages import ExperimentPages, PageQuery, PageSort
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
 from tests.unit.control.simulation import make_plan
@@ -62,11 +62,11 @@ CASES: tuple[tuple[PageQuery, list[int]], ...] = (
     (PageQuery(limit=2, offset=1), [4, 3]),
     (PageQuery(limit=2, before=4), [3, 2]),
     (PageQuery(offset=5), []),
-    (PageQuery(sort=SortKey.ENDED), [1, 3, 5, 4, 2]),
-    (PageQuery(sort=SortKey.ENDED, descending=False), [3, 1, 5, 4, 2]),
-    (PageQuery(sort=SortKey.STARTED), [5, 4, 3, 2, 1]),
-    (PageQuery(sort=SortKey.CREATED, descending=False), [1, 2, 3, 4, 5]),
-    (PageQuery(sort=SortKey.STATE, descending=False, ended=True, states=(State.FAILED, State.FINISHED)), [3, 1]),
+    (PageQuery(sort=PageSort.ENDED), [1, 3, 5, 4, 2]),
+    (PageQuery(sort=PageSort.ENDED, descending=False), [3, 1, 5, 4, 2]),
+    (PageQuery(sort=PageSort.STARTED), [5, 4, 3, 2, 1]),
+    (PageQuery(sort=PageSort.CREATED, descending=False), [1, 2, 3, 4, 5]),
+    (PageQuery(sort=PageSort.STATE, descending=False, ended=True, states=(State.FAILED, State.FINISHED)), [3, 1]),
     (PageQuery(project="toaster"), [3, 1]),
     (PageQuery(ended=False), [5, 4, 2]),
     (PageQuery(companions=False), [5, 4, 3, 2, 1]),
