@@ -1,4 +1,4 @@
-"""The JAX example with real JAX on real digits: a rank fails, and the next attempt learns on; and without Docker."""
+"""The JAX example with real JAX on real digits: a rank fails, the next attempt learns on; and without Docker."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from tests.real.e2e.test_toaster import EXAMPLE, find_cache
 DIGITS = EXAMPLE.parent / "jax-digits"
 SCRIPT = "train_digits_jax.py"
 IMAGE = ("--set", "train.image=riseml-test/jax:0.10.2")  # the tests' own, for CPUs alone
-PAIR = ("--set", "train.jax.distributed.worker=2")
+PAIR = ("--set", "train.jax.distributed.worker=2", "--set", "train.retry=2")
 BROKEN = """\
             print(f"epoch {epoch}: loss {loss:.4f}")
         if rank == 1 and epoch == 3 and os.environ["RISEML_ATTEMPT"] == "1":
             raise RuntimeError("rank 1 is broken")
+        if rank == 1 and epoch == 5 and os.environ["RISEML_ATTEMPT"] == "2":
+            __import__("sys").exit(9)
 """
 
 
@@ -34,7 +36,7 @@ def provide_data() -> Path:
 
 @pytest.fixture
 def digits(tmp_path: Path, engine_url: str) -> Iterator[Console]:
-    """The example, whose second rank fails once in the third epoch."""
+    """The example, whose second rank raises an exception in the first attempt, and ends with 9 in the second one."""
     data = provide_data()
     project = tmp_path / "jax-digits"
     shutil.copytree(DIGITS, project)
@@ -45,18 +47,20 @@ def digits(tmp_path: Path, engine_url: str) -> Iterator[Console]:
     console.close()
 
 
-def test_an_exception_ends_the_attempt_at_once_and_the_next_one_learns_on(digits: Console) -> None:
+def test_an_exception_or_an_exit_ends_the_attempt_at_once_and_the_next_one_learns_on(digits: Console) -> None:
     result = digits.run("train", "-p", "epochs=6", *IMAGE, *PAIR)
     assert (result.code, result.err) == (0, ""), result.out
     assert any("RuntimeError: rank 1 is broken" in line for line in result.lines("worker.1"))
-    (first,) = re.findall(r"2 processes, 2 devices, epoch (\d+) to 6", result.out)[1:]
-    assert 1 < int(first) <= 4, "from a checkpoint of the first attempt"
+    assert "Message: exit code 9" in result.out, "the code of the rank that ended, not of those that lost it"
+    second, third = map(int, re.findall(r"2 processes, 2 devices, epoch (\d+) to 6", result.out)[1:])
+    assert 1 < second <= 4, "from a checkpoint of the first attempt"
+    assert second < third <= 6
     accuracies = dict(re.findall(r"rank (\d of 2): test accuracy: ([0-9.]+)", result.out))
     assert set(accuracies) == {"0 of 2", "1 of 2"}
     assert len(set(accuracies.values())) == 1, "both have the same weights"
     assert min(map(float, accuracies.values())) >= 0.85
     waited = digits.ask("status", result.id)
-    assert {job["name"]: job["attempt"] for job in waited["jobs"]}["worker.1"] == 2
+    assert {job["name"]: job["attempt"] for job in waited["jobs"]}["worker.1"] == 3
     assert digits.leftovers() == []
 
 
