@@ -114,13 +114,19 @@ def _riseml(home: Home, project: Path, copies: Copies, epochs: int) -> Mapping[s
     if entries[-1]["state"] != "FINISHED":
         raise RuntimeError(f"{training.example} ended {entries[-1]['state']}: {entries[-1]['message']}")
     lines = [(entry["time"], entry["text"]) for entry in entries if entry["type"] == "line"]
-    return {_RATE: _rate(lines, training.steps)}
+    return {_RATE: _rate(lines, training.steps, epochs)}
 
 
-def _rate(lines: list[tuple[str, str]], steps: int) -> float:
-    """Return the steps a second from the end of the first epoch to the end of the last one."""
+def _rate(lines: list[tuple[str, str]], steps: int, epochs: int) -> float:
+    """Return the steps a second from the end of the first epoch to the end of the last one.
+
+    Raises:
+        RuntimeError: the lines are not those of a training that ran once from its first epoch to its last one.
+    """
     ends = [parse_engine_time(at) for at, text in lines if _EPOCH.match(text)]
-    return steps * (len(ends) - 1) / (ends[-1] - ends[0])
+    if len(ends) != epochs or ends[-1] <= ends[0]:
+        raise RuntimeError(f"the training printed the ends of {len(ends)} epochs, not of {epochs}: nothing is measured")
+    return steps * (epochs - 1) / (ends[-1] - ends[0])
 
 
 @dataclass
@@ -158,7 +164,7 @@ class Copies:
         self.engine.api.remove_network(network)
         shutil.rmtree(output)
         lines = [(line.split(" ", 1)[0], line.split(" ", 1)[1]) for line in text.splitlines() if " " in line]
-        return {_RATE: _rate(lines, self.training.steps)}
+        return {_RATE: _rate(lines, self.training.steps, epochs)}
 
     def _create(self, job: str, output: Path, epochs: int, network: str) -> str:
         details = self.found[job]

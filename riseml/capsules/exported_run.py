@@ -21,6 +21,7 @@ _JOB = re.compile(r"[a-z][a-z0-9.-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IMAGE = re.compile(r"[^\s]+")
 _LARGEST = 1 << 50  # of a number: MiB, processors, GPUs
+_MOST_TITLE = 40  # characters: other systems add the name of a job, and allow 63
 _PEER = re.compile(r"\b([a-z][a-z0-9-]*)\.peer\.riseml\b")
 
 
@@ -79,7 +80,7 @@ def make_run(
     """
     known = read_written_variables(config) if config else {}
     known |= {variable_name(name): value for name, value in capsule["parameters"].items()}
-    title = re.sub(r"[^a-z0-9]+", "-", f"riseml-{capsule['experiment']}".lower()).strip("-")
+    title = re.sub(r"[^a-z0-9]+", "-", f"riseml-{capsule['experiment']}".lower())[:_MOST_TITLE].strip("-")
     data = capsule["data"]["folder"] if capsule["data"]["folder"].startswith("/") else "./data"
     jobs = tuple(_make_job(job, known) for job in capsule["jobs"])
     _check_names(capsule, jobs)

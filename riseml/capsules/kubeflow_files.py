@@ -26,8 +26,6 @@ from riseml.capsules.exported_run import (
 )
 from riseml.errors import UsageError
 
-_MOST_NAME = 63  # characters of a name of Kubernetes
-
 
 @dataclass(frozen=True, slots=True)
 class KubeflowKind:
@@ -78,7 +76,7 @@ def write_kubeflow(run: ExportedRun, kind: KubeflowKind) -> Iterator[tuple[str, 
     manifest = {
         "apiVersion": "kubeflow.org/v1",
         "kind": kind.kind,
-        "metadata": {"name": run.title[:_MOST_NAME]},
+        "metadata": {"name": run.title},
         "spec": {"runPolicy": {"cleanPodPolicy": "Running", "backoffLimit": 0}, kind.specs: replicas},
     }
     text = yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=2**20)
@@ -174,7 +172,7 @@ def _share_variables(run: ExportedRun, kind: KubeflowKind, jobs: Sequence[Export
 def _name_pods(run: ExportedRun, kind: KubeflowKind) -> Callable[[str], str]:
     """Return what gives the pod of a job, whose name the operator's service resolves."""
     names = {
-        job.hostname: f"{run.title[:_MOST_NAME]}-{kind.roles[role].lower()}-{at}"
+        job.hostname: f"{run.title}-{kind.roles[role].lower()}-{at}"
         for role, jobs in list_roles(run).items()
         if role in kind.roles
         for at, job in enumerate(jobs)

@@ -38,9 +38,8 @@ def toaster(tmp_path_factory: pytest.TempPathFactory, engine_url: str) -> Iterat
     [
         (["-p", "epochs=3"], "master", {"master", "worker.1", "worker.2", "ps.1"}),
         (["-f", "async-graph.yml", "-p", "steps=600"], "master", {"master", "worker.1", "worker.2", "ps.1"}),
-        (["-f", "mirrored.yml", "-p", "epochs=2"], "worker.1", {"worker.1", "worker.2"}),
     ],
-    ids=["riseml.yml", "async-graph.yml", "mirrored.yml"],
+    ids=["riseml.yml", "async-graph.yml"],
 )
 def test_digits_are_learned(toaster: Console, words: list[str], job: str, jobs: set[str]) -> None:
     result = toaster.run("train", *words)
@@ -51,6 +50,26 @@ def test_digits_are_learned(toaster: Console, words: list[str], job: str, jobs: 
     accuracies = dict(re.findall(r"^\d+\.(\S+) .*test accuracy: ([0-9.]+)", result.out, re.MULTILINE))
     assert job in accuracies
     assert min(map(float, accuracies.values())) >= 0.85
+    assert toaster.leftovers() == []
+
+
+def test_a_chief_that_is_killed_comes_back_in_its_place_and_all_learn_on(toaster: Console) -> None:
+    """MultiWorkerMirroredStrategy ends every worker when one is lost: each of them has another attempt."""
+    alone = ("--set", "train.retry.max=3", "--set", "train.retry.scope=role")
+    with toaster.start("train", "-f", "mirrored.yml", "-p", "epochs=4", *alone) as running:
+        running.wait_for(r"worker\.1 .*epoch 2/4: loss")  # the backup of the first one is whole
+        toaster.engine.api.kill(toaster.engine.find(toaster.server_id(), "worker.1"), "SIGKILL")
+        result = running.finish()
+    assert result.code == 0, result.out
+    found = toaster.ask("status", result.id)
+    attempts = {job["name"]: job["attempt"] for job in found["jobs"] if job["name"] != "build"}
+    assert set(attempts) == {"worker.1", "worker.2"}
+    assert attempts["worker.1"] > 1
+    first = [line for line in result.lines("worker.1") if line.startswith("epoch 1/4")]
+    assert len(first) == 1, "the second attempt goes on from the backup"
+    accuracies = dict(re.findall(r"^\d+\.(\S+) .*test accuracy: ([0-9.]+)", result.out, re.MULTILINE))
+    assert min(map(float, accuracies.values())) >= 0.85
+    assert "worker.1" in accuracies
     assert toaster.leftovers() == []
 
 

@@ -2,6 +2,9 @@
 
 From the CustomResourceDefinitions of kubeflow/training-operator: manifests/base/crds/kubeflow.org_tfjobs.yaml and
 kubeflow.org_pytorchjobs.yaml. Keys that the definitions do not have are refused, as `kubectl --validate=strict` does.
+
+The operator's admission webhooks (pkg/webhooks) refuse more than the definitions: names that are no labels of DNS (RFC
+1035), containers without an image, other types of replicas, and two masters. That is in here, too.
 """
 
 from __future__ import annotations
@@ -28,9 +31,9 @@ VARIABLE = _object(
     valueFrom=_object(secretKeyRef=_object(("key",), name=TEXT, key=TEXT)),
 )
 CONTAINER = _object(
-    ("name",),
+    ("name", "image"),
     name=TEXT,
-    image=TEXT,
+    image={"type": "string", "minLength": 1},
     command={"type": "array", "items": TEXT},
     workingDir=TEXT,
     env={"type": "array", "items": VARIABLE},
@@ -52,13 +55,15 @@ POD = _object(
     volumes={"type": "array", "items": VOLUME},
     securityContext=_object(runAsUser=INT, runAsGroup=INT, fsGroup=INT),
 )
+REPLICA = _object(
+    replicas={"type": "integer", "minimum": 1},
+    restartPolicy={"enum": ["Always", "OnFailure", "Never", "ExitCode"]},
+    template=_object(metadata={"type": "object"}, spec=POD),
+)
+FIRST = {"allOf": [REPLICA, {"properties": {"replicas": {"const": 1}}, "required": ["replicas"]}]}
 REPLICAS = {
-    "type": "object",
-    "additionalProperties": _object(
-        replicas=INT,
-        restartPolicy={"enum": ["Always", "OnFailure", "Never", "ExitCode"]},
-        template=_object(metadata={"type": "object"}, spec=POD),
-    ),
+    "TFJob": _object(Chief=FIRST, Worker=REPLICA, PS=REPLICA, Evaluator=REPLICA),
+    "PyTorchJob": _object(Master=FIRST, Worker=REPLICA),
 }
 POLICY = _object(cleanPodPolicy={"enum": ["All", "Running", "None"]}, backoffLimit=INT, activeDeadlineSeconds=INT)
 
@@ -70,7 +75,7 @@ def make_schema(kind: str, specs: str) -> dict[str, Any]:
         apiVersion={"const": "kubeflow.org/v1"},
         kind={"const": kind},
         metadata=_object(
-            ("name",), name={"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 63}
+            ("name",), name={"type": "string", "pattern": "^[a-z]([-a-z0-9]*[a-z0-9])?$", "maxLength": 63}
         ),
-        spec=_object((specs,), runPolicy=POLICY, **{specs: REPLICAS}),
+        spec=_object((specs,), runPolicy=POLICY, **{specs: REPLICAS[kind]}),
     )

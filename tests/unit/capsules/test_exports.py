@@ -145,3 +145,12 @@ def test_a_capsule_with_numbers_that_riseml_does_not_write_is_refused(number: fl
     capsule["jobs"][0]["cpus"] = number
     with pytest.raises(UsageError, match="does not write"):
         run_of(capsule)
+
+
+def test_a_manifest_of_a_capsule_with_a_long_name_is_valid() -> None:
+    capsule = capsule_of(make())
+    capsule["experiment"] = "9" * 33 + "-" + "8" * 60
+    run = run_of(capsule, CONFIG)
+    manifest = read(write_kubeflow(run, TFJOB), "tfjob.yaml")
+    Draft202012Validator(make_schema(TFJOB.kind, TFJOB.specs)).validate(manifest)
+    assert len(f"{manifest['metadata']['name']}-evaluator-100") <= 63, "the name of a pod, and of its service"
