@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from fastapi import FastAPI
 
 from riseml import __version__, wire
+from riseml.control.actions import Action
 from riseml.errors import RisemlError
 from riseml.executors.pool import HostPool
-from riseml.model import Owner
+from riseml.model import Experiment, Owner
 from riseml.names import HostName
 from riseml.server.api.failures import Api, install_handlers
 from riseml.server.api.limits import BodyLimit
 from riseml.server.api.metric_views import show_summary
+from riseml.server.api.prometheus_routes import add_prometheus_routes
 from riseml.server.api.router import make_router
 from riseml.server.attendance import Attendance
 from riseml.server.clock import now
@@ -29,7 +31,7 @@ from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.idle_watch import IdleWatch
 from riseml.server.pool.monitor import Monitor
 from riseml.server.pool.sample_keeper import SampleKeeper
-from riseml.server.reconcile.action_tracker import ActionTracker
+from riseml.server.reconcile.action_tracker import ActionTracker, Perform
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
 from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
@@ -42,6 +44,7 @@ from riseml.server.reconcile.search_loop import SearchDesk, SearchLoop
 from riseml.server.reconcile.trial_metrics import StoredMetrics
 from riseml.server.reconcile.wake import Wake
 from riseml.server.services import ServerInfo, Services
+from riseml.server.timings import Timings
 from riseml.settings import Settings
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
@@ -55,6 +58,7 @@ from riseml.store.outcomes import OutcomeStore
 from riseml.store.samples.sample_store import SampleStore
 from riseml.store.searches import SearchStore
 from riseml.store.snapshots import SnapshotStore
+from riseml.store.totals import StoreTotals
 from riseml.store.usage import UsageReader
 
 _HOST_DEADLINE = 2.0  # seconds that a pass waits for the answers of the hosts
@@ -99,14 +103,12 @@ def _make_search_loop(services: Services) -> SearchLoop:
 
 
 def _make_services(settings: Settings, database: Database, stop: threading.Event) -> Services:
-    experiments = ExperimentStore(database)
-    server = _load_server_id(settings, experiments)
+    experiments, server = _open_experiments(settings, database)
     logs, snapshots = _open_file_stores(settings)
-    hosts = _open_hosts(settings, server, experiments)
+    hosts, samples = _open_hosts(settings, server, experiments)
     metrics, keeper = _make_metrics(database, logs, experiments, search_wake := Wake())
     notifier, wake = Notifier(keeper.note_growth), Wake()
-    samples = SampleKeeper(hosts.pool, SampleStore(settings.home / "samples"))
-    pump, activities = LogPump(logs, notifier, wake), Activities()
+    pump, activities, timings = LogPump(logs, notifier, wake), Activities(), Timings()
     capsules = _make_capsule_keeper(kept := CapsuleStore(settings.home / "capsules"), hosts, snapshots, metrics)
     actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities, capsules)
     return Services(
@@ -118,6 +120,8 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         searches=SearchStore(database),
         names=ExperimentNames(database),
         logs=logs,
+        totals=StoreTotals(database),
+        timings=timings,
         metrics=metrics,
         keeper=keeper,
         snapshots=snapshots,
@@ -128,7 +132,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         idle=IdleWatch(hosts.pool, pump.count_lines),
         cleaner=Cleaner(server, hosts.pool, snapshots, kept, UsageReader(database)),
         capsules=capsules,
-        tracker=ActionTracker(actor.perform, wake),
+        tracker=ActionTracker(_time_actions(actor.perform, timings), wake),
         attendance=Attendance(),
         activities=activities,
         pump=pump,
@@ -140,10 +144,12 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     )
 
 
-def _load_server_id(settings: Settings, experiments: ExperimentStore) -> str:
+def _open_experiments(settings: Settings, database: Database) -> tuple[ExperimentStore, str]:
+    """Return the experiments and the id of their server."""
+    experiments = ExperimentStore(database)
     server = experiments.load_server_id()
     check_server(settings, server)
-    return server
+    return experiments, server
 
 
 def _open_file_stores(settings: Settings) -> tuple[LogStore, SnapshotStore]:
@@ -151,10 +157,21 @@ def _open_file_stores(settings: Settings) -> tuple[LogStore, SnapshotStore]:
     return logs, SnapshotStore(settings.home / "snapshots", settings.upload_limit)
 
 
-def _open_hosts(settings: Settings, server: str, experiments: ExperimentStore) -> HostSet:
+def _open_hosts(settings: Settings, server: str, experiments: ExperimentStore) -> tuple[HostSet, SampleKeeper]:
+    """Return the hosts, and what samples their jobs."""
     hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
     hosts.open_hosts(experiments.load_world())
-    return hosts
+    return hosts, SampleKeeper(hosts.pool, SampleStore(settings.home / "samples"))
+
+
+def _time_actions(perform: Perform, timings: Timings) -> Perform:
+    """Return `perform`, whose durations are counted by the kind of the action."""
+
+    def perform_timed(action: Action, experiment: Experiment | None) -> None:
+        with timings.find_actions(type(action).__name__).measure():
+            perform(action, experiment)
+
+    return perform_timed
 
 
 def _make_metrics(
@@ -184,6 +201,7 @@ def _make_api(services: Services) -> FastAPI:
     api.add_middleware(BodyLimit)
     install_handlers(api)
     api.include_router(make_router(services))
+    add_prometheus_routes(api.router, services)
     return api
 
 

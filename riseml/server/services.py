@@ -23,6 +23,7 @@ from riseml.server.reconcile.metric_keeper import MetricKeeper
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.passes import Passes
 from riseml.server.reconcile.wake import Wake
+from riseml.server.timings import Timings
 from riseml.settings import Settings
 from riseml.store.drained_hosts import DrainedHosts
 from riseml.store.experiment_names import ExperimentNames
@@ -33,6 +34,7 @@ from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.outcomes import OutcomeStore
 from riseml.store.searches import SearchStore
 from riseml.store.snapshots import SnapshotStore
+from riseml.store.totals import StoreTotals
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class Services:
     searches: SearchStore  # sets whose points a search chooses
     names: ExperimentNames  # for the completion of a shell
     logs: LogStore  # the output of jobs
+    totals: StoreTotals  # numbers over the whole store
+    timings: Timings  # how long passes, actions and waits take
     metrics: MetricStore  # what jobs report, counted from their logs
     keeper: MetricKeeper  # counts and saves metrics while jobs report
     snapshots: SnapshotStore  # project archives

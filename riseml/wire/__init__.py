@@ -20,6 +20,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
                                                 -> ExperimentList   (running ones; all: ended ones too; newest last)
     GET    /v1/experiments?all=true&state=&text=&user=&sort=-ended&limit=&offset=
                                                 -> ExperimentList   (a page, in the order of `sort`)
+    GET    /metrics                             -> Prometheus' text format (not below /v1)
     GET    /v1/names?prefix=&running=           -> NameList         (for shells that complete an ID)
     GET    /v1/experiments/{id}                 -> ExperimentView
     POST   /v1/experiments/{id}/kill            -> ExperimentView

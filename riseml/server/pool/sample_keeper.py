@@ -56,6 +56,7 @@ class SampleKeeper:
         self.store = store
         self._interval = interval
         self._hosts: dict[HostName, _HostReader] = {}
+        self._last: dict[JobKey, Sample] = {}  # of the jobs that run
         self._has_failed = False  # the last sample could not be written
 
     def watch_jobs(self, world: World) -> None:
@@ -65,6 +66,9 @@ class SampleKeeper:
             for job in experiment.gang:
                 if job.state is State.RUNNING and job.host is not None:
                     wanted.setdefault(job.host, set()).add(experiment.key_of(job))
+        running = {key for keys in wanted.values() for key in keys}
+        for key in [key for key in list(self._last) if key not in running]:
+            self._last.pop(key, None)
         for host in self._hosts.keys() - wanted.keys():
             self._hosts.pop(host).stop()
         for host, keys in wanted.items():
@@ -72,6 +76,10 @@ class SampleKeeper:
                 self._hosts[host] = _HostReader(host, self._pool, self, self._interval)
                 self._hosts[host].start()
             self._hosts[host].set_jobs(keys)
+
+    def find_last(self, key: JobKey) -> Sample | None:
+        """Return the last sample of a job that runs; None: there is none yet."""
+        return self._last.get(key)
 
     def note_watched(self, key: JobKey, sample: Sample) -> None:
         """Keep a sample that a watcher has read; the job needs no reading of its own meanwhile."""
@@ -81,6 +89,7 @@ class SampleKeeper:
 
     def keep(self, key: JobKey, sample: Sample) -> None:
         """Keep a sample. What cannot be written is lost, and the server says so once."""
+        self._last[key] = sample
         try:
             self.store.add_sample(key, sample)
         except OSError as error:

@@ -48,7 +48,8 @@ class Loop(threading.Thread):
         pause = 0.0
         while not self._stopping.is_set():
             self._services.wake.wait(pause)
-            pause = self._try_pass()
+            with self._services.timings.passes.measure():
+                pause = self._try_pass()
             self._services.passes.complete_pass()
 
     def stop(self) -> None:
@@ -108,7 +109,8 @@ class Loop(threading.Thread):
         # Before the hosts are asked: their answers may miss what ends now.
         pending = services.tracker.list_pending(services.hosts.pool.list_late())
         moment = now()
-        hosts = services.hosts.pool.observe_hosts(awaited_images(world), moment)
+        with services.timings.host_answers.measure():
+            hosts = services.hosts.pool.observe_hosts(awaited_images(world), moment)
         building = {action.reference for action in pending if isinstance(action, EnsureImage)}
         hosts = {name: _mark_builds(self._follow_logs(name, host), building) for name, host in hosts.items()}
         present = {container.id for host in hosts.values() for container in host.containers.values()}
@@ -151,6 +153,8 @@ class Loop(threading.Thread):
                 continue
             _reach_after_save(old, new)
             saved.append((old, new))
+            if takes_place(old, new):
+                services.timings.queue_waits.observe((seen.now - new.created_at).total_seconds())
             services.notifier.publish_records(new.id)
             if new.set_id is not None:
                 services.search_wake.set()

@@ -36,6 +36,7 @@ PLAIN = [  # there is nothing to get wrong
     "POST /v1/server/stop",
     "GET /v1/samples",
     "GET /v1/system",
+    "GET /metrics",
     "GET /v1/pool",
     "POST /v1/pool/check",
     "POST /v1/pool/join",
