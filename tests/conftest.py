@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -72,9 +73,13 @@ def engine_url() -> str:
     """The address of the engine that the tests use. It has all images, or those of RISEML_TEST_IMAGES.
 
     Raises:
-        docker.errors.DockerException: no engine answers: `make test` starts one.
+        OSError: no engine listens: `make test` starts one.
+        docker.errors.DockerException: the engine does not answer.
     """
     url = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if url.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as door:  # first: the SDK leaks its socket when no engine listens
+            door.connect(url.removeprefix("unix://"))
     with docker.APIClient(base_url=url, version="auto", timeout=DEADLINE) as api:
         api.ping()
     subprocess.run([IMAGES], check=True)  # returns at once if they are there, and waits for a run under way

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,12 @@ from tests.real.e2e.test_toaster import EXAMPLE, find_cache
 
 DIGITS = EXAMPLE.parent / "pytorch-digits"
 IMAGE = ("--set", "train.image=riseml-test/pytorch:2.13.0")  # the tests' own, for CPUs alone
+SCRIPT = "train_digits.py"
+EPOCH = "    for epoch in range(first, args.epochs + 1):\n"
+PAUSED = f"""{EPOCH}\
+        if epoch == 3 and rank == 2 and os.environ["RISEML_ATTEMPT"] == "1":
+            __import__("signal").pause()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +51,26 @@ def test_two_containers_with_two_processes_each(digits: Console) -> None:
     assert digits.leftovers() == []
 
 
-def test_a_killed_rank_ends_the_attempt_and_the_next_goes_on_from_the_checkpoint(digits: Console) -> None:
-    with digits.start("train", *IMAGE, "-p", "epochs=150") as running:
+@pytest.fixture
+def paused(tmp_path: Path) -> Path:
+    """The example, whose last rank waits for its end after the second epoch of the first attempt."""
+    project = tmp_path / "pytorch-digits"
+    shutil.copytree(DIGITS, project)
+    text = (project / SCRIPT).read_text()
+    assert EPOCH in text
+    (project / SCRIPT).write_text(text.replace(EPOCH, PAUSED))
+    return project
+
+
+def test_a_killed_rank_ends_the_attempt_and_the_next_goes_on_from_the_checkpoint(digits: Console, paused: Path) -> None:
+    with digits.start("train", *IMAGE, "-p", "epochs=6", where=paused) as running:
         running.wait_for(r"epoch 2: loss")
         api, server = digits.engine.api, digits.server_id()
         api.kill(digits.engine.find(server, "worker.2"), "SIGKILL")
         result = running.finish()
     assert result.code == 0, result.out
     check_accuracies(result, ranks=3)
-    (first,) = re.findall(r"3 processes, epoch (\d+) to 150", result.out)[1:]
-    assert int(first) > 2
+    assert re.findall(r"3 processes, epoch (\d+) to 6", result.out) == ["1", "3"]
     attempts = {job["name"]: job["attempt"] for job in digits.ask("status", result.id)["jobs"]}
     assert attempts["master"] == attempts["worker.2"] == 2
     assert "Message: exit code 137 (SIGKILL)" in result.out, "the cause, not what it did to the others"
