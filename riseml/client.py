@@ -6,15 +6,13 @@ Not here: starting a server, printing.
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import quote
 
 from riseml.errors import Unreachable
-from riseml.exchange import Address, AnswerLost, Exchange, make_error, read_address
+from riseml.exchange import Address, AnswerLost, Exchange, RetryPolicy, RetryTimer, make_error, read_address
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -26,7 +24,6 @@ __all__ = ["Address", "Client", "LogQuery", "RetryPolicy", "make_error", "read_a
 _SLOW_ANSWER = 120.0  # seconds; for a plan the server asks the hosts, an upload it stores and lists
 _SILENCE = 45.0  # seconds; three heartbeats of a log stream
 _REPEATS = 3  # tries of a request that the server recognises by its key
-_LONGEST_WAIT = 2.0  # seconds between two tries
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +35,6 @@ class LogQuery:
     since: str | None = None  # no older entries; RFC 3339
     batch: bool = False  # adjacent lines as one entry, several times faster for server and client
     reports: bool = False  # with an entry for each report of metrics
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How long the client tries to reach a lost server. The waits between two tries grow."""
-
-    limit: float = 60.0  # seconds without an answer
-    clock: Callable[[], float] = time.monotonic  # seconds
-    wait: Callable[[float], object] = field(default_factory=lambda: threading.Event().wait)  # takes seconds
 
 
 class Client:
@@ -288,6 +276,24 @@ class Client:
         answer = self._post("/leftovers/remove", timeout=_SLOW_ANSWER, params=query)
         return cast("wire.LeftoversView", answer)
 
+    def list_outputs(self, query: Mapping[str, str]) -> wire.OutputPage:
+        """Return outputs that a clean-up may remove. `query` has the parameters of the route."""
+        return cast("wire.OutputPage", self._get("/outputs", timeout=_SLOW_ANSWER, params=query))
+
+    def remove_output(self, identity: str) -> wire.OutputView:
+        """Remove what is in the output of an experiment, or a part of it."""
+        path = _format_path("experiments", identity, "output", "remove")
+        return cast("wire.OutputView", self._post(path, timeout=_SLOW_ANSWER))
+
+    def list_kept(self) -> wire.KeptView:
+        """Return the experiments whose outputs are kept."""
+        return cast("wire.KeptView", self._get("/kept"))
+
+    def keep_output(self, identity: str, *, keep: bool) -> wire.KeptView:
+        """Keep an output, or keep it no longer."""
+        path = _format_path("experiments", identity, "keep")
+        return cast("wire.KeptView", self._post(path, params={"keep": str(keep).lower()}))
+
     def stream_log(
         self, identity: str, query: LogQuery | None = None, on_cut: Callable[[int], None] | None = None
     ) -> Iterator[wire.Entry]:
@@ -301,7 +307,7 @@ class Client:
             Unreachable: the server did not answer for too long. The experiment goes on.
         """
         query = query or LogQuery()
-        cursor, timer = "", _RetryTimer(self._retry)
+        cursor, timer = "", RetryTimer(self._retry)
         while True:
             cut: Unreachable | None = None
             try:
@@ -328,7 +334,7 @@ class Client:
         Example:
             client.ask_until_answered(lambda: client.get_experiment("4"))
         """
-        timer = _RetryTimer(self._retry)
+        timer = RetryTimer(self._retry)
         while True:
             try:
                 return ask()
@@ -358,27 +364,6 @@ class Client:
             self._exchange.raise_refusal(response)
             for line in _split_lines(response.iter_bytes()):
                 yield cast("wire.Entry", json.loads(line))
-
-
-class _RetryTimer:
-    """Counts the failed tries since the last answer of the server, and their time."""
-
-    def __init__(self, retry: RetryPolicy) -> None:
-        self._retry = retry
-        self.reset()
-
-    def reset(self) -> None:
-        """Start again: the server has answered."""
-        self._tries, self._since = 0, self._retry.clock()
-
-    def wait(self, error: Unreachable | None, on_cut: Callable[[int], None] | None) -> None:
-        """Wait before the next try, longer each time; raise `error` after the limit of the retry policy."""
-        if error is not None and self._retry.clock() - self._since > self._retry.limit:
-            raise error
-        if on_cut is not None:
-            on_cut(self._tries)
-        self._retry.wait(min(_LONGEST_WAIT, 0.1 * 2**self._tries) if self._tries else 0)
-        self._tries += 1
 
 
 def _format_path(*parts: str) -> str:

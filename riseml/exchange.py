@@ -16,7 +16,9 @@ import socket
 import stat
 import struct
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +41,7 @@ KEY_VARIABLE = "RISEML_API_KEY"
 
 _CONNECT = 5.0  # seconds to connect
 _ANSWER = 30.0  # seconds of silence in an answer
+_LONGEST_WAIT = 2.0  # seconds between two tries
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +179,40 @@ def make_error(body: wire.FailureBody) -> RisemlError:
     return error
 
 
+class ServerAbsent(Unreachable):
+    """No server takes a connection: nothing was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How long the client tries to reach a lost server. The waits between two tries grow."""
+
+    limit: float = 60.0  # seconds without an answer
+    clock: Callable[[], float] = time.monotonic  # seconds
+    wait: Callable[[float], object] = field(default_factory=lambda: threading.Event().wait)  # takes seconds
+
+
+class RetryTimer:
+    """Counts the failed tries since the last answer of the server, and their time."""
+
+    def __init__(self, retry: RetryPolicy) -> None:
+        self._retry = retry
+        self.reset()
+
+    def reset(self) -> None:
+        """Start again: the server has answered."""
+        self._tries, self._since = 0, self._retry.clock()
+
+    def wait(self, error: Unreachable | None, on_cut: Callable[[int], None] | None) -> None:
+        """Wait before the next try, longer each time; raise `error` after the limit of the retry policy."""
+        if error is not None and self._retry.clock() - self._since > self._retry.limit:
+            raise error
+        if on_cut is not None:
+            on_cut(self._tries)
+        self._retry.wait(min(_LONGEST_WAIT, 0.1 * 2**self._tries) if self._tries else 0)
+        self._tries += 1
+
+
 class Exchange:
     """The connections to one server.
 
@@ -280,12 +317,12 @@ class Exchange:
             except (ValueError, KeyError, TypeError):
                 raise self._make_strange_error(response) from None
 
-    def _make_absent_error(self, why: str) -> Unreachable:
+    def _make_absent_error(self, why: str) -> ServerAbsent:
         if self.address.socket is not None:
-            return Unreachable(
+            return ServerAbsent(
                 f"no riseml server answers at {self.address} ({why})", "`riseml server start` starts yours"
             )
-        return Unreachable(
+        return ServerAbsent(
             f"no riseml server answers at {self.address} ({why})",
             f"check the address in {SERVER_VARIABLE}; without it, riseml uses your own server",
         )

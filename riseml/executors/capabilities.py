@@ -21,6 +21,7 @@ from riseml.executors.base import Output, Report, ignore_report
 from riseml.executors.job_streams import JobStream
 from riseml.model import Gpu, Image, JobKey, Mount
 from riseml.samples import Sample
+from riseml.storage_files import StorageFiles
 from riseml.stream_messages import CommandOrder
 
 
@@ -293,3 +294,26 @@ class PackageLister(Protocol):
 
     def list_packages(self, reference: str) -> tuple[str, ...] | None:
         """Return what `pip freeze` said at the end of the build; None: it did not run, or the environment is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageOrder:
+    """Which files of a host are wanted."""
+
+    title: str  # what they are for people: `output://4`
+    mount: Mount  # the folder or volume of the host
+    below: str = ""  # the folder in it that counts as the root; empty: the mount itself
+    user: tuple[int, int] | None = None  # uid and gid that reads and writes; None: the owner of the mount
+    image: str = ""  # an environment that the host most likely has; empty: none is known
+
+
+@runtime_checkable
+class StorageAccess(Protocol):
+    """Lists, reads, writes and removes files on a host whose files the server does not see."""
+
+    def open_storage(self, order: StorageOrder) -> StorageFiles:
+        """Return the files of a folder or volume.
+
+        Raises:
+            EngineError: the host cannot mount it.
+        """

@@ -2,7 +2,8 @@
 (`reports`: 3.6).
 
 A plug-in of a framework puts their text into the script of a job, so that no image needs riseml. Does not belong here:
-what riseml itself imports.
+what riseml itself imports, except for `folder_paths`, `folder_listing` and `folder_contents`. They run in riseml where
+it sees a storage itself, and in a helper container where it does not.
 """
 
 from __future__ import annotations

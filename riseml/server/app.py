@@ -52,6 +52,7 @@ from riseml.store.drained_hosts import DrainedHosts
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
 from riseml.store.experiments import ExperimentStore
+from riseml.store.kept_outputs import KeptOutputs
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.outcomes import OutcomeStore
@@ -107,8 +108,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     logs, snapshots = _open_file_stores(settings)
     hosts, samples = _open_hosts(settings, server, experiments)
     metrics, keeper = _make_metrics(database, logs, experiments, search_wake := Wake())
-    notifier, wake = Notifier(keeper.note_growth), Wake()
-    pump, activities, timings = LogPump(logs, notifier, wake), Activities(), Timings()
+    notifier, wake, activities, timings = Notifier(keeper.note_growth), Wake(), Activities(), Timings()
     capsules = _make_capsule_keeper(kept := CapsuleStore(settings.home / "capsules"), hosts, snapshots, metrics)
     actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities, capsules)
     return Services(
@@ -126,10 +126,11 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         keeper=keeper,
         snapshots=snapshots,
         drained=DrainedHosts(database),
+        kept=KeptOutputs(database),
         hosts=hosts,
         monitor=Monitor(hosts.pool, samples.note_watched),
         samples=samples,
-        idle=IdleWatch(hosts.pool, pump.count_lines),
+        idle=IdleWatch(hosts.pool, (pump := LogPump(logs, notifier, wake)).count_lines),
         cleaner=Cleaner(server, hosts.pool, snapshots, kept, UsageReader(database)),
         capsules=capsules,
         tracker=ActionTracker(_time_actions(actor.perform, timings), wake),

@@ -29,6 +29,7 @@ from riseml.store.drained_hosts import DrainedHosts
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
 from riseml.store.experiments import ExperimentStore
+from riseml.store.kept_outputs import KeptOutputs
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.outcomes import OutcomeStore
@@ -66,6 +67,7 @@ class Services:
     keeper: MetricKeeper  # counts and saves metrics while jobs report
     snapshots: SnapshotStore  # project archives
     drained: DrainedHosts  # hosts that get no new jobs
+    kept: KeptOutputs  # outputs that nothing removes
     hosts: HostSet
     monitor: Monitor  # samples what running jobs use, while somebody asks
     samples: SampleKeeper  # samples every running job, and has kept what they used

@@ -182,3 +182,11 @@ drained_hosts = Table(
     _moment("at", nullable=False),
 )
 """Hosts of the pool that get no new jobs."""
+
+kept_outputs = Table(
+    "kept_outputs",
+    metadata,
+    Column("experiment_id", Integer, ForeignKey("experiments.id"), primary_key=True),
+    _moment("at", nullable=False),
+)
+"""Experiments whose outputs nothing removes."""

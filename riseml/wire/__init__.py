@@ -53,6 +53,16 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     POST   /v1/pool/hosts/{name}/drain|resume   -> HostView
     GET    /v1/pool/hosts/{name}/keys           -> HostKeys
     POST   /v1/pool/hosts/{name}/keys?fingerprint=&... -> HostKeys  (pins the keys with these fingerprints)
+    GET    /v1/files?root=&of=&path=&after=&limit=&deep= -> FileListing  (root: data, or output of an experiment)
+    GET    /v1/files/content?root=&of=&path=&start=&etag= -> the content from `start` on, and a proof of 33 bytes
+    PUT    /v1/files/content?root=&of=&path=&upload=&size=&offset=&mtime=&executable=
+                                                -> FileView         (body: the content and its SHA-256, 32 bytes)
+    POST   /v1/files/folder?root=&of=&path=     -> FileView
+    POST   /v1/files/remove?root=&of=&path=     -> RemovalView      (a part of it; `done` says whether there is more)
+    GET    /v1/kept                             -> KeptView
+    POST   /v1/experiments/{id}/keep?keep=      -> KeptView         (of a set: all of its experiments)
+    GET    /v1/outputs?older=&larger=&project=&before= -> OutputPage
+    POST   /v1/experiments/{id}/output/remove   -> OutputView       (of one experiment that has ended)
     GET    /v1/leftovers?caches=&days=&foreign= -> LeftoversView
     POST   /v1/leftovers/remove?...             -> LeftoversView    (removes the same things)
 
@@ -125,6 +135,16 @@ from riseml.wire.failures import (
     Failure,
     FailureBody,
     ProblemShape,
+)
+from riseml.wire.files import (
+    CopySummary,
+    FileListing,
+    FileView,
+    KeptView,
+    OutputPage,
+    OutputView,
+    RemovalView,
+    UsageView,
 )
 from riseml.wire.gpus import (
     GpuList,
@@ -229,6 +249,7 @@ __all__ = [
     "ComparedExperiment",
     "ComparisonView",
     "CompletionScript",
+    "CopySummary",
     "CopyView",
     "Difference",
     "EndEntry",
@@ -241,6 +262,8 @@ __all__ = [
     "Failure",
     "FailureBody",
     "FileDifference",
+    "FileListing",
+    "FileView",
     "ForwardView",
     "Forwards",
     "GitState",
@@ -259,6 +282,7 @@ __all__ = [
     "JobPlaceView",
     "JobSamples",
     "JobView",
+    "KeptView",
     "Kill",
     "Kills",
     "LeftoverView",
@@ -278,6 +302,8 @@ __all__ = [
     "NewHost",
     "NotebookOrder",
     "ObjectiveView",
+    "OutputPage",
+    "OutputView",
     "Pairs",
     "PingEntry",
     "PinnedImage",
@@ -296,6 +322,7 @@ __all__ = [
     "PoolView",
     "ProblemShape",
     "QueuePlaceView",
+    "RemovalView",
     "RemovedHost",
     "ReportEntry",
     "RerunNeeds",
@@ -319,4 +346,5 @@ __all__ = [
     "TensorBoardOrder",
     "TfConfigs",
     "TrialOrder",
+    "UsageView",
 ]

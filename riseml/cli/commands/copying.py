@@ -1,8 +1,9 @@
-"""`cp`: files out of a running job, and into one."""
+"""`cp`: files between this machine, the storages of the server, and running jobs."""
 
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,31 +12,66 @@ import typer
 from riseml.cli.commands.jobs import choose_job
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.output.text import clean_text
-from riseml.errors import UsageError
+from riseml.errors import Conflict, UsageError
 
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
+    from riseml.cli.files.copies import CopyTally
 
 _JOB_PATH = re.compile(r"([^:/]+):(.+)", re.DOTALL)
+_STORED = re.compile(r"[a-z][a-z0-9+.-]*://", re.DOTALL)
 
 
 def copy_files(
     context: typer.Context,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", show_default=False, help="4.master:/output/x, or ./x")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False, help="., or 4.master:/output/")],
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE... TARGET", show_default=False, help="output://4/x, data://x, 4.master:/x, ./x"),
+    ],
     *,
+    recursive: Annotated[bool, typer.Option("-r", "-R", "--recursive", hidden=True)] = False,
+    dry: Annotated[bool, typer.Option("-n", "--dry-run", help="Show what would be copied, and copy nothing.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Copy a file or folder out of a running job, or into one.
+    """Copy files and folders out of data:// and output://4, or into them; or out of a running job, or into one.
 
-    `riseml cp 4.master:/output/x .` and back: `riseml cp ./x 4.master:/output/`. One of both is in a job. Paths that
-    do not begin with / are below the job's working directory. A file is replaced, a folder never.
+    `riseml cp output://4/model .`, `riseml cp ./mnist data://`, `riseml cp 'output://4/*.json' results/`. A folder
+    comes with all in it. A file that is there with the same size and time stays, so that a copy which was broken off
+    goes on where it was. Links are left out. Checksums are compared.
+
+    `riseml cp 4.master:/output/x .` and back: `riseml cp ./x 4.master:/output/`. Of a running job's paths, those that
+    do not begin with / are below its working directory. A file is replaced, a folder never.
     """
+    del recursive  # folders need no option
+    command: CommandContext = context.obj
+    if len(paths) < 2:
+        raise UsageError("cp needs a source and a target", "write `riseml cp output://4/model .`, or the other way")
+    in_jobs = [one for one in paths if _find_job(one) is not None]
+    if in_jobs:
+        if len(paths) != 2 or dry or any(_STORED.match(one) for one in paths):
+            raise UsageError(
+                f"{in_jobs[0]} is in a job: one path is copied from or to this machine, and -n shows nothing",
+                "write `riseml cp 4.master:/output/x .`, or the other way",
+            )
+        _copy_job_path(command, paths[0], paths[1], json=json)
+        return
+    if not any(_STORED.match(one) for one in paths):
+        raise UsageError(
+            "one of both paths must be in a job, in data:// or in output://",
+            "write `riseml cp 4.master:/output/x .` or `riseml cp output://4/x .`, or the other way",
+        )
+    _copy_stored(command, paths, dry=dry, json=json)
+
+
+def _find_job(text: str) -> re.Match[str] | None:
+    return None if _STORED.match(text) else _JOB_PATH.fullmatch(text)
+
+
+def _copy_job_path(command: CommandContext, source: str, target: str, *, json: bool) -> None:
     from riseml.cli.job_copy import JobPath, copy_in, copy_out
 
-    command: CommandContext = context.obj
-    from_job, to_job = _JOB_PATH.fullmatch(source), _JOB_PATH.fullmatch(target)
+    from_job, to_job = _find_job(source), _find_job(target)
     if (from_job is None) is (to_job is None):
         raise UsageError(
             "one of both paths must be in a job", "write `riseml cp 4.master:/output/x .`, or the other way"
@@ -54,3 +90,65 @@ def copy_files(
         command.printer.print_json(shown)
     else:
         command.printer.print_lines([clean_text(f"{shown['from']} -> {shown['to']}")])
+
+
+def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: bool) -> None:
+    from riseml.cli.files.copies import CopyEnd, add_tallies, copy_tree
+    from riseml.cli.files.names import join_paths, to_path
+    from riseml.cli.files.opened import Openings
+    from riseml.cli.files.progress import CopyProgress
+    from riseml.cli.output.file_views import summarise_copy
+
+    *sources, text = paths
+    with ExitStack() as stack:
+        openings = Openings(command, stack)
+        found = [one for source in sources for one in openings.find_sources(source)]
+        target, there, wants_folder = openings.open_target(text)
+        into = wants_folder or (there is not None and there.kind == "folder")
+        if len(found) > 1 and not into:
+            raise UsageError(f"{text} is no folder, and there are {len(found)} sources", f"write {text}/")
+        progress = CopyProgress(command.printer, dry=dry, quiet=json)
+        tallies = []
+        for one in found:
+            at = CopyEnd(target.side, join_paths(target.path, to_path(one.name)) if into else target.path, target.title)
+            tallies.append(copy_tree(one.end, one.seen, at, progress.watch))
+        progress.close()
+    tally = add_tallies(tallies)
+    if json:
+        command.printer.print_json(_show_tally(tally, paths, dry=dry))
+    else:
+        command.printer.print_lines([summarise_copy(tally.files, tally.size, tally.unchanged, dry=dry)])
+    _report_trouble(command, tally)
+
+
+def _show_tally(tally: CopyTally, paths: list[str], *, dry: bool) -> wire.CopySummary:
+    return {
+        "source": " ".join(paths[:-1]),
+        "target": paths[-1],
+        "files": tally.files,
+        "size": tally.size,
+        "unchanged": tally.unchanged,
+        "left_out": tally.left_out,
+        "dry_run": dry,
+    }
+
+
+def _report_trouble(command: CommandContext, tally: CopyTally) -> None:
+    """Name what was not copied.
+
+    Raises:
+        Conflict: a file changed each time.
+    """
+    from riseml.cli.files.names import show_name
+
+    if tally.left_out:
+        command.printer.warn(
+            f"left out, because they are links or no files: {', '.join(map(show_name, tally.left_out[:5]))}"
+            + (f" and {len(tally.left_out) - 5} more" if len(tally.left_out) > 5 else "")
+        )
+    if tally.changed:
+        raise Conflict(
+            f"{show_name(tally.changed[0])} changed each time it was copied, and was not"
+            + (f"; {len(tally.changed) - 1} more likewise" if len(tally.changed) > 1 else ""),
+            "copy it again when nothing writes to it",
+        )

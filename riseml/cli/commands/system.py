@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -53,7 +54,9 @@ def show_system(
 def clean_system(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Remove it. Without --yes the command only shows it.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Remove it. Without --yes the command shows it; of outputs it asks.")
+    ] = False,
     images: Annotated[
         bool, typer.Option("--images", help="Also environments, project files and capsules not used for --days.")
     ] = False,
@@ -61,20 +64,38 @@ def clean_system(  # noqa: PLR0913  # one parameter for each option of the comma
     foreign: Annotated[
         str, typer.Option(metavar="SERVER", help="Also what this other server left; be sure that it is gone.")
     ] = "",
+    outputs: Annotated[
+        bool, typer.Option("--outputs", help="Instead: outputs of experiments that have ended and are not kept.")
+    ] = False,
+    older: Annotated[str, typer.Option(metavar="AGE", help="Outputs that ended so long ago: 30d, 12h.")] = "",
+    larger: Annotated[str, typer.Option(metavar="SIZE", help="Outputs of this size or more: 1G, 500M.")] = "",
+    project: Annotated[str, typer.Option(metavar="NAME", help="Outputs of this project.")] = "",
     json: JsonOption = False,
 ) -> None:
     """Show, or remove, what no experiment owns.
 
     Containers, networks, folders, and project files that were never used. The command looks only at what riseml made.
+    `riseml system clean --outputs --older 30d --larger 1G` shows outputs, and asks before it removes them; `riseml
+    keep 4` protects one.
     """
-    from riseml.cli.output.host_views import list_leftovers, summarise_leftovers
+    if outputs or older or larger or project:
+        from riseml.cli.commands.output_cleaning import OutputChoice, clean_outputs
 
-    command: CommandContext = context.obj
+        if not outputs or images or foreign:
+            raise UsageError("--older, --larger and --project choose outputs", "add --outputs, without other kinds")
+        clean_outputs(context.obj, OutputChoice(older, larger, project), yes=yes, json=json)
+        return
     if not re.fullmatch("[0-9a-f]*", foreign):
         raise UsageError(
             f"--foreign {foreign!r} is not a server", "`riseml system clean` names the other servers that it finds"
         )
     query = {"caches": str(images).lower(), "days": str(days), "foreign": foreign}
+    _clean_leftovers(context.obj, query, yes=yes, json=json)
+
+
+def _clean_leftovers(command: CommandContext, query: Mapping[str, str], *, yes: bool, json: bool) -> None:
+    from riseml.cli.output.host_views import list_leftovers, summarise_leftovers
+
     with command.connect() as client:
         found = client.remove_leftovers(query) if yes else client.list_leftovers(query)
     if json:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from riseml.cli.output.live import LiveScreen
     from riseml.spec.yaml.problems import Problem
 
+_LONGEST_LINE = 2**20  # bytes of a file that a terminal shows in one line
+
 
 @dataclass(slots=True)
 class Printer:
@@ -70,6 +72,25 @@ class Printer:
             self.end_redraw()
             self.out.write(text)
             self.out.flush()
+
+    def print_bytes(self, pieces: Iterable[bytes]) -> None:
+        """Print the bytes of a file as they are; on a terminal, lines of text without what could rewrite it."""
+        raw = getattr(self.out, "buffer", None)
+        if raw is not None and not self.live:
+            self.out.flush()
+            for piece in pieces:
+                raw.write(piece)
+            raw.flush()
+            return
+        held = b""
+        for piece in pieces:
+            *whole, held = (held + piece).split(b"\n")
+            self.print_lines([line.decode("utf-8", "backslashreplace") for line in whole])
+            if len(held) > _LONGEST_LINE:
+                self.print_lines([held.decode("utf-8", "backslashreplace")])
+                held = b""
+        if held:
+            self.print_lines([held.decode("utf-8", "backslashreplace")])
 
     def begin_line(self, text: str) -> None:
         """Print the beginning of a line; `print_lines` completes it."""

@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 MOST_BODY = 8 * 2**20
 """Bytes of a request's body. The files of a project have other limits: see `SnapshotStore` and `read_manifest_body`."""
 
-_FILES = "/v1/snapshots/"
+_FILES = ("/v1/snapshots/", "/v1/files/content")
 
 
 class BodyLimit:

@@ -8,11 +8,13 @@ from riseml.server.api.capsule_routes import add_capsule_routes
 from riseml.server.api.clean_routes import add_clean_routes
 from riseml.server.api.experiment_routes import add_experiment_routes
 from riseml.server.api.failures import FAILURES
+from riseml.server.api.file_routes import add_file_routes
 from riseml.server.api.gpu_routes import add_gpu_routes
 from riseml.server.api.list_routes import add_list_routes
 from riseml.server.api.log_routes import add_log_routes
 from riseml.server.api.metric_routes import add_metric_routes
 from riseml.server.api.name_routes import add_name_routes
+from riseml.server.api.output_routes import add_output_routes
 from riseml.server.api.pool_routes import add_pool_routes
 from riseml.server.api.result_routes import add_result_routes
 from riseml.server.api.sample_routes import add_sample_routes
@@ -33,6 +35,8 @@ def make_router(services: Services) -> APIRouter:
     add_sample_routes(router, services)
     add_result_routes(router, services)
     add_capsule_routes(router, services)
+    add_file_routes(router, services)
+    add_output_routes(router, services)
     add_trial_routes(router, services)
     add_log_routes(router, services)
     add_metric_routes(router, services)

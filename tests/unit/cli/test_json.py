@@ -19,6 +19,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "json.md").read_text()
 NOT_PRINTED = {"Submission", "NotebookOrder", "TensorBoardOrder", "NewHost", "Failure", "FailureBody", "LinesEntry"}
 NOT_PRINTED |= {
     "CapsuleView",
+    "FileListing",
     "MissingContents",
     "MissingPart",
     "MissingParts",
@@ -67,8 +68,8 @@ def test_states_are_named_on_the_page() -> None:
     assert all(f"`{state}`" in PAGE for state in get_args(wire.StateName))
 
 
-STREAMS = {"exec", "shell"}
-"""Commands whose output is that of a program in a job."""
+STREAMS = {"exec", "shell", "cat"}
+"""Commands whose output is that of a program in a job, or a file."""
 
 
 def test_every_command_has_the_option_and_is_on_the_page(riseml: Riseml, capsys: pytest.CaptureFixture[str]) -> None:

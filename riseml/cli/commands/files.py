@@ -1,0 +1,228 @@
+"""`ls`, `cat`, `du`, `rm`: files of data://, output:// and of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from riseml.cli.commands.options import JsonOption
+from riseml.errors import Conflict, Refused
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.cli.context import CommandContext
+    from riseml.cli.files.opened import OpenedPath
+    from riseml.job_programs.folder_paths import Seen
+
+_PLACES = "data://PATH, output://4/PATH, or a path of this machine; `*`, `?` and `[...]` are patterns."
+_MOST_TABLE = 5000  # entries that one table aligns; longer lists are printed as they come
+PathsArgument = Annotated[list[str], typer.Argument(metavar="PATH...", show_default=False, help=_PLACES)]
+
+
+def list_paths(  # noqa: PLR0913  # one parameter for each option of the command
+    context: typer.Context,
+    paths: PathsArgument,
+    *,
+    long: Annotated[bool, typer.Option("-l", "--long", help="Show kinds, sizes in bytes and times.")] = False,
+    recursive: Annotated[bool, typer.Option("-r", "-R", "--recursive", help="Show what is in folders, too.")] = False,
+    everything: Annotated[bool, typer.Option("-a", "--all", help="Show names that begin with a dot.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """List files of data://, output:// and of this machine.
+
+    `riseml ls output://4`, `riseml ls -l 'output://4/ckpt-*'`, `riseml ls -r data://mnist`. Outputs of experiments
+    that failed or were killed are there like others. Names with line breaks and the like are shown escaped.
+    """
+    from riseml.cli.files.opened import Openings
+    from riseml.cli.output.file_views import list_entries
+
+    command: CommandContext = context.obj
+    with ExitStack() as stack:
+        openings = Openings(command, stack)
+        for text in paths:
+            for opened in openings.find_sources(text):
+                entries = _list_below(opened, deep=recursive)
+                kept = (one for one in entries if everything or not _is_hidden(one))
+                if json:
+                    for one in kept:
+                        command.printer.print_json(_show_entry(opened, one))
+                    continue
+                for part in _take(kept, _MOST_TABLE):
+                    command.printer.print_lines(list_entries(part, command.printer.style, long=long))
+
+
+def print_file(context: typer.Context, paths: PathsArgument) -> None:
+    """Print files of data://, output:// or of this machine.
+
+    `riseml cat output://4/metrics.json`. On a terminal, what would change it is shown as text; in a pipe or a file,
+    every byte comes as it is.
+    """
+    from riseml.cli.files.opened import Openings
+
+    command: CommandContext = context.obj
+    with ExitStack() as stack:
+        openings = Openings(command, stack)
+        for text in paths:
+            for opened in openings.find_sources(text):
+                pieces = opened.end.side.read_file(opened.end.path)
+                size = int(next(pieces).decode().split()[0])
+                command.printer.print_bytes(_cut_proof(pieces, size, opened.shown))
+
+
+def measure_paths(context: typer.Context, paths: PathsArgument, *, json: JsonOption = False) -> None:
+    """Show how many bytes and files are below a path.
+
+    `riseml du output://4`, `riseml du data://`. One line for each folder in it, and the sum last.
+    """
+    from riseml.cli.files.opened import Openings
+    from riseml.cli.output.file_views import list_usage
+
+    command: CommandContext = context.obj
+    with ExitStack() as stack:
+        openings = Openings(command, stack)
+        for text in paths:
+            for opened in openings.find_sources(text):
+                rows = _measure(opened)
+                if json:
+                    for row in rows:
+                        command.printer.print_json(row)
+                else:
+                    command.printer.print_lines(list_usage(rows, command.printer.style))
+
+
+def remove_paths(  # noqa: PLR0913  # one parameter for each option of the command
+    context: typer.Context,
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", show_default=False, help="data:// or output://4/.")],
+    *,
+    recursive: Annotated[bool, typer.Option("-r", "-R", "--recursive", help="Also folders, with all in them.")] = False,
+    dry: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="Show what would be removed, and remove nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Remove files of data:// or of the output of an experiment that has ended.
+
+    `riseml rm output://4/core`, `riseml rm -r 'output://4/ckpt-1*'`. Asks first; without a terminal it needs `--yes`.
+    A link is removed itself, and never what it leads to.
+    """
+    from riseml.cli.files.opened import Openings
+    from riseml.cli.files.removal import check_removal, remove_opened
+    from riseml.cli.output.file_views import list_usage
+
+    command: CommandContext = context.obj
+    with ExitStack() as stack:
+        openings = Openings(command, stack)
+        found = [one for text in paths for one in check_removal(openings.find_sources(text), text, recursive=recursive)]
+        rows = [_sum_up(one) for one in found]
+        if not json or dry:
+            _print_rows(command, rows, list_usage(rows, command.printer.style), json=json)
+        if dry:
+            return
+        _confirm(command, sum(row["files"] for row in rows), yes=yes)
+        for one in found:
+            removed = remove_opened(one)
+            if json:
+                command.printer.print_json({**removed, "path": _address(one, "")})
+        if not json:
+            command.printer.say("Removed.")
+
+
+def _print_rows(command: CommandContext, rows: list[wire.UsageView], lines: list[str], *, json: bool) -> None:
+    if json:
+        for row in rows:
+            command.printer.print_json(row)
+    else:
+        command.printer.print_lines(lines)
+
+
+def _confirm(command: CommandContext, files: int, *, yes: bool) -> None:
+    if yes:
+        return
+    if not command.asks:
+        raise Refused("nothing was removed: there is no terminal to ask on", "--yes removes without a question")
+    from riseml.cli.output.text import count_noun
+
+    if not command.ask(f"Remove {count_noun(files, 'file')} for good?"):
+        raise Refused("nothing was removed")
+
+
+def _list_below(opened: OpenedPath, *, deep: bool) -> Iterator[Seen]:
+    """Yield the entries of a folder, or the file itself."""
+    from riseml.storage_files import MOST_ENTRIES, ListOrder
+
+    if opened.seen.kind != "folder":
+        yield opened.seen
+        return
+    limit, after = 1000, None
+    while True:
+        page = opened.end.side.list_files(ListOrder(opened.end.path, after, limit, deep))
+        yield from page.entries
+        limit, after = MOST_ENTRIES, page.next
+        if after is None:
+            return
+
+
+def _is_hidden(one: Seen) -> bool:
+    return any(name.startswith(".") for name in one.path.split("/"))
+
+
+def _take(entries: Iterator[Seen], most: int) -> Iterator[list[Seen]]:
+    from itertools import islice
+
+    while part := list(islice(entries, most)):
+        yield part
+
+
+def _show_entry(opened: OpenedPath, one: Seen) -> dict[str, object]:
+    from riseml.cli.files.names import to_text
+
+    inner = one.path if opened.seen.kind == "folder" else ""
+    target = None if one.target is None else to_text(one.target)
+    return {**one._asdict(), "path": _address(opened, inner), "target": target}
+
+
+def _address(opened: OpenedPath, inner: str) -> str:
+    from riseml.cli.files.names import join_paths, to_text
+
+    return f"{opened.end.title}{to_text(join_paths(opened.end.path, inner))}"
+
+
+def _sum_up(opened: OpenedPath) -> wire.UsageView:
+    return _measure(opened)[-1]
+
+
+def _measure(opened: OpenedPath) -> list[wire.UsageView]:
+    """Return what is in each folder of a path, and the sum."""
+    below: dict[str, list[int]] = {}
+    total = [0, 0]
+    for one in _list_below(opened, deep=True):
+        first, slash, _ = one.path.partition("/")
+        if one.kind == "folder":
+            if not slash:
+                below.setdefault(first, [0, 0])
+            continue
+        for sums in (total, below[first]) if slash and first in below else (total,):
+            sums[0] += 1
+            sums[1] += one.size
+    rows: list[wire.UsageView] = [
+        {"path": _address(opened, name), "files": sums[0], "size": sums[1]} for name, sums in below.items()
+    ]
+    return [*rows, {"path": _address(opened, ""), "files": total[0], "size": total[1]}]
+
+
+def _cut_proof(pieces: Iterator[bytes], size: int, shown: str) -> Iterator[bytes]:
+    """Yield a content; what proves it is checked."""
+    import hashlib
+
+    digest, seen = hashlib.sha256(), 0
+    for piece in pieces:
+        if seen < size:
+            seen += len(piece)
+            digest.update(piece)
+            yield piece
+        elif piece != b"0" + digest.digest():
+            raise Conflict(f"{shown} changed while it was read", "read it again when nothing writes to it")

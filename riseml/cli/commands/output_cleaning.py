@@ -1,0 +1,137 @@
+"""`system clean --outputs` and `keep`: outputs as wholes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from riseml.cli.commands.options import JsonOption
+from riseml.errors import EngineError, Refused, UsageError
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.cli.context import CommandContext
+    from riseml.client import Client
+
+
+@dataclass(frozen=True, slots=True)
+class OutputChoice:
+    """Which outputs a clean-up removes; texts as the user has typed them, empty: not given."""
+
+    older: str = ""
+    larger: str = ""
+    project: str = ""
+
+    def to_query(self) -> dict[str, str]:
+        """Return the query of the route.
+
+        Raises:
+            UsageError: a text means nothing, or nothing is given.
+        """
+        from riseml.spec.scalars.quantities import parse_duration
+        from riseml.spec.scalars.texts import BadText
+
+        if not (self.older or self.larger or self.project):
+            raise UsageError(
+                "--outputs alone would remove every output", "say which: --older 30d, --larger 1G or --project NAME"
+            )
+        query = {"project": self.project} if self.project else {}
+        try:
+            if self.older:
+                query["older"] = str(int(parse_duration(self.older)))
+        except BadText as bad:
+            raise UsageError(f"--older {bad.problem}", bad.hint) from None
+        if self.larger:
+            query["larger"] = str(_parse_bytes(self.larger))
+        return query
+
+
+def _parse_bytes(text: str) -> int:
+    from riseml.sizes import SIZE_HINT, BadSize, parse_size
+
+    try:
+        size = parse_size(text)
+        if not size.prefix:
+            raise UsageError(f"--larger {text} has no unit", SIZE_HINT)
+        return int(size.count_bytes())
+    except BadSize as bad:
+        raise UsageError(f"--larger {text!r} {bad.problem}", bad.hint) from None
+
+
+def clean_outputs(command: CommandContext, choice: OutputChoice, *, yes: bool, json: bool) -> None:
+    """Show the outputs of experiments that have ended, and remove them after a yes."""
+    from riseml.cli.output.file_views import list_outputs, summarise_outputs
+
+    query = choice.to_query()
+    with command.connect() as client:
+        found = _find_outputs(client, query)
+        whole = [one for one in found if one["problem"] is None]
+        if not json:
+            command.printer.print_lines(list_outputs(found, command.printer.style))
+            command.printer.say(summarise_outputs(whole))
+        if whole and (yes or (not json and command.asks)):
+            if not yes and not command.ask("Remove these outputs for good?"):
+                raise Refused("nothing was removed")
+            found = [_remove(client, one) if one["problem"] is None else one for one in found]
+            if not json:
+                command.printer.say(summarise_outputs([one for one in found if one["removed"]], removed=True))
+        elif whole and not json:
+            command.printer.say("Nothing was removed: add --yes to remove it.")
+    if json:
+        command.printer.print_json({"outputs": found, "next": None})
+    failed = [one for one in found if one["problem"] is not None]
+    if failed:
+        raise EngineError(f"output {failed[0]['experiment']}: {failed[0]['problem']}", "try again later")
+
+
+def _find_outputs(client: Client, query: dict[str, str]) -> list[wire.OutputView]:
+    found: list[wire.OutputView] = []
+    before: int | None = None
+    while True:
+        page = client.list_outputs({**query, **({} if before is None else {"before": str(before)})})
+        found += page["outputs"]
+        if page["next"] is None or (before is not None and page["next"] >= before):
+            return found
+        before = page["next"]
+
+
+def _remove(client: Client, output: wire.OutputView) -> wire.OutputView:
+    """Remove one output; a large one takes several requests."""
+    from riseml.errors import RisemlError
+
+    try:
+        while not (removed := client.remove_output(output["experiment"]))["removed"]:
+            if not removed["files"]:
+                return {**output, "problem": "it is not removed completely"}
+    except RisemlError as error:
+        return {**output, "problem": error.message}
+    return {**output, "removed": True}
+
+
+def keep_outputs(
+    context: typer.Context,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", show_default=False)] = None,
+    *,
+    release: Annotated[bool, typer.Option("--no", help="Keep them no longer.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Keep the outputs of experiments: `riseml system clean` and `riseml rm` leave them alone.
+
+    `riseml keep 4`, `riseml keep --no 4`. A set means all its experiments. Without an ID: show what is kept.
+    """
+    command: CommandContext = context.obj
+    if release and not ids:
+        raise UsageError("--no needs an ID", "`riseml keep` shows what is kept")
+    with command.connect() as client:
+        kept = client.list_kept()
+        for one in ids or []:
+            kept = client.keep_output(one, keep=not release)
+    if json:
+        command.printer.print_json(kept)
+    else:
+        from riseml.cli.output.text import clean_text
+
+        names = ", ".join(map(clean_text, kept["kept"]))
+        command.printer.print_lines([f"Kept: {names}" if names else "No output is kept."])

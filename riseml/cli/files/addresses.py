@@ -1,0 +1,90 @@
+"""What a user types for a file: `data://mnist/x`, `output://4/model`, `4.master:/tmp/x`, or a path of this machine."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from riseml.cli.files.names import to_path
+from riseml.errors import NotFound, UsageError
+from riseml.file_client import StoragePlace
+from riseml.job_programs.folder_paths import FilesError, split_path
+from riseml.names import parse_id
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
+_NUMBERS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_GLOB = re.compile(r"[*?\[]")
+_EXAMPLES = "write data://mnist/x, output://4/model or output://4.2/model"
+
+
+@dataclass(frozen=True, slots=True)
+class StorageAddress:
+    """A path in a storage of the server."""
+
+    place: StoragePlace
+    path: str  # as in `folder_paths`; empty: the root
+    wants_folder: bool = False  # it ends with a slash
+    user: str = ""  # that the address names; empty: none
+    project: str = ""
+
+    @property
+    def is_pattern(self) -> bool:
+        """True when the path has a `*`, a `?` or a `[`."""
+        return _GLOB.search(self.path) is not None
+
+
+def parse_storage_address(text: str) -> StorageAddress | None:
+    """Return a path of a storage; None: the text is no such address.
+
+    Raises:
+        UsageError: it begins as one and is none.
+    """
+    found = _SCHEME.fullmatch(text)
+    if found is None:
+        return None
+    scheme, rest = found.groups()
+    if scheme == "data":
+        return StorageAddress(StoragePlace("data"), _parse_path(rest, text), rest.endswith("/"))
+    if scheme == "output":
+        return _parse_output(rest, text)
+    raise UsageError(f"riseml knows no {scheme}://", _EXAMPLES)
+
+
+def _parse_output(rest: str, text: str) -> StorageAddress:
+    first, _, path = rest.partition("/")
+    user = project = ""
+    if first and not _NUMBERS.fullmatch(first):
+        parts = rest.split("/", 3)
+        if len(parts) < 3 or not _NUMBERS.fullmatch(parts[2]):
+            raise UsageError(f"{text[:200]!r} names no experiment", _EXAMPLES)
+        user, project, first, path = parts[0], parts[1], parts[2], "".join(parts[3:])
+    if not first:
+        raise UsageError("output:// alone names no experiment", f"{_EXAMPLES}; `riseml status -a` lists yours")
+    identity = str(parse_id(first))
+    return StorageAddress(
+        StoragePlace("output", identity), _parse_path(path, text), path.endswith("/") or not path, user, project
+    )
+
+
+def check_project(address: StorageAddress, user: str, project: str) -> None:
+    """Check the user and the project of an address against those of its experiment.
+
+    Raises:
+        NotFound: they differ.
+    """
+    if address.user and (address.user, address.project) != (user, project):
+        raise NotFound(
+            f"experiment {address.place.of} is not of {address.user}/{address.project}",
+            f"write output://{address.place.of}, or output://{user}/{project}/{address.place.of}",
+        )
+
+
+def _parse_path(text: str, whole: str) -> str:
+    path = to_path(text.rstrip("/"))
+    try:
+        split_path(path)
+    except FilesError:
+        raise UsageError(
+            f"{whole[:200]!r} is no path that can be used", "no name in it may be empty, `.`, `..` or over 255 bytes"
+        ) from None
+    return path

@@ -1,0 +1,173 @@
+"""A copy from one side to the other: files that are there already stay, links are left out, nothing is ever half."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+
+from riseml.cli.files.names import join_paths
+from riseml.cli.files.sides import FileSide
+from riseml.errors import Conflict
+from riseml.job_programs.folder_contents import PART, Incoming
+from riseml.job_programs.folder_paths import Seen
+from riseml.storage_files import MOST_ENTRIES, ListOrder
+
+_FIRST_PAGE = 1000
+_DIGEST = 32  # bytes of a SHA-256
+_TRIES = 3  # of a file that changes while it is copied
+
+
+@dataclass(frozen=True, slots=True)
+class CopyEnd:
+    """Where a copy begins or ends."""
+
+    side: FileSide
+    path: str
+    title: str  # what stands before a path for people: `output://4/`; empty for this machine
+
+
+@dataclass(slots=True)
+class CopyTally:
+    """What a copy has done."""
+
+    files: int = 0
+    size: int = 0  # bytes of these files
+    unchanged: int = 0
+    left_out: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)  # files that changed while they were copied, and were not
+
+
+@dataclass(frozen=True, slots=True)
+class CopyWatch:
+    """Who is told how far a copy is."""
+
+    note_file: Callable[[str, str, int], None]  # source and target for people, bytes
+    note_bytes: Callable[[int], None]
+    note_total: Callable[[int | None], None]  # bytes in all; None: too many files to know
+    is_dry: bool = False  # nothing is written
+
+
+def copy_tree(source: CopyEnd, found: Seen, target: CopyEnd, watch: CopyWatch) -> CopyTally:
+    """Copy a file, or a folder with all below it; `found` is what the source is.
+
+    Raises:
+        RisemlError: something cannot be read or written. What was copied stays, and is not copied again next time.
+    """
+    tally = CopyTally()
+    for path, seen in _list_below(source, found, watch):
+        at = CopyEnd(source.side, join_paths(source.path, path), source.title)
+        to = CopyEnd(target.side, join_paths(target.path, path), target.title)
+        if seen.kind == "folder":
+            if not watch.is_dry:
+                target.side.make_folder(to.path)
+        elif seen.kind == "file":
+            _copy_file(at, seen, to, (watch, tally))
+        else:
+            tally.left_out.append(f"{at.title}{at.path}")
+    return tally
+
+
+def _list_below(source: CopyEnd, found: Seen, watch: CopyWatch) -> Iterator[tuple[str, Seen]]:
+    """Yield what is copied, folders before what is in them; the path of the source itself is empty."""
+    if found.kind != "folder":
+        watch.note_total(found.size)
+        yield "", found
+        return
+    yield "", found
+    limit, after = _FIRST_PAGE, None
+    first = True
+    while True:
+        page = source.side.list_files(ListOrder(source.path, after, limit, deep=True))
+        entries = [one for one in page.entries if not one.path.rpartition("/")[2].startswith(PART)]
+        if first:
+            watch.note_total(None if page.next else sum(one.size for one in entries))
+        yield from ((one.path, one) for one in entries)
+        limit, after, first = MOST_ENTRIES, page.next, False
+        if after is None:
+            return
+
+
+def _copy_file(source: CopyEnd, seen: Seen, target: CopyEnd, about: tuple[CopyWatch, CopyTally]) -> None:
+    watch, tally = about
+    there = target.side.look_at(target.path)
+    if there is not None and (there.kind, there.size, there.mtime) == ("file", seen.size, seen.mtime):
+        tally.unchanged += 1
+        watch.note_bytes(seen.size)
+        return
+    watch.note_file(f"{source.title}{source.path}", f"{target.title}{target.path}", seen.size)
+    if not watch.is_dry:
+        size = _copy_content(source, seen, target, watch)
+        if size is None:
+            tally.changed.append(f"{source.title}{source.path}")
+            return
+        tally.size += size
+    else:
+        tally.size += seen.size
+    tally.files += 1
+
+
+def _copy_content(source: CopyEnd, seen: Seen, target: CopyEnd, watch: CopyWatch) -> int | None:
+    """Return the bytes that were copied; None: the file changed each time."""
+    for _ in range(_TRIES):
+        reader = _ContentReader(source, watch)
+        try:
+            target.side.write_file(
+                Incoming(target.path, "", reader.size, 0, seen.mtime, seen.executable), reader.open_content
+            )
+        except Conflict:
+            seen = source.side.look_at(source.path) or seen
+            continue
+        finally:
+            reader.close()
+        return reader.size
+    return None
+
+
+class _ContentReader:
+    """Gives the content of one file, as it was when it was first opened."""
+
+    def __init__(self, source: CopyEnd, watch: CopyWatch) -> None:
+        self._source = source
+        self._watch = watch
+        self._pieces = source.side.read_file(source.path)
+        size, self._etag = next(self._pieces).decode().split()
+        self.size = int(size)
+        self._is_fresh = True
+
+    def open_content(self, offset: int) -> Iterator[bytes]:
+        """Yield the content from an offset on, then its SHA-256."""
+        if not self._is_fresh or offset:
+            self.close()
+            self._pieces = self._source.side.read_file(self._source.path, offset, self._etag)
+            next(self._pieces)
+        self._is_fresh = False
+        return self._check(offset)
+
+    def close(self) -> None:
+        """Close the file."""
+        close = getattr(self._pieces, "close", None)
+        if close is not None:
+            close()
+
+    def _check(self, position: int) -> Iterator[bytes]:
+        for piece in self._pieces:
+            if position < self.size:
+                position += len(piece)
+                self._watch.note_bytes(len(piece))
+                yield piece
+                continue
+            if piece[:1] != b"0" or len(piece) != _DIGEST + 1:
+                raise Conflict(f"{self._source.path} changed while it was copied", "copy it again")
+            yield piece[1:]
+
+
+def add_tallies(tallies: list[CopyTally]) -> CopyTally:
+    """Return what several copies have done together."""
+    return CopyTally(
+        sum(one.files for one in tallies),
+        sum(one.size for one in tallies),
+        sum(one.unchanged for one in tallies),
+        list(chain.from_iterable(one.left_out for one in tallies)),
+        list(chain.from_iterable(one.changed for one in tallies)),
+    )

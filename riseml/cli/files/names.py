@@ -1,0 +1,37 @@
+"""Names of files as people read and type them."""
+
+from __future__ import annotations
+
+import os
+
+from riseml.job_programs.folder_paths import decode_name, encode_name
+
+
+def show_name(path: str) -> str:
+    r"""Return a path on one line: what a terminal does not show as it is, is escaped.
+
+    Example:
+        >>> show_name("a\nb%FF")
+        'a\\nb\\xff'
+    """
+    text = decode_name(path).decode("utf-8", "backslashreplace")
+    return text if text.isprintable() else "".join(map(_show_character, text))
+
+
+def to_text(path: str) -> str:
+    """Return a path as Python's own functions take it; `--json` shows it so."""
+    return os.fsdecode(decode_name(path))
+
+
+def to_path(text: str) -> str:
+    """Return what a user has typed as a path of `folder_paths`."""
+    return encode_name(os.fsencode(text))
+
+
+def join_paths(*parts: str) -> str:
+    """Return a path from its parts; an empty part adds nothing."""
+    return "/".join(part for part in parts if part)
+
+
+def _show_character(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()

@@ -1,0 +1,153 @@
+"""Addresses that a user has typed, opened: the side of each, with its patterns resolved."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from riseml.cli.files.addresses import StorageAddress, check_project, parse_storage_address
+from riseml.cli.files.copies import CopyEnd
+from riseml.cli.files.names import join_paths, show_name, to_path
+from riseml.cli.files.sides import LocalSide, split_local
+from riseml.errors import NotFound, UsageError
+from riseml.file_client import FileClient
+from riseml.job_programs.folder_paths import Seen
+from riseml.storage_files import MOST_ENTRIES, ListOrder
+
+if TYPE_CHECKING:
+    from riseml.cli.context import CommandContext
+    from riseml.client import Client
+
+_HIDDEN = "."
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedPath:
+    """A path that exists."""
+
+    end: CopyEnd
+    seen: Seen
+    name: str  # its last name; of a root, the ID of the experiment or `data`
+
+    @property
+    def shown(self) -> str:
+        """The whole address for people."""
+        return show_name(f"{self.end.title}{self.end.path}")
+
+
+class Openings:
+    """Opens addresses, and closes everything at the end.
+
+    Args:
+        command: the surroundings.
+        stack: closes what was opened.
+    """
+
+    def __init__(self, command: CommandContext, stack: ExitStack) -> None:
+        self._command = command
+        self._stack = stack
+        self._client: Client | None = None
+
+    def find_sources(self, text: str) -> list[OpenedPath]:
+        """Return what an address or a pattern names.
+
+        Raises:
+            NotFound: nothing.
+        """
+        address = parse_storage_address(text)
+        found = list(self._find_local(text) if address is None else self._find_stored(address))
+        if not found:
+            raise NotFound(f"{text} names nothing", "`riseml ls` shows what is there")
+        return found
+
+    def open_target(self, text: str) -> tuple[CopyEnd, Seen | None, bool]:
+        """Return where a copy goes, what is there, and whether it must be a folder."""
+        address = parse_storage_address(text)
+        if address is not None:
+            if address.is_pattern:
+                raise UsageError(f"{text} is a pattern", "name one target")
+            end = self.open_stored(address)
+            return end, end.side.look_at(address.path), address.wants_folder
+        path = self._command.folder / text
+        if path.is_dir():
+            side = self._keep(LocalSide(path))
+            end = CopyEnd(side, "", to_path(f"{text.rstrip('/')}/") if text not in ("", ".") else "")
+            return end, side.look_at(""), True
+        folder, name = split_local(path)
+        above = text.rstrip("/").rpartition("/")
+        side = self._keep(LocalSide(folder))
+        end = CopyEnd(side, to_path(name), to_path("".join(above[:2])))
+        return end, side.look_at(end.path), text.endswith("/")
+
+    def open_stored(self, address: StorageAddress) -> CopyEnd:
+        """Return a path of a storage, whether it exists or not."""
+        client = self._connect()
+        if address.user:
+            view = client.get_experiment(address.place.of)
+            check_project(address, view["user"], view["project"])
+        side = FileClient(client.address, address.place)
+        self._stack.callback(side.close)
+        return CopyEnd(side, address.path, f"{address.place}/")
+
+    def _connect(self) -> Client:
+        if self._client is None:
+            self._client = self._stack.enter_context(self._command.connect())
+        return self._client
+
+    def _keep(self, side: LocalSide) -> LocalSide:
+        self._stack.callback(side.close)
+        return side
+
+    def _find_stored(self, address: StorageAddress) -> Iterator[OpenedPath]:
+        end = self.open_stored(address)
+        seen = end.side.look_at(end.path) if address.path or not address.is_pattern else None
+        if seen is not None:
+            root = address.place.of or "data"
+            yield OpenedPath(end, seen, end.path.rpartition("/")[2] or root)
+        elif address.is_pattern:
+            for path, one in _match(end, "", address.path.split("/")):
+                yield OpenedPath(CopyEnd(end.side, path, end.title), one, path.rpartition("/")[2])
+
+    def _find_local(self, text: str) -> Iterator[OpenedPath]:
+        if not text:
+            raise UsageError("a path is empty", "name a file or a folder")
+        path = self._command.folder / text
+        names = [text] if path.exists() or path.is_symlink() else []
+        names = names or sorted(glob.glob(text, root_dir=self._command.folder))
+        for name in names:
+            real = (self._command.folder / name).resolve()
+            folder, last = split_local(real)
+            end = CopyEnd(self._keep(LocalSide(folder)), to_path(last), to_path(_title_local(name, last)))
+            seen = end.side.look_at(end.path)
+            if seen is not None:
+                yield OpenedPath(end, seen, end.path)
+
+
+def _title_local(name: str, last: str) -> str:
+    text = name.rstrip("/")
+    return text[: -len(last)] if text.endswith(last) else f"{text.rpartition('/')[0]}/" if "/" in text else ""
+
+
+def _match(end: CopyEnd, above: str, patterns: list[str]) -> Iterator[tuple[str, Seen]]:
+    """Yield the paths that match a pattern, name by name; a name with a dot first needs one in the pattern."""
+    pattern, rest = patterns[0], patterns[1:]
+    after: str | None = None
+    while True:
+        page = end.side.list_files(ListOrder(above, after, MOST_ENTRIES))
+        for seen in page.entries:
+            if seen.path.startswith(_HIDDEN) and not pattern.startswith(_HIDDEN):
+                continue
+            if not fnmatchcase(seen.path, pattern):
+                continue
+            path = join_paths(above, seen.path)
+            if not rest:
+                yield path, seen
+            elif seen.kind == "folder":
+                yield from _match(end, path, rest)
+        after = page.next
+        if after is None:
+            return

@@ -1,0 +1,67 @@
+"""How far a copy is: a bar on a terminal when it takes a while, and the files themselves with `-n`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+from riseml.cli.files.copies import CopyWatch
+from riseml.cli.files.names import show_name
+from riseml.cli.output.printer import Printer
+from riseml.cli.output.progress import RateMeter, describe_bytes, draw_progress
+from riseml.project.messages import format_size
+
+_PATIENCE = 0.5  # seconds without a bar
+_INTERVAL = 0.1  # seconds between two frames
+
+
+class CopyProgress:
+    """Draws a bar below what is printed.
+
+    Args:
+        printer: draws on a terminal, and nothing elsewhere.
+        dry: nothing is copied; the files are named.
+        quiet: neither.
+        clock: returns seconds.
+    """
+
+    def __init__(self, printer: Printer, *, dry: bool, quiet: bool, clock: Callable[[], float] = monotonic) -> None:
+        self._printer = printer
+        self._names_files = dry and not quiet
+        self._draws = printer.live and not dry and not quiet
+        self._clock = clock
+        self._meter = RateMeter()
+        self._began = self._drawn = clock()
+        self._meter.add_amount(0, self._began)
+        self._done, self._total = 0, 0
+        self._knows_total = True
+        self._name = ""
+        self.watch = CopyWatch(self._note_file, self._note_bytes, self._note_total, is_dry=dry)
+
+    def close(self) -> None:
+        """Erase the bar."""
+        if self._draws:
+            self._printer.end_redraw()
+
+    def _note_total(self, size: int | None) -> None:
+        if size is None:
+            self._knows_total = False
+        else:
+            self._total += size
+
+    def _note_file(self, source: str, target: str, size: int) -> None:
+        self._name = show_name(source)
+        if self._names_files:
+            self._printer.print_lines([f"{self._name} -> {show_name(target)}  {format_size(size)}"])
+
+    def _note_bytes(self, count: int) -> None:
+        self._done += count
+        now = self._clock()
+        if not self._draws or now < self._began + _PATIENCE or now < self._drawn + _INTERVAL:
+            return
+        self._drawn = now
+        self._meter.add_amount(self._done, now)
+        total = max(self._total, self._done) if self._knows_total else None
+        fraction = self._done / total if total else None
+        amounts = describe_bytes(self._done, total, self._meter.rate)
+        self._printer.redraw(draw_progress(self._name, fraction, amounts, self._printer.style), stays=False)

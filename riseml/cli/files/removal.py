@@ -1,0 +1,42 @@
+"""The removal of files in a storage of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from riseml import wire
+from riseml.cli.files.opened import OpenedPath
+from riseml.errors import UsageError
+from riseml.file_client import FileClient
+
+
+def check_removal(found: Sequence[OpenedPath], text: str, *, recursive: bool) -> Sequence[OpenedPath]:
+    """Return what is to be removed.
+
+    Raises:
+        UsageError: it is a path of this machine, a whole storage, or a folder without `recursive`.
+    """
+    for one in found:
+        if not isinstance(one.end.side, FileClient):
+            raise UsageError(f"{text} is on this machine", "`riseml rm` removes what is in data:// and output://")
+        if not one.end.path:
+            raise UsageError(
+                f"{text} is a whole storage", "name what is in it; `riseml system clean --outputs` removes outputs"
+            )
+        if one.seen.kind == "folder" and not recursive:
+            raise UsageError(f"{one.shown} is a folder", "add -r to remove it with all in it")
+    return found
+
+
+def remove_opened(one: OpenedPath) -> wire.RemovalView:
+    """Remove a path part by part, and return what was removed."""
+    side = one.end.side
+    assert isinstance(side, FileClient), "checked before"
+    total: wire.RemovalView = {"path": one.end.path, "files": 0, "folders": 0, "size": 0, "done": False}
+    while not total["done"]:
+        part = side.remove_files(one.end.path)
+        total["files"] += part["files"]
+        total["folders"] += part["folders"]
+        total["size"] += part["size"]
+        total["done"] = part["done"]
+    return total

@@ -1,0 +1,107 @@
+"""The two ends of a copy: a folder of this machine, and a storage of the server. Both list, read and write alike."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from riseml.errors import NotFound, Refused, UsageError
+from riseml.file_client import Content
+from riseml.job_programs.folder_contents import Incoming, PartWriter, read_pieces
+from riseml.job_programs.folder_listing import Page, list_page
+from riseml.job_programs.folder_paths import Seen, look_at, make_folder
+from riseml.storage_files import ListOrder, translate_files_error
+
+
+class FileSide(Protocol):
+    """One end of a copy; `FileClient` is the other kind."""
+
+    def list_files(self, wanted: ListOrder) -> Page:
+        """Return a part of a listing."""
+
+    def look_at(self, path: str) -> Seen | None:
+        """Return what a path names; None: there is nothing."""
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder with those above it."""
+
+    def read_file(self, path: str, start: int = 0, etag: str = "") -> Iterator[bytes]:
+        """Yield a header, a content and its proof, as `folder_contents.read_pieces` does."""
+
+    def write_file(self, order: Incoming, content: Content) -> None:
+        """Write a file; it has its name when this returns."""
+
+    def close(self) -> None:
+        """Close what is open."""
+
+
+class LocalSide:
+    """The files below a folder of this machine. No link below it is followed.
+
+    Args:
+        folder: exists; may itself be behind links, because the user has named it.
+
+    Raises:
+        NotFound: there is no such folder.
+        Refused: it cannot be opened.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._place = "" if folder == Path(".") else str(folder)
+        try:
+            self._root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFound(f"there is no folder {folder}", "make it with `mkdir -p`") from None
+        except OSError as error:
+            raise Refused(f"{folder} cannot be opened: {error.strerror}") from None
+
+    def close(self) -> None:
+        os.close(self._root)
+
+    def list_files(self, wanted: ListOrder) -> Page:
+        with translate_files_error(self._place):
+            return list_page(self._root, wanted.path, wanted.after, wanted.limit, deep=wanted.deep)
+
+    def look_at(self, path: str) -> Seen | None:
+        try:
+            with translate_files_error(self._place):
+                return look_at(self._root, path)
+        except NotFound:
+            return None
+
+    def make_folder(self, path: str) -> None:
+        with translate_files_error(self._place):
+            make_folder(self._root, path)
+
+    def read_file(self, path: str, start: int = 0, etag: str = "") -> Iterator[bytes]:
+        with translate_files_error(self._place):
+            yield from read_pieces(self._root, path, start, etag or None)
+
+    def write_file(self, order: Incoming, content: Content) -> None:
+        order = order._replace(upload=os.urandom(8).hex())
+        with translate_files_error(self._place):
+            writer = PartWriter(self._root, order)
+            try:
+                for piece in content(0):
+                    writer.write(piece)
+                writer.finish()
+            except BaseException:
+                writer.discard()
+                raise
+            finally:
+                writer.close()
+
+
+def split_local(path: Path) -> tuple[Path, str]:
+    """Return the folder that a path of this machine is in, and its name.
+
+    Raises:
+        UsageError: it has no name, such as `/`.
+    """
+    if path.name in ("", ".."):
+        path = path.resolve()
+    if not path.name:
+        raise UsageError(f"{path} has no name of its own", "name a file or a folder in it")
+    return path.parent, path.name

@@ -1,0 +1,78 @@
+"""Files as tables. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from riseml.cli.files.names import show_name, to_path
+from riseml.cli.output.tables import Column, build_table
+from riseml.cli.output.text import count_noun
+from riseml.project.messages import format_size
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.cli.output.style import Style
+    from riseml.job_programs.folder_paths import Seen
+
+_LONG = (Column("KIND"), Column("BYTES", right=True), Column("MODIFIED"), Column("NAME"))
+_USAGE = (Column("SIZE", right=True), Column("FILES", right=True), Column("PATH"))
+_OUTPUTS = (
+    Column("ID"),
+    Column("PROJECT", shrinks=True),
+    Column("ENDED"),
+    Column("FILES", right=True),
+    Column("SIZE", right=True),
+)
+_MARKS = {"folder": "/", "link": "@", "other": "|"}
+
+
+def list_entries(entries: Sequence[Seen], style: Style, *, long: bool) -> list[str]:
+    """Return the lines of `ls`: a name for each entry, or a table."""
+    if not long:
+        return [f"{show_name(one.path)}{_MARKS.get(one.kind, '')}" for one in entries]
+    rows = [[one.kind, str(one.size), _format_time(one.mtime), _format_name(one)] for one in entries]
+    return build_table(_LONG, rows, style) if rows else []
+
+
+def list_usage(rows: Sequence[wire.UsageView], style: Style) -> list[str]:
+    """Return the table of `du`."""
+    cells = [[format_size(row["size"]), str(row["files"]), show_name(to_path(row["path"]))] for row in rows]
+    return build_table(_USAGE, cells, style) if cells else []
+
+
+def list_outputs(outputs: Sequence[wire.OutputView], style: Style) -> list[str]:
+    """Return a table of outputs that can be removed."""
+    rows = [
+        [one["experiment"], one["project"], one["ended_at"] or "-", str(one["files"]), format_size(one["size"])]
+        for one in outputs
+    ]
+    return build_table(_OUTPUTS, rows, style) if rows else []
+
+
+def summarise_outputs(outputs: Sequence[wire.OutputView], *, removed: bool = False) -> str:
+    """Return how much can be removed, or was."""
+    if not outputs:
+        return "Nothing was removed." if removed else "No output is to be removed."
+    size = format_size(sum(one["size"] for one in outputs))
+    return f"{'Removed ' if removed else ''}{count_noun(len(outputs), 'output')}, {size}."
+
+
+def summarise_copy(files: int, size: int, unchanged: int, *, dry: bool) -> str:
+    """Return what a copy has done, in one sentence."""
+    parts = [f"{'Would copy' if dry else 'Copied'} {count_noun(files, 'file')}, {format_size(size)}"]
+    if unchanged:
+        parts.append(f"{count_noun(unchanged, 'file')} there already")
+    return "; ".join(parts) + "."
+
+
+def _format_name(one: Seen) -> str:
+    return show_name(one.path) if one.target is None else f"{show_name(one.path)} -> {show_name(one.target)}"
+
+
+def _format_time(mtime: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(mtime // 10**9, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (ValueError, OverflowError, OSError):
+        return "-"

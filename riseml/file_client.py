@@ -1,0 +1,227 @@
+"""The client of the routes of files: lists, and contents that continue after a break where they were.
+
+A server may send anything: whoever writes what comes from here splits every path with `folder_paths.split_path`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, cast
+
+from riseml import wire
+from riseml.errors import NotFound, Refused, RisemlError, Unreachable
+from riseml.exchange import Address, AnswerLost, Exchange, RetryPolicy, RetryTimer, ServerAbsent
+from riseml.job_programs.folder_contents import PART, Incoming
+from riseml.job_programs.folder_listing import Page
+from riseml.job_programs.folder_paths import FilesError, Seen, split_path
+from riseml.storage_files import ListOrder
+
+_PATIENCE = 120.0  # seconds; a server measures large folders, and a host starts a helper
+_PROOF = 33  # bytes behind a content
+_KINDS = ("file", "folder", "link", "other")
+
+Content = Callable[[int], Iterator[bytes]]
+"""Returns a content from an offset on, and then its SHA-256 in one piece. It is called again after a break."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoragePlace:
+    """A storage of the server, and its name for people."""
+
+    root: str  # `data` or `output`
+    of: str = ""  # ID of the experiment, for `output`
+
+    def __str__(self) -> str:
+        return f"output://{self.of}" if self.root == "output" else "data:/"
+
+
+class FileClient:
+    """Lists, reads and writes the files of one storage.
+
+    Args:
+        address: where the server is.
+        place: the storage.
+        retry: how long a lost server is looked for.
+    """
+
+    def __init__(self, address: Address, place: StoragePlace, retry: RetryPolicy | None = None) -> None:
+        self.place = place
+        self._exchange = Exchange(address)
+        self._retry = retry or RetryPolicy()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._exchange.close()
+
+    def list_files(self, wanted: ListOrder) -> Page:
+        """Return a part of a listing."""
+        query = {"after": wanted.after or "", "limit": str(wanted.limit), "deep": str(wanted.deep).lower()}
+        answer = self._repeat(lambda: self._request("GET", "/files", {"path": wanted.path, **query}))
+        shown = cast("wire.FileListing", answer)
+        try:
+            entries = [_read_view(view) for view in shown["entries"]]
+            return Page(_read_view(shown["at"]), entries, shown["next"])
+        except (KeyError, TypeError, ValueError, FilesError):
+            raise self._make_strange_error() from None
+
+    def look_at(self, path: str) -> Seen | None:
+        """Return what a path names; None: there is nothing."""
+        try:
+            return self.list_files(ListOrder(path, limit=0)).at
+        except NotFound:
+            return None
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder with those above it."""
+        self._repeat(lambda: self._request("POST", "/files/folder", {"path": path}))
+
+    def remove_files(self, path: str) -> wire.RemovalView:
+        """Remove a path with all below it, or a part of it."""
+        return cast("wire.RemovalView", self._request("POST", "/files/remove", {"path": path}))
+
+    def read_file(self, path: str, start: int = 0, etag: str = "") -> Iterator[bytes]:
+        """Yield a header, a content and its proof, as `folder_contents.read_pieces` does.
+
+        Raises:
+            Conflict: the file changed after it was begun.
+        """
+        timer, position, size = RetryTimer(self._retry), start, -1
+        while True:
+            query = {"path": path, "start": str(position), "etag": etag}
+            try:
+                with self._open("GET", "/files/content", query) as response:
+                    self._exchange.raise_refusal(response)
+                    found, etag = self._read_head(response)
+                    if size < 0:
+                        size = found
+                        yield f"{size} {etag}".encode()
+                    proof = b""
+                    for piece in response.iter_raw():
+                        content, rest = piece[: size - position], piece[size - position :]
+                        if content:
+                            position += len(content)
+                            timer.reset()
+                            yield content
+                        proof = self._add_proof(proof, rest)
+                if position == size and len(proof) == _PROOF:
+                    yield proof
+                    return
+                cut: Unreachable = AnswerLost("the server broke off in the middle of a file")
+            except (AnswerLost, ServerAbsent) as error:
+                cut = error
+            self._exchange.close()
+            timer.wait(cut, None)
+
+    def write_file(self, order: Incoming, content: Content) -> None:
+        """Send a file; it has its name when this returns. What is there before is replaced in one step.
+
+        Args:
+            order: the file; it gets an upload of its own.
+            content: called again after a break.
+        """
+        order = order._replace(upload=secrets.token_hex(8))
+        timer = RetryTimer(self._retry)
+        try:
+            while True:
+                try:
+                    return self._put(order, content(order.offset))
+                except (AnswerLost, ServerAbsent) as error:
+                    self._exchange.close()
+                    timer.wait(error, None)
+                    if self._is_written(order):
+                        return None
+                    order = order._replace(offset=self._find_offset(order))
+        except BaseException:
+            with suppress(RisemlError):
+                self.remove_files(_part_path(order))
+            raise
+
+    def _put(self, order: Incoming, pieces: Iterator[bytes]) -> None:
+        query = {name: str(value) for name, value in order._asdict().items()}
+        query["executable"] = query["executable"].lower()
+        failure: list[BaseException] = []
+
+        def guard() -> Iterator[bytes]:
+            """End the body early when it cannot go on: then the server keeps nothing of it."""
+            try:
+                yield from pieces
+            except GeneratorExit:
+                raise
+            except BaseException as error:  # noqa: BLE001  # raised below; Ctrl-C, too
+                failure.append(error)
+
+        try:
+            with self._open("PUT", "/files/content", query, content=guard()) as response:
+                self._exchange.raise_refusal(response)
+        except RisemlError:
+            if failure:
+                raise failure[0] from None
+            raise
+
+    def _is_written(self, order: Incoming) -> bool:
+        found = self.look_at(order.path)
+        return found is not None and (found.kind, found.size, found.mtime) == ("file", order.size, order.mtime)
+
+    def _find_offset(self, order: Incoming) -> int:
+        found = self.look_at(_part_path(order))
+        return 0 if found is None or found.kind != "file" else min(found.size, order.size)
+
+    def _read_head(self, response: Any) -> tuple[int, str]:
+        try:
+            size = int(response.headers["X-Riseml-Size"])
+            etag = str(response.headers["ETag"]).strip('"')
+        except (KeyError, ValueError):
+            raise self._make_strange_error() from None
+        if size < 0:
+            raise self._make_strange_error()
+        return size, etag
+
+    def _add_proof(self, proof: bytes, more: bytes) -> bytes:
+        if len(proof) + len(more) > _PROOF:
+            raise Refused(f"the riseml server at {self._exchange.address} sent more than the file has", "is it one?")
+        return proof + more
+
+    def _open(self, method: str, path: str, query: Mapping[str, str], **request: Any) -> Any:
+        params = {"root": self.place.root, "of": self.place.of, **query}
+        return self._exchange.open_response(method, path, timeout=_PATIENCE, params=params, **request)
+
+    def _request(self, method: str, path: str, query: Mapping[str, str]) -> object:
+        params = {"root": self.place.root, "of": self.place.of, **query}
+        return self._exchange.request_json(method, path, timeout=_PATIENCE, params=params)
+
+    def _repeat(self, ask: Callable[[], object]) -> object:
+        """Return an answer; a request that changes nothing the second time is sent again while no server answers."""
+        timer = RetryTimer(self._retry)
+        while True:
+            try:
+                return ask()
+            except (AnswerLost, ServerAbsent) as error:
+                self._exchange.close()
+                timer.wait(error, None)
+
+    def _make_strange_error(self) -> RisemlError:
+        return Unreachable(f"{self._exchange.address} answered, but not as a riseml server does", "is it one?")
+
+
+def _part_path(order: Incoming) -> str:
+    above, slash, _ = order.path.rpartition("/")
+    return f"{above}{slash}{PART}{order.upload}"
+
+
+def _read_view(view: wire.FileView) -> Seen:
+    """Return what a server says of a file, checked: it may say anything.
+
+    Raises:
+        FilesError: its path leads elsewhere.
+        ValueError: something is not what it should be.
+    """
+    split_path(view["path"])
+    seen = Seen(**{name: view[name] for name in Seen._fields})  # type: ignore[literal-required]  # the same names
+    if seen.kind not in _KINDS or not isinstance(seen.size, int) or not isinstance(seen.mtime, int):
+        raise ValueError(seen.kind)
+    if seen.size < 0 or not all(isinstance(one, str) for one in (seen.path, seen.etag, seen.target or "")):
+        raise ValueError(seen.size)
+    return seen

@@ -1,0 +1,219 @@
+"""The contents of files below a folder: read with a proof, and written under another name until they are complete."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from riseml.job_programs.folder_paths import (
+    FilesError,
+    OpenAbove,
+    Seen,
+    Trouble,
+    describe_file,
+    make_folders,
+    make_tag,
+    split_path,
+    translate,
+)
+
+PART = ".riseml-part-"
+"""Begins the name of a file that is being written. It gets its own name when it is complete and its checksum fits."""
+
+PIECE = 1 << 20
+"""Bytes that are read at once."""
+
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_MORE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_UPLOAD = re.compile("[0-9a-f]{16}")
+_SYNCED = 1 << 20  # bytes; larger files are on the disk before they get their name
+
+
+class Incoming(NamedTuple):
+    """A file that is to be written."""
+
+    path: str
+    upload: str  # 16 hex digits; names the unfinished file
+    size: int  # bytes
+    offset: int = 0  # bytes of it that are there from an earlier try
+    mtime: int = 0  # nanoseconds since 1970; 0: now
+    executable: bool = False
+
+
+def read_pieces(root: int, path: str, start: int, etag: str | None) -> Iterator[bytes]:
+    """Yield a header, the content of a file from `start` on, and 33 bytes that prove it.
+
+    The header is the file's size and etag: `1234 4f2a`. The content has the size that the file had in the beginning.
+    The last bytes are `0`, or `1` when the file changed meanwhile so that the copy is none, and the SHA-256 of the
+    whole content, that before `start` too. A file that only grows does not count as changed.
+
+    Raises:
+        FilesError: it is no file, or it is not the one that has this etag.
+    """
+    handle, before = _open_file(root, path)
+    try:
+        if etag is not None and etag != make_tag(before):
+            raise FilesError(Trouble.CHANGED, path)
+        if start > before.st_size:
+            raise FilesError(Trouble.CHANGED, path)
+        yield f"{before.st_size} {make_tag(before)}".encode()
+        digest = hashlib.sha256()
+        for piece in _read(handle, 0, start):
+            digest.update(piece)
+        position = start
+        for piece in _read(handle, start, before.st_size):
+            digest.update(piece)
+            position += len(piece)
+            yield piece
+        is_whole = position == before.st_size and _is_stable(handle, before, digest.digest())
+        while position < before.st_size:  # it was cut: what is missing is never used
+            filling = min(PIECE, before.st_size - position)
+            position += filling
+            yield bytes(filling)
+        yield (b"0" if is_whole else b"1") + digest.digest()
+    finally:
+        os.close(handle)
+
+
+class PartWriter:
+    """Writes one file under a name of its own, and gives it its name when it is complete.
+
+    What comes after `size` bytes is the SHA-256 of the content, 32 bytes.
+
+    Args:
+        root: descriptor of the folder.
+        order: what is written.
+        owner: uid and gid of what is made; None: this process.
+
+    Raises:
+        FilesError: every method, when the file cannot be written.
+    """
+
+    def __init__(self, root: int, order: Incoming, owner: tuple[int, int] | None = None) -> None:
+        parts = split_path(order.path)
+        if not parts or not _UPLOAD.fullmatch(order.upload) or parts[-1].startswith(PART.encode()):
+            raise FilesError(Trouble.BAD_PATH, order.path)
+        self._order = order
+        self._owner = owner
+        self._digest = hashlib.sha256()
+        self._got = order.offset
+        self._proof = b""
+        self._name = parts[-1]
+        self._part = (PART + order.upload).encode()
+        self._folder = make_folders(root, parts[:-1], order.path, owner)
+        try:
+            self._check_target()
+            self._handle = self._open_part()
+        except BaseException:
+            os.close(self._folder)
+            raise
+
+    def write(self, piece: bytes) -> None:
+        """Take the next bytes."""
+        content, rest = piece[: self._order.size - self._got], piece[self._order.size - self._got :]
+        self._proof += rest
+        if len(self._proof) > self._digest.digest_size:
+            raise FilesError(Trouble.DAMAGED, self._order.path)
+        self._digest.update(content)
+        view = memoryview(content)
+        try:
+            while view:
+                view = view[os.write(self._handle, view) :]
+        except OSError as error:
+            raise translate(error, self._order.path) from None
+        self._got += len(content)
+
+    def finish(self) -> Seen:
+        """Give the file its name, in place of a file that is there."""
+        order = self._order
+        if self._got < order.size or len(self._proof) < self._digest.digest_size:
+            raise FilesError(Trouble.INCOMPLETE, order.path, str(self._got))
+        if self._proof != self._digest.digest():
+            raise FilesError(Trouble.DAMAGED, order.path)
+        try:
+            if self._owner is not None:
+                os.fchown(self._handle, *self._owner)
+            os.fchmod(self._handle, 0o755 if order.executable else 0o644)
+            if order.mtime:
+                os.utime(self._handle, ns=(order.mtime, order.mtime))
+            if order.size > _SYNCED:
+                os.fsync(self._handle)
+            os.rename(self._part, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except OSError as error:
+            raise translate(error, order.path) from None
+        return describe_file(self._folder, self._name, self._name, os.fstat(self._handle))
+
+    def discard(self) -> None:
+        """Remove what was written; what has its name stays."""
+        try:
+            os.unlink(self._part, dir_fd=self._folder)
+        except OSError:
+            return
+
+    def close(self) -> None:
+        """Close the file. What was written so far stays for the next try, unless it was discarded."""
+        os.close(self._handle)
+        os.close(self._folder)
+
+    def _check_target(self) -> None:
+        try:
+            found = os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)
+        except OSError:
+            return
+        if stat.S_ISDIR(found.st_mode):
+            raise FilesError(Trouble.IS_FOLDER, self._order.path)
+
+    def _open_part(self) -> int:
+        offset = self._order.offset
+        try:
+            if not offset:
+                return os.open(self._part, _NEW, 0o600, dir_fd=self._folder)
+            with open(os.open(self._part, _FILE, dir_fd=self._folder), "rb") as before:
+                found = os.fstat(before.fileno())
+                if not stat.S_ISREG(found.st_mode) or found.st_size != offset:
+                    raise FilesError(Trouble.CHANGED, self._order.path)
+                for piece in iter(lambda: before.read(PIECE), b""):
+                    self._digest.update(piece)
+            handle = os.open(self._part, _MORE, dir_fd=self._folder)
+            os.lseek(handle, offset, os.SEEK_SET)
+            return handle
+        except OSError as error:
+            raise translate(error, self._order.path) from None
+
+
+def _open_file(root: int, path: str) -> tuple[int, os.stat_result]:
+    with OpenAbove(root, split_path(path), path) as (folder, name):
+        try:
+            handle = os.open(name, _FILE, dir_fd=folder)
+        except OSError as error:
+            raise translate(error, path) from None
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(handle)
+        raise FilesError(Trouble.IS_FOLDER if stat.S_ISDIR(found.st_mode) else Trouble.SPECIAL, path)
+    return handle, found
+
+
+def _read(handle: int, start: int, end: int) -> Iterator[bytes]:
+    while start < end:
+        piece = os.pread(handle, min(PIECE, end - start), start)
+        if not piece:
+            return
+        start += len(piece)
+        yield piece
+
+
+def _is_stable(handle: int, before: os.stat_result, digest: bytes) -> bool:
+    """Return whether a file is as it was when its size was read, except for what was appended."""
+    after = os.fstat(handle)
+    if (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns):
+        return True
+    again = hashlib.sha256()
+    for piece in _read(handle, 0, before.st_size):
+        again.update(piece)
+    return again.digest() == digest

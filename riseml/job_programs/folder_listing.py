@@ -1,0 +1,169 @@
+"""Lists of what is below a folder, in parts of bounded memory, and its removal. No link is followed."""
+
+from __future__ import annotations
+
+import errno
+import heapq
+import itertools
+import os
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from riseml.job_programs.folder_paths import (
+    FOLDER,
+    MOST_DEPTH,
+    FilesError,
+    OpenAbove,
+    Seen,
+    Trouble,
+    describe_file,
+    encode_name,
+    enter_folder,
+    look_at,
+    split_path,
+    translate,
+)
+
+_CHUNK = 50000  # names of one folder that are held at once
+
+
+class Page(NamedTuple):
+    """A part of a listing."""
+
+    at: Seen  # what the path names
+    entries: list[Seen]  # in the order of their paths, part by part
+    next: str | None  # the last path; None: the listing is complete
+
+
+class Removed(NamedTuple):
+    """What one call has removed."""
+
+    files: int
+    folders: int
+    size: int  # bytes
+    done: bool  # False: there is more
+
+
+def list_page(root: int, path: str, after: str | None, limit: int, *, deep: bool) -> Page:
+    """Return the next entries below a path, at most `limit`, in memory that does not grow with their number.
+
+    Args:
+        root: descriptor of the folder.
+        path: a folder, or a file, which has no entries.
+        after: `next` of the page before; None: from the beginning.
+        limit: 0 looks only at the path itself.
+        deep: with what is in the folders.
+
+    Raises:
+        FilesError: there is no such path, or it cannot be read.
+    """
+    parts = split_path(path)
+    at = look_at(root, path)
+    if at.kind != "folder" or limit == 0:
+        return Page(at, [], None)
+    entries: list[Seen] = []
+    folder = enter_folder(root, parts, path)
+    try:
+        for entry in _walk(folder, b"", split_path(after or ""), deep):
+            if len(entries) == limit:
+                return Page(at, entries, entries[-1].path)
+            entries.append(entry)
+    finally:
+        os.close(folder)
+    return Page(at, entries, None)
+
+
+def remove_tree(root: int, path: str, limit: int) -> Removed:
+    """Remove a path with all below it, links themselves and not what they lead to; at most `limit` things in one call.
+
+    Raises:
+        FilesError: there is no such path, it is the root, or something cannot be removed.
+    """
+    parts = split_path(path)
+    if not parts:
+        raise FilesError(Trouble.BAD_PATH, path)
+    counts = [0, 0, 0]
+    with OpenAbove(root, parts, path) as (folder, name):
+        try:
+            done = _remove(folder, name, counts, [limit])
+        except OSError as error:
+            raise translate(error, path) from None
+    return Removed(counts[0], counts[1], counts[2], done)
+
+
+def _remove(folder: int, name: bytes, counts: list[int], left: list[int], depth: int = 0) -> bool:
+    """Remove one thing; return False when the limit came before its end."""
+    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if not stat.S_ISDIR(found.st_mode):
+        left[0] -= 1
+        if left[0] < 0:
+            return False
+        os.unlink(name, dir_fd=folder)
+        counts[0] += 1
+        counts[2] += found.st_size
+        return True
+    if depth > 2 * MOST_DEPTH:
+        raise FilesError(Trouble.DEEP, encode_name(name))
+    inner = os.open(name, FOLDER, dir_fd=folder)
+    try:
+        while True:
+            with os.scandir(inner) as entries:
+                names = [os.fsencode(entry.name) for entry in itertools.islice(entries, _CHUNK)]
+            if not names:
+                break
+            for one in names:
+                if not _remove(inner, one, counts, left, depth + 1):
+                    return False
+    finally:
+        os.close(inner)
+    left[0] -= 1
+    if left[0] < 0:
+        return False
+    os.rmdir(name, dir_fd=folder)
+    counts[1] += 1
+    return True
+
+
+def _walk(folder: int, prefix: bytes, after: list[bytes], deep: bool, depth: int = 0) -> Iterator[Seen]:  # noqa: FBT001
+    """Yield what is in an open folder behind the names of `after`, folders before what is in them."""
+    last: bytes | None = None
+    if after:
+        last = after[0]
+        if deep:
+            yield from _walk_inside(folder, last, prefix, after[1:], depth)
+    while True:
+        names = _next_names(folder, last)
+        for name in names:
+            try:
+                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            except OSError:
+                continue  # it was removed meanwhile
+            yield describe_file(folder, name, prefix + name, found)
+            if deep and stat.S_ISDIR(found.st_mode):
+                yield from _walk_inside(folder, name, prefix, [], depth)
+        if len(names) < _CHUNK:
+            return
+        last = names[-1]
+
+
+def _walk_inside(folder: int, name: bytes, prefix: bytes, after: list[bytes], depth: int) -> Iterator[Seen]:
+    if depth >= MOST_DEPTH - 1:
+        raise FilesError(Trouble.DEEP, encode_name(prefix + name))
+    try:
+        inner = os.open(name, FOLDER, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return  # it was removed meanwhile, or it is no folder
+        raise translate(error, encode_name(prefix + name)) from None
+    try:
+        yield from _walk(inner, prefix + name + b"/", after, True, depth + 1)  # noqa: FBT003
+    finally:
+        os.close(inner)
+
+
+def _next_names(folder: int, last: bytes | None) -> list[bytes]:
+    """Return the first names of a folder behind `last`, in their order."""
+    with os.scandir(folder) as entries:
+        names = (os.fsencode(entry.name) for entry in entries)
+        return heapq.nsmallest(_CHUNK, (name for name in names if last is None or name > last))

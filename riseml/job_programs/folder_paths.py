@@ -1,0 +1,231 @@
+"""Paths below one folder, by descriptors: no link is followed on the way.
+
+Every folder is opened in the one above it with O_NOFOLLOW. So nothing outside of the folder is reached, whatever a job
+has put there, and whatever it changes meanwhile. The server uses these modules (`folder_paths`, `folder_listing`,
+`folder_contents`) for its own disk, the command line for the user's, and `file_service` in a helper container for a
+storage that neither of them sees.
+
+Paths are text: `/` between names, no `.` and no `..`. A byte that is not UTF-8 is written as `%FF`, and `%` as `%25`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from enum import Enum
+from typing import NamedTuple
+
+MOST_DEPTH = 200
+"""Folders in each other that are looked at."""
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Flags of a folder that is opened in another one."""
+
+_ODD = re.compile("[%\udc80-\udcff]")
+_ESCAPE = re.compile(b"%([0-9A-Fa-f]{2})")
+
+
+class Trouble(Enum):
+    """Why a file was not listed, read, written or removed."""
+
+    BAD_PATH = "bad path"
+    MISSING = "missing"
+    NOT_FOLDER = "not a folder"
+    IS_FOLDER = "a folder"
+    LINK = "a link"
+    SPECIAL = "neither a file nor a folder"
+    EXISTS = "there already"
+    CHANGED = "changed"
+    DAMAGED = "damaged"
+    INCOMPLETE = "incomplete"
+    DENIED = "denied"
+    FULL = "full"
+    DEEP = "too deep"
+    FAILED = "failed"
+
+
+class FilesError(Exception):
+    """One path could not be listed, read, written or removed."""
+
+    def __init__(self, trouble: Trouble, path: str, detail: str = "") -> None:
+        super().__init__(trouble, path, detail)
+        self.trouble = trouble
+        self.path = path
+        self.detail = detail
+
+
+class Seen(NamedTuple):
+    """A file, folder, link, or something else."""
+
+    path: str  # below the folder that was asked for
+    kind: str  # `file`, `folder`, `link` or `other`
+    size: int  # bytes; 0 for what is no file
+    mtime: int  # nanoseconds since 1970
+    executable: bool
+    target: str | None  # of a link
+    etag: str  # changes when the file does
+
+
+def encode_name(name: bytes) -> str:
+    """Return bytes of a path as text."""
+    return _ODD.sub(lambda odd: "%%%02X" % (ord(odd[0]) & 0xFF), name.decode("utf-8", "surrogateescape"))
+
+
+def decode_name(text: str) -> bytes:
+    """Return the bytes that a text stands for.
+
+    Raises:
+        FilesError: it cannot be a path.
+    """
+    try:
+        return _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), text.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise FilesError(Trouble.BAD_PATH, "") from None
+
+
+def split_path(path: str) -> list[bytes]:
+    """Return the names of a path; none for the folder itself.
+
+    Raises:
+        FilesError: a name could lead elsewhere, or is too long.
+    """
+    parts = decode_name(path).split(b"/") if path else []
+    for part in parts:
+        if part in (b"", b".", b"..") or b"\0" in part or len(part) > 255:
+            raise FilesError(Trouble.BAD_PATH, path)
+    if len(parts) > MOST_DEPTH:
+        raise FilesError(Trouble.DEEP, path)
+    return parts
+
+
+def look_at(root: int, path: str) -> Seen:
+    """Return what a path names; a link is not followed.
+
+    Raises:
+        FilesError: there is nothing.
+    """
+    parts = split_path(path)
+    if not parts:
+        return describe_file(root, b"", b"", os.fstat(root))
+    with OpenAbove(root, parts, path) as (folder, name):
+        try:
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except OSError as error:
+            raise translate(error, path) from None
+        return describe_file(folder, name, name, found)
+
+
+class OpenAbove:
+    """Gives the open folder that a path is in, and its last name.
+
+    Raises:
+        FilesError: there is no such folder.
+    """
+
+    def __init__(self, root: int, parts: list[bytes], path: str) -> None:
+        if not parts:
+            raise FilesError(Trouble.IS_FOLDER, path)
+        self._folder = enter_folder(root, parts[:-1], path)
+        self._name = parts[-1]
+
+    def __enter__(self) -> tuple[int, bytes]:
+        return self._folder, self._name
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._folder)
+
+
+def enter_folder(root: int, parts: list[bytes], path: str) -> int:
+    at = os.dup(root)
+    for part in parts:
+        try:
+            inner = os.open(part, FOLDER, dir_fd=at)
+        except OSError as error:
+            raise translate_step(error, at, part, path) from None
+        finally:
+            os.close(at)
+        at = inner
+    return at
+
+
+def make_folders(root: int, parts: list[bytes], path: str, owner: tuple[int, int] | None) -> int:
+    at = os.dup(root)
+    for part in parts:
+        try:
+            try:
+                os.mkdir(part, 0o755, dir_fd=at)
+                fresh = True
+            except FileExistsError:
+                fresh = False
+            inner = os.open(part, FOLDER, dir_fd=at)
+            if fresh and owner is not None:
+                os.fchown(inner, *owner)
+        except OSError as error:
+            raise translate_step(error, at, part, path) from None
+        finally:
+            os.close(at)
+        at = inner
+    return at
+
+
+def make_folder(root: int, path: str, owner: tuple[int, int] | None = None) -> None:
+    """Make a folder with those above it; one that is there stays.
+
+    Raises:
+        FilesError: it cannot be made, or a part of the path is no folder.
+    """
+    os.close(make_folders(root, split_path(path), path, owner))
+
+
+def describe_file(folder: int, name: bytes, path: bytes, found: os.stat_result) -> Seen:
+    target = None
+    kind = "folder" if stat.S_ISDIR(found.st_mode) else "file" if stat.S_ISREG(found.st_mode) else "other"
+    if stat.S_ISLNK(found.st_mode):
+        kind = "link"
+        try:
+            target = encode_name(os.readlink(name, dir_fd=folder))
+        except OSError:
+            target = ""
+    is_file = kind == "file"
+    executable = is_file and bool(found.st_mode & stat.S_IXUSR)
+    return Seen(
+        encode_name(path), kind, found.st_size if is_file else 0, found.st_mtime_ns, executable, target, make_tag(found)
+    )
+
+
+def make_tag(found: os.stat_result) -> str:
+    return f"{found.st_ino:x}-{found.st_size:x}-{found.st_mtime_ns:x}"
+
+
+def translate_step(error: OSError, folder: int, part: bytes, path: str) -> FilesError:
+    if error.errno in (errno.ENOTDIR, errno.ELOOP):
+        try:
+            is_link = stat.S_ISLNK(os.stat(part, dir_fd=folder, follow_symlinks=False).st_mode)
+        except OSError:
+            is_link = False
+        return FilesError(Trouble.LINK if is_link else Trouble.NOT_FOLDER, path)
+    return translate(error, path)
+
+
+_TROUBLES = {
+    errno.ENOENT: Trouble.MISSING,
+    errno.ENAMETOOLONG: Trouble.BAD_PATH,
+    errno.ENOTDIR: Trouble.NOT_FOLDER,
+    errno.EISDIR: Trouble.IS_FOLDER,
+    errno.ELOOP: Trouble.LINK,
+    errno.ENXIO: Trouble.SPECIAL,
+    errno.EEXIST: Trouble.EXISTS,
+    errno.EACCES: Trouble.DENIED,
+    errno.EPERM: Trouble.DENIED,
+    errno.EROFS: Trouble.DENIED,
+    errno.ENOSPC: Trouble.FULL,
+    errno.EDQUOT: Trouble.FULL,
+    errno.EFBIG: Trouble.FULL,
+}
+
+
+def translate(error: OSError, path: str) -> FilesError:
+    trouble = _TROUBLES.get(error.errno or 0, Trouble.FAILED)
+    return FilesError(trouble, path, error.strerror or str(error))

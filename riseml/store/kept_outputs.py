@@ -1,0 +1,41 @@
+"""The experiments whose outputs nothing removes, because a user said so (`riseml keep`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from riseml.store.database import Database
+from riseml.store.schema import kept_outputs
+
+
+class KeptOutputs:
+    """The kept outputs in one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def load_kept(self) -> frozenset[int]:
+        """Return the ids of their experiments."""
+        with self._database.read_transaction() as connection:
+            return _select_ids(connection)
+
+    def keep(self, experiments: Sequence[int], moment: datetime) -> None:
+        """Keep outputs; those that are kept stay so."""
+        with self._database.write_transaction() as connection:
+            known = _select_ids(connection)
+            rows = [{"experiment_id": one, "at": moment} for one in experiments if one not in known]
+            if rows:
+                connection.execute(sa.insert(kept_outputs), rows)
+
+    def release(self, experiments: Sequence[int]) -> None:
+        """Keep outputs no longer."""
+        with self._database.write_transaction() as connection:
+            for one in experiments:
+                connection.execute(sa.delete(kept_outputs).where(kept_outputs.c.experiment_id == one))
+
+
+def _select_ids(connection: sa.Connection) -> frozenset[int]:
+    return frozenset(connection.execute(sa.select(kept_outputs.c.experiment_id)).scalars())

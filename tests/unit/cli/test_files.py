@@ -1,0 +1,99 @@
+"""Commands about files, against a server that may say anything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from riseml.cli.files.addresses import parse_storage_address
+from riseml.cli.files.names import show_name
+from riseml.errors import UsageError
+from tests.unit.cli.conftest import Riseml
+from tests.unit.cli.fake_server import FakeServer
+
+
+def entry(path: str, kind: str = "file", **more: Any) -> dict[str, Any]:
+    shape = {"path": path, "kind": kind, "size": 0, "mtime": 10**18, "executable": False, "target": None, "etag": "e"}
+    return {**shape, **more}
+
+
+def answer_listing(fake_server: FakeServer, *entries: dict[str, Any]) -> None:
+    listing = {"at": entry("", "folder"), "entries": list(entries), "next": None}
+    fake_server.answers["GET /files"] = (200, listing)
+
+
+@pytest.mark.parametrize("path", ["../evil", "/tmp/evil", "a/../../evil", "a//b", "", "%2E%2E/evil", "a\0b"])
+def test_a_name_that_leads_out_of_the_target_is_refused(
+    riseml: Riseml, fake_server: FakeServer, folder: Path, path: str
+) -> None:
+    answer_listing(fake_server, entry(path, "folder"))
+    (folder / "got").mkdir()
+    done = riseml("cp", "output://4", "got")
+    assert (done.code, list(folder.parent.rglob("evil"))) == (5 if path else 0, [])
+
+
+def test_a_copy_follows_no_link_of_the_target(riseml: Riseml, fake_server: FakeServer, folder: Path) -> None:
+    outside = folder.parent / "outside"
+    outside.mkdir()
+    (folder / "got/4").mkdir(parents=True)
+    (folder / "got/4/sub").symlink_to(outside)
+    answer_listing(fake_server, entry("sub", "folder"), entry("sub/x"))
+    done = riseml("cp", "output://4", "got")
+    assert (done.code, "behind a link" in done.err) == (4, True)
+    assert list(outside.iterdir()) == []
+
+
+def test_names_are_shown_escaped(riseml: Riseml, fake_server: FakeServer) -> None:
+    answer_listing(fake_server, entry("a\nb\x1b[2J"), entry("%FF", "folder"), entry("\u202etxt"), entry(".hidden"))
+    assert riseml("ls", "data://").out.splitlines() == ["a\\nb\\x1b[2J", "\\xff/", "\\u202etxt"]
+    rows = [json.loads(line)["path"] for line in riseml("ls", "-a", "data://", "--json").out.splitlines()]
+    assert rows == ["data://a\nb\x1b[2J", "data://\udcff", "data://\u202etxt", "data://.hidden"]
+    assert show_name("a b%25") == "a b%"
+
+
+def test_rm_asks_and_needs_a_yes_elsewhere(riseml: Riseml, fake_server: FakeServer) -> None:
+    answer_listing(fake_server, entry("x", size=3))
+    fake_server.answers["POST /files/remove"] = (
+        200,
+        {"path": "x", "files": 1, "folders": 1, "size": 3, "done": True},
+    )
+    done = riseml("rm", "-r", "data://x")
+    assert (done.code, "--yes removes without a question" in done.err) == (4, True)
+    assert not any("remove" in one for one in fake_server.asked)
+    assert riseml("rm", "-r", "data://x", "--yes").code == 0
+    assert any("remove" in one for one in fake_server.asked)
+
+
+def test_local_files_are_printed_and_counted(riseml: Riseml, folder: Path) -> None:
+    (folder / "odd").write_bytes(b"\x1b[2Jx\xff\n" + b"y" * 3)
+    printed = riseml("cat", "odd", "train.py")
+    assert (printed.code, printed.out) == (0, "x\\xff\nyyy\nprint('toast')\n")
+    assert riseml("ls", "t*.py").out == "train.py\n"
+    assert json.loads(riseml("du", "odd", "--json").out) == {"path": "odd", "files": 1, "size": 10}
+    assert riseml("cat", "none").code == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "of", "path"),
+    [
+        ("data://", "", ""),
+        ("data://mnist/a b/", "", "mnist/a b"),
+        ("output://4", "4", ""),
+        ("output://4.2/x%", "4.2", "x%25"),
+        ("output://paul/toaster/4/model", "4", "model"),
+    ],
+)
+def test_an_address_names_a_storage_and_a_path(text: str, of: str, path: str) -> None:
+    found = parse_storage_address(text)
+    assert found is not None
+    assert (found.place.of, found.path) == (of, path)
+
+
+@pytest.mark.parametrize("text", ["s3://bucket", "output://", "output://paul", "output://x/y/z", "data://a/../b"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_storage_address(text)
+    assert parse_storage_address("4.master:/x") is parse_storage_address("./data") is None

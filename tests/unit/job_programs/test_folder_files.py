@@ -1,0 +1,223 @@
+"""Files below a folder: listed in parts, read with a proof, written whole or not at all; no link is followed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from riseml.job_programs import folder_listing
+from riseml.job_programs.folder_contents import PART, Incoming, PartWriter, read_pieces
+from riseml.job_programs.folder_listing import list_page, remove_tree
+from riseml.job_programs.folder_paths import FilesError, Trouble, decode_name, encode_name, make_folder, split_path
+
+ODD = [b"line\nbreak", b"\xff%41", b"n" * 255, b" ", b"a b", "\u202etxt.exe".encode(), b"%", b"-rf"]
+UPLOAD = "0123456789abcdef"
+BIG = bytes(range(256)) * 20_000
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[int]:
+    folder = tmp_path / "root"
+    folder.mkdir()
+    opened = os.open(folder, os.O_RDONLY)
+    yield opened
+    os.close(opened)
+
+
+@pytest.fixture
+def folder(root: int, tmp_path: Path) -> Path:
+    return tmp_path / "root"
+
+
+def put(root: int, path: str, content: bytes, offset: int = 0, upload: str = UPLOAD) -> None:
+    writer = PartWriter(root, Incoming(path, upload, len(content), offset, 7 * 10**9))
+    try:
+        writer.write(content[offset:])
+        writer.write(hashlib.sha256(content).digest())
+        writer.finish()
+    finally:
+        writer.close()
+
+
+def get(root: int, path: str) -> bytes:
+    _, *pieces, proof = read_pieces(root, path, 0, None)
+    assert proof == b"0" + hashlib.sha256(b"".join(pieces)).digest()
+    return b"".join(pieces)
+
+
+@contextmanager
+def fails(trouble: Trouble) -> Iterator[None]:
+    with pytest.raises(FilesError) as caught:
+        yield
+    assert caught.value.trouble is trouble
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.binary(min_size=1, max_size=255).filter(lambda name: name not in (b".", b"..") and not {0, 47} & set(name)))
+def test_every_name_has_one_text(name: bytes) -> None:
+    assert split_path(f"a/{encode_name(name)}") == [b"a", name]
+    assert decode_name(encode_name(name)) == name
+
+
+@pytest.mark.parametrize("path", ["..", "a/../b", "/etc", "a//b", "./a", "a/", "a\0b", "%2e%2e", "a%2fb/..", "x" * 256])
+def test_a_path_never_leads_out(path: str, root: int) -> None:
+    with fails(Trouble.BAD_PATH):
+        list_page(root, path, None, 10, deep=True)
+
+
+def test_an_escaped_slash_is_no_way_out(root: int, folder: Path) -> None:
+    (folder / "a").mkdir()
+    assert split_path("a%2Fb") != [b"a%2Fb"]
+    with pytest.raises(FilesError):
+        get(root, "a%2F..%2F..%2Fetc%2Fpasswd")
+
+
+@pytest.mark.parametrize("chunk", [2, 50_000])
+def test_pages_join_to_the_whole_listing(root: int, folder: Path, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_listing, "_CHUNK", chunk)
+    for name in ODD:
+        os.makedirs(os.path.join(os.fsencode(folder), b"deep", name, b"er"))
+        Path(os.fsdecode(os.path.join(os.fsencode(folder), name))).write_bytes(name)
+    whole = list_page(root, "", None, 1000, deep=True).entries
+    assert len(whole) == 1 + 3 * len(ODD)
+    paths = [split_path(one.path) for one in whole]
+    assert paths == sorted(paths)
+    for limit in (1, 3, 7):
+        found, after = [], None
+        while True:
+            page = list_page(root, "", after, limit, deep=True)
+            found += page.entries
+            after = page.next
+            if after is None:
+                break
+        assert found == whole
+    assert [one.path for one in list_page(root, "", None, 1000, deep=False).entries] == [
+        one.path for one in whole if "/" not in one.path
+    ]
+
+
+def test_no_link_is_followed(root: int, folder: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("s")
+    (folder / "out").symlink_to(outside)
+    (folder / "file").symlink_to(outside / "secret")
+    os.mkfifo(folder / "pipe")
+    entries = {one.path: one for one in list_page(root, "", None, 10, deep=True).entries}
+    assert {path: one.kind for path, one in entries.items()} == {"out": "link", "file": "link", "pipe": "other"}
+    assert entries["out"].target == str(outside)
+    for path, trouble in (("out/secret", Trouble.LINK), ("file", Trouble.LINK), ("pipe", Trouble.SPECIAL)):
+        with fails(trouble):
+            get(root, path)
+    for path in ("out/new", "out/deep/new"):
+        with fails(Trouble.LINK):
+            put(root, path, b"x")
+    with fails(Trouble.LINK):
+        make_folder(root, "out/new")
+    with fails(Trouble.LINK):
+        remove_tree(root, "out/secret", 10)
+    put(root, "file", b"mine")
+    assert remove_tree(root, "out", 10).files == 1
+    assert [one.name for one in outside.iterdir()] == ["secret"]
+    assert (outside / "secret").read_text() == "s"
+    assert (folder / "file").read_text() == "mine"
+
+
+def test_a_file_that_is_rewritten_or_cut_gives_no_proof_and_one_that_grows_does(root: int, folder: Path) -> None:
+    for change, proves in (("grow", b"0"), ("rewrite", b"1"), ("cut", b"1")):
+        (folder / "x").write_bytes(BIG)
+        reading = read_pieces(root, "x", 0, None)
+        size = int(next(reading).split()[0])
+        pieces = [next(reading)]
+        with (folder / "x").open("r+b") as file:
+            if change == "cut":
+                file.truncate(100)
+            else:
+                file.seek(0, os.SEEK_END if change == "grow" else os.SEEK_SET)
+                file.write(b"more")
+        pieces += reading
+        assert len(b"".join(pieces)) == size + 33
+        assert pieces[-1][:1] == proves, change
+
+
+def test_a_read_goes_on_only_in_the_same_file(root: int, folder: Path) -> None:
+    (folder / "x").write_bytes(BIG)
+    etag = next(read_pieces(root, "x", 0, None)).decode().split()[1]
+    _, *rest = read_pieces(root, "x", 5_000_000, etag)
+    assert b"".join(rest) == BIG[5_000_000:] + b"0" + hashlib.sha256(BIG).digest()
+    (folder / "x").write_bytes(b"other")
+    for start, tag in ((0, etag), (6, None)):
+        with fails(Trouble.CHANGED):
+            next(read_pieces(root, "x", start, tag))
+
+
+def test_a_file_gets_its_name_when_it_is_complete(root: int, folder: Path) -> None:
+    put(root, "a/b", b"old")
+    first = PartWriter(root, Incoming("a/b", UPLOAD, len(BIG), mtime=10**9, executable=True))
+    first.write(BIG[:100_000])
+    other = PartWriter(root, Incoming("a/b", "f" * 16, 3))
+    other.write(b"new" + hashlib.sha256(b"new").digest())
+    with fails(Trouble.INCOMPLETE):
+        first.finish()
+    assert (folder / "a/b").read_bytes() == b"old"
+    other.finish()
+    assert (folder / "a/b").read_bytes() == b"new"
+    first.close()
+    other.close()
+    with fails(Trouble.CHANGED):
+        put(root, "a/b", BIG, offset=99_999)
+    put(root, "a/b", BIG, offset=100_000)
+    assert (folder / "a/b").read_bytes() == BIG == get(root, "a/b")
+    assert os.listdir(folder / "a") == ["b"]
+
+
+def test_what_is_damaged_or_has_no_room_is_not_kept(root: int, folder: Path) -> None:
+    (folder / "taken").mkdir()
+    writer = PartWriter(root, Incoming("x", UPLOAD, 3))
+    writer.write(b"abc" + bytes(32))
+    with fails(Trouble.DAMAGED):
+        writer.finish()
+    writer.discard()
+    writer.close()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    writer = PartWriter(root, Incoming("x", UPLOAD, len(BIG)))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with fails(Trouble.FULL):
+            writer.write(BIG)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    writer.discard()
+    writer.close()
+    for path, trouble in (
+        ("taken", Trouble.IS_FOLDER),
+        ("", Trouble.BAD_PATH),
+        (f"{PART}{UPLOAD}", Trouble.BAD_PATH),
+        ("taken/" + "n" * 256, Trouble.BAD_PATH),
+    ):
+        with fails(trouble):
+            put(root, path, b"x")
+    assert os.listdir(folder) == ["taken"]
+    assert os.listdir(folder / "taken") == []
+
+
+def test_a_removal_comes_in_parts(root: int, folder: Path) -> None:
+    for at in range(10):
+        (folder / f"a/{at}").mkdir(parents=True)
+        (folder / f"a/{at}/x").write_bytes(b"123")
+    parts = [remove_tree(root, "a", 8)]
+    while not parts[-1].done:
+        parts.append(remove_tree(root, "a", 8))
+    assert (sum(one.files for one in parts), sum(one.folders for one in parts)) == (10, 11)
+    assert (len(parts), sum(one.size for one in parts), os.listdir(folder)) == (3, 30, [])
+    for path, trouble in (("", Trouble.BAD_PATH), ("none", Trouble.MISSING)):
+        with fails(trouble):
+            remove_tree(root, path, 8)

@@ -1,0 +1,176 @@
+"""The routes of files and their client: what is cut goes on where it was, and nothing is ever half."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from riseml.errors import Conflict, NotFound, RisemlError, UsageError
+from riseml.exchange import Address, RetryPolicy
+from riseml.file_client import FileClient, StoragePlace
+from riseml.job_programs.folder_contents import Incoming, read_pieces
+from riseml.server.app import make_application
+from riseml.settings import Settings
+from riseml.storage_files import ListOrder
+from tests.unit.server.api.conftest import NOW, serve
+
+BIG = bytes(range(256)) * 40_000  # 10 MB
+
+
+class Scissors:
+    """A relay before a server, which cuts connections after so many bytes."""
+
+    def __init__(self, target: int) -> None:
+        self.cuts: list[int] = []  # of the next connections
+        self.passed = 0  # bytes in both directions
+        self._target = target
+        self._door = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._door.getsockname()[1])
+        self._sockets: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._serve, daemon=True)]
+        self._threads[0].start()
+
+    def close(self) -> None:
+        for one in (self._door, *self._sockets):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        for one in (self._door, *self._sockets):
+            one.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._door.accept()
+                far = socket.create_connection(("127.0.0.1", self._target))
+                self._sockets += [near, far]
+                left = [self.cuts.pop(0) if self.cuts else 1 << 40]
+                for one, other in ((near, far), (far, near)):
+                    self._threads.append(threading.Thread(target=self._pass_on, args=(one, other, left), daemon=True))
+                    self._threads[-1].start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket, left: list[int]) -> None:
+        with suppress(OSError):
+            while left[0] > 0 and (data := source.recv(65536)):
+                target.sendall(data)
+                left[0] -= len(data)
+                self.passed += len(data)
+        for one in (source, target):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("files")
+
+
+@pytest.fixture(scope="module")
+def served(home: Path) -> Iterator[tuple[str, Scissors]]:
+    settings = Settings(home, home / "output", home / "data", executor="process")
+    made = make_application(settings, threading.Event())
+    made.services.hosts.pool.observe_hosts(frozenset(), NOW)
+    with serve(made) as url:
+        scissors = Scissors(int(url.rpartition(":")[2]))
+        yield f"http://127.0.0.1:{scissors.port}", scissors
+        scissors.close()
+    made.database.close()
+
+
+@pytest.fixture
+def scissors(served: tuple[str, Scissors]) -> Scissors:
+    served[1].passed = 0
+    return served[1]
+
+
+@pytest.fixture
+def files(served: tuple[str, Scissors]) -> Iterator[FileClient]:
+    client = FileClient(Address(None, served[0]), StoragePlace("data"), RetryPolicy(wait=lambda _: None))
+    yield client
+    client.close()
+
+
+def content_of(path: Path, offset: int) -> Iterator[bytes]:
+    """Yield a local file as `FileClient.write_file` wants it."""
+    root = os.open(path.parent, os.O_RDONLY)
+    try:
+        _, *pieces, proof = read_pieces(root, path.name, offset, None)
+    finally:
+        os.close(root)
+    yield from pieces
+    yield proof[1:]
+
+
+def send(files: FileClient, path: Path, target: str) -> None:
+    order = Incoming(target, "", path.stat().st_size, mtime=5 * 10**9)
+    files.write_file(order, lambda offset: content_of(path, offset))
+
+
+def test_a_content_that_is_cut_goes_on_where_it_was(
+    files: FileClient, scissors: Scissors, home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "big").write_bytes(BIG)
+    files.close()
+    scissors.cuts = [6_000_000, 3_000_000]
+    send(files, tmp_path / "big", "models/big")
+    assert (home / "data/models/big").read_bytes() == BIG
+    assert os.listdir(home / "data/models") == ["big"]
+    assert (scissors.cuts, scissors.passed < 16_000_000) == ([], True)
+    files.close()
+    scissors.passed, scissors.cuts = 0, [6_000_000, 3_000_000]
+    header, *pieces, proof = files.read_file("models/big")
+    assert (int(header.split()[0]), b"".join(pieces), proof[:1]) == (len(BIG), BIG, b"0")
+    assert (scissors.cuts, scissors.passed < 16_000_000) == ([], True)
+
+
+def test_a_file_that_is_replaced_after_a_break_is_refused(files: FileClient, scissors: Scissors, home: Path) -> None:
+    (home / "data").mkdir(exist_ok=True)
+    (home / "data/x").write_bytes(BIG)
+    files.close()
+    scissors.cuts = [4_000_000]
+    reading = files.read_file("x")
+    next(reading)
+    next(reading)
+    (home / "data/x").write_bytes(BIG[1:])
+    with pytest.raises(Conflict, match=r"data://x changed while it was copied"):
+        list(reading)
+
+
+def test_a_user_who_breaks_off_leaves_nothing(files: FileClient, home: Path, tmp_path: Path) -> None:
+    def break_off(_: int) -> Iterator[bytes]:
+        yield BIG[:2_000_000]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        files.write_file(Incoming("half/x", "", len(BIG)), break_off)
+    assert os.listdir(home / "data/half") == []
+
+    def lie(_: int) -> Iterator[bytes]:
+        yield b"abc"
+        yield bytes(32)
+
+    with pytest.raises(Conflict, match="did not arrive as it was sent"):
+        files.write_file(Incoming("half/x", "", 3), lie)
+    assert os.listdir(home / "data/half") == []
+
+
+def test_what_cannot_be_is_said_in_one_sentence(files: FileClient, served: tuple[str, Scissors], home: Path) -> None:
+    (home / "data/folder").mkdir(parents=True, exist_ok=True)
+    for kind, path in ((NotFound, "none"), (UsageError, "../data"), (UsageError, "n" * 256)):
+        with pytest.raises(kind):
+            files.list_files(ListOrder(path))
+    with pytest.raises(UsageError, match="is a folder"):
+        list(files.read_file("folder"))
+    with pytest.raises(RisemlError, match="root of a storage"):
+        files.remove_files("")
+    other = FileClient(Address(None, served[0]), StoragePlace("output", "7"))
+    with pytest.raises(NotFound, match="no experiment 7"):
+        other.list_files(ListOrder(""))
+    other.close()
