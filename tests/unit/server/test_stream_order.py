@@ -16,6 +16,7 @@ from riseml.server.api.log_stream import StreamRequest, stream_entries
 from riseml.server.api.stream_cursor import parse_stream_cursor
 from riseml.states import Part, Reason, State
 from riseml.store.insertion import NewExperiments
+from riseml.store.logs.log_store import _READ_AT_ONCE
 from tests.unit.control.simulation import make_plan
 from tests.unit.server.test_stream import BEGUN, JOBS, Scene, at, parse, shown
 
@@ -59,18 +60,20 @@ def test_lines_wait_for_the_start_no_longer_than_the_patience(tmp_path: Path, mo
 
 
 class SetScene(Scene):
-    """A set of two experiments, whose logs are longer than what is read at once."""
+    """A set of two experiments, whose logs are longer than what is read at once, which is 256 KiB."""
 
-    LINES = 3000
+    LINES = 500
+    FILLER = "x" * 900
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         plans = [make_plan(*JOBS), make_plan(*JOBS)]
         pairs = tuple((plan, first_jobs(plan)) for plan in plans)
         self.experiments.add_experiments(NewExperiments(Owner("paul", 1, 1), "p", "", "", pairs, concurrency=2), BEGUN)
+        assert self.LINES * len(self.FILLER) > 1.5 * _READ_AT_ONCE
         for member, shift in ((2, 0.0), (3, 0.05)):
             frames = [
-                Frame(f"{at(number / 10 + shift):%Y-%m-%dT%H:%M:%S.%f}000Z", 1, f"{number} {'x' * 100}\n".encode())
+                Frame(f"{at(number / 2 + shift):%Y-%m-%dT%H:%M:%S.%f}000Z", 1, f"{number} {self.FILLER}\n".encode())
                 for number in range(self.LINES)
             ]
             self.logs.append_frames(JobKey(member, JobName("master"), 1), frames)
