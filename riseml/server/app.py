@@ -45,10 +45,12 @@ from riseml.server.reconcile.trial_metrics import StoredMetrics
 from riseml.server.reconcile.wake import Wake
 from riseml.server.services import ServerInfo, Services
 from riseml.server.timings import Timings
+from riseml.server.webhooks.webhook_loop import WebhookLoop
 from riseml.settings import Settings
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
 from riseml.store.drained_hosts import DrainedHosts
+from riseml.store.ends import EndStore
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
 from riseml.store.experiments import ExperimentStore
@@ -74,6 +76,7 @@ class Application:
     api: FastAPI
     loop: Loop
     search_loop: SearchLoop
+    webhooks: WebhookLoop
     database: Database
     services: Services
 
@@ -88,7 +91,9 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
     check_store_is_there(settings)
     database = Database(settings.database, _describe_holder(settings))
     services = _make_services(settings, database, stop)
-    return Application(_make_api(services), Loop(services), _make_search_loop(services), database, services)
+    webhooks = WebhookLoop(settings.home, services.info.id, EndStore(database))
+    loop = Loop(services, webhooks.note_end)
+    return Application(_make_api(services), loop, _make_search_loop(services), webhooks, database, services)
 
 
 def _make_search_loop(services: Services) -> SearchLoop:

@@ -103,6 +103,7 @@ def _serve(settings: Settings) -> None:
         code = 1
     finally:
         settings.socket.unlink(missing_ok=True)
+        application.webhooks.stop()
         application.search_loop.stop()
         application.loop.stop()
         application.services.keeper.stop()
@@ -119,6 +120,7 @@ def _serve_until_idle(application: Application, settings: Settings, stop: thread
     application.services.keeper.start()
     application.loop.start()
     application.search_loop.start()
+    application.webhooks.start()
     while asyncio.run(_answer_requests(application, settings, door, stop)) and not _is_idle(application, settings):
         log.info("a request came while the idle server was about to end: it goes on")
         door = _bind_socket(settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -24,7 +24,7 @@ from riseml.server.reconcile.decision_log import describe_hosts, describe_pass
 from riseml.server.reconcile.isolated_decide import decide_isolated
 from riseml.server.reconcile.stuck_waits import StuckWaits
 from riseml.server.services import Services
-from riseml.states import Part, State
+from riseml.states import TERMINAL, Part, State
 
 _IDLE_POLL = 30.0  # seconds between two passes when no experiment is open
 _SILENT_POLL = 5.0  # seconds between two passes when no experiment is open and a host does not answer
@@ -33,11 +33,12 @@ log = logging.getLogger(__name__)
 
 
 class Loop(threading.Thread):
-    """The control loop; a server has one."""
+    """The control loop; a server has one. It calls `note_end` when an experiment has ended."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, note_end: Callable[[], None]) -> None:
         super().__init__(name="loop", daemon=True)
         self._services = services
+        self._note_end = note_end
         self._stopping = threading.Event()
         self._stuck = StuckWaits(services.logs)
         self._listeners = ChangeListeners(services.hosts.pool, services.wake, self._stopping)
@@ -153,6 +154,8 @@ class Loop(threading.Thread):
                 continue
             _reach_after_save(old, new)
             saved.append((old, new))
+            if new.state in TERMINAL:
+                self._note_end()
             if takes_place(old, new):
                 services.timings.queue_waits.observe((seen.now - new.created_at).total_seconds())
             services.notifier.publish_records(new.id)

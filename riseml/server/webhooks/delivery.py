@@ -1,0 +1,68 @@
+"""One request to a webhook: no redirect is followed, no proxy is used, little is read, and it ends after a deadline."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import ssl
+import threading
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+DEADLINE = 15.0  # seconds that a request takes at most
+
+
+class NotDelivered(Exception):
+    """The address did not take what was sent; the text says why, without the address."""
+
+
+def post(url: str, body: bytes, headers: Mapping[str, str], deadline: float = DEADLINE) -> int:
+    """Send a body, and return the status of the answer: 200 to 299.
+
+    Raises:
+        NotDelivered: the answer is another one, or none came in time.
+    """
+    parts = urlsplit(url)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    connection = _make_connection(parts.scheme, parts.hostname or "", parts.port, deadline)
+    end = threading.Timer(deadline, _cut, [connection])  # a timeout of a socket begins anew with each byte
+    end.daemon = True
+    end.start()
+    try:
+        connection.request("POST", target, body, dict(headers))
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise NotDelivered(_describe(error)) from None
+    finally:
+        end.cancel()
+        connection.close()
+    if not 200 <= status <= 299:
+        why = "a redirect, which is not followed" if 300 <= status <= 399 else f"status {status}"
+        raise NotDelivered(f"it answered with {why}")
+    return status
+
+
+def _make_connection(scheme: str, host: str, port: int | None, deadline: float) -> http.client.HTTPConnection:
+    if scheme == "https":
+        return http.client.HTTPSConnection(host, port, timeout=deadline, context=ssl.create_default_context())
+    return http.client.HTTPConnection(host, port, timeout=deadline)
+
+
+def _cut(connection: http.client.HTTPConnection) -> None:
+    """End a request whose time is over; the thread that waits for it gets an error."""
+    held: socket.socket | None = connection.sock
+    if held is not None:
+        with contextlib.suppress(OSError):
+            held.shutdown(socket.SHUT_RDWR)
+
+
+def _describe(error: Exception) -> str:
+    """Return why there is no answer: the kind of an error, since its text may hold the address."""
+    if isinstance(error, TimeoutError):
+        return "no answer came in time"
+    if isinstance(error, ssl.SSLError):
+        return f"no secure connection: {error.reason or 'the certificate cannot be trusted'}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"no answer that can be read ({type(error).__name__})"

@@ -1,0 +1,144 @@
+"""The file with the webhooks of a home: notify.yml, which its user alone may read or write, since it holds secrets."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from riseml.errors import Refused, UsageError
+from riseml.states import TERMINAL, State
+
+FILE = "notify.yml"
+"""The name of the file in RISEML_HOME."""
+
+_LARGEST = 2**18  # bytes
+_MOST = 20  # webhooks
+_LONGEST_URL, _LONGEST_SECRET = 2000, 1000
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
+_KEYS = frozenset({"name", "url", "secret", "events", "projects", "format", "insecure"})
+_PRINTABLE = re.compile(r"[!-~]+")
+
+
+class WebhookFormat(Enum):
+    """What is sent."""
+
+    JSON = "json"  # every field, for programs
+    SLACK = "slack"  # one sentence for Slack, Mattermost, Rocket.Chat and what understands `text`
+    DISCORD = "discord"  # one sentence for Discord
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """An address that is told of ends."""
+
+    name: str  # for the log; another name is another webhook, which is told of later ends alone
+    url: str = field(repr=False)  # such addresses often hold a secret
+    secret: str = field(default="", repr=False)  # signs what is sent; empty: not signed
+    states: frozenset[State] = TERMINAL  # the ends that are told
+    projects: frozenset[str] | None = None  # None: of all projects
+    format: WebhookFormat = WebhookFormat.JSON
+
+    def wants(self, project: str, state: State) -> bool:
+        """Return True for an end that this webhook is told of."""
+        return state in self.states and (self.projects is None or project in self.projects)
+
+
+def read_webhooks(home: Path) -> tuple[Webhook, ...]:
+    """Return the webhooks of a home; none without the file.
+
+    Raises:
+        Refused: another user may read or write the file.
+        UsageError: the file has a mistake, which is named without its values.
+    """
+    try:
+        file = os.open(home / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise Refused(f"{home / FILE} cannot be read: {error.strerror}", "make it a file of yours, mode 0600") from None
+    with open(file, "rb") as opened:
+        found = os.fstat(file)
+        if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode) or stat.S_IMODE(found.st_mode) & 0o077:
+            raise Refused(f"{home / FILE} is not a file of yours alone", f"run `chmod 600 {home / FILE}`")
+        data = opened.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise UsageError(f"{home / FILE} is larger than 256 KiB", "it holds at most 20 webhooks")
+    return _parse(data)
+
+
+def find_file_time(home: Path) -> datetime:
+    """Return when the file was changed last; a webhook that is new in it is told of what ends from then on."""
+    return datetime.fromtimestamp((home / FILE).lstat().st_mtime, UTC)
+
+
+def _parse(data: bytes) -> tuple[Webhook, ...]:
+    try:
+        found: Any = yaml.load(data, yaml.CSafeLoader) if hasattr(yaml, "CSafeLoader") else yaml.safe_load(data)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise _make_mistake("it is no YAML") from None
+    rows = found.get("webhooks") if isinstance(found, dict) and found.keys() == {"webhooks"} else None
+    if not isinstance(rows, list) or len(rows) > _MOST:
+        raise _make_mistake(f"it has one key, `webhooks`, with a list of at most {_MOST}")
+    hooks = tuple(_parse_webhook(row, place) for place, row in enumerate(rows, 1))
+    if len({hook.name for hook in hooks}) < len(hooks):
+        raise _make_mistake("two webhooks have one name")
+    return hooks
+
+
+def _parse_webhook(row: Any, place: int) -> Webhook:
+    if not isinstance(row, dict) or not {"name", "url"} <= row.keys() <= _KEYS:
+        raise _make_mistake(f"webhook {place} needs name and url, and may have {', '.join(sorted(_KEYS))}")
+    name, url, secret = str(row["name"]), str(row["url"]), str(row.get("secret", ""))
+    if not _NAME.fullmatch(name):
+        raise _make_mistake(f"the name of webhook {place} is not up to 40 letters a-z, digits and -")
+    if len(secret) > _LONGEST_SECRET or (secret and not _PRINTABLE.fullmatch(secret)):
+        raise _make_mistake(f"the secret of {name} is not up to {_LONGEST_SECRET} printable characters without spaces")
+    _check_url(name, url, plain_is_allowed=row.get("insecure") is True)
+    try:
+        kind = WebhookFormat(row.get("format", "json"))
+        states = frozenset(State(str(one).upper()) for one in row.get("events", ["finished", "failed", "killed"]))
+    except (ValueError, TypeError):
+        raise _make_mistake(
+            f"{name}: `format` is json, slack or discord, `events` a list of finished, failed, killed"
+        ) from None
+    projects = row.get("projects")
+    if not states <= TERMINAL or not (projects is None or isinstance(projects, list)):
+        raise _make_mistake(f"{name}: `events` is a list of finished, failed, killed, and `projects` a list of names")
+    names = None if projects is None else frozenset(map(str, projects))
+    return Webhook(name, url, secret, states, names, kind)
+
+
+def _check_url(name: str, url: str, *, plain_is_allowed: bool) -> None:
+    """Refuse what is no address, and one without TLS, unless it is on this machine or the user allows it."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = None
+    if not usable or len(url) > _LONGEST_URL or not _PRINTABLE.fullmatch(url) or "@" in parts.netloc:
+        raise _make_mistake(f"the url of {name} is not an address such as https://hooks.example.org/services/x")
+    if parts.scheme == "http" and not plain_is_allowed and not _is_loopback(parts.hostname or ""):
+        raise _make_mistake(f"the url of {name} has no TLS: write https://, or `insecure: true` beside it")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _make_mistake(problem: str) -> UsageError:
+    return UsageError(
+        f"{FILE} cannot be used: {problem}", "docs/monitoring.md has an example; nothing is sent until then"
+    )

@@ -1,0 +1,192 @@
+"""Webhooks are told of each end: signed, in order, again after failures and restarts, and by no redirect."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from riseml.model import Owner
+from riseml.planning.plan import first_jobs
+from riseml.server.webhooks import webhook_loop
+from riseml.server.webhooks.delivery import NotDelivered, post
+from riseml.server.webhooks.webhook_file import FILE
+from riseml.server.webhooks.webhook_loop import WebhookLoop
+from riseml.states import State
+from riseml.store.database import Database
+from riseml.store.ends import EndStore
+from riseml.store.experiments import ExperimentStore
+from riseml.store.insertion import NewExperiments
+from tests.support.receiver import Receiver, open_receiver
+from tests.support.waiting import DEADLINE, wait_for
+from tests.unit.control.simulation import make_plan
+
+SECRET = "canary-5e1f"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    made = Database(f"sqlite:///{tmp_path}/riseml.db")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def experiments(database: Database) -> ExperimentStore:
+    return ExperimentStore(database)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with open_receiver() as made:
+        yield made
+
+
+class Scene:
+    """A home with a store, and a loop that tells its webhooks."""
+
+    def __init__(self, home: Path, experiments: ExperimentStore, database: Database) -> None:
+        self.home = home
+        self.experiments = experiments
+        self.ends = EndStore(database)
+        self.loop = self.make_loop()
+
+    def make_loop(self) -> WebhookLoop:
+        return WebhookLoop(self.home, "server", self.ends, partial(post, deadline=DEADLINE))
+
+    def write(self, *rows: dict[str, object]) -> None:
+        """Write the user's file."""
+        (self.home / FILE).write_text(json.dumps({"webhooks": rows}))
+        (self.home / FILE).chmod(0o600)
+
+    def end(self, state: State = State.FAILED, message: str = "train ended with exit code 7") -> None:
+        """Let one more experiment end, as a pass of the control loop does."""
+        plan = make_plan("train")
+        moment = datetime.now(UTC)  # noqa: TID251  # the file of webhooks has a time of day, too
+        new = NewExperiments(Owner("ann", 1, 1), "toaster", "", "", ((plan, first_jobs(plan)),))
+        ((detail,), _) = self.experiments.add_experiments(new, moment)
+        before = detail.experiment
+        running = replace(before, state=State.RUNNING, started_at=moment - timedelta(seconds=90))
+        assert self.experiments.save_decision(before, running, moment)
+        running = replace(running, version=before.version + 1)
+        done = replace(running, state=state, closed=True, ended_at=moment, message=message)
+        assert self.experiments.save_decision(running, done, moment)
+
+
+@pytest.fixture
+def scene(tmp_path: Path, experiments: ExperimentStore, database: Database) -> Scene:
+    return Scene(tmp_path, experiments, database)
+
+
+def test_ends_are_told_once_signed_and_in_order(scene: Scene, receiver: Receiver) -> None:
+    scene.end(State.KILLED)  # before the file
+    scene.write(
+        {"name": "all", "url": f"{receiver.url}/all?x=1", "secret": SECRET},
+        {"name": "slack", "url": f"{receiver.url}/slack", "events": ["failed"], "format": "slack"},
+        {"name": "other", "url": f"{receiver.url}/other", "projects": ["bread"]},
+        {"name": "discord", "url": f"{receiver.url}/discord", "format": "discord"},
+    )
+    scene.end(State.FAILED, "exit code 7: \x1b[31m<!channel> & more\x1b[0m\nlines")
+    scene.end(State.FINISHED, "")
+    scene.loop._try_pass()
+    scene.loop._try_pass()
+    found = {
+        path: [one for one in receiver.received if one.path == path] for path in ("/all?x=1", "/slack", "/discord")
+    }
+    assert sum(map(len, found.values())) == len(receiver.received) == 5
+    first, second = found["/all?x=1"]
+    told = json.loads(first.body)["experiment"]
+    assert (told["id"], told["state"], told["message"]) == ("2", "FAILED", "exit code 7: <!channel> & more lines")
+    assert json.loads(second.body)["experiment"]["state"] == "FINISHED"
+    moment = first.headers["Riseml-Time"]
+    signed = hmac.new(SECRET.encode(), moment.encode() + b"." + first.body, hashlib.sha256).hexdigest()
+    assert first.headers["Riseml-Signature"] == f"sha256={signed}"
+    assert abs(int(moment) - datetime.now(UTC).timestamp()) < DEADLINE  # noqa: TID251  # signed with the time of day
+    assert first.headers["Riseml-Delivery"] != second.headers["Riseml-Delivery"]
+    (slack,) = found["/slack"]
+    why = "exit code 7: &lt;!channel&gt; &amp; more lines"
+    assert json.loads(slack.body) == {"text": f"riseml: experiment 2 of toaster FAILED after 90 s: {why}"}
+    assert "Riseml-Signature" not in slack.headers
+    assert json.loads(found["/discord"][0].body)["allowed_mentions"] == {"parse": []}
+
+
+def test_what_fails_is_tried_again_by_a_later_server(
+    scene: Scene, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.statuses = [500, 404]
+    scene.write({"name": "mine", "url": f"{receiver.url}/{SECRET}", "secret": SECRET})
+    with caplog.at_level(logging.INFO):
+        scene.end()
+        assert scene.loop._try_pass() <= 2.0
+        scene.loop._try_pass()
+        assert len(receiver.received) == 1, "its pause is not over"
+        scene.loop = scene.make_loop()  # a server that starts
+        scene.loop._try_pass()
+        scene.make_loop()._try_pass()
+    assert len({one.headers["Riseml-Delivery"] for one in receiver.received}) == 1
+    assert len(receiver.received) == 3
+    assert caplog.messages[0] == "1: webhook mine was not told, and is tried again: it answered with status 500"
+    assert caplog.messages[-1] == "1: webhook mine was told: FAILED (200)"
+    assert SECRET not in caplog.text
+    monkeypatch.setattr(webhook_loop, "_GIVES_UP", -1.0)
+    receiver.statuses = [500]
+    scene.end()
+    scene.make_loop()._try_pass()
+    assert caplog.messages[-1].startswith("2: webhook mine is not told any more: ")
+    scene.make_loop()._try_pass()
+    assert len(receiver.received) == 4
+
+
+def test_a_bad_file_tells_nobody_and_says_so_once(
+    scene: Scene, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.write({"name": "mine", "url": receiver.url})
+    (scene.home / FILE).chmod(0o644)
+    scene.end()
+    scene.loop._try_pass()
+    scene.loop._try_pass()
+    assert len(caplog.messages) == 1
+    assert "is not a file of yours alone" in caplog.messages[0]
+    (scene.home / FILE).chmod(0o600)
+    scene.loop._try_pass()
+    assert len(receiver.received) == 1
+
+
+def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
+    receiver.statuses, receiver.location = [307], f"{receiver.url}/elsewhere"
+    with pytest.raises(NotDelivered, match="redirect, which is not followed"):
+        post(receiver.url, b"{}", {})
+    assert [one.path for one in receiver.received] == ["/"]
+
+
+@pytest.mark.parametrize("way", ["hangs", "drips"])
+def test_an_address_without_an_end_is_left(receiver: Receiver, way: str) -> None:
+    setattr(receiver, way, True)
+    with pytest.raises(NotDelivered):
+        post(receiver.url, b"{}", {}, deadline=0.3)
+
+
+def test_an_address_that_is_gone_is_no_answer() -> None:
+    with open_receiver() as gone:
+        url = gone.url
+    with pytest.raises(NotDelivered, match="refused"):
+        post(url, b"{}", {})
+
+
+def test_the_thread_tells_what_ends_and_stops(scene: Scene, receiver: Receiver) -> None:
+    scene.write({"name": "mine", "url": receiver.url})
+    scene.loop.start()
+    scene.end()
+    scene.loop.note_end()
+    wait_for("the webhook is told", lambda: receiver.received, DEADLINE)
+    scene.loop.stop()
+    scene.loop.join(DEADLINE)
+    assert not scene.loop.is_alive()
