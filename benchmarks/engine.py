@@ -80,6 +80,12 @@ class BenchEngine:
 
             poll_until(f"nothing with the label {label} is left", remove_once, pause=0.1)
 
+    def remove_layers(self, label: str) -> None:
+        """Remove the images with this label that hold the code of projects."""
+        for image in self.api.images(filters={"reference": "riseml/code", "label": label}):
+            for name in image["RepoTags"] or ():
+                self.api.remove_image(name, force=True)
+
     def _remove(self, identity: str) -> None:
         try:
             self.api.remove_container(identity, force=True, v=True)

@@ -54,6 +54,7 @@ class Home:
             self.run("server", "stop")
             if self.environ.get("RISEML_EXECUTOR") != "process":
                 self.engine.remove(f"io.riseml.server={identity}")
+                self.engine.remove_layers(f"io.riseml.server={identity}")
 
     def stop(self) -> None:
         """End the server; the next command starts another one."""

@@ -20,9 +20,10 @@ import docker
 from docker.errors import APIError, DockerException
 
 from riseml.archives.project_files import KeptState, ProjectFiles
+from riseml.errors import RisemlError
 from riseml.executors.docker import labels
 from riseml.executors.docker.helper_container import remove_helper, send_archive
-from riseml.executors.docker.image_names import find_local_name, inspect_image
+from riseml.executors.docker.image_names import find_local_image, inspect_image
 from riseml.executors.docker.project_archive import WORKING_FOLDER, pack_working_directory
 from riseml.executors.transports.engine_client import raise_for_refusal
 from riseml.faultpoints import Point, reach
@@ -36,6 +37,7 @@ MOST_DEPTH = 8  # states that lie over each other; each one holds files that a l
 MOST_LAYERS = 32  # of one server on one engine
 MOST_BYTES = 16 << 30  # of them together
 _CONSIDERED = 4  # newest layers that the next state may be written over
+_REMEMBERED = 256  # small projects of which the first experiment is known
 _COMMIT_PATIENCE = 900.0  # seconds; the engine says nothing until the layer is there
 
 log = logging.getLogger(__name__)
@@ -45,7 +47,7 @@ log = logging.getLogger(__name__)
 class _Ground:
     """What a layer is made on: an environment, or the layer of an earlier state."""
 
-    image: str  # name or id
+    image: str  # its id
     depth: int = 0  # of the new layer
     wanted: frozenset[str] | None = None  # paths of what has to be written; None: everything
     size: int = 0  # bytes of that
@@ -57,7 +59,6 @@ class _Order:
 
     name: str  # of its image: `riseml/code:4f2...`
     base: str  # id of the environment
-    environment: str  # its name at the engine
     launch: Launch
     code: KeptState
 
@@ -77,6 +78,7 @@ class CodeLayers:
         self._server = server
         self._changed = threading.Condition()
         self._taken: set[str] = set()  # layers that a thread looks for or makes
+        self._users: dict[tuple[str, ...], int] = {}  # the first experiment with each small project, oldest first
 
     @contextmanager
     def lend(
@@ -86,7 +88,7 @@ class CodeLayers:
 
         Give None when the code has to be unpacked into the job's own container: it is small, the image has a volume at
         the working folder, or the engine could not make the layer. What is left of the making is removed at the end,
-        when the job runs.
+        when the job runs. A small project that a second experiment uses gets its layer then, for those that follow.
 
         Args:
             api: the engine.
@@ -97,8 +99,20 @@ class CodeLayers:
         Raises:
             EngineError: a file is damaged.
         """
-        with ExitStack() as stack:
-            yield self._find_or_make(api, launch, code, stack) if is_worth_it(code, compresses=compresses) else None
+        order = None
+        is_large = is_worth_it(code, compresses=compresses)
+        if is_large or (not compresses and self._is_used_again(launch, code)):
+            order = self._make_order(api, launch, code)
+        if order is None:
+            yield None
+        elif is_large:
+            with ExitStack() as stack:
+                yield self._find_or_make(api, order, stack)
+        elif inspect_image(api, order.name) is not None:
+            yield order.name
+        else:
+            yield None
+            self._make_for_later(api, order)
 
     def remove_forgotten(self, api: docker.APIClient) -> None:
         """Remove the containers that a server which was killed had filled."""
@@ -110,10 +124,29 @@ class CodeLayers:
             if not is_ours and name.startswith(self._helper_name("")):
                 remove_helper(api, row["Id"])
 
-    def _find_or_make(self, api: docker.APIClient, launch: Launch, code: ProjectFiles, stack: ExitStack) -> str | None:
-        order = self._make_order(api, launch, code)
-        if order is None:
-            return None
+    def _is_used_again(self, launch: Launch, code: ProjectFiles) -> bool:
+        """Return whether an earlier experiment had the same code in the same environment, as far as is remembered."""
+        if not isinstance(code, KeptState):
+            return False
+        what = (code.identity, launch.image.reference, f"{launch.owner.uid}:{launch.owner.gid}")
+        with self._changed:
+            first = self._users.setdefault(what, launch.key.experiment)
+            while len(self._users) > _REMEMBERED:
+                del self._users[next(iter(self._users))]
+        return first != launch.key.experiment
+
+    def _make_for_later(self, api: docker.APIClient, order: _Order) -> None:
+        """Make a layer unless another thread does. The job runs, so that nothing that goes wrong here ends it."""
+        with self._changed:
+            if order.name in self._taken:
+                return
+        try:
+            with ExitStack() as stack:
+                self._find_or_make(api, order, stack)
+        except (RisemlError, DockerException, OSError) as error:
+            log.warning("the code of %s is not kept as a layer: %s", order.launch.title, error)
+
+    def _find_or_make(self, api: docker.APIClient, order: _Order, stack: ExitStack) -> str | None:
         with self._hold(order.name):
             if inspect_image(api, order.name) is not None:
                 return order.name
@@ -122,18 +155,17 @@ class CodeLayers:
             try:
                 self._make_layer(api, order, helper)
             except APIError as error:  # a full disk, for example: the job's own container may still have room
-                log.warning("the code of %s is not kept as a layer: %s", launch.title, error.explanation or error)
+                log.warning("the code of %s is not kept as a layer: %s", order.launch.title, error.explanation or error)
                 return None
         return order.name
 
     def _make_order(self, api: docker.APIClient, launch: Launch, code: ProjectFiles) -> _Order | None:
-        name = find_local_name(api, launch.image.reference)
-        found = None if name is None else inspect_image(api, name)
-        if name is None or found is None or not isinstance(code, KeptState) or hides_code(found):
+        found = find_local_image(api, launch.image.reference)
+        if found is None or not isinstance(code, KeptState) or hides_code(found):
             return None
         what = f"{self._server} {found['Id']} {launch.owner.uid}:{launch.owner.gid} {code.identity}"
         layer = f"{CODE_REPOSITORY}:{hashlib.sha256(what.encode()).hexdigest()[:32]}"
-        return _Order(layer, str(found["Id"]), name, launch, code)
+        return _Order(layer, str(found["Id"]), launch, code)
 
     @contextmanager
     def _hold(self, layer: str) -> Iterator[None]:
@@ -172,7 +204,7 @@ class CodeLayers:
 
     def _choose_ground(self, api: docker.APIClient, order: _Order) -> _Ground:
         """Return the layer of an earlier state over which the least has to be written, or the environment."""
-        best = _Ground(order.environment, 0, None, order.code.size)
+        best = _Ground(order.base, 0, None, order.code.size)
         for row in self._list_layers(api)[: 4 * _CONSIDERED]:
             held = row["Labels"]
             depth = int(held.get(labels.CODE_DEPTH, "0")) + 1

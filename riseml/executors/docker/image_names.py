@@ -106,6 +106,12 @@ def find_local_name(api: docker.APIClient, reference: str) -> str | None:
     return next((name for name in _list_names(reference) if inspect_image(api, name) is not None), None)
 
 
+def find_local_image(api: docker.APIClient, reference: str) -> dict[str, Any] | None:
+    """Return what the engine knows of this image, by any of its names; None: it does not have it."""
+    found = (inspect_image(api, name) for name in _list_names(reference))
+    return next((one for one in found if one is not None), None)
+
+
 def inspect_image(api: docker.APIClient, name: str) -> dict[str, Any] | None:
     """Return what the engine knows of the image with this very name; None: it does not have it."""
     try:

@@ -62,6 +62,7 @@ class Site:
         self.image = Image(BASE, STEPS, (), hashlib.sha256(repr(STEPS).encode()).hexdigest())  # the next tests find it
         self.executor.ensure_image(BuildOrder(self.image, None, print, Cancellation()))
         self._count = 0
+        self.stores_compressed = code_layers.stores_compressed(self.api.info())
 
     def keep(self) -> tuple[str, KeptState]:
         """Store the project as it is now."""
@@ -74,10 +75,10 @@ class Site:
         assert isinstance(found, KeptState)
         return snapshot.digest, found
 
-    def start(self, script: str, digest: str, code: ProjectFiles) -> str:
+    def start(self, script: str, digest: str, code: ProjectFiles, experiment: int = 1) -> str:
         """Start a job, and return the id of its container."""
         self._count += 1
-        key = JobKey(1, JobName(f"worker.{self._count}"), 1)
+        key = JobKey(experiment, JobName(f"worker.{self._count}"), 1)
         self.executor.start(make_launch(key, self.server, self.image, digest, script), code)
         return self.executor.observe(frozenset()).containers[key].id
 
@@ -217,4 +218,23 @@ def test_a_start_that_is_repeated_and_a_layer_that_is_gone(site: Site, monkeypat
     again = site.start("exec sleep 600", digest, code)
     assert [layer.name for layer in site.layers()] == [site.api.inspect_container(again)["Config"]["Image"]] == [name]
     site.executor._code.remove_forgotten(site.api)
+    assert site.helpers() == []
+
+
+def test_a_small_project_gets_its_layer_when_a_second_experiment_has_used_it(site: Site) -> None:
+    site.project.mkdir()
+    (site.project / "train.py").write_text("pass\n")
+    digest, code = site.keep()
+    first = [site.start("exec sleep 600", digest, code) for _ in range(2)]
+    assert site.layers() == []
+    second = site.start("exec sleep 600", digest, code, 2)
+    third = site.start("exec sleep 600", digest, code, 3)
+    found = [layer.name for layer in site.layers()]
+    used = {site.api.inspect_container(one)["Config"]["Image"] for one in (*first, second)}
+    assert not used & {*found}
+    if site.stores_compressed:
+        assert found == [], "a layer takes longer there than it saves"
+    else:
+        assert found == [site.api.inspect_container(third)["Config"]["Image"]]
+    assert site.read(first[0]) == site.read(second) == site.read(third)
     assert site.helpers() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import docker
 import pytest
 
 from riseml.archives.project_files import StateChanges
@@ -14,6 +15,7 @@ from riseml.executors.docker.code_layers import (
     LEAST_SIZE,
     MOST_BYTES,
     MOST_LAYERS,
+    CodeLayers,
     choose_surplus,
     find_layer_name,
     hides_code,
@@ -21,6 +23,9 @@ from riseml.executors.docker.code_layers import (
     is_worth_it,
     stores_compressed,
 )
+from riseml.model import Image, JobKey, Launch, Owner
+from riseml.names import JobName
+from riseml.spec.config.types import Limits, Resources
 
 
 class State:
@@ -64,6 +69,64 @@ def test_a_volume_at_the_working_folder_hides_a_layer(volume: str) -> None:
 )
 def test_other_volumes_do_not(config: dict[str, Any] | None) -> None:
     assert not hides_code({"Config": config})
+
+
+class FullEngine(docker.APIClient):
+    """An engine that has the environment, and makes no container; it has no connection."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []  # names of the containers that it was to make
+
+    def inspect_image(self, name: str) -> dict[str, Any]:
+        if is_layer(name):
+            raise docker.errors.ImageNotFound("no such image")
+        return {"Id": "sha256:1", "Config": {}}
+
+    def images(self, *_: Any, **_options: Any) -> Any:
+        return []
+
+    def remove_container(self, *_: Any, **_options: Any) -> None:
+        pass
+
+    def create_container_from_config(self, _: Any, name: str | None = None, platform: str | None = None) -> Any:
+        self.asked.append(str(name))
+        raise docker.errors.APIError("no space left on device")
+
+
+def lend(layers: CodeLayers, api: docker.APIClient, size: int, experiment: int) -> str | None:
+    """Start a job, and return the layer that it got."""
+    key = JobKey(experiment, JobName("train"), 1)
+    launch = Launch(
+        key,
+        "5e17e4",
+        "paul.1.train",
+        "train",
+        Image("python"),
+        (),
+        (),
+        Resources(),
+        Limits(),
+        64,
+        Owner("paul", 1, 1),
+        "d",
+    )
+    with layers.lend(api, launch, State(size), compresses=False) as name:
+        return name
+
+
+def test_a_layer_that_cannot_be_made_holds_up_no_job() -> None:
+    layers, api = CodeLayers("5e17e4"), FullEngine()
+    assert lend(layers, api, LEAST_SIZE, 1) is None
+    assert len(api.asked) == 1
+    assert lend(layers, api, LEAST_SIZE, 1) is None
+
+
+def test_a_small_project_of_one_experiment_gets_no_layer() -> None:
+    layers, api = CodeLayers("5e17e4"), FullEngine()
+    assert [lend(layers, api, 10, 1) for _ in range(3)] == [None] * 3
+    assert api.asked == []
+    assert lend(layers, api, 10, 2) is None
+    assert len(api.asked) == 1, "a second experiment has the same code: its layer is made for those that follow"
 
 
 def layer(size: int = 1) -> dict[str, Any]:
