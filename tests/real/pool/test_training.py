@@ -28,11 +28,11 @@ HOROVOD = "riseml-test/horovod:0.28.1"
 
 def test_digits_are_learned_over_three_hosts(pool_rig: PoolRig, engine_url: str) -> None:
     pool_rig.post("/v1/pool/join")
-    _provide_data(pool_rig)
-    _provide(pool_rig.hosts[0].api, engine_url, TENSORFLOW)
+    provide_data(pool_rig)
+    provide_image(pool_rig.hosts[0].api, engine_url, TENSORFLOW)
     changes = ("--set", "train.tensorflow.distributed.ps=2", "--set", "train.resources.cpus=1")
-    said = _riseml(pool_rig, EXAMPLE, "train", *changes, "-p", "epochs=3")
-    jobs = _read_hosts(pool_rig)
+    said = run_riseml(pool_rig, EXAMPLE, "train", *changes, "-p", "epochs=3")
+    jobs = read_hosts(pool_rig)
     assert set(jobs) == {"master", "worker.1", "worker.2", "ps.1", "ps.2"}
     assert set(jobs.values()) == {"h1", "h2", "h3"}
     (accuracy,) = re.findall(r"^\d+\.master .*test accuracy: ([0-9.]+)", said, re.MULTILINE)
@@ -62,11 +62,11 @@ def test_a_group_spans_two_hosts(  # noqa: PLR0913  # one parameter for each col
     pool_rig: PoolRig, engine_url: str, example: str, image: str, cpus: int, jobs: set[str], size: int
 ) -> None:
     pool_rig.post("/v1/pool/join")
-    _provide_data(pool_rig)
-    _provide(pool_rig.hosts[0].api, engine_url, image)
+    provide_data(pool_rig)
+    provide_image(pool_rig.hosts[0].api, engine_url, image)
     changes = ("--set", f"train.image={image}", "--set", f"train.resources.cpus={cpus}")
-    said = _riseml(pool_rig, EXAMPLE.parent / example, "train", *changes, "-p", "epochs=5")
-    hosts = _read_hosts(pool_rig)
+    said = run_riseml(pool_rig, EXAMPLE.parent / example, "train", *changes, "-p", "epochs=5")
+    hosts = read_hosts(pool_rig)
     assert set(hosts) == jobs
     assert len(set(hosts.values())) == 2
     accuracies = re.findall(rf"rank \d of {size}: test accuracy: ([0-9.]+)", said)
@@ -79,11 +79,11 @@ def test_a_group_spans_two_hosts(  # noqa: PLR0913  # one parameter for each col
 
 def test_a_gang_of_roles_spans_two_hosts(pool_rig: PoolRig, engine_url: str) -> None:
     pool_rig.post("/v1/pool/join")
-    _provide_data(pool_rig)
-    _provide(pool_rig.hosts[0].api, engine_url, BASE)
+    provide_data(pool_rig)
+    provide_image(pool_rig.hosts[0].api, engine_url, BASE)
     changes = ("--set", f"train.image={BASE}", "--set", "train.resources.cpus=1")
-    said = _riseml(pool_rig, EXAMPLE.parent / "roles-digits", "train", *changes)
-    jobs = _read_hosts(pool_rig)
+    said = run_riseml(pool_rig, EXAMPLE.parent / "roles-digits", "train", *changes)
+    jobs = read_hosts(pool_rig)
     assert set(jobs) == {"learner", "arena", "actor.1", "actor.2"}
     assert len(set(jobs.values())) == 2
     (accuracy,) = re.findall(r"test accuracy: ([0-9.]+)", said)
@@ -93,20 +93,20 @@ def test_a_gang_of_roles_spans_two_hosts(pool_rig: PoolRig, engine_url: str) -> 
     assert (pool_rig.containers(), pool_rig.networks()) == ([], [])
 
 
-def _read_hosts(rig: PoolRig) -> dict[str, str]:
+def read_hosts(rig: PoolRig) -> dict[str, str]:
     """The host of each job of the first experiment."""
-    found = json.loads(_riseml(rig, EXAMPLE, "status", "1", "--json"))
+    found = json.loads(run_riseml(rig, EXAMPLE, "status", "1", "--json"))
     return {job["name"]: job["host"] for job in found["jobs"] if job["name"] != "build"}
 
 
-def _provide_data(rig: PoolRig) -> None:
+def provide_data(rig: PoolRig) -> None:
     digits = find_cache() / "data" / "digits"
     subprocess.run([sys.executable, EXAMPLE / "get_data.py", digits], check=True)
     os.rmdir(rig.shared_folder / "data")
     (rig.shared_folder / "data").symlink_to(digits.parent)
 
 
-def _riseml(rig: PoolRig, folder: Path, *words: str) -> str:
+def run_riseml(rig: PoolRig, folder: Path, *words: str) -> str:
     """What a command prints that ends well."""
     done = subprocess.run(
         [*RISEML, *words], cwd=folder, env=rig.environ(), capture_output=True, text=True, check=False, timeout=400
@@ -115,7 +115,7 @@ def _riseml(rig: PoolRig, folder: Path, *words: str) -> str:
     return done.stdout
 
 
-def _provide(api: docker.APIClient, engine_url: str, name: str) -> None:
+def provide_image(api: docker.APIClient, engine_url: str, name: str) -> None:
     if not any(name in (image["RepoTags"] or []) for image in api.images()):
         with docker.APIClient(base_url=engine_url, version="auto", timeout=300) as source:
             api.load_image(source.get_image(name))
