@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from riseml.names import JobName
 from riseml.store.logs.line_state import BETWEEN_LINES, LONGEST_LINE, LinePhase, LineState, RecordKind, cut_text
 from riseml.store.logs.records import RecordHead, RecordRun, split_runs
-from riseml.store.logs.report_lines import MARKER, holds_only_reports, split_report
+from riseml.store.logs.report_lines import MARKER, KnownReports, holds_only_reports, split_report
 
 _LONGEST_WAIT = 2 * LONGEST_LINE  # bytes of a log behind the beginning of an open line, until readers get it as it is
 _STDOUT = 1
@@ -95,22 +95,26 @@ def join_blocks(blocks: list[LogBlock]) -> LogBlock:
     return replace(blocks[-1], data=b"".join(block.data for block in blocks), start=blocks[0].start)
 
 
-def find_blocks(data: bytes, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
+def find_blocks(
+    data: bytes, position: ReadPosition, known: KnownReports | None = None
+) -> tuple[list[LogBlock], ReadPosition]:
     """Return the complete lines and reports in whole records that begin at `position.offset`, and where to go on.
 
     The caller goes on before an open line, and counts the lines behind its beginning that it already has.
     """
-    finder = _BlockFinder(position.offset)
+    finder = _BlockFinder(position.offset, KnownReports() if known is None else known)
     for run in split_runs(data):
         finder.add_run(run)
     return finder.take_blocks(position.lines_given)
 
 
-def find_report_blocks(data: bytes, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
+def find_report_blocks(
+    data: bytes, position: ReadPosition, known: KnownReports | None = None
+) -> tuple[list[LogBlock], ReadPosition]:
     """Return the reports among the records, as `find_blocks` does; quickly where there is none."""
     if MARKER not in data and not position.lines_given and not _has_pieces(data):
         return [], ReadPosition(position.offset + len(data))
-    blocks, end = find_blocks(data, position)
+    blocks, end = find_blocks(data, position, known)
     return [block for block in blocks if block.is_report or block.report], end
 
 
@@ -133,8 +137,9 @@ class _OpenLine:
 class _BlockFinder:
     """The blocks that were found up to an offset, and the lines that are open there."""
 
-    def __init__(self, offset: int) -> None:
+    def __init__(self, offset: int, known: KnownReports) -> None:
         self._offset = offset
+        self._known = known
         self._open: dict[tuple[JobName, int], _OpenLine] = {}  # by job and stream
         self._blocks: list[LogBlock] = []
         self._ends: list[int] = []  # the offset behind the last record of each block; they never fall
@@ -157,7 +162,8 @@ class _BlockFinder:
         block = LogBlock(head.job, head.stream, lines, start, len(head.text), ReadPosition(self._offset), head.attempt)
         if head.stream != _STDOUT or MARKER not in lines:
             self._add_block(block)
-        elif holds_only_reports(lines):
+        elif self._known.covers(start, self._offset) or holds_only_reports(lines):
+            self._known.note_range(start, self._offset)
             self._add_block(replace(block, is_report=True))
         else:
             for part in _separate_reports(block):

@@ -17,6 +17,7 @@ from riseml.model import Frame, JobKey, LogCursor
 from riseml.names import JobName
 from riseml.store.logs.line_state import RecordKind
 from riseml.store.logs.records import OpenLines, RecordRun, encode_frames, feed_line, split_runs
+from riseml.store.logs.report_lines import KnownReports
 
 JobAttempt = tuple[JobName, int]
 """A job of the file's experiment, and which attempt at it."""
@@ -31,6 +32,7 @@ class LogFile:
         self.cursors: dict[JobAttempt, LogCursor] = {}
         self.ends: Mapping[JobAttempt, int] = load_ends(path)  # offsets behind complete logs; replaced, never changed
         self.size = 0  # bytes of whole pieces: the offset behind the last record
+        self.known_reports = KnownReports()  # what readers have found
         self._open_lines: dict[JobAttempt, OpenLines] = {}
         self._path = path
         self._lock = threading.Lock()

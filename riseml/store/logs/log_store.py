@@ -12,13 +12,14 @@ from riseml.settings import DEFAULT_LOG_LIMIT
 from riseml.store.logs.blocks import LogBlock, OutputLine, ReadPosition, find_blocks, find_report_blocks
 from riseml.store.logs.log_file import JobAttempt, LogFile, load_ends, load_records
 from riseml.store.logs.quota import LogQuota
+from riseml.store.logs.report_lines import KnownReports
 
 _READ_AT_ONCE = 1 << 18  # bytes
 _READ_FOR_LONG_LINE = 1 << 22  # bytes; more than the longest line, so that every call gets further
 _NEAR_END = 1 << 20  # bytes before the end in which the last lines are looked for
 _BEGINNING = ReadPosition()
 
-_Find = Callable[[bytes, ReadPosition], tuple[list[LogBlock], ReadPosition]]
+_Find = Callable[[bytes, ReadPosition, KnownReports | None], tuple[list[LogBlock], ReadPosition]]
 
 
 class LogStore:
@@ -115,10 +116,13 @@ class LogStore:
         path = self._path(experiment)
         if not path.exists():
             return [], position
+        with self._guard:
+            file = self._files.get(experiment)
+        known = None if file is None else file.known_reports
         limit = self.log_size(experiment) - position.offset
-        blocks, end = find(load_records(path, position.offset, min(limit, _READ_AT_ONCE)), position)
+        blocks, end = find(load_records(path, position.offset, min(limit, _READ_AT_ONCE)), position, known)
         if end == position:  # nothing more, or a long line in pieces
-            blocks, end = find(load_records(path, position.offset, min(limit, _READ_FOR_LONG_LINE)), position)
+            blocks, end = find(load_records(path, position.offset, min(limit, _READ_FOR_LONG_LINE)), position, known)
         return blocks, end
 
     def read_last_lines(self, experiment: int, job: JobName, count: int) -> list[OutputLine]:

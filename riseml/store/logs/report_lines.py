@@ -24,6 +24,29 @@ _MARK = re.compile(rb"\[[0-9]{1,6}\] \x1e?")
 _ROWS_OF_REPORTS = re.compile(rb"(?:[^ \n]++ \x1e?" + _BODY + rb"\n)+")
 
 
+class KnownReports:
+    """The newest part of a log that was found to hold nothing but reports.
+
+    A log is read twice while it grows: for those who follow it, and to count its reports. The second reader need not
+    look at each line again. Threads may share it: one that overtakes another only looks again.
+    """
+
+    def __init__(self) -> None:
+        self._range = (0, 0)  # bytes from the beginning of the file
+
+    def covers(self, start: int, end: int) -> bool:
+        """Return True when the bytes between two offsets are known to be reports."""
+        first, last = self._range
+        return first <= start and end <= last
+
+    def note_range(self, start: int, end: int) -> None:
+        """Note that the bytes between two offsets are reports."""
+        if self.covers(start, end):
+            return
+        first, last = self._range
+        self._range = (first, end) if start == last else (start, end)
+
+
 def split_report(text: bytes) -> tuple[bytes | None, bytes | None]:
     """Return what a line shows and what it reports; None for what it does not have.
 

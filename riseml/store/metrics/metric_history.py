@@ -8,6 +8,7 @@ the server counted or stopped in between.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,6 +79,30 @@ class MetricHistory:
             if value > bucket.maximum:
                 bucket.maximum = value
             bucket.mean = bucket.mean * ((finite - 1) / finite) + value / finite
+        self._close_full(bucket)
+
+    def add_finite(self, values: Sequence[float], steps: Sequence[int | None], stamps: Sequence[bytes]) -> None:
+        """Take many finite values that follow each other, as `add` does, in a fraction of the time."""
+        position = 0
+        while position < len(values):
+            bucket = self._open
+            if bucket is None:
+                bucket = self._open = _OpenBucket(steps[position], stamps[position].decode())
+            end = min(len(values), position + self._width - bucket.count)
+            some = values[position:end]
+            bucket.last_step, bucket.last_at = steps[end - 1], stamps[end - 1].decode()
+            bucket.count += len(some)
+            bucket.minimum, bucket.maximum = min(bucket.minimum, min(some)), max(bucket.maximum, max(some))
+            mean, finite = bucket.mean, bucket.finite
+            for value in some:
+                finite += 1
+                mean = mean * ((finite - 1) / finite) + value / finite
+            bucket.mean, bucket.finite = mean, finite
+            position = end
+            self._close_full(bucket)
+
+    def _close_full(self, bucket: _OpenBucket) -> None:
+        """Close the open bucket when it has all of its values."""
         if bucket.count == self._width:
             self._full.append(bucket.close())
             self._open = None

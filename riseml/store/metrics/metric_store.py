@@ -22,7 +22,7 @@ from riseml.store.metrics.line_patterns import PatternSearch, find_reports
 from riseml.store.metrics.metric_history import Bucket
 from riseml.store.metrics.metric_rows import MetricRows, TallyRow
 from riseml.store.metrics.metric_summary import MetricCount, MetricSummary
-from riseml.store.metrics.metric_tally import MetricReport, MetricTally, read_reports
+from riseml.store.metrics.metric_tally import MetricReport, MetricTally, batch_reports, read_reports
 
 _BEGINNING = ReadPosition()
 _SAVED_AT_ONCE = 200  # experiments of one transaction
@@ -207,13 +207,34 @@ class MetricStore:
         """Count to the end of the log; the caller holds the lock."""
         found = False
         while True:
-            reports, end = self._read_reports(counting, counting.counted)
-            for report in reports:
-                counting.tally.add_report(report)
-            found = found or bool(reports)
+            count = self._count_patterns if counting.patterns else self._count_blocks
+            has_reports, end = count(counting)
+            found = found or has_reports
             if end == counting.counted:
                 return found
             counting.counted = end
+
+    def _count_blocks(self, counting: _Counting) -> tuple[bool, ReadPosition]:
+        """Count the next reports, and return whether there were any, and where to go on."""
+        blocks, end = self._logs.read_report_blocks(counting.experiment, counting.counted)
+        found = False
+        for block in blocks:
+            batch = batch_reports(block)
+            if batch is not None:
+                counting.tally.add_batch(batch)
+                found = True
+                continue
+            for report in read_reports([block]):
+                counting.tally.add_report(report)
+                found = True
+        return found, end
+
+    def _count_patterns(self, counting: _Counting) -> tuple[bool, ReadPosition]:
+        """Count the next reports with what patterns find in lines, as `_count_blocks` does."""
+        reports, end = self._read_reports(counting, counting.counted)
+        for report in reports:
+            counting.tally.add_report(report)
+        return bool(reports), end
 
     def _read_reports(self, counting: _Counting, position: ReadPosition) -> tuple[list[MetricReport], ReadPosition]:
         if not counting.patterns:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from riseml.names import BUILD, JobName
@@ -26,6 +27,15 @@ class MetricReport(NamedTuple):
     values: tuple[tuple[str, float], ...]
 
 
+class ReportBatch(NamedTuple):
+    """Reports of one job that follow each other and have the same names, each name once: as columns."""
+
+    attempt: int  # of the job
+    stamps: Sequence[bytes]  # RFC 3339 with fractions of a second, of each report
+    steps: Sequence[int] | None  # of each report; None: they were reported without
+    columns: Mapping[str, Sequence[float]]  # the values of each name, one for each report
+
+
 class MetricTally:
     """Takes the reports of one experiment in the order of its log."""
 
@@ -46,6 +56,18 @@ class MetricTally:
             count.add(value, report.step, report.at, report.attempt)
             self.changed.add(name)
 
+    def add_batch(self, batch: ReportBatch) -> None:
+        """Take the next reports; the same as `add_report` for each of them, in a fraction of the time."""
+        for name, values in batch.columns.items():
+            count = self._counts.get(name)
+            if count is None:
+                if len(self._counts) >= MOST_METRICS:
+                    self.dropped += len(values)
+                    continue
+                count = self._counts[name] = MetricCount(name)
+            count.add_many(values, batch.steps, batch.stamps, batch.attempt)
+            self.changed.add(name)
+
     def find_count(self, name: str) -> MetricCount | None:
         """Return the count of a metric; None when it has no value."""
         return self._counts.get(name)
@@ -53,6 +75,34 @@ class MetricTally:
     def summarize(self) -> dict[str, MetricSummary]:
         """Return what is known of each metric, in the order of their first values."""
         return {name: count.summarize() for name, count in self._counts.items()}
+
+
+def batch_reports(block: LogBlock) -> ReportBatch | None:
+    """Return the reports of a block as columns; None where they do not all have the same names."""
+    if not block.is_report or block.job == BUILD:
+        return None
+    names = tuple(name for name, _ in _PAIR.findall(block.data, 0, block.data.index(b"\n")))
+    if len(set(names)) < len(names):
+        return None
+    rows = _make_row_pattern(names).findall(block.data)
+    if len(rows) != block.count:
+        return None
+    stamps, *texts = zip(*rows, strict=True)
+    columns = dict(zip(names, texts, strict=True))
+    steps = columns.pop(b"step", None)
+    return ReportBatch(
+        block.attempt,
+        stamps,
+        None if steps is None else list(map(int, steps)),
+        {name.decode(): list(map(float, values)) for name, values in columns.items()},
+    )
+
+
+@lru_cache(maxsize=64)
+def _make_row_pattern(names: tuple[bytes, ...]) -> re.Pattern[bytes]:
+    """Return the pattern of a report with these names, in this order; each number is a group."""
+    pairs = rb" *, *".join(rb'"' + re.escape(name) + rb'" *: *([^ ,}\n]++)' for name in names)
+    return re.compile(rb"([^ \n]++) [^{\n]*+\{ *" + pairs + rb" *\}\r?\n")
 
 
 def read_reports(blocks: Iterable[LogBlock]) -> Iterator[MetricReport]:
