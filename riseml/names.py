@@ -101,7 +101,7 @@ def hostname(job: JobName) -> str:
 
 def experiment_name(number: int, sub: int | None = None) -> str:
     """Return the name of an experiment for its owner: `4`, or `144.1` for an experiment of a set."""
-    return _join(None, number, sub, None)
+    return str(number) if sub is None else f"{number}.{sub}"
 
 
 def split_reference(reference: str) -> tuple[str, str]:

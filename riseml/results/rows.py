@@ -92,12 +92,17 @@ def read_number(text: str) -> float | None:
 
 def list_parameters(rows: Iterable[ResultRow]) -> list[str]:
     """Return the names of all parameters, in the order in which they first appear."""
-    return list(dict.fromkeys(name for row in rows for name in row.parameters))
+    return _join_names(tuple(row.parameters) for row in rows)
 
 
 def list_metrics(rows: Iterable[ResultRow]) -> list[str]:
     """Return the names of all metrics, in the order in which they first appear."""
-    return list(dict.fromkeys(name for row in rows for name in row.metrics))
+    return _join_names(tuple(row.metrics) for row in rows)
+
+
+def _join_names(of_rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """Return each name once; most rows have the same ones, and are looked at as a whole."""
+    return list(dict.fromkeys(name for names in dict.fromkeys(of_rows) for name in names))
 
 
 @dataclass(frozen=True, slots=True)

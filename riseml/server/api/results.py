@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 
 from riseml import wire
 from riseml.errors import NotFound, UsageError
@@ -17,6 +18,7 @@ from riseml.server.services import Services
 from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.outcomes import ExperimentOutcome, OutcomeQuery
 
+_NO_METRICS: Mapping[str, MetricSummary] = MappingProxyType({})
 Summaries = Mapping[int, Mapping[str, MetricSummary]]
 """The metrics of experiments by their keys in the store."""
 
@@ -48,7 +50,7 @@ def read_results(query: ResultQuery, services: Services, moment: datetime) -> wi
         NotFound: there is no such experiment.
         UsageError: neither IDs nor a project are named, or a condition or a column is wrong.
     """
-    found = _load(query, services, moment)
+    found = {one.row.name: one for one in _load(query, services, moment)}
     rows = [one.row for one in found.values()]
     metrics, parameters = frozenset(list_metrics(rows)), frozenset(list_parameters(rows))
     keys = parse_sort(query.sort)
@@ -81,8 +83,8 @@ def _find_objective(found: Mapping[str, _Found], services: Services) -> Objectiv
     return wanted.pop() if len(wanted) == 1 else None
 
 
-def _load(query: ResultQuery, services: Services, moment: datetime) -> dict[str, _Found]:
-    """Return the experiments by name, oldest first."""
+def _load(query: ResultQuery, services: Services, moment: datetime) -> Iterator[_Found]:
+    """Yield the experiments, oldest first."""
     outcomes = services.outcomes.read_outcomes(services.info.owner.user, _make_outcome_query(query, services))
     if not outcomes:
         what = f"project {query.project} has" if not query.names else f"{', '.join(query.names)} names"
@@ -93,8 +95,10 @@ def _load(query: ResultQuery, services: Services, moment: datetime) -> dict[str,
         if (wanted.number, wanted.sub) not in known:
             raise NotFound(f"there is no experiment {name}", "`riseml status -a` lists all of yours")
     summaries: Summaries = services.metrics.read_summaries([one.id for one in outcomes])
-    found = (_make_found(one, summaries.get(one.id, {}), moment) for one in outcomes)
-    return {one.row.name: one for one in found}
+    shows_moments = any(name in text for text in (query.sort, *query.where) for name in ("started", "ended"))
+    for one in outcomes:
+        found = _make_found(one, summaries.get(one.id, _NO_METRICS), moment)
+        yield _add_moments(found) if shows_moments else found
 
 
 def _make_outcome_query(query: ResultQuery, services: Services) -> OutcomeQuery:
@@ -121,12 +125,17 @@ def _make_found(outcome: ExperimentOutcome, metrics: Mapping[str, MetricSummary]
         parameters=outcome.parameters,
         metrics=metrics,
         seconds=None if started is None else max(0.0, ((ended or moment) - started).total_seconds()),
-        started=_show_moment(started),
-        ended=_show_moment(ended),
         hosts=outcome.hosts,
         workers=outcome.workers,
     )
     return _Found(outcome, row, metrics)
+
+
+def _add_moments(found: _Found) -> _Found:
+    """Add the moments as texts: most answers need those of a few rows only."""
+    outcome = found.outcome
+    row = replace(found.row, started=_show_moment(outcome.started_at), ended=_show_moment(outcome.ended_at))
+    return replace(found, row=row)
 
 
 def _show_moment(moment: datetime | None) -> str:
@@ -147,6 +156,6 @@ def _show_result(found: _Found, rank: int | None) -> wire.ResultView:
         "workers": row.workers,
         "hosts": list(row.hosts),
         "seconds": None if row.seconds is None else round(row.seconds, 3),
-        "started_at": row.started or None,
-        "ended_at": row.ended or None,
+        "started_at": _show_moment(outcome.started_at) or None,
+        "ended_at": _show_moment(outcome.ended_at) or None,
     }

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from riseml.store.database import Database
 from riseml.store.logs.blocks import ReadPosition
 from riseml.store.metrics.metric_history import MetricHistory
-from riseml.store.metrics.metric_summary import MetricSummary, summary_from_row, summary_to_row
+from riseml.store.metrics.metric_summary import MetricSummary, read_stored_summaries, summary_to_row
 from riseml.store.schema import experiments, metric_histories, metric_tallies
 
 _IDS_PER_QUERY = 1000
@@ -108,13 +108,12 @@ def _to_values(tally: TallyRow) -> dict[str, Any]:
 
 
 def _to_tally(row: sa.Row[Any]) -> TallyRow:
-    found = json.loads(row.summaries)
-    summaries = [summary_from_row(one) for one in found["metrics"]]
+    found = read_stored_summaries(row.summaries)
     return TallyRow(
         row.experiment_id,
         ReadPosition(row.counted, row.lines_given),
         row.complete,
-        {summary.name: summary for summary in summaries},
+        {summary.name: summary for summary in found.metrics},
         row.dropped,
-        frozenset(found["slow"]),
+        frozenset(found.slow),
     )

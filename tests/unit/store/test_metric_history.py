@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from riseml.store.metrics.metric_history import MOST_BUCKETS, MetricHistory
-from riseml.store.metrics.metric_summary import MetricCount, summary_from_row, summary_to_row
+from riseml.store.metrics.metric_summary import MetricCount, read_stored_summaries, summary_to_row
 
 VALUES = st.lists(
     st.tuples(st.floats(width=64), st.one_of(st.none(), st.integers(-5, 5))), min_size=1, max_size=50
@@ -23,8 +23,8 @@ def count_all(values: list[tuple[float, int | None]], cuts: frozenset[int] = fro
     for number, (value, step) in enumerate(values):
         if number in cuts:
             history = MetricHistory.from_rows(json.loads(json.dumps(count.history.to_rows(), allow_nan=False)))
-            row = json.loads(json.dumps(summary_to_row(count.summarize()), allow_nan=False))
-            count = MetricCount.restore(summary_from_row(row), history)
+            text = json.dumps({"metrics": [summary_to_row(count.summarize())], "slow": []}, allow_nan=False)
+            count = MetricCount.restore(read_stored_summaries(text).metrics[0], history)
         count.add(value, step, f"2026-08-31T07:23:46.{number:09d}Z", 1)
     return count
 
