@@ -42,6 +42,7 @@ class Proposer:
 
     def __init__(self, plan: SearchPlan) -> None:
         self._plan = plan
+        self._known = _KnownStudy(plan)
         self._replay: _Replay | None = None  # what `cma-es` has been told so far
 
     def propose_point(self, trials: Sequence[Trial]) -> Point | None:
@@ -58,7 +59,7 @@ class Proposer:
         if plan.search.method is SearchMethod.CMA_ES:
             found = self._advance(trials).propose(len(trials) + 1, tried)
         else:
-            found = _ask(_build_study(plan, trials), plan, len(trials) + 1, tried)
+            found = _ask(self._known.build_study(trials), plan, len(trials) + 1, tried)
         return found if found not in tried else _find_untried(plan, len(trials) + 1, tried)
 
     def _advance(self, trials: Sequence[Trial]) -> _Replay:
@@ -107,17 +108,35 @@ def make_study(plan: SearchPlan, **options: Any) -> optuna.Study:
     return study
 
 
-def _build_study(plan: SearchPlan, trials: Sequence[Trial]) -> optuna.Study:
-    study = make_study(plan)
-    if plan.search.method is SearchMethod.TPE:
-        space = make_space(plan.parameters)
-        study.add_trials([_freeze(plan, trial, space) for trial in trials])
-    return study
+class _KnownStudy:
+    """The trials of a search as Optuna knows them. Most are those of the last proposal, and are not made again."""
+
+    def __init__(self, plan: SearchPlan) -> None:
+        self._plan = plan
+        self._frozen: dict[int, tuple[Trial, FrozenTrial]] = {}  # by number
+
+    def build_study(self, trials: Sequence[Trial]) -> optuna.Study:
+        """Return a study with these trials as far as the method asks for them."""
+        if self._plan.search.method is not SearchMethod.TPE:
+            return make_study(self._plan)
+        from riseml.search.known_trials import KnownTrials
+
+        space = make_space(self._plan.parameters)
+        return make_study(self._plan, storage=KnownTrials([self._freeze(trial, space) for trial in trials]))
+
+    def _freeze(self, trial: Trial, space: dict[str, Any]) -> FrozenTrial:
+        known, frozen = self._frozen.get(trial.number, (None, None))
+        if frozen is None or known != trial:
+            frozen = _freeze(self._plan, trial, space)
+            self._frozen[trial.number] = (trial, frozen)
+        return frozen
 
 
 def _freeze(plan: SearchPlan, trial: Trial, space: dict[str, Any]) -> FrozenTrial:
     """Return a trial as Optuna knows it."""
-    from optuna.trial import TrialState, create_trial
+    from optuna.trial import TrialState
+
+    from riseml.search.known_trials import make_frozen_trial
 
     states = {
         None: TrialState.RUNNING,
@@ -126,13 +145,9 @@ def _freeze(plan: SearchPlan, trial: Trial, space: dict[str, Any]) -> FrozenTria
         TrialOutcome.FAILED: TrialState.FAIL,
     }
     told = trial.outcome in (TrialOutcome.COMPLETE, TrialOutcome.STOPPED)
-    return create_trial(
-        state=states[trial.outcome],
-        value=trial.value if told else None,
-        params=read_point(plan.parameters, trial.point),
-        distributions=space,
-        intermediate_values=dict(trial.reached),
-    )
+    values = read_point(plan.parameters, trial.point), space
+    value = trial.value if told else None
+    return make_frozen_trial(trial.number - 1, states[trial.outcome], value, values, dict(trial.reached))
 
 
 def _ask(study: optuna.Study, plan: SearchPlan, number: int, tried: set[Point]) -> Point:

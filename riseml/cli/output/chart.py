@@ -82,7 +82,7 @@ def _list_points(buckets: Sequence[wire.MetricBucket], *, counted: bool) -> tupl
         step = count if counted or bucket["last_step"] is None else bucket["last_step"]
         if bucket["mean"] is not None:
             points.append((float(step), bucket["mean"]))
-    return tuple(sorted(points)) if not counted else tuple(points)
+    return tuple(points) if counted else tuple(sorted(points, key=lambda point: point[0]))  # equal steps as they came
 
 
 def make_scatter(

@@ -78,6 +78,8 @@ class CapsuleKeeper:
         if before is None:
             return None
         capsule = self._renew(experiment, before)
+        if not self._has_results(experiment):
+            capsule = {**capsule, "complete": False}  # who asks for it later gets it with the results
         record = describe_run(experiment, config, capsule["results"]).encode()
         return CapsuleFiles(self._keep(experiment, capsule), beside=((RECORD, record),))
 
@@ -128,6 +130,14 @@ class CapsuleKeeper:
             has_code=has_code,
             results=self._find_results(experiment),
         )
+
+    def _has_results(self, experiment: Experiment) -> bool:
+        """Return True when what the jobs have reported can be read."""
+        try:
+            self._read_results(experiment.id)
+        except Exception:  # noqa: BLE001  # `_find_results` has said why
+            return False
+        return True
 
     def _find_results(self, experiment: Experiment) -> Mapping[str, wire.MetricView]:
         """Return what the jobs have reported; nothing when it cannot be read."""

@@ -95,7 +95,7 @@ class MetricStore:
         self._open: dict[int, _Counting] = {}
 
     def recover(self) -> frozenset[int]:
-        """Return the experiments whose logs may hold reports that are not counted; called before anything is logged.
+        """Return the experiments of which something is to be counted or saved; called before anything is logged.
 
         Raises:
             StoreError: the store cannot be read.
@@ -105,11 +105,10 @@ class MetricStore:
         with self._guard:
             for experiment, row in rows.items():
                 self._open[experiment] = self._restore_counting(row)
-        logged = frozenset(experiment for experiment in incomplete if self._logs.log_size(experiment))
-        for experiment in logged:
-            if incomplete[experiment]:
+        for experiment, is_closed in incomplete.items():
+            if is_closed:  # also without a log: the next save completes it, so that no later server finds it here
                 self.note_closed(experiment)
-        return logged
+        return frozenset(one for one, is_closed in incomplete.items() if is_closed or self._logs.log_size(one))
 
     def count_reports(self, experiment: int) -> bool:
         """Count what the log of an experiment has got since the last time; return True when a report was among it."""

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from riseml import wire
-from riseml.cli.output.chart import Chart, ChartSeries, choose_ticks, make_curves, make_scatter
+from riseml.cli.output.chart import Chart, ChartSeries, make_curves, make_scatter
 from riseml.cli.output.results_view import format_time, list_results
 from riseml.cli.output.scaling_view import list_scaling
 from riseml.cli.output.style import Style
@@ -387,10 +387,3 @@ def test_every_chart_is_drawn_and_fits(chart: Chart, width: int | None, *, colou
     assert not any("\x07" in line or "\u202e" in line for line in lines)
     assert all(line.isascii() for line in draw_chart(chart, Style(width=width), unicode=False))
     ElementTree.fromstring(draw_svg(chart))
-
-
-def test_axes_have_round_numbers() -> None:
-    assert choose_ticks(0, 1, 6) == [0, 0.2, 0.4, 0.6, 0.8, 1]
-    assert choose_ticks(-5, -1, 8) == [-5, -4, -3, -2, -1]
-    assert make_scatter("a", "lr", [("1e-5", 0.2), ("1e-1", 0.8)]).x_log
-    assert not make_scatter("a", "lr", [("-1", 0.2), ("100", 0.8)]).x_log

@@ -75,3 +75,15 @@ def test_a_grid_is_tried_in_its_order() -> None:
         (("layers", "3"), ("depth", "1")),
     ]
     assert Proposer(plan).propose_point(tuple(Trial(n, n, point, 0) for n, point in enumerate(points, 1))) is None
+
+
+def test_points_do_not_depend_on_what_a_proposer_remembers() -> None:
+    plan = SearchPlan(make_search(SearchMethod.TPE, 40), SPACE)
+    points, proposer, trials = run(plan, 30, together=2, fresh=True), Proposer(plan), list[Trial]()
+    for number, point in enumerate(points, 1):
+        stopped = TrialOutcome.STOPPED if number % 3 == 0 else TrialOutcome.COMPLETE
+        reached = ((2, score(point) - 1), (6, score(point)))
+        trials.append(Trial(number, number, point, 0))
+        proposer.propose_point(trials)  # as one that runs
+        trials[-1] = replace(trials[-1], outcome=stopped, value=score(point), told=number, reached=reached)
+        assert proposer.propose_point(trials) == Proposer(plan).propose_point(trials)

@@ -24,6 +24,7 @@ from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Frame, JobKey, Owner
 from riseml.names import HostName, JobName
 from riseml.planning.plan import first_jobs
+from riseml.server.api.metric_views import show_summary
 from riseml.server.pool.host_set import HostSet
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
@@ -37,6 +38,7 @@ from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
 from riseml.store.logs.log_store import LogStore
+from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.snapshots import SnapshotStore
 from tests.unit.control.simulation import make_plan
 
@@ -222,6 +224,9 @@ def test_a_capsule_reaches_a_host_whose_files_the_server_does_not_see(
             assert (b"state: FINISHED" in record.read()) is complete
 
 
+LOSS = show_summary(MetricSummary("loss", 1, 0.5, None, "", 1, 0.5, None, 0.5, None))
+
+
 @pytest.mark.parametrize("error", [StoreError("the store is away"), KeyError("loss")])
 def test_metrics_that_cannot_be_read_hold_up_no_capsule(tmp_path: Path, error: Exception) -> None:
     scene = Scene(tmp_path)
@@ -232,4 +237,8 @@ def test_metrics_that_cannot_be_read_hold_up_no_capsule(tmp_path: Path, error: E
     hosts, snapshots = scene.hosts, SnapshotStore(tmp_path / "snapshots")
     keeper = CapsuleKeeper(hosts, snapshots, CapsuleStore(tmp_path / "capsules"), fail, "2.0")
     assert keeper.begin_capsule(scene.detail.experiment, CONFIG) is not None
-    assert keeper.complete_capsule(scene.detail.experiment, CONFIG) is not None
+    ended = replace(scene.detail.experiment, state=State.FINISHED)
+    assert keeper.complete_capsule(ended, CONFIG) is not None
+    assert not keeper.show_capsule(ended, CONFIG)["results"]
+    later = CapsuleKeeper(hosts, snapshots, CapsuleStore(tmp_path / "capsules"), lambda _: {"loss": LOSS}, "2.0")
+    assert later.show_capsule(ended, CONFIG)["results"] == {"loss": LOSS}, "once they can be read"

@@ -72,6 +72,19 @@ def test_values_of_all_jobs_are_those_of_the_experiment(
     assert metrics.read_values(1, "loss", more.end).complete
 
 
+def test_a_closed_experiment_without_a_log_is_taken_up_once(
+    database: Database, experiments: ExperimentStore, tmp_path: Path
+) -> None:
+    submit(experiments)
+    with database.write_transaction() as connection:
+        connection.execute(experiment_table.update().values(closed=True))
+    logs = LogStore(tmp_path / "logs")
+    first = MetricStore(database, logs)
+    assert first.recover() == {1}
+    first.save()
+    assert MetricStore(database, logs).recover() == frozenset()
+
+
 def test_a_count_goes_on_where_it_was_saved(database: Database, experiments: ExperimentStore, tmp_path: Path) -> None:
     """Three servers in a row; the last one sees the end of the experiment, and keeps nothing in memory."""
     submit(experiments)
