@@ -1,7 +1,8 @@
 """Servers as processes: forked from a process that has imported riseml already, or started anew.
 
 Importing the server takes three quarters of a second of processor time, and the tests start hundreds of servers. The
-standard library's fork server imports it once for each worker of pytest. What `python -m riseml.server` does from
+standard library's fork server imports it once for each worker of pytest, and also what a new server imports on its way:
+0.2 s more, most of it Alembic for the tables of a new store. What `python -m riseml.server` does from
 `main` on is the same; tests/real/e2e starts its servers as users do.
 """
 
@@ -22,6 +23,19 @@ from typing import Protocol
 
 SERVER = ("-m", "riseml.server")
 """The arguments of Python that start a server."""
+
+_IMPORTED_ON_THE_WAY = (
+    "alembic.command",
+    "alembic.config",
+    "alembic.ddl",
+    "ctypes.util",
+    "pydantic.v1",
+    "pynvml",
+    "uvicorn.lifespan.off",
+    "uvicorn.protocols.http.auto",
+    "uvicorn.protocols.websockets.auto",
+)
+"""What every new server imports after its start; the fork server passes over a module that is not there."""
 
 _READING = threading.Lock()
 """Held by the thread that reads exit codes: each can be read once, and a start reads those of all processes."""
@@ -62,7 +76,7 @@ class _ForkedServer:
 
     def __init__(self, environ: Mapping[str, str], log: Path) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["riseml.server.process", __name__])
+        context.set_forkserver_preload(["riseml.server.process", __name__, *_IMPORTED_ON_THE_WAY])
         self._process: ForkServerProcess = context.Process(target=_serve, args=(dict(environ), log), daemon=True)
         with _READING:
             self._process.start()
