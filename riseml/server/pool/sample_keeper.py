@@ -119,6 +119,7 @@ class _HostReader(threading.Thread):
         self._turns: Mapping[JobKey, _Turn] = {}  # replaced, never changed
         self._stopping = threading.Event()
         self._news = threading.Event()  # there are other jobs, or the thread is to end
+        self._has_failed = False  # inside riseml, with an error that is in the log
 
     def set_jobs(self, keys: set[JobKey]) -> None:
         """Read exactly these jobs from now on."""
@@ -166,7 +167,9 @@ class _HostReader(threading.Thread):
             log.debug("no sample of %s: %s", key, error.message)
             turn.meter = None
         except Exception:
-            log.exception("no sample of %s", key)
+            if not self._has_failed:  # once for each host: the next readings may fail in the same way
+                log.exception("no sample of %s", key)
+            self._has_failed = True
             turn.meter = None
         turn.due = time.monotonic() + turn.pause
         turn.pause = min(turn.pause * 2, self._interval)
