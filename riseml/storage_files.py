@@ -1,6 +1,6 @@
 """The seam to the files of a storage: `StorageFiles` is what the server, and a command on its own machine, need of one.
 
-Behind it is a folder of this machine (`storage.local_files`), or a host whose files the server does not see, through a
+Behind it is a folder of this machine (`local_files`), or a host whose files the server does not see, through a
 helper container (`executors.capabilities.StorageAccess`). An object store gets an implementation of its own.
 """
 

@@ -6,11 +6,13 @@ answering and come back with its jobs still running; a repeated start finds the 
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 
 from riseml.archives.project_files import ProjectFiles
 from riseml.control.actions import Signal
@@ -34,9 +36,12 @@ from riseml.executors.capabilities import (
     HostReport,
     InventoryItem,
     InventoryKind,
+    StorageOrder,
     UseMeter,
 )
 from riseml.executors.job_streams import JobStream, NoControl, RawCodec
+from riseml.job_programs.folder_paths import enter_folder, split_path
+from riseml.local_files import LocalFiles
 from riseml.model import (
     Capacity,
     ContainerSeen,
@@ -51,6 +56,7 @@ from riseml.model import (
 )
 from riseml.names import HostName
 from riseml.samples import Sample
+from riseml.storage_files import StorageFiles, translate_files_error
 from riseml.stream_messages import CommandOrder, WindowSize
 
 KILLED = 128 + 9
@@ -104,7 +110,7 @@ class MemoryMeter:
 
 class MemoryExecutor:
     """One host in memory. Its capabilities: EnvironmentReviewer, ImageMover, Inventory, HostCheck, GpuReporter,
-    JobAccess, OutputWriter, PackageLister, ProcessorMeter, UseMeasurer.
+    JobAccess, OutputWriter, PackageLister, ProcessorMeter, StorageAccess, UseMeasurer.
 
     Args:
         name: its name in the pool.
@@ -137,6 +143,7 @@ class MemoryExecutor:
         self.gpus: tuple[GpuReading, ...] = ()  # what its GPUs do; `site` has what they are
         self.gpu_trouble: EngineError | None = None  # why they cannot be read
         self.files: dict[tuple[str, str], bytes] = {}  # by source of the mount and name; hosts may share one of these
+        self.storages: dict[str, Path] = {}  # where this machine has the files of a mount, by its source
         self.commands: list[MemoryCommand] = []  # every command in a job, in order
         self.ports: dict[int, int] = {}  # port of a job -> port of this machine where a test listens for it
 
@@ -317,6 +324,22 @@ class MemoryExecutor:
         if port not in self.ports:
             raise PortClosed(f"nothing listens on port {port}", permanent=True)
         return JobStream(socket.create_connection(("127.0.0.1", self.ports[port])), RawCodec(), NoControl())
+
+    def open_storage(self, order: StorageOrder) -> StorageFiles:
+        self._demand_answer()
+        folder = self.storages.get(order.mount.source)
+        if folder is None:
+            raise EngineError(f"the host has no {order.mount.source}", permanent=True)
+
+        def open_root() -> int:
+            with translate_files_error(order.title):
+                root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+                try:
+                    return enter_folder(root, split_path(order.below), order.below)
+                finally:
+                    os.close(root)
+
+        return LocalFiles(order.title, open_root, open_root)
 
     def changes(self) -> Iterator[None]:
         threading.Event().wait()

@@ -17,14 +17,26 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 
 _FUTURE = "from __future__ import annotations\n"
+_OWN_IMPORT = re.compile(r"^from riseml\.job_programs\.\w+ import (\([^)]*\)|[^(\n]*)\n", re.MULTILINE)
 _PART = re.compile(r"^from riseml\.job_programs\.(\w+) import .*\n", re.MULTILINE)
 
 
 @functools.cache
 def read_program(name: str) -> str:
     """Return the text of a program of this package; a part that it imports stands in place of the import."""
-    text = resources.files(__package__).joinpath(f"{name}.py").read_text(encoding="utf-8")
+    text = _read_text(name)
     return _PART.sub(lambda part: read_program(part[1]).replace(_FUTURE, ""), text)
+
+
+def _read_text(name: str) -> str:
+    return resources.files(__package__).joinpath(f"{name}.py").read_text(encoding="utf-8")
+
+
+def read_file_service() -> str:
+    """Return the text of `file_service` with the modules that it uses, for `python3 -c`."""
+    names = ("folder_paths", "folder_listing", "folder_contents", "file_service")
+    texts = [_read_text(name) for name in names]
+    return _FUTURE + "\n".join(_OWN_IMPORT.sub("", text.replace(_FUTURE, "")) for text in texts)
 
 
 def write_program(name: str, path: str) -> str:

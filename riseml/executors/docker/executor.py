@@ -22,7 +22,7 @@ from riseml.archives.project_files import ProjectFiles
 from riseml.control.actions import Signal
 from riseml.errors import EngineError, RisemlError, Unreachable
 from riseml.executors.base import BuildOrder, Output, Report, Share, ignore_report
-from riseml.executors.capabilities import Finding, GpuReading, HostReport, InventoryItem, Outcome
+from riseml.executors.capabilities import Finding, GpuReading, HostReport, InventoryItem, Outcome, StorageOrder
 from riseml.executors.docker import helper_container, image_names, image_transfer, images, inventory, labels
 from riseml.executors.docker.code_layers import CodeLayers, is_layer, stores_compressed
 from riseml.executors.docker.containers import container_name, container_request
@@ -54,6 +54,7 @@ from riseml.executors.docker.observation import (
 from riseml.executors.docker.outages import Outages
 from riseml.executors.docker.project_archive import pack_working_directory
 from riseml.executors.docker.stats import find_gpus, parse_samples, read_processor_time
+from riseml.executors.docker.storage_helper import HelperFiles, StorageHelpers
 from riseml.executors.docker.stuck_networks import StuckNetworks
 from riseml.executors.docker.use_meter import ContainerMeter
 from riseml.executors.gpus import GpuReader, with_gpu_use
@@ -66,6 +67,7 @@ from riseml.planning.image import PACKAGES_FILE, parse_packages
 from riseml.samples import Sample
 from riseml.spec.pool.types import HostSpec
 from riseml.states import Network
+from riseml.storage_files import StorageFiles
 from riseml.stream_messages import CommandOrder
 
 _MISSING, _CONFLICT = 404, 409
@@ -75,7 +77,7 @@ log = logging.getLogger(__name__)
 
 class DockerExecutor:
     """One Docker Engine. Its capabilities: ImageMover, ImageResolver, Inventory, HostCheck, GpuReporter, JobAccess,
-    OutputWriter, PackageLister, ProcessorMeter, UseMeasurer.
+    OutputWriter, PackageLister, ProcessorMeter, StorageAccess, UseMeasurer.
 
     Args:
         host: the host in pool.yml.
@@ -100,6 +102,7 @@ class DockerExecutor:
         self._outages = Outages()
         self._exit_events = ExitEvents()
         self._stuck = StuckNetworks()
+        self._helpers = StorageHelpers(engine, server)
         self._code = CodeLayers(server)
 
     def describe(self) -> str:
@@ -314,6 +317,9 @@ class DockerExecutor:
     def check_privacy(self, mount: Mount, name: str) -> Finding | None:
         with self.engine.api(patient=True) as api:
             return helper_container.check_privacy(api, self._server, mount, name)
+
+    def open_storage(self, order: StorageOrder) -> StorageFiles:
+        return HelperFiles(self._helpers, order)
 
     def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
         with self.engine.stream() as api:

@@ -16,13 +16,13 @@ from riseml.executors.base import Executor
 from riseml.executors.capabilities import StorageAccess, StorageOrder
 from riseml.folders import find_intruder, name_user
 from riseml.job_programs.folder_paths import FOLDER
+from riseml.local_files import LocalFiles
 from riseml.model import Experiment, Mount, Owner
 from riseml.names import THIS_MACHINE, CanonicalId, HostName
 from riseml.planning.launch import DATA, OUTPUT, output_folder
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.storage_mounts import Root, describe_root
 from riseml.spec.pool.types import Volume
-from riseml.storage.local_files import LocalFiles
 from riseml.storage.outputs import prepare_data
 from riseml.storage.owned_folders import open_owned_folder
 from riseml.storage_files import StorageFiles

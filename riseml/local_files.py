@@ -1,4 +1,4 @@
-"""The files below a folder of this machine, for the server."""
+"""The files below a folder of this machine, for the server and for the host in memory."""
 
 from __future__ import annotations
 

@@ -1,0 +1,365 @@
+"""Files on a host that the server does not see, through a helper container that mounts them.
+
+The helper runs `job_programs.file_service` with the Python of an image that the host has: without a network, without
+capabilities, with a file system that it cannot write, as the user who owns the files. It mounts what was asked for and
+nothing else. Its input is its connection to the server: when that ends, the container ends, and the engine removes it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import struct
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import docker
+from docker.errors import APIError, ImageNotFound
+
+from riseml.errors import EngineError, NotFound, RisemlError, Unreachable
+from riseml.executors.capabilities import StorageOrder
+from riseml.executors.docker import labels
+from riseml.executors.docker.containers import describe_binds, describe_mounts
+from riseml.executors.docker.exec_codecs import FramedCodec
+from riseml.executors.transports.engine_client import Engine
+from riseml.job_programs import read_file_service
+from riseml.job_programs.folder_contents import Incoming
+from riseml.job_programs.folder_listing import Page, Removed
+from riseml.job_programs.folder_paths import FilesError, Seen, Trouble
+from riseml.storage_files import FileWriter, ListOrder, describe_trouble
+from riseml.stream_messages import Channel, Piece
+
+_HEADER = struct.Struct(">cI")
+_IDLE = 20.0  # seconds that a helper waits for the next request; it ends by itself after 60
+_START = 30.0  # seconds that a helper may take to begin
+_SILENCE = 300.0  # seconds without an answer
+_MOST_IMAGES = 6  # that are tried
+_MOST_MESSAGE = 1 << 26  # bytes
+_MOST_HELD = 4  # idle helpers of one host
+
+log = logging.getLogger(__name__)
+
+
+class HelperSession:
+    """One helper container, and the connection to it. One thread at a time uses it."""
+
+    def __init__(self, stream: socket.socket, received: bytes) -> None:
+        self._stream = stream
+        self._codec = FramedCodec()
+        self._held = bytearray()
+        self._said = b""  # the end of what Python wrote to its standard error
+        self.used = time.monotonic()
+        self._take(received)
+
+    def close(self) -> None:
+        """End the helper."""
+        with suppress(OSError):
+            self._stream.shutdown(socket.SHUT_RDWR)
+        self._stream.close()
+
+    def begin(self) -> None:
+        """End what the engine passes on to the helper of the request that opened the connection."""
+        self._send_bytes(b"\n")
+
+    def send(self, kind: bytes, message: bytes) -> None:
+        """Send one message."""
+        self._send_bytes(_HEADER.pack(kind, len(message)) + message)
+
+    def _send_bytes(self, data: bytes) -> None:
+        self._stream.settimeout(_SILENCE)
+        try:
+            self._stream.sendall(data)
+        except OSError as error:
+            raise Unreachable(f"the helper container broke off: {error}") from error
+
+    def ask(self, **order: object) -> dict[str, Any]:
+        """Send a question and return its answer."""
+        self.send(b"J", json.dumps(order).encode())
+        return self.receive_answer(_SILENCE)
+
+    def receive_answer(self, seconds: float) -> dict[str, Any]:
+        """Return the next answer.
+
+        Raises:
+            FilesError: the helper refused.
+        """
+        kind, message = self.receive(seconds)
+        if kind != b"J":
+            raise EngineError("the helper container answered something else")
+        found: dict[str, Any] = json.loads(message)
+        if "trouble" in found:
+            raise FilesError(Trouble[found["trouble"]], str(found["path"]), str(found["detail"]))
+        return found
+
+    def receive(self, seconds: float = _SILENCE) -> tuple[bytes, bytes]:
+        """Return the next message."""
+        header = self._read(_HEADER.size, seconds)
+        kind, size = _HEADER.unpack(header)
+        if size > _MOST_MESSAGE:
+            raise EngineError("the helper container sent too much at once")
+        return kind, self._read(size, seconds)
+
+    def _read(self, size: int, seconds: float) -> bytes:
+        self._stream.settimeout(seconds)
+        while len(self._held) < size:
+            try:
+                data = self._stream.recv(1 << 18)
+            except OSError as error:
+                raise Unreachable(f"the helper container does not answer: {error}") from error
+            if not data:
+                words = self._said.decode("utf-8", "replace").strip().splitlines()
+                raise EngineError(f"the helper container ended: {words[-1] if words else 'it said nothing'}")
+            self._take(data)
+        found = bytes(self._held[:size])
+        del self._held[:size]
+        return found
+
+    def _take(self, data: bytes) -> None:
+        for message in self._codec.decode(data):
+            if isinstance(message, Piece) and message.channel is Channel.OUTPUT:
+                self._held += message.content
+            elif isinstance(message, Piece):
+                self._said = (self._said + message.content)[-2000:]
+
+
+@dataclass(slots=True)
+class StorageHelpers:
+    """The helpers of one host; those that are idle wait a while for the next request."""
+
+    engine: Engine
+    server: str  # id of this server
+    _idle: list[tuple[StorageOrder, HelperSession]] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, order: StorageOrder) -> HelperSession:
+        """Return a helper for an order that nobody else uses."""
+        now, stale, found = time.monotonic(), [], None
+        with self._lock:
+            for one in list(self._idle):
+                if now - one[1].used > _IDLE:
+                    stale.append(one[1])
+                elif found is None and one[0] == order:
+                    found = one[1]
+                else:
+                    continue
+                self._idle.remove(one)
+        for session in stale:
+            session.close()
+        return found or _start_helper(self.engine, self.server, order)
+
+    def give_back(self, order: StorageOrder, session: HelperSession) -> None:
+        """Keep a helper for the next request."""
+        session.used = time.monotonic()
+        with self._lock:
+            self._idle.append((order, session))
+            oldest = self._idle.pop(0)[1] if len(self._idle) > _MOST_HELD else None
+        if oldest is not None:
+            oldest.close()
+
+    def close(self) -> None:
+        """End all helpers."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for _, session in idle:
+            session.close()
+
+
+class HelperFiles:
+    """The files that helpers serve; an implementation of `StorageFiles`."""
+
+    def __init__(self, helpers: StorageHelpers, order: StorageOrder) -> None:
+        self._helpers = helpers
+        self._order = order
+
+    def list_files(self, wanted: ListOrder) -> Page:
+        with self._session() as session:
+            found = session.ask(do="list", path=wanted.path, after=wanted.after, limit=wanted.limit, deep=wanted.deep)
+            return Page(Seen(*found["at"]), [Seen(*one) for one in found["entries"]], found["next"])
+
+    def read_file(self, path: str, start: int, etag: str | None) -> Iterator[bytes]:
+        with self._session() as session:
+            session.send(b"J", json.dumps({"do": "read", "path": path, "start": start, "etag": etag}).encode())
+            while True:
+                kind, message = session.receive()
+                if kind == b"E":
+                    return
+                if kind != b"D":
+                    found = json.loads(message)
+                    raise FilesError(Trouble[found["trouble"]], str(found["path"]), str(found["detail"]))
+                yield message
+
+    def write_file(self, order: Incoming) -> FileWriter:
+        session = self._helpers.take(self._order)
+        try:
+            session.ask(do="write", **order._asdict())
+        except FilesError as error:
+            self._helpers.give_back(self._order, session)
+            raise describe_trouble(error, self._order.title) from None
+        except BaseException:
+            session.close()
+            raise
+        return _HelperWriter(self._helpers, self._order, session)
+
+    def make_folder(self, path: str) -> None:
+        with self._session() as session:
+            session.ask(do="folder", path=path)
+
+    def remove_files(self, path: str, limit: int) -> Removed:
+        with self._session() as session:
+            return Removed(*session.ask(do="remove", path=path, limit=limit)["removed"])
+
+    @contextmanager
+    def _session(self) -> Iterator[HelperSession]:
+        """Give a helper; it serves on after a refusal, and ends after everything else that goes wrong."""
+        session = self._helpers.take(self._order)
+        try:
+            yield session
+        except FilesError as error:
+            self._helpers.give_back(self._order, session)
+            raise describe_trouble(error, self._order.title) from None
+        except BaseException:
+            session.close()
+            raise
+        self._helpers.give_back(self._order, session)
+
+
+class _HelperWriter:
+    """Writes one file through a helper."""
+
+    def __init__(self, helpers: StorageHelpers, order: StorageOrder, session: HelperSession) -> None:
+        self._helpers = helpers
+        self._order = order
+        self._session = session
+        self._is_open = True
+
+    def write(self, piece: bytes) -> None:
+        self._session.send(b"D", piece)
+
+    def finish(self) -> Seen:
+        try:
+            return Seen(*self._end("finish")["seen"])
+        except FilesError as error:
+            raise describe_trouble(error, self._order.title) from None
+
+    def discard(self) -> None:
+        if self._is_open:
+            with suppress(RisemlError, FilesError):
+                self._end("discard")
+
+    def close(self) -> None:
+        if self._is_open:
+            with suppress(RisemlError, FilesError):
+                self._end("close")
+
+    def _end(self, wish: str) -> dict[str, Any]:
+        self._is_open = False
+        try:
+            found = self._session.ask(do=wish)
+        except FilesError:
+            self._helpers.give_back(self._order, self._session)
+            raise
+        except BaseException:
+            self._session.close()
+            raise
+        self._helpers.give_back(self._order, self._session)
+        return found
+
+
+def _start_helper(engine: Engine, server: str, order: StorageOrder) -> HelperSession:
+    """Start a helper with the first image that can run it.
+
+    Raises:
+        NotFound: the folder does not exist on the host.
+        EngineError: the host has no image with a Python 3.7 or newer.
+    """
+    failure: RisemlError | None = None
+    with engine.api() as api:
+        images = _list_images(api, order.image)
+    for image in images:
+        try:
+            return _start_with(engine, server, order, image)
+        except FilesError as error:
+            raise describe_trouble(error, order.title) from None
+        except EngineError as error:
+            if "bind source path does not exist" in error.message:
+                raise NotFound(f"{order.title} does not exist on its host: {order.mount.source}") from None
+            log.debug("no helper for %s with %s: %s", order.title, image, error.message)
+            failure = error
+    why = "the host has no image" if failure is None else failure.message
+    raise EngineError(
+        f"the files of {order.title} cannot be reached: {why}",
+        "they are read with the Python of an image: `docker pull python:3.11-slim` on the host gives it one",
+    )
+
+
+def _list_images(api: docker.APIClient, first: str) -> list[str]:
+    """Return images to try: the one that is named, those of Python, and the newest others."""
+    found = sorted(api.images(), key=lambda image: -int(image.get("Created") or 0))
+    names = [tag for image in found for tag in (image.get("RepoTags") or [])[:1]]
+    names = [name for name in names if not name.startswith(("<none>", "riseml/empty:"))]
+    names.sort(key=lambda name: not name.startswith("python:"))
+    with suppress(ImageNotFound):
+        if first:
+            api.inspect_image(first)
+            names.insert(0, first)
+    return names[:_MOST_IMAGES]
+
+
+def _start_with(engine: Engine, server: str, order: StorageOrder, image: str) -> HelperSession:
+    name = f"riseml-{server[:8]}-files-{uuid.uuid4().hex[:12]}"
+    with engine.api(patient=True) as api:
+        api.create_container_from_config(_make_request(server, order, image), name)
+        try:
+            stream, received = engine.open_stream(f"/containers/{name}/attach?stream=1&stdin=1&stdout=1&stderr=1", {})
+            session = HelperSession(stream, received)
+            try:
+                api.start(name)
+                session.receive_answer(_START)
+                session.begin()
+            except BaseException:
+                session.close()
+                raise
+        except BaseException:
+            with suppress(APIError):
+                api.remove_container(name, force=True, v=True)
+            raise
+    return session
+
+
+def _make_request(server: str, order: StorageOrder, image: str) -> dict[str, Any]:
+    """Return the helper's container. Without a user it begins as root, only to become the owner of the mount."""
+    seen = (order.mount,)
+    user = "0:0" if order.user is None else f"{order.user[0]}:{order.user[1]}"
+    return {
+        "Image": image,
+        "Entrypoint": ["python3", "-IS", "-c", read_file_service()],
+        "Cmd": [order.mount.target, order.below, "owner" if order.user is None else "user"],
+        "User": user,
+        "WorkingDir": "/",
+        "Env": ["LC_ALL=C.UTF-8", "PYTHONUTF8=1"],
+        "Labels": {labels.SERVER: server},
+        "OpenStdin": True,
+        "StdinOnce": True,
+        "AttachStdin": True,
+        "AttachStdout": True,
+        "AttachStderr": True,
+        "HostConfig": {
+            "Mounts": describe_mounts(seen),
+            "Binds": describe_binds(seen),
+            "NetworkMode": "none",
+            "CapDrop": ["ALL"],
+            "CapAdd": ["SETUID", "SETGID"] if order.user is None else [],
+            "SecurityOpt": ["no-new-privileges"],
+            "ReadonlyRootfs": True,
+            "PidsLimit": 64,
+            "Memory": 512 * 2**20,
+            "AutoRemove": True,
+            "LogConfig": {"Type": "none"},
+        },
+    }

@@ -1,0 +1,159 @@
+"""The program of a helper container: it serves the files below one folder over its standard input and output.
+
+Each message is a letter, a size of four bytes, and so many bytes: `J` a JSON object, `D` a part of a content, `E` the
+end of a content. The server asks with `J`; what comes back is one `J`, or a content. The program ends when its input
+does, or when nothing was asked for a while.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import struct
+import sys
+from collections.abc import Callable
+
+from riseml.job_programs.folder_contents import Incoming, PartWriter, read_pieces
+from riseml.job_programs.folder_listing import list_page, remove_tree
+from riseml.job_programs.folder_paths import FilesError, Trouble, enter_folder, make_folder, split_path
+
+_IDLE = 60  # seconds without a question
+_MOST = 1 << 26  # bytes of one message
+_HEADER = struct.Struct(">cI")
+
+
+def main(folder: str, below: str, user: str) -> None:
+    """Serve the files of a folder `below` another one; as the `owner` of that one, or as the user of this process."""
+    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    if user == "owner":
+        owner = os.fstat(root)
+        os.setgroups([])
+        os.setgid(owner.st_gid)
+        os.setuid(owner.st_uid)
+    try:
+        root = enter_folder(root, split_path(below), below)
+    except FilesError as error:
+        _refuse(error)
+        return
+    _answer(ready=1)
+    while _take(1) not in (b"\n", b""):  # what an engine leaves of the request that opened the connection
+        continue
+    while select.select([0], [], [], _IDLE)[0]:
+        kind, message = _receive()
+        if kind != b"J":
+            return
+        _serve(root, json.loads(message))
+
+
+def _serve(root: int, order: dict[str, object]) -> None:
+    try:
+        _SERVICES[str(order.pop("do"))](root, **order)
+    except FilesError as error:
+        _refuse(error)
+
+
+def _serve_list(root: int, path: str, after: str | None, limit: int, deep: bool) -> None:  # noqa: FBT001  # from JSON
+    page = list_page(root, path, after, limit, deep=deep)
+    _answer(at=list(page.at), entries=[list(entry) for entry in page.entries], next=page.next)
+
+
+def _serve_read(root: int, path: str, start: int, etag: str | None) -> None:
+    for piece in read_pieces(root, path, start, etag):
+        _send(b"D", piece)
+    _send(b"E", b"")
+
+
+def _serve_write(root: int, **order: object) -> None:
+    """Write a file: answer, then take parts up to a `J` that says how it ends."""
+    writer = PartWriter(root, Incoming(**order))  # type: ignore[arg-type]  # the server sends its fields
+    _answer(ready=1)
+    trouble = None
+    try:
+        while True:
+            kind, message = _receive()
+            if kind == b"D" and trouble is None:
+                try:
+                    writer.write(message)
+                except FilesError as error:
+                    trouble = error
+            elif kind == b"J":
+                break
+            elif kind != b"D":
+                return
+        _finish(writer, json.loads(message)["do"], trouble)
+    finally:
+        writer.close()
+
+
+def _finish(writer: PartWriter, wish: str, trouble: FilesError | None) -> None:
+    if wish == "discard":
+        writer.discard()
+        _answer(ready=1)
+    elif wish == "close":
+        _answer(ready=1)
+    elif trouble is not None:
+        writer.discard()
+        raise trouble
+    else:
+        _answer(seen=list(writer.finish()))
+
+
+def _serve_make(root: int, path: str) -> None:
+    make_folder(root, path)
+    _answer(ready=1)
+
+
+def _serve_remove(root: int, path: str, limit: int) -> None:
+    _answer(removed=list(remove_tree(root, path, limit)))
+
+
+_SERVICES: dict[str, Callable[..., None]] = {
+    "list": _serve_list,
+    "read": _serve_read,
+    "write": _serve_write,
+    "folder": _serve_make,
+    "remove": _serve_remove,
+}
+
+
+def _refuse(error: FilesError) -> None:
+    _answer(trouble=error.trouble.name, path=error.path, detail=error.detail)
+
+
+def _answer(**fields: object) -> None:
+    _send(b"J", json.dumps(fields).encode())
+
+
+def _send(kind: bytes, message: bytes) -> None:
+    out = sys.stdout.buffer
+    out.write(_HEADER.pack(kind, len(message)))
+    out.write(message)
+    out.flush()
+
+
+def _receive() -> tuple[bytes, bytes]:
+    """Return the next message; an empty kind is the end."""
+    header = _take(_HEADER.size)
+    if len(header) < _HEADER.size:
+        return b"", b""
+    kind, size = _HEADER.unpack(header)
+    if size > _MOST:
+        raise FilesError(Trouble.FAILED, "", "the message is too long")
+    message = _take(size)
+    return (kind, message) if len(message) == size else (b"", b"")
+
+
+def _take(size: int) -> bytes:
+    """Return so many bytes, or fewer at the end. Nothing is read ahead: `main` waits for the file itself."""
+    found = bytearray()
+    while len(found) < size:
+        piece = os.read(0, min(1 << 20, size - len(found)))
+        if not piece:
+            break
+        found += piece
+    return bytes(found)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
