@@ -45,6 +45,9 @@ class Pool:
     def clean_up(self, server: str) -> None:
         wait_for("its containers are gone", lambda: self._remove_containers(server), DEADLINE)
         wait_for("its networks are gone", lambda: self._remove_networks(server), DEADLINE)
+        for engine in self.engines.values():
+            with suppress(APIError):
+                engine.remove_layers(server)
 
     def _remove_containers(self, server: str) -> bool:
         """Return True when none is left. The server, or the engine itself, may remove them at the same time."""
