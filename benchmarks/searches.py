@@ -1,46 +1,55 @@
-"""What one set of 1,000 trials costs the server: choosing, storing and telling each of them, without running any."""
+"""Searches: what the server needs to choose the points of one set of 1,000 trials, without running any."""
 
 from __future__ import annotations
 
-import sys
 import time
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from dataclasses import replace
+from random import Random
 
-from riseml.spec.config.types import SearchMethod
-from riseml.store.database import Database
-from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, UNITS, SearchRig, make_search
+from benchmarks.common import BenchContext, Measure, Report, bar_at_most
+from riseml.search.propose import Proposer
+from riseml.spec.config.types import Distribution, Goal, Parameter, Scale, SearchMethod, SearchSection
+from riseml.trials import SearchPlan, Trial, TrialOutcome
 
-TRIALS = 1_000
-
-
-def measure(folder: Path, method: SearchMethod, trials: int) -> tuple[float, float]:
-    """Return the seconds of processor time of a whole set, and of its last trial."""
-    database = Database(f"sqlite:///{folder}/{method.value}.db")
-    rig = SearchRig(database, make_search(method, trials), (LR, UNITS, DROPOUT, LAYERS, EPOCHS))
-    rig.loop.run_pass()
-    total = last = 0.0
-    for number in range(1, trials + 1):
-        rig.metrics.reports = [(rig.trial(number).experiment, 1, 1 / number)]
-        rig.end(number)
-        begun = time.process_time()
-        rig.loop.run_pass()
-        last = time.process_time() - begun
-        total += last
-    made = len(rig.record().trials)
-    database.close()
-    if made != trials:
-        raise AssertionError(f"{made} trials were made, not {trials}")
-    return total, last
+_TRIALS = 1_000  # the most of a set
+_RUNNING = 4  # trials at the same time
+_LAST = 20  # trials whose median is the time of the last one
+_MOST = 0.1  # seconds of processor time for one point
+_PARAMETERS = (
+    Parameter("lr", (), Distribution(Scale.LOG, 1e-5, 0.1)),
+    Parameter("units", (), Distribution(Scale.INT, 16, 256, 16)),
+    Parameter("dropout", (), Distribution(Scale.UNIFORM, 0.0, 0.5, 0.1)),
+    Parameter("layers", ("2", "3", "4")),
+)
 
 
-def main() -> None:
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS
+def run(context: BenchContext) -> Report:
+    report = Report()
+    count = context.rounds(_TRIALS, 50)
     for method in (SearchMethod.RANDOM, SearchMethod.TPE, SearchMethod.CMA_ES):
-        with TemporaryDirectory() as folder:
-            total, last = measure(Path(folder), method, trials)
-        print(f"{method.value}: {trials:,} trials {total:.1f} s, the last one {last * 1000:.0f} ms", flush=True)
+        times = _choose_points(method, count)
+        report.add(f"the points of {count:,} trials together", Measure(method.value, (sum(times),), "s"))
+        last = Measure(method.value, tuple(times[-_LAST:]), "ms", "processor time")
+        report.add(f"one point, after {count:,} trials", last)
+        what = f"{method.value}: one point after {count:,} trials"
+        report.bars.append(bar_at_most(what, last.median, _MOST, "ms"))
+    return report
 
 
-if __name__ == "__main__":
-    main()
+def _choose_points(method: SearchMethod, count: int) -> list[float]:
+    """Return the seconds of processor time of each point of a search of which a few trials run at the same time."""
+    search = SearchSection(method=method, metric="accuracy", goal=Goal.MAXIMIZE, trials=count, seed=7)
+    proposer, random, trials = Proposer(SearchPlan(search, _PARAMETERS)), Random(7), list[Trial]()
+    times = []
+    for number in range(1, count + 1):
+        begun = time.process_time()
+        point = proposer.propose_point(trials)
+        times.append(time.process_time() - begun)
+        if point is None:
+            raise AssertionError(f"{number - 1} points were chosen, not {count}")
+        told = max(0, number - _RUNNING)
+        trials.append(Trial(number, number, point, told))
+        if told:
+            ended = replace(trials[told - 1], closed=True, finished=True, told=told, value=random.random())
+            trials[told - 1] = replace(ended, outcome=TrialOutcome.COMPLETE)
+    return times
