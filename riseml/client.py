@@ -12,7 +12,16 @@ from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import quote
 
 from riseml.errors import Unreachable
-from riseml.exchange import Address, AnswerLost, Exchange, RetryPolicy, RetryTimer, make_error, read_address
+from riseml.exchange import (
+    Address,
+    AnswerLost,
+    Exchange,
+    RetryPolicy,
+    RetryTimer,
+    make_error,
+    read_address,
+    split_lines,
+)
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -266,6 +275,14 @@ class Client:
         """Let a drained host take new jobs again."""
         return cast("wire.HostView", self._post(_format_path("pool", "hosts", name, "resume")))
 
+    def open_web_page(self, port: int | None) -> wire.WebView:
+        """Let the server listen for browsers, and return the address for one of them."""
+        return cast("wire.WebView", self._post("/web", json={} if port is None else {"port": port}))
+
+    def close_web_page(self) -> wire.WebView:
+        """Close the web page, and end its sessions."""
+        return cast("wire.WebView", self._post("/web/close"))
+
     def list_leftovers(self, query: Mapping[str, str]) -> wire.LeftoversView:
         """Return what no experiment owns. `query` has the parameters of the route."""
         answer = self._get("/leftovers", timeout=_SLOW_ANSWER, params=query)
@@ -362,7 +379,7 @@ class Client:
         path = _format_path("experiments", identity, "logs")
         with self._exchange.open_response("GET", path, timeout=_SILENCE, params=_drop_missing(parameters)) as response:
             self._exchange.raise_refusal(response)
-            for line in _split_lines(response.iter_bytes()):
+            for line in split_lines(response.iter_bytes()):
                 yield cast("wire.Entry", json.loads(line))
 
 
@@ -372,11 +389,3 @@ def _format_path(*parts: str) -> str:
 
 def _drop_missing(values: Mapping[str, object]) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value is not None}
-
-
-def _split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield lines. Only a newline byte ends a line, because text may contain other line separators."""
-    held = b""
-    for piece in pieces:
-        *whole, held = (held + piece).split(b"\n")
-        yield from filter(None, whole)

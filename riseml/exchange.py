@@ -18,7 +18,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -363,3 +363,11 @@ def _import_httpx() -> Any:
     import httpx
 
     return httpx
+
+
+def split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield lines. Only a newline byte ends a line, because text may contain other line separators."""
+    held = b""
+    for piece in pieces:
+        *whole, held = (held + piece).split(b"\n")
+        yield from filter(None, whole)

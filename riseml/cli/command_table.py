@@ -107,6 +107,7 @@ _COMMANDS = (
     CommandPlace(
         "import", "import_config", "import_config", "Write a riseml.yml from a TFJob or a PyTorchJob of Kubeflow."
     ),
+    CommandPlace("web", "web", "open_web_page", "Show your experiments in a browser."),
     CommandPlace(
         "explain",
         "explain",

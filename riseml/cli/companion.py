@@ -143,12 +143,18 @@ def open_browser(address: str, folder: Path) -> Path:
     """
     import webbrowser
 
+    page = write_leading_page(address, folder)
+    threading.Thread(target=webbrowser.open, args=(page.as_uri(),), name="browser", daemon=True).start()
+    return page
+
+
+def write_leading_page(address: str, folder: Path) -> Path:
+    """Write a page that leads to an address and that only its user can read, and return its path."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor, name = tempfile.mkstemp(suffix=".html", prefix="open-", dir=folder)  # mode 0600
     page = Path(name)
     with open(descriptor, "w") as file:
         file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(address)}">\n')
-    threading.Thread(target=webbrowser.open, args=(page.as_uri(),), name="browser", daemon=True).start()
     return page
 
 

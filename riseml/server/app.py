@@ -45,6 +45,8 @@ from riseml.server.reconcile.trial_metrics import StoredMetrics
 from riseml.server.reconcile.wake import Wake
 from riseml.server.services import ServerInfo, Services
 from riseml.server.timings import Timings
+from riseml.server.web.access import WebAccess
+from riseml.server.web.door import WebDoor
 from riseml.server.webhooks.webhook_loop import WebhookLoop
 from riseml.settings import Settings
 from riseml.store.capsules import CapsuleStore
@@ -109,8 +111,7 @@ def _make_search_loop(services: Services) -> SearchLoop:
 
 
 def _make_services(settings: Settings, database: Database, stop: threading.Event) -> Services:
-    experiments, server = _open_experiments(settings, database)
-    logs, snapshots = _open_file_stores(settings)
+    (experiments, server), (logs, snapshots) = _open_experiments(settings, database), _open_file_stores(settings)
     hosts, samples = _open_hosts(settings, server, experiments)
     metrics, keeper = _make_metrics(database, logs, experiments, search_wake := Wake())
     notifier, wake, activities, timings = Notifier(keeper.note_growth), Wake(), Activities(), Timings()
@@ -146,6 +147,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         wake=wake,
         search_wake=search_wake,
         passes=Passes(wake, now()),
+        web=WebDoor(WebAccess(settings.home / "web.json")),
         request_stop=stop.set,
     )
 

@@ -132,6 +132,7 @@ async def _answer_requests(
     """Answer requests until the server ends. True after an idle shutdown: check for late requests."""
     server = uvicorn.Server(_configure(application))
     serving = asyncio.create_task(server.serve(sockets=[door]))
+    await application.services.web.resume(application.api)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
@@ -141,7 +142,7 @@ async def _answer_requests(
         if not idle:
             await asyncio.to_thread(stop.wait, _IDLE_CHECK)
     server.should_exit = True
-    await serving
+    await asyncio.gather(serving, application.services.web.suspend())
     return idle and not stop.is_set()
 
 
@@ -161,8 +162,10 @@ def _configure(application: Application) -> uvicorn.Config:
 
 
 def _is_idle(application: Application, settings: Settings) -> bool:
-    """Return True when no experiment has been open for RISEML_IDLE_AFTER."""
+    """Return True when no experiment and no web page has been open for RISEML_IDLE_AFTER."""
     services = application.services
+    if services.notifier.count_feeds():
+        services.passes.active_at = now()
     idle = now() - services.passes.active_at
     try:
         return idle > timedelta(seconds=settings.idle_after) and services.experiments.count_open() == 0

@@ -24,6 +24,7 @@ from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.passes import Passes
 from riseml.server.reconcile.wake import Wake
 from riseml.server.timings import Timings
+from riseml.server.web.door import WebDoor
 from riseml.settings import Settings
 from riseml.store.drained_hosts import DrainedHosts
 from riseml.store.experiment_names import ExperimentNames
@@ -82,4 +83,5 @@ class Services:
     wake: Wake  # asks the loop for a pass
     search_wake: Wake  # asks the loop of searches for a pass
     passes: Passes  # how many passes the loop has completed, and what the last one observed
+    web: WebDoor  # the listener of the web page
     request_stop: Callable[[], None]  # ends the server after the answers under way; jobs run on

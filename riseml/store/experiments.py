@@ -18,6 +18,7 @@ from riseml.errors import NotFound
 from riseml.model import Experiment, Job, World
 from riseml.names import JobName, experiment_name
 from riseml.states import TERMINAL, Reason, State, Wanted
+from riseml.store.changes import ChangeLog
 from riseml.store.codec import parse_json
 from riseml.store.database import Database
 from riseml.store.insertion import NewExperiments, insert_experiments
@@ -60,6 +61,7 @@ class ExperimentStore:
     """The experiments in one database. Safe from many threads."""
 
     def __init__(self, database: Database) -> None:
+        self.changes = ChangeLog(database)  # in which order they changed
         self._database = database
         self._erasings = 0  # how often values were erased, of which bytes may be left in a file
         self._finished_erasings = 0  # those of which nothing is left

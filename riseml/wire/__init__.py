@@ -43,6 +43,12 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     WS     /v1/experiments/{id}/command         -> messages of `stream_messages`, the first is a CommandOrder
     WS     /v1/experiments/{id}/ports/{port}    -> messages of `stream_messages`  (one connection to a port of a job)
     WS     /v1/experiments/{id}/presence        -> messages of `stream_messages`  (a client is there until it closes)
+    GET    /v1/experiments/{id}/events          -> EventList        (of one experiment; a set is refused)
+    GET    /v1/experiments/{id}/lines?first=&count= -> LinePage     (of one experiment; first < 0: from the end)
+    GET    /v1/experiments/{id}/lines/matches?text=&first=&most= -> LineMatches
+    GET    /v1/changes                          -> events of Changes  (server-sent events; Last-Event-ID goes on)
+    POST   /v1/web                   WebOrder   -> WebView          (opens the web page; each answer has a new token)
+    POST   /v1/web/close                        -> WebView          (and ends all of its sessions)
     GET    /v1/system                           -> SystemView
     GET    /v1/gpus?of=                         -> GpuList          (of: those of the jobs with this ID)
     GET    /v1/pool                             -> PoolView
@@ -228,6 +234,16 @@ from riseml.wire.submissions import (
     Submission,
     TensorBoardOrder,
 )
+from riseml.wire.web import (
+    Changes,
+    EventList,
+    EventView,
+    LineMatches,
+    LinePage,
+    NumberedLine,
+    WebOrder,
+    WebView,
+)
 
 __all__ = [
     "ActivityView",
@@ -245,6 +261,7 @@ __all__ = [
     "CapsuleTimes",
     "CapsuleVariables",
     "CapsuleView",
+    "Changes",
     "Checkout",
     "ComparedExperiment",
     "ComparisonView",
@@ -254,6 +271,8 @@ __all__ = [
     "Difference",
     "EndEntry",
     "Entry",
+    "EventList",
+    "EventView",
     "ExperimentList",
     "ExperimentMetrics",
     "ExperimentView",
@@ -288,6 +307,8 @@ __all__ = [
     "LeftoverView",
     "LeftoversView",
     "LineEntry",
+    "LineMatches",
+    "LinePage",
     "LinesEntry",
     "MetricBucket",
     "MetricDifference",
@@ -301,6 +322,7 @@ __all__ = [
     "NewFile",
     "NewHost",
     "NotebookOrder",
+    "NumberedLine",
     "ObjectiveView",
     "OutputPage",
     "OutputView",
@@ -347,4 +369,6 @@ __all__ = [
     "TfConfigs",
     "TrialOrder",
     "UsageView",
+    "WebOrder",
+    "WebView",
 ]

@@ -58,6 +58,11 @@ def _name_point(experiment: Experiment, event: StateEvent) -> str:
     return ", ".join(f"{name}={value}" for name, value in experiment.plan.parameters)
 
 
+def name_stream(number: int) -> Literal["stdout", "stderr", "engine"]:
+    """Return the name of a stream of a log."""
+    return _STREAMS.get(number, "engine")
+
+
 def line_entry(experiment: Experiment, line: OutputLine, cursor: str) -> wire.LineEntry:
     """Return the entry of one line of output."""
     return {
@@ -65,7 +70,7 @@ def line_entry(experiment: Experiment, line: OutputLine, cursor: str) -> wire.Li
         "cursor": cursor,
         "id": _name(experiment, line.job),
         "time": line.at,
-        "stream": _STREAMS.get(line.stream, "engine"),
+        "stream": name_stream(line.stream),
         "text": line.text.decode("utf-8", "replace"),
     }
 
@@ -76,7 +81,7 @@ def lines_entry(experiment: Experiment, block: LogBlock, cursor: str) -> wire.Li
         "type": "lines",
         "cursor": cursor,
         "id": _name(experiment, block.job),
-        "stream": _STREAMS.get(block.stream, "engine"),
+        "stream": name_stream(block.stream),
         "text": block.data.decode("utf-8", "replace"),
     }
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from riseml.server.api.capsule_routes import add_capsule_routes
+from riseml.server.api.change_routes import add_change_routes
 from riseml.server.api.clean_routes import add_clean_routes
 from riseml.server.api.experiment_routes import add_experiment_routes
 from riseml.server.api.failures import FAILURES
 from riseml.server.api.file_routes import add_file_routes
 from riseml.server.api.gpu_routes import add_gpu_routes
+from riseml.server.api.line_routes import add_line_routes
 from riseml.server.api.list_routes import add_list_routes
 from riseml.server.api.log_routes import add_log_routes
 from riseml.server.api.metric_routes import add_metric_routes
@@ -22,6 +24,7 @@ from riseml.server.api.server_routes import add_server_routes
 from riseml.server.api.stream_routes import add_stream_routes
 from riseml.server.api.submission_routes import add_submission_routes
 from riseml.server.api.trial_routes import add_trial_routes
+from riseml.server.api.web_routes import add_web_routes
 from riseml.server.services import Services
 
 
@@ -39,10 +42,13 @@ def make_router(services: Services) -> APIRouter:
     add_output_routes(router, services)
     add_trial_routes(router, services)
     add_log_routes(router, services)
+    add_line_routes(router, services)
+    add_change_routes(router, services)
     add_metric_routes(router, services)
     add_name_routes(router, services)
     add_stream_routes(router, services)
     add_pool_routes(router, services)
     add_gpu_routes(router, services)
+    add_web_routes(router, services.web)
     add_clean_routes(router, services.cleaner)
     return router

@@ -1,4 +1,4 @@
-"""Notifications of changes: any thread notifies, readers of log streams subscribe.
+"""Notifications of changes: any thread notifies, readers of log streams and of the feed of all changes subscribe.
 
 A notification says only whether records changed, not just log lines; the reader fetches the data. The first
 notification wakes a reader at once. Those that follow within 10 ms wake it once, so that a reader of a log that grows
@@ -80,6 +80,27 @@ class Subscription:
         self._event.set()
 
 
+class FeedSubscription(Subscription):
+    """Wakes one reader of the feed of all experiments."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+        self._grown: set[int] = set()  # experiments whose logs have grown since `take_grown`
+
+    def take_grown(self) -> frozenset[int]:
+        """Return the experiments whose logs have grown since the last call; call it after `take_changed`."""
+        with self._lock:
+            grown, self._grown = frozenset(self._grown), set()
+        return grown
+
+    def notify_feed(self, experiment: int, changed: int | None) -> None:
+        """Wake the reader, as `notify_reader` does, and note which log has grown."""
+        if changed is None:
+            with self._lock:
+                self._grown.add(experiment)
+        self.notify_reader(changed)
+
+
 def ignore_growth(experiment: int) -> None:
     """Take an experiment whose log has grown, and do nothing."""
 
@@ -95,6 +116,7 @@ class Notifier:
         self._note_growth = note_growth
         self._lock = threading.Lock()
         self._subscriptions: dict[int, set[Subscription]] = {}
+        self._feeds: tuple[FeedSubscription, ...] = ()  # replaced, never changed: publishers read it without the lock
 
     def publish_records(self, experiment: int) -> None:
         """Notify the readers of an experiment that its records changed."""
@@ -121,6 +143,22 @@ class Notifier:
                     if not self._subscriptions[experiment]:
                         del self._subscriptions[experiment]
 
+    @contextmanager
+    def subscribe_to_all(self) -> Iterator[FeedSubscription]:
+        """Subscribe to every experiment, those of the future included; call it in the event loop of the reader."""
+        subscription = FeedSubscription()
+        with self._lock:
+            self._feeds += (subscription,)
+        try:
+            yield subscription
+        finally:
+            with self._lock:
+                self._feeds = tuple(one for one in self._feeds if one is not subscription)
+
+    def count_feeds(self) -> int:
+        """Return how many readers follow all experiments."""
+        return len(self._feeds)
+
     def extend(self, subscription: Subscription, experiments: Iterable[int]) -> None:
         """Add experiments to a subscription: those that a search has made since."""
         with self._lock:
@@ -133,3 +171,5 @@ class Notifier:
             subscriptions = list(self._subscriptions.get(experiment, ()))
         for subscription in subscriptions:
             subscription.notify_reader(changed)
+        for feed in self._feeds:
+            feed.notify_feed(experiment, changed)

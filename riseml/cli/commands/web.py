@@ -1,0 +1,98 @@
+"""`web`: the address of the web page."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from riseml.cli.commands.options import JsonOption
+from riseml.errors import UsageError
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.cli.context import CommandContext
+
+_LEAST_PORT, _HIGHEST_PORT = 1, 65_535
+_LONGEST_OPENING = 10.0  # seconds; some browsers let their caller wait until they are closed
+
+
+OpenOption = Annotated[bool, typer.Option("--open", help="Open the page in your browser.")]
+StopOption = Annotated[bool, typer.Option("--stop", help="Close the page: nothing listens, every browser is out.")]
+PortOption = Annotated[
+    int | None,
+    typer.Option(
+        "--port",
+        min=_LEAST_PORT,
+        max=_HIGHEST_PORT,
+        metavar="N",
+        show_default=False,
+        help="Listen at this port of 127.0.0.1. Default: the port that the page had before, else a free one.",
+    ),
+]
+
+
+def open_web_page(
+    context: typer.Context,
+    *,
+    open_browser: OpenOption = False,
+    port: PortOption = None,
+    stop: StopOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Show your experiments in a browser.
+
+    The server listens at 127.0.0.1 from this command on, and prints an address that lets one browser in, once.
+    The page goes on when the server restarts; --stop closes it.
+    """
+    if stop and (open_browser or port is not None):
+        raise UsageError("--stop closes the page, so that it takes neither --open nor --port", "leave them out")
+    command: CommandContext = context.obj
+    with command.connect() as client:
+        if client.address.socket is None:
+            raise UsageError(
+                f"{client.address} is not your own server, so this command cannot open its page",
+                "unset RISEML_SERVER to open the page of your own server",
+            )
+        found = client.close_web_page() if stop else client.open_web_page(port)
+    if json:
+        command.printer.print_json(found)
+    elif stop:
+        command.printer.print_lines(["The web page is closed."])
+    else:
+        _show_address(command, found)
+    if open_browser:
+        _open_in_browser(command, found)
+
+
+def _show_address(command: CommandContext, found: wire.WebView) -> None:
+    from riseml.cli.output.text import clean_text
+
+    command.printer.print_lines([clean_text(str(found["url"]))])
+    command.printer.say("The address lets one browser in, once, within ten minutes.")
+
+
+def _open_in_browser(command: CommandContext, found: wire.WebView) -> None:
+    """Open the address in the browser, by way of a page that only this user can read.
+
+    That page stays in the home, because the browser may read it after this command has ended; its token works once. The
+    next call removes it.
+
+    Raises:
+        UsageError: the address is not one of this machine.
+    """
+    import threading
+    import webbrowser
+
+    from riseml.cli.companion import write_leading_page
+
+    address, folder = str(found["url"]), command.settings().home / "web"
+    if not re.fullmatch(r"http://127\.0\.0\.1:[0-9]{1,5}/enter\?token=[\w-]+", address, re.ASCII):
+        raise UsageError("the server answered with an address that is not one of this machine", "open no such page")
+    for former in folder.glob("open-*.html"):
+        former.unlink(missing_ok=True)
+    page = write_leading_page(address, folder)
+    opening = threading.Thread(target=webbrowser.open, args=(page.as_uri(),), name="browser", daemon=True)
+    opening.start()
+    opening.join(_LONGEST_OPENING)

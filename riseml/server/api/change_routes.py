@@ -1,0 +1,90 @@
+"""The feed of all changes, as server-sent events: a page that shows many experiments follows this one stream."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header
+from fastapi.responses import StreamingResponse
+
+from riseml import wire
+from riseml.server.reconcile.notifier import FeedSubscription, Notifier
+from riseml.server.services import Services
+from riseml.store.changes import ChangeLog
+
+_HEARTBEAT = 15.0  # seconds between two messages at most
+_MOST_NAMED = 500  # experiments in one event; when more have changed, the client reads everything again
+_NONE: wire.Changes = {"changed": [], "grown": [], "reset": False}
+
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {"description": "events of `Changes`", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
+
+
+def add_change_routes(router: APIRouter, services: Services) -> None:
+    """Add /changes."""
+
+    @router.get("/changes", response_class=StreamingResponse, responses=_EVENTS)
+    async def follow_changes(
+        last_event_id: Annotated[str, Header(max_length=100, description="the id of the last event")] = "",
+    ) -> StreamingResponse:
+        feed = follow_feed(
+            services.notifier, services.experiments.changes, services.info.started_at.isoformat(), last_event_id
+        )
+        headers = {"Cache-Control": "no-store"}
+        return StreamingResponse(feed, media_type="text/event-stream", headers=headers)
+
+
+async def follow_feed(notifier: Notifier, changes: ChangeLog, server: str, cursor: str) -> AsyncIterator[bytes]:
+    """Give the events behind a cursor without end, and a comment when nothing else came for a while.
+
+    A cursor is `<id of the last event of the store>@<server process>`. A cursor of an earlier process gets a reset:
+    what that process published last may have been lost with it.
+    """
+    with notifier.subscribe_to_all() as subscription:
+        subscription.take_changed()
+        last, first = await asyncio.to_thread(_begin, changes, server, cursor)
+        yield _encode(f"{last}@{server}", first)
+        while True:
+            if not await subscription.wait_for_change(_HEARTBEAT):
+                yield b": still here\n\n"
+                continue
+            last, found = await asyncio.to_thread(_read, subscription, changes)
+            yield _encode(f"{last}@{server}", found)
+
+
+def _begin(changes: ChangeLog, server: str, cursor: str) -> tuple[int, wire.Changes]:
+    """Return the id of the last event, and what has changed since the cursor."""
+    last = changes.find_last_event()
+    if not cursor:
+        return last, _NONE
+    number, _, process = cursor.partition("@")
+    known = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else -1
+    if process != server or not 0 <= known <= last:
+        return last, {**_NONE, "reset": True}
+    keys = changes.list_changed(known, _MOST_NAMED + 1)
+    return last, _show(changes, frozenset(keys), frozenset())
+
+
+def _read(subscription: FeedSubscription, changes: ChangeLog) -> tuple[int, wire.Changes]:
+    last = changes.find_last_event()  # first: what comes meanwhile is notified, and belongs behind the cursor
+    changed, grown = subscription.take_changed(), subscription.take_grown()
+    return last, _show(changes, changed, grown)
+
+
+def _show(changes: ChangeLog, changed: frozenset[int], grown: frozenset[int]) -> wire.Changes:
+    if len(changed | grown) > _MOST_NAMED:
+        return {**_NONE, "reset": True}
+    names = changes.name_experiments(changed | grown)
+    return {
+        "changed": [names[key] for key in sorted(changed) if key in names],
+        "grown": [names[key] for key in sorted(grown) if key in names],
+        "reset": False,
+    }
+
+
+def _encode(cursor: str, event: wire.Changes) -> bytes:
+    return f"id: {cursor}\ndata: {json.dumps(event)}\n\n".encode()

@@ -1,0 +1,84 @@
+"""The routes of a page about one experiment: the life of its jobs, lines of its log by number, and where a text is."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from riseml import wire
+from riseml.model import Experiment
+from riseml.names import experiment_name, parse_id
+from riseml.server.api.experiment_routes import Name
+from riseml.server.api.log_entries import format_moment, name_stream
+from riseml.server.api.named_experiments import find_single_experiment
+from riseml.server.api.submit import check_text
+from riseml.server.services import Services
+from riseml.states import SENTENCES
+from riseml.store.experiments import StateEvent
+from riseml.store.logs.blocks import OutputLine
+from riseml.store.logs.line_index import LineIndexes
+
+_MOST_LINES = 5_000  # of one page
+_MOST_NUMBER = 2**40
+
+First = Annotated[int, Query(ge=-_MOST_NUMBER, le=_MOST_NUMBER, description="0 is the first line, -1 the last")]
+
+
+def add_line_routes(router: APIRouter, services: Services) -> None:
+    """Add /experiments/{name}/events and /experiments/{name}/lines, and the search in them."""
+    lines = LineIndexes(services.logs)
+
+    @router.get("/experiments/{name}/events")
+    def list_events(name: Name) -> wire.EventList:
+        wanted = parse_id(name)
+        experiment = find_single_experiment(wanted, services)
+        events = services.experiments.read_events(experiment.id, 0)
+        wants_all = wanted.job is None
+        shown = [one for one in events if wants_all or (one.job is not None and wanted.names(one.job))]
+        return {"events": [_show_event(experiment, event) for event in shown]}
+
+    @router.get("/experiments/{name}/lines")
+    def read_lines(
+        name: Name, first: First = 0, count: Annotated[int, Query(ge=0, le=_MOST_LINES)] = 500
+    ) -> wire.LinePage:
+        wanted = parse_id(name)
+        experiment = find_single_experiment(wanted, services)
+        total, found = lines.read_page(experiment.id, wanted, first, count)
+        return {"total": total, "lines": [_show_line(experiment, number, line) for number, line in found]}
+
+    @router.get("/experiments/{name}/lines/matches")
+    def search_lines(
+        name: Name,
+        text: Annotated[str, Query(min_length=1, max_length=200)],
+        first: Annotated[int, Query(ge=0, le=_MOST_NUMBER)] = 0,
+        most: Annotated[int, Query(ge=1, le=10_000)] = 1_000,
+    ) -> wire.LineMatches:
+        check_text(text)
+        wanted = parse_id(name)
+        experiment = find_single_experiment(wanted, services)
+        total, matches, following = lines.search(experiment.id, wanted, text, first, most)
+        return {"total": total, "matches": matches, "next": following}
+
+
+def _show_event(experiment: Experiment, event: StateEvent) -> wire.EventView:
+    name = experiment_name(experiment.number, experiment.sub)
+    return {
+        "id": name if event.job is None else f"{name}.{event.job}",
+        "time": format_moment(event.at),
+        "state": event.state.value,
+        "reason": event.reason.value,
+        "sentence": SENTENCES[event.reason],
+        "message": event.message,
+        "attempt": event.attempt,
+    }
+
+
+def _show_line(experiment: Experiment, number: int, line: OutputLine) -> wire.NumberedLine:
+    return {
+        "number": number,
+        "id": f"{experiment_name(experiment.number, experiment.sub)}.{line.job}",
+        "time": line.at,
+        "stream": name_stream(line.stream),
+        "text": line.text.decode("utf-8", "replace"),
+    }

@@ -1,0 +1,138 @@
+"""Who may use the web page: one-time tokens, sessions and proofs. No I/O but the file that keeps the key.
+
+A token from `riseml web` opens one session. A session has two halves: a cookie that scripts cannot read, and a page key
+that the browser keeps for this address alone. A request needs the cookie and a proof: an HMAC of the request, made with
+the page key and with a challenge of this server process. Cookies of 127.0.0.1 go to every port of the machine, also to
+a port of another user: a cookie that leaks there is worth nothing without the page key, which never travels again. A
+proof is worth nothing for another request or another server process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+_TOKEN_LIFE = 600.0  # seconds in which a token can be used
+_SESSION_LIFE = 30 * 86_400  # seconds until the page needs a new token
+_MOST_TOKENS = 20  # unused tokens at a time; the oldest is dropped
+_HIGHEST_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class WebSession:
+    """The two halves of a session, as they are given out once."""
+
+    cookie: str  # value of the cookie
+    page: str  # `<session>.<page key>`, for the page alone
+
+
+class WebAccess:
+    """Gives out tokens and checks requests. Several threads use it.
+
+    Args:
+        file: keeps the port and the key, so that open pages survive a restart of the server.
+        clock: seconds since 1970.
+    """
+
+    def __init__(self, file: Path, clock: Callable[[], float] = time.time) -> None:
+        self._file = file
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._tokens: dict[bytes, float] = {}  # digest of a token -> when it expires
+        self._port, self._key = _read_file(file)
+        self.challenge = secrets.token_hex(16)  # of this process: an earlier proof is worth nothing
+
+    @property
+    def port(self) -> int | None:
+        """The port that the door had last; None while it is closed."""
+        return self._port
+
+    def remember(self, port: int) -> None:
+        """Keep the port, and a key if there is none, for the next server of this home."""
+        self._port = port
+        self._write()
+
+    def forget(self) -> None:
+        """End all sessions and tokens, and forget the port."""
+        with self._lock:
+            self._tokens.clear()
+        self._port, self._key = None, secrets.token_bytes(32)
+        self._file.unlink(missing_ok=True)
+
+    def make_token(self) -> str:
+        """Return a token that opens one session within ten minutes."""
+        token = secrets.token_urlsafe(32)
+        with self._lock:
+            while len(self._tokens) >= _MOST_TOKENS:
+                del self._tokens[next(iter(self._tokens))]
+            self._tokens[_digest(token)] = self._clock() + _TOKEN_LIFE
+        return token
+
+    def open_session(self, token: str) -> WebSession | None:
+        """Exchange a token for a session; None when it is unknown, too old, or was used before."""
+        with self._lock:
+            expires = self._tokens.pop(_digest(token), None)
+        if expires is None or expires < self._clock():
+            return None
+        session = secrets.token_hex(16)
+        until = int(self._clock()) + _SESSION_LIFE
+        cookie = f"{session}.{until}.{self._sign(f'cookie {session} {until}')}"
+        return WebSession(cookie, f"{session}.{self._page_key(session)}")
+
+    def find_session(self, cookie: str) -> str | None:
+        """Return the session of a cookie; None when this server did not give it, or when it is too old."""
+        session, _, rest = cookie.partition(".")
+        until, _, signature = rest.partition(".")
+        if not (until.isascii() and until.isdigit()) or len(until) > 12:
+            return None
+        if not _is_equal(signature, self._sign(f"cookie {session} {until}")):
+            return None
+        return session if int(until) > self._clock() else None
+
+    def is_proven(self, session: str, proof: str, request: str) -> bool:
+        """Return True when the page key of the session made the proof for this request (`GET /api/v1/server`)."""
+        text = f"{self.challenge}\n{request}".encode()
+        expected = hmac.new(self._page_key(session).encode(), text, hashlib.sha256).hexdigest()
+        return _is_equal(proof, expected)
+
+    def _page_key(self, session: str) -> str:
+        return self._sign(f"page {session}")
+
+    def _sign(self, text: str) -> str:
+        return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+    def _write(self) -> None:
+        """Replace the file; only its user can read it, from its first moment on."""
+        new = self._file.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "w") as file:
+            json.dump({"port": self._port, "key": self._key.hex()}, file)
+        new.replace(self._file)
+
+
+def _read_file(file: Path) -> tuple[int | None, bytes]:
+    """Return the port and the key of the file; no port and a new key when it is missing or damaged."""
+    try:
+        found = json.loads(file.read_text())
+        port, key = int(found["port"]), bytes.fromhex(found["key"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None, secrets.token_bytes(32)
+    is_sound = 0 < port <= _HIGHEST_PORT and len(key) == 32
+    return (port, key) if is_sound else (None, secrets.token_bytes(32))
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def _is_equal(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode())

@@ -1,0 +1,45 @@
+"""The files of the page, read once. Only files that are there when the server reads them are ever served.
+
+Their addresses have a version, so that a browser keeps them for good and needs one request to load the page again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.resources import files
+
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+PAGE = "/"
+"""The page itself, among the ends of addresses of its files."""
+
+_PAGE_FILE = "index.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One file."""
+
+    content: bytes
+    type: str  # its media type
+
+
+def read_assets() -> Mapping[str, Asset]:
+    """Return the files of the page by the ends of their addresses, such as `0123abcd/app.js`, and the page itself."""
+    found = {}
+    for one in files("riseml.web").joinpath("static").iterdir():
+        kind = _TYPES.get(f".{one.name.rpartition('.')[2]}")
+        if kind is not None:
+            found[one.name] = Asset(one.read_bytes(), kind)
+    version = hashlib.sha256(b"".join(found[name].content for name in sorted(found))).hexdigest()[:16]
+    page = found.pop(_PAGE_FILE)
+    assets = {f"{version}/{name}": asset for name, asset in found.items()}
+    assets[PAGE] = replace(page, content=page.content.replace(b"/static/", f"/static/{version}/".encode()))
+    return assets

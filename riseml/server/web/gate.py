@@ -1,0 +1,147 @@
+"""The gate of the web page: every request to the port passes these checks, before the API sees it.
+
+A web page of somebody else can send requests to a port of loopback, and every user of the machine can connect to it. So
+the gate takes no name of a host but those of loopback (a foreign name may resolve to 127.0.0.1), no foreign origin, and
+nothing of the API without cookie and proof (`access`). The files of the page tell nothing, and need neither: a link to
+a page can be opened from anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from riseml.errors import Refused
+from riseml.server.web.access import WebAccess
+from riseml.server.web.assets import PAGE, Asset
+
+PROOF = "x-riseml-proof"
+"""The header with the proof of a request."""
+
+CHALLENGE = "x-riseml-challenge"
+"""The header with the challenge of this server, in a refusal for the lack of a proof."""
+
+_LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.ASCII)
+_READS = ("GET", "HEAD")
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+    " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+    " require-trusted-types-for 'script'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_OLD_ADDRESS = "This address was used before, or is more than ten minutes old. `riseml web` prints a new one.\n"
+
+
+class WebGate:
+    """The application at the port of the web page; requests of the API that pass go on to `api`.
+
+    Args:
+        api: gets them below /v1, as those of the unix socket.
+        access: knows who may pass.
+        assets: the files of the page.
+        port: where it listens.
+    """
+
+    def __init__(self, api: ASGIApp, access: WebAccess, assets: Mapping[str, Asset], port: int) -> None:
+        self._api = api
+        self._access = access
+        self._assets = assets
+        self._cookie = f"riseml-{port}"  # cookies of several ports of one host share their names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        answer = self._choose_answer(scope)
+        if answer is None:
+            path = scope["path"].removeprefix("/api")
+            scope = {**scope, "path": path, "raw_path": scope["raw_path"].removeprefix(b"/api")}
+            await self._api(scope, receive, send_safely)
+        else:
+            await answer(scope, receive, send_safely)
+
+    def _choose_answer(self, scope: Scope) -> Response | None:
+        """Return the answer of the gate itself; None: the API answers."""
+        headers, path = Headers(scope=scope), scope["path"]
+        refusal = _check_origin(scope["method"], headers)
+        if refusal is not None:
+            return refusal
+        if path == "/api" or path.startswith("/api/"):
+            return self._check_session(scope, headers)
+        if scope["method"] not in _READS:
+            return PlainTextResponse("The page takes no such request.\n", HTTPStatus.METHOD_NOT_ALLOWED)
+        if path == "/enter":
+            return self._enter(scope)
+        is_page = not path.startswith("/static/")
+        return _serve_asset(self._assets.get(PAGE if is_page else path.removeprefix("/static/")), is_page=is_page)
+
+    def _enter(self, scope: Scope) -> Response:
+        """Exchange the token of the address for a session. The page key is behind `#`: browsers never send that."""
+        tokens = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])
+        session = self._access.open_session(tokens[0]) if scope["method"] == "GET" else None
+        if session is None:
+            return PlainTextResponse(_OLD_ADDRESS, HTTPStatus.FORBIDDEN)
+        answer = RedirectResponse(f"/#session={session.page}", HTTPStatus.SEE_OTHER, {"Cache-Control": "no-store"})
+        age = 30 * 86_400
+        answer.set_cookie(self._cookie, session.cookie, max_age=age, path="/api", httponly=True, samesite="strict")
+        return answer
+
+    def _check_session(self, scope: Scope, headers: Headers) -> Response | None:
+        """Return the refusal of a request of the API; None: it may pass."""
+        path = scope["path"]
+        if path.startswith("/api/v1/web"):
+            return _refuse(HTTPStatus.FORBIDDEN, "the page cannot open or close its own door", "use `riseml web`")
+        if not (path.startswith("/api/v1/") or path == "/api/openapi.json"):
+            return _refuse(HTTPStatus.NOT_FOUND, "the server has no such address", "see /api/openapi.json")
+        session = self._access.find_session(cookie_parser(headers.get("cookie", "")).get(self._cookie, ""))
+        asked = scope["raw_path"].decode("latin-1")
+        query = scope["query_string"].decode("latin-1")
+        request = f"{scope['method']} {asked}" + (f"?{query}" if query else "")
+        if session is not None and self._access.is_proven(session, headers.get(PROOF, ""), request):
+            return None
+        answer = _refuse(HTTPStatus.UNAUTHORIZED, "this browser has no session", "`riseml web` prints an address")
+        if session is not None:
+            answer.headers[CHALLENGE] = self._access.challenge
+        return answer
+
+
+def _check_origin(method: str, headers: Headers) -> Response | None:
+    """Return the refusal of a request under a foreign name, or from a foreign page."""
+    hosts, origins = headers.getlist("host"), headers.getlist("origin")
+    if len(hosts) != 1 or not _LOOPBACK.fullmatch(hosts[0]):
+        return PlainTextResponse("This server answers at 127.0.0.1 and localhost only.\n", 421)
+    wrong = origins not in ([], [f"http://{hosts[0]}"])
+    if wrong or (method not in _READS and not origins):
+        return PlainTextResponse("This request comes from another page.\n", HTTPStatus.FORBIDDEN)
+    return None
+
+
+def _serve_asset(asset: Asset | None, *, is_page: bool) -> Response:
+    if asset is None:
+        return PlainTextResponse("The page has no such file.\n", HTTPStatus.NOT_FOUND)
+    lasts = "no-store" if is_page else "max-age=31536000, immutable"
+    return Response(asset.content, headers={"Cache-Control": lasts}, media_type=asset.type)
+
+
+def _refuse(status: HTTPStatus, message: str, hint: str) -> JSONResponse:
+    """Return a refusal in the shape of the API."""
+    body = {"kind": "Refused", "message": message, "hint": hint, "exit_code": Refused.exit_code}
+    return JSONResponse({"error": body}, status)

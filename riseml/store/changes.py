@@ -1,0 +1,35 @@
+"""Which experiments have changed since an event, by the events in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import sqlalchemy as sa
+
+from riseml.names import experiment_name
+from riseml.store.database import Database
+from riseml.store.schema import events, experiments
+
+
+class ChangeLog:
+    """Reads the order in which experiments changed. The id of an event is never used twice, and never falls."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find_last_event(self) -> int:
+        """Return the id of the newest event; 0 before the first."""
+        with self._database.read_transaction() as connection:
+            return int(connection.execute(sa.select(sa.func.max(events.c.id))).scalar_one() or 0)
+
+    def list_changed(self, after: int, most: int) -> tuple[int, ...]:
+        """Return the keys of the experiments with events behind the one with the id `after`; at most `most`."""
+        query = sa.select(events.c.experiment_id).where(events.c.id > after).distinct().limit(most)
+        with self._database.read_transaction() as connection:
+            return tuple(connection.execute(query).scalars())
+
+    def name_experiments(self, keys: Collection[int]) -> dict[int, str]:
+        """Return the IDs of experiments by their keys: `4`, `144.1`."""
+        query = sa.select(experiments.c.id, experiments.c.number, experiments.c.sub).where(experiments.c.id.in_(keys))
+        with self._database.read_transaction() as connection:
+            return {key: experiment_name(number, sub) for key, number, sub in connection.execute(query)}

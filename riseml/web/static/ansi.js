@@ -1,0 +1,66 @@
+// @ts-check
+/** Colours of a terminal in lines of output. Every other sequence is left out; text stays text. */
+
+const SEQUENCE = /\x1b(?:\[([0-9;:]*)([A-Za-z@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]?)|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const NAMES = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
+
+/** @typedef {{colour: string, isBold: boolean, isFaint: boolean, isUnderlined: boolean}} Style */
+
+/** @param {string} text @returns {string} */
+export function stripControls(text) {
+  return text.replace(SEQUENCE, "");
+}
+
+/**
+ * Add a line to an element, each stretch of one style as a span.
+ * @param {Element} element
+ * @param {string} text
+ */
+export function appendColoured(element, text) {
+  /** @type {Style} */
+  let style = { colour: "", isBold: false, isFaint: false, isUnderlined: false };
+  let from = 0;
+  for (const found of text.matchAll(SEQUENCE)) {
+    appendText(element, text.slice(from, found.index), style);
+    from = found.index + found[0].length;
+    if (found[2] === "m") style = changeStyle(style, found[1]);
+  }
+  appendText(element, text.slice(from), style);
+}
+
+/** @param {Element} element @param {string} text @param {Style} style */
+function appendText(element, text, { colour, isBold, isFaint, isUnderlined }) {
+  if (!text) return;
+  const names = [colour && `ansi-${colour}`, isBold && "ansi-bold", isFaint && "ansi-faint", isUnderlined && "ansi-underlined"];
+  const shown = names.filter(Boolean).join(" ");
+  if (!shown) return element.append(text);
+  const span = document.createElement("span");
+  span.className = shown;
+  span.textContent = text;
+  element.append(span);
+}
+
+/** @param {Style} style @param {string} codes @returns {Style} */
+function changeStyle(style, codes) {
+  const numbers = codes.split(/[;:]/).map(Number);
+  for (let at = 0; at < numbers.length; at += 1) {
+    const code = numbers[at];
+    if (code === 38 || code === 48) at += numbers[at + 1] === 5 ? 2 : 4; // 256 colours and more: left as they are
+    else style = applyCode(style, code);
+  }
+  return style;
+}
+
+/** @param {Style} style @param {number} code @returns {Style} */
+function applyCode(style, code) {
+  if (code === 0) return { colour: "", isBold: false, isFaint: false, isUnderlined: false };
+  if (code === 1) return { ...style, isBold: true };
+  if (code === 2) return { ...style, isFaint: true };
+  if (code === 22) return { ...style, isBold: false, isFaint: false };
+  if (code === 4) return { ...style, isUnderlined: true };
+  if (code === 24) return { ...style, isUnderlined: false };
+  if (code === 39) return { ...style, colour: "" };
+  if (code >= 30 && code <= 37) return { ...style, colour: NAMES[code - 30] };
+  if (code >= 90 && code <= 97) return { ...style, colour: NAMES[code - 90] };
+  return style;
+}

@@ -1,0 +1,122 @@
+// @ts-check
+/** Requests to the server. Each has a proof: an HMAC of it with the page key, which only this address knows. */
+
+const STORED = "riseml-session"; // `<session>.<page key>`
+const TRIES = 4; // of a request: browsers drop those under way when a network of the machine changes
+const FIRST_PAUSE = 80; // milliseconds before the second try
+const encoder = new TextEncoder();
+let challenge = ""; // of the server process that answers
+/** @type {Promise<CryptoKey> | null} */
+let pageKey = null;
+
+/** What a server refused, or that it did not answer. */
+export class ApiError extends Error {
+  /** @param {string} message @param {string} hint @param {number} status 0: no answer came */
+  constructor(message, hint, status) {
+    super(message);
+    this.hint = hint;
+    this.status = status;
+  }
+}
+
+/** Keep the session that the address brings behind `#`, and take it out of the address. */
+export function takeSession() {
+  if (!location.hash.startsWith("#session=")) return;
+  localStorage.setItem(STORED, location.hash.slice("#session=".length));
+  history.replaceState(null, "", location.pathname + location.search);
+}
+
+/**
+ * Return an answer of the server.
+ * @param {string} path below /api/v1, such as `/experiments`
+ * @param {Record<string, any>} [query] an array is repeated; null is left out
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+export async function get(path, query = {}, signal) {
+  return (await request("GET", makeUrl(path, query), { signal })).json();
+}
+
+/**
+ * Send something, and return the answer. It is repeated when no answer comes: send nothing that must not come twice.
+ * @param {string} path
+ * @param {any} [body]
+ * @returns {Promise<any>}
+ */
+export async function post(path, body) {
+  const options = body === undefined ? {} : { body: JSON.stringify(body), type: "application/json" };
+  return (await request("POST", makeUrl(path, {}), options)).json();
+}
+
+/**
+ * Return a response that goes on, such as the feed of changes.
+ * @param {string} path
+ * @param {Record<string, string>} headers
+ * @param {AbortSignal} signal
+ */
+export function stream(path, headers, signal) {
+  return request("GET", makeUrl(path, {}), { headers, signal });
+}
+
+/** @param {string} path @param {Record<string, any>} query */
+function makeUrl(path, query) {
+  const url = new URL(`/api/v1${path}`, location.origin);
+  for (const [name, value] of Object.entries(query)) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== null && one !== undefined) url.searchParams.append(name, String(one));
+    }
+  }
+  return url;
+}
+
+/**
+ * @param {string} method
+ * @param {URL} url
+ * @param {{body?: string, type?: string, headers?: Record<string, string>, signal?: AbortSignal}} options
+ */
+async function request(method, url, options) {
+  const known = challenge; // another request may learn the new one meanwhile
+  let response = await send(method, url, options);
+  const asked = response.headers.get("x-riseml-challenge");
+  if (response.status === 401 && asked && asked !== known) {
+    challenge = asked;
+    response = await send(method, url, options);
+  }
+  if (!response.ok) throw await readRefusal(response);
+  return response;
+}
+
+/**
+ * @param {string} method
+ * @param {URL} url
+ * @param {{body?: string, type?: string, headers?: Record<string, string>, signal?: AbortSignal}} options
+ */
+async function send(method, url, { body, type, headers = {}, signal }) {
+  const fields = { ...headers, "X-Riseml-Proof": await prove(`${method} ${url.pathname}${url.search}`) };
+  if (type) Object.assign(fields, { "Content-Type": type });
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await fetch(url, { method, body, headers: fields, signal, cache: "no-store", redirect: "error" });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      if (tries === TRIES) throw new ApiError("The server does not answer.", "Any riseml command starts it again; this page goes on then.", 0);
+    }
+    await new Promise((resolve) => setTimeout(resolve, FIRST_PAUSE * 2 ** tries));
+  }
+}
+
+/** @param {string} text @returns {Promise<string>} */
+async function prove(text) {
+  const key = (localStorage.getItem(STORED) ?? "").split(".")[1];
+  if (!key) return "";
+  pageKey ??= crypto.subtle.importKey("raw", encoder.encode(key), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+  const signature = await crypto.subtle.sign("HMAC", await pageKey, encoder.encode(`${challenge}\n${text}`));
+  return [...new Uint8Array(signature)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** @param {Response} response */
+async function readRefusal(response) {
+  const body = await response.json().catch(() => null);
+  const found = body?.error ?? {};
+  return new ApiError(found.message ?? `The server answered ${response.status}.`, found.hint ?? "", response.status);
+}

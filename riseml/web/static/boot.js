@@ -1,0 +1,23 @@
+// @ts-check
+/**
+ * Loads the page, and tries again when a file of it does not come: browsers drop requests under way when a network of
+ * the machine changes, as it does with each container that starts.
+ */
+
+const TRIES = "riseml-tries";
+const MOST_TRIES = 8;
+
+/** @returns {Promise<void>} */
+async function load() {
+  await import("./app.js");
+  const styles = [.../** @type {NodeListOf<HTMLLinkElement>} */ (document.querySelectorAll('link[rel="stylesheet"]'))];
+  if (styles.some((link) => !link.sheet)) throw new Error("a style sheet is missing");
+  sessionStorage.removeItem(TRIES);
+}
+
+load().catch((error) => {
+  const tries = Number(sessionStorage.getItem(TRIES) ?? "0");
+  sessionStorage.setItem(TRIES, String(tries + 1));
+  if (tries < MOST_TRIES) setTimeout(() => location.reload(), 100 * 2 ** tries);
+  else console.error(error);
+});

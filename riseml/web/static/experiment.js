@@ -1,0 +1,157 @@
+// @ts-check
+/** The view of one experiment or one set: what it does now, its parts under tabs, and what can be done with it. */
+
+import { get, post } from "./api.js";
+import { showConfig } from "./config.js";
+import { fill, make } from "./dom.js";
+import { makeCoalesced } from "./feed.js";
+import { countNoun } from "./format.js";
+import { showExplanation } from "./explanation.js";
+import { showLog } from "./log.js";
+import { showOverview } from "./overview.js";
+import { ask, hasEnded, linkTo, makeAge, makeDuration, makeLink, makeProblem, makeState } from "./parts.js";
+import { showSet } from "./set.js";
+import { numberOf } from "./store.js";
+
+/**
+ * @typedef {object} ExperimentPage what a tab gets
+ * @property {string} id
+ * @property {any} view the experiment; it is replaced when it changes
+ * @property {AbortSignal} signal
+ * @property {import("./feed.js").Feed} feed
+ * @property {HTMLElement} place
+ */
+/** @typedef {(page: ExperimentPage) => {update?: () => void, grow?: () => void}} Tab a tab, and what it does on news */
+
+/** @type {Record<string, {label: string, show: Tab}>} */
+const TABS = {
+  "": { label: "Overview", show: showOverview },
+  log: { label: "Log", show: showLog },
+  config: { label: "Configuration", show: showConfig },
+  explain: { label: "Explain", show: showExplanation },
+};
+
+/** @param {HTMLElement} main @param {import("./app.js").Page} page */
+export async function showExperiment(main, page) {
+  const id = page.parts[1];
+  const part = page.parts[2] ?? "";
+  const head = make("div", { class: "head" });
+  const place = make("div", { class: "tab" });
+  const shown = { id, view: await readExperiment(id, page.signal), signal: page.signal, feed: page.feed, place };
+  const isSet = shown.view.type === "set";
+  const tab = isSet ? { show: showSet } : (TABS[part] ?? TABS[""]);
+  fill(main, head, isSet ? null : makeTabs(id, part), place);
+  fillHead(head, shown.view);
+  const news = tab.show(shown);
+  const refresh = makeCoalesced(async () => {
+    shown.view = await readExperiment(id, page.signal);
+    fillHead(head, shown.view);
+    news.update?.();
+  });
+  page.feed.listen(({ changed, grown, reset }) => {
+    const concerns = (/** @type {string} */ one) => one === id || (isSet && numberOf(one) === numberOf(id));
+    if (reset || changed.some(concerns)) refresh();
+    if (reset || grown.some(concerns)) news.grow?.();
+  }, page.signal);
+}
+
+/** @param {string} id @param {AbortSignal} signal */
+function readExperiment(id, signal) {
+  return get(`/experiments/${encodeURIComponent(id)}`, {}, signal);
+}
+
+/** @param {string} id @param {string} part */
+function makeTabs(id, part) {
+  const links = Object.entries(TABS).map(([name, { label }]) =>
+    make("a", { href: linkTo(id, name), "aria-current": name === part ? "page" : null }, label),
+  );
+  return make("nav", { class: "tabs", "aria-label": `Parts of experiment ${id}` }, links);
+}
+
+/** @param {HTMLElement} head @param {any} view */
+function fillHead(head, view) {
+  const set = view.id.includes(".") && make("span", { class: "soft" }, " of set ", makeLink(String(numberOf(view.id))));
+  const kind = view.type === "set" ? "Set" : view.type === "experiment" ? "Experiment" : view.type;
+  const title = make("h1", {}, `${kind} ${view.id}`, make("span", { class: "soft" }, ` ${view.project}`));
+  const times = make("p", { class: "soft facts" }, make("span", {}, "submitted ", makeAge(view.created_at)), view.started_at && make("span", {}, "ran for ", makeDuration(view.started_at, view.ended_at)), set);
+  const sentence = make("p", { class: "sentence", role: "status" }, makeState(view.state), make("span", {}, describe(view)));
+  const focused = document.activeElement?.getAttribute("data-action");
+  fill(head, make("div", { class: "line" }, title, makeActions(view)), sentence, times);
+  if (focused) /** @type {HTMLElement | null} */ (head.querySelector(`[data-action="${focused}"]`))?.focus();
+}
+
+/** @param {any} view @returns {string} what it does now, in one sentence */
+export function describe(view) {
+  const jobs = view.jobs.filter((/** @type {any} */ job) => job.name !== "build");
+  const hosts = new Set(jobs.map((/** @type {any} */ job) => job.host).filter(Boolean));
+  if (view.state === "RUNNING" && jobs.length) {
+    const running = jobs.filter((/** @type {any} */ job) => job.state === "RUNNING").length;
+    const where = hosts.size === 1 ? [...hosts][0] : countNoun(hosts.size, "host");
+    return `${running === jobs.length ? "" : `${running} of `}${countNoun(jobs.length, "job")} ${jobs.length === 1 ? "runs" : "run"} on ${where}.`;
+  }
+  const first = String(view.message || "").split("\n")[0];
+  return /[.!?]$/.test(first) || !first ? first : `${first}.`;
+}
+
+/** @param {any} view */
+function makeActions(view) {
+  const kill = make("button", { type: "button", class: "danger", "data-action": "kill", onclick: () => askKill(view) }, "Kill");
+  const rerun = make("button", { type: "button", "data-action": "rerun", onclick: () => askRerun(view) }, "Rerun");
+  const isDone = hasEnded(view.state) && (!view.search || view.search.end);
+  return make("div", { class: "actions" }, !isDone && kill, view.type === "experiment" && rerun);
+}
+
+/** @param {any} view */
+function askKill(view) {
+  const text = view.type === "set" ? "All of its experiments end now, and no further ones begin. What they have written stays." : "All of its jobs end now. What they have written stays.";
+  ask({ title: `Kill ${view.id}?`, text, yes: "Kill", isDangerous: true }, async () => {
+    await post(`/experiments/${encodeURIComponent(view.id)}/kill`);
+  });
+}
+
+/** @param {any} view */
+async function askRerun(view) {
+  const text = "A new experiment runs with the same code, parameters and image. This one stays as it is.";
+  ask({ title: `Run ${view.id} again?`, text, yes: "Rerun" }, async () => {
+    const { capsule, config } = await get(`/experiments/${encodeURIComponent(view.id)}/capsule`);
+    if (capsule.variables.passed.length) {
+      throw new Error(`It needs variables of your shell (${capsule.variables.passed.join(", ")}): type \`riseml rerun ${view.id}\` there.`);
+    }
+    const made = await post("/experiments", makeSubmission(capsule, config));
+    const link = make("a", { href: linkTo(made.id) });
+    document.body.append(link);
+    link.click();
+    link.remove();
+  });
+}
+
+/** @param {any} capsule @param {string} config */
+function makeSubmission(capsule, config) {
+  const pinned = capsule.environments.filter((/** @type {any} */ one) => one.digest !== null);
+  return {
+    project: capsule.project,
+    file: capsule.code.file || "riseml.yml",
+    config,
+    key: crypto.randomUUID(),
+    parameters: Object.entries(capsule.parameters),
+    rerun_of: capsule.experiment,
+    pinned: pinned.map((/** @type {any} */ one) => ({ image: one.image, digest: one.digest })),
+    ...(capsule.code.digest ? { snapshot: capsule.code.digest } : {}),
+    ...(capsule.code.git ? { git: capsule.code.git } : {}),
+  };
+}
+
+/**
+ * Show a promise in a place: what it makes, or why it cannot be had.
+ * @param {HTMLElement} place
+ * @param {AbortSignal} signal
+ * @param {() => Promise<import("./dom.js").Child[]>} read
+ */
+export async function showSoon(place, signal, read) {
+  try {
+    const found = await read();
+    if (!signal.aborted) fill(place, found);
+  } catch (error) {
+    if (!signal.aborted) fill(place, makeProblem(error));
+  }
+}

@@ -1,0 +1,277 @@
+// @ts-check
+/** The view of all experiments: a live table with a filter, an order, sets that unfold, and a selection. */
+
+import { post } from "./api.js";
+import { fill, make, setText } from "./dom.js";
+import { countGpus, listHosts, parseFilter } from "./filter.js";
+import { countNoun, formatNumber } from "./format.js";
+import { ask, hasEnded, linkTo, makeAge, makeDuration, makeProblem, makeState } from "./parts.js";
+import { ExperimentList, numberOf } from "./store.js";
+import { VirtualRows } from "./virtual.js";
+
+const ROW_HEIGHT = 34; // pixels; style.css has the same
+const RANK = { RUNNING: 0, STARTING: 1, PENDING: 2, BUILDING: 3, CREATED: 4, FAILED: 5, KILLED: 6, FINISHED: 7 };
+
+/** @typedef {import("./filter.js").Row} Row */
+/** @typedef {{key: string, label: string, class?: string, value: (row: Row) => string | number, cell: (row: Row, table: ExperimentTable) => any}} Column */
+
+/** @type {Column[]} */
+const COLUMNS = [
+  { key: "id", label: "ID", class: "id", value: idValue, cell: (row, table) => table.makeName(row) },
+  { key: "state", label: "State", value: ({ view }) => RANK[/** @type {keyof typeof RANK} */ (view.state)], cell: ({ view }) => makeState(view.state) },
+  { key: "project", label: "Project", value: ({ view }) => view.project, cell: ({ view }) => view.project },
+  { key: "parameters", label: "Parameters", class: "parameters optional", value: describe, cell: (row) => describe(row) },
+  { key: "metric", label: "Metric", class: "metric", value: metricValue, cell: (row) => makeMetric(row) },
+  { key: "age", label: "Age", class: "number narrow", value: ({ view }) => -Date.parse(view.created_at), cell: ({ view }) => makeAge(view.created_at) },
+  { key: "duration", label: "Duration", class: "number optional", value: durationValue, cell: ({ view }) => makeDuration(view.started_at, view.ended_at) },
+  { key: "gpus", label: "GPUs", class: "number optional", value: ({ view }) => countGpus(view), cell: ({ view }) => countGpus(view) || "" },
+  { key: "host", label: "Host", class: "host optional", value: ({ view }) => listHosts(view).join(), cell: ({ view }) => listHosts(view).join(", ") },
+];
+
+/** @param {Row} row */
+function idValue({ view }) {
+  return numberOf(view.id) + Number(view.id.split(".")[1] ?? 0) / 1e6;
+}
+
+/** @param {Row} row */
+function durationValue({ view }) {
+  if (!view.started_at) return -1;
+  return (view.ended_at ? Date.parse(view.ended_at) : Date.now()) - Date.parse(view.started_at);
+}
+
+/** @param {Row} row */
+function metricValue({ metrics, view }) {
+  return view.search?.best?.value ?? metrics[0]?.last ?? Number.NEGATIVE_INFINITY;
+}
+
+/** @param {Row} row what tells it apart: parameters, or how far a set is */
+function describe({ view }) {
+  if (view.search) return view.search.message;
+  if (view.type === "set") {
+    const ended = view.experiments.filter((/** @type {any} */ one) => hasEnded(one.state)).length;
+    return `${ended} of ${countNoun(view.experiments.length, "experiment")} ended`;
+  }
+  const shown = Object.entries(view.parameters).map(([name, value]) => `${name}=${value}`);
+  return shown.join("  ") || (view.type === "experiment" ? "" : view.type);
+}
+
+/** @param {Row} row */
+function makeMetric({ metrics, view }) {
+  const best = view.search?.best;
+  if (best) return [make("span", { class: "soft" }, `best ${view.search.metric} `), formatNumber(best.value)];
+  const first = metrics[0];
+  if (!first) return "";
+  const step = first.last_step === null ? "" : ` at ${formatNumber(first.last_step)}`;
+  return [make("span", { class: "soft" }, `${first.name} `), formatNumber(first.last), make("span", { class: "soft" }, step)];
+}
+
+class ExperimentTable {
+  /** @param {HTMLElement} main @param {import("./app.js").Page} page */
+  constructor(main, page) {
+    this.page = page;
+    this.list = new ExperimentList(page.feed);
+    /** @type {Set<string>} */
+    this.selected = new Set();
+    /** @type {Set<string>} sets that are unfolded */
+    this.open = new Set();
+    const query = new URLSearchParams(location.search);
+    this.filter = query.get("filter") ?? "";
+    this.sort = query.get("sort") ?? "-id";
+    /** @type {Row[]} */
+    this.rows = [];
+    const onFilter = () => this.setFilter(this.input.value);
+    this.input = make("input", { type: "search", id: "filter", value: this.filter, placeholder: "state:running  lr<0.1  project:toaster", autocomplete: "off", spellcheck: "false", oninput: onFilter });
+    this.count = make("p", { class: "soft count", role: "status" });
+    this.actions = make("div", { class: "actions", role: "toolbar", "aria-label": "Selected experiments" });
+    this.heads = make("tr", { class: "row" });
+    this.body = make("tbody");
+    this.table = make("table", { class: "rows" }, make("caption", { class: "hidden" }, "Experiments"), make("thead", {}, this.heads), this.body);
+    this.scroller = make("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Experiments" }, this.table);
+    this.note = make("div");
+    const space = () => make("tr", { class: "space", "aria-hidden": "true" });
+    const draw = (/** @type {number} */ first, /** @type {number} */ last) => this.draw(first, last);
+    this.virtual = new VirtualRows({ scroller: this.scroller, rows: this.body, height: ROW_HEIGHT, draw, space }, page.signal);
+    this.arrange(main);
+    this.list.onChange = () => this.update();
+  }
+
+  /** @param {HTMLElement} main */
+  arrange(main) {
+    const label = make("label", { class: "filter", for: "filter" }, make("span", { class: "hidden" }, "Filter"), this.input);
+    fill(main, make("div", { class: "bar" }, make("h1", {}, "Experiments"), label, this.count, this.actions), this.note, this.scroller);
+    this.scroller.addEventListener("keydown", (event) => this.onKey(event), { signal: this.page.signal });
+    this.showHeads();
+  }
+
+  showHeads() {
+    const all = make("th", { scope: "col", class: "check" }, make("span", { class: "hidden" }, "Select"));
+    const heads = COLUMNS.map((column) => {
+      const direction = this.sort === column.key ? "ascending" : this.sort === `-${column.key}` ? "descending" : null;
+      const mark = direction ? (direction === "ascending" ? "\u00a0↑" : "\u00a0↓") : "";
+      const button = make("button", { type: "button", class: "head", onclick: () => this.sortBy(column.key) }, column.label, make("span", { "aria-hidden": "true" }, mark));
+      return make("th", { scope: "col", class: column.class, "aria-sort": direction }, button);
+    });
+    fill(this.heads, all, heads);
+  }
+
+  /** @param {string} key */
+  sortBy(key) {
+    this.sort = this.sort === `-${key}` ? key : `-${key}`;
+    this.showHeads();
+    this.update();
+    this.remember();
+  }
+
+  /** @param {string} text */
+  setFilter(text) {
+    this.filter = text;
+    this.update();
+    this.scroller.scrollTop = 0;
+    this.remember();
+  }
+
+  /** Write filter and order into the address, which can be sent to somebody. */
+  remember() {
+    const query = new URLSearchParams();
+    if (this.filter) query.set("filter", this.filter);
+    if (this.sort !== "-id") query.set("sort", this.sort);
+    history.replaceState(null, "", `/${query.size ? `?${query}` : ""}`);
+  }
+
+  update() {
+    const matches = parseFilter(this.filter);
+    const column = COLUMNS.find((one) => one.key === this.sort.replace(/^-/, "")) ?? COLUMNS[0];
+    const sign = this.sort.startsWith("-") ? -1 : 1;
+    const order = (/** @type {Row} */ one, /** @type {Row} */ other) => sign * compareValues(column.value(one), column.value(other)) || idValue(other) - idValue(one);
+    const tops = [...this.list.views.values()].map((view) => this.makeRow(view, false));
+    /** @type {Row[]} */
+    const rows = [];
+    for (const top of tops.sort(order)) {
+      const members = top.view.experiments.map((/** @type {any} */ one) => this.makeRow(one, true)).filter(matches);
+      if (!matches(top) && !members.length) continue;
+      rows.push(top);
+      if (this.open.has(top.id)) rows.push(...members.sort(order));
+    }
+    this.rows = rows;
+    const shown = rows.filter((row) => !row.isMember).length;
+    const all = countNoun(this.list.views.size, "experiment") + (this.list.isComplete ? "" : " so far");
+    setText(this.count, shown === this.list.views.size ? all : `${formatNumber(shown)} of ${all}`);
+    this.showEmpty();
+    this.table.setAttribute("aria-rowcount", String(rows.length + 1));
+    this.virtual.refresh(rows.length);
+    this.showActions();
+  }
+
+  showEmpty() {
+    if (this.rows.length || !this.list.isComplete) return fill(this.note);
+    const hint = this.list.views.size ? "No experiment matches this filter." : "There is no experiment so far: type `riseml train` in a project.";
+    fill(this.note, make("p", { class: "empty" }, hint));
+  }
+
+  /** @param {any} view @param {boolean} isMember @returns {Row} */
+  makeRow(view, isMember) {
+    return { id: view.id, view, isMember, metrics: this.list.metrics.get(view.id) ?? view.metrics };
+  }
+
+  /** @param {number} first @param {number} last @returns {HTMLElement[]} */
+  draw(first, last) {
+    const rows = this.rows.slice(first, last);
+    const focused = document.activeElement?.closest("tr")?.getAttribute("data-id");
+    const isLink = document.activeElement?.tagName === "A";
+    this.list.want(rows.filter(({ view }) => view.type === "experiment" && view.started_at).map((row) => row.id));
+    const drawn = rows.map((row, at) => this.drawRow(row, first + at));
+    if (focused) queueMicrotask(() => this.focusRow(focused, isLink));
+    return drawn;
+  }
+
+  /** Give the focus back to a row that was drawn anew. @param {string} id @param {boolean} isLink */
+  focusRow(id, isLink) {
+    const row = [...this.body.children].find((one) => one.getAttribute("data-id") === id);
+    const target = row?.querySelector(isLink ? "a" : "input");
+    if (target instanceof HTMLElement) target.focus({ preventScroll: true });
+  }
+
+  /** @param {Row} row @param {number} at */
+  drawRow(row, at) {
+    const check = make("input", { type: "checkbox", checked: this.selected.has(row.id), "aria-label": `Select ${row.id}`, onchange: () => this.select(row.id) });
+    const cells = COLUMNS.map((column) => {
+      const content = column.cell(row, this);
+      return make("td", { class: column.class }, ...(Array.isArray(content) ? content : [content]));
+    });
+    const kind = row.isMember ? "row member" : "row";
+    return make("tr", { class: kind, "data-id": row.id, "aria-rowindex": at + 2, "aria-selected": this.selected.has(row.id) ? "true" : null }, make("td", { class: "check" }, check), cells);
+  }
+
+  /** @param {Row} row */
+  makeName(row) {
+    const link = make("a", { href: linkTo(row.id) }, row.id);
+    if (row.view.type !== "set") return link;
+    const isOpen = this.open.has(row.id);
+    const toggle = () => {
+      if (!this.open.delete(row.id)) this.open.add(row.id);
+      this.update();
+    };
+    const label = `${isOpen ? "Fold" : "Unfold"} set ${row.id}`;
+    return [make("button", { type: "button", class: "fold", "aria-expanded": String(isOpen), "aria-label": label, onclick: toggle }, isOpen ? "▾" : "▸"), link];
+  }
+
+  /** @param {string} id */
+  select(id) {
+    if (!this.selected.delete(id)) this.selected.add(id);
+    this.virtual.refresh();
+    this.showActions();
+  }
+
+  showActions() {
+    const ids = [...this.selected];
+    if (!ids.length) return fill(this.actions);
+    const compare = make("a", { class: "button", href: `/compare?${ids.map((id) => `of=${encodeURIComponent(id)}`).join("&")}` }, "Compare");
+    const kill = make("button", { type: "button", class: "danger", onclick: () => this.kill(ids) }, "Kill");
+    const clear = make("button", { type: "button", onclick: () => this.clear() }, "Clear");
+    fill(this.actions, make("span", { class: "soft" }, `${ids.length} selected`), ids.length > 1 && compare, kill, clear);
+  }
+
+  clear() {
+    this.selected.clear();
+    this.virtual.refresh();
+    this.showActions();
+  }
+
+  /** @param {string[]} ids */
+  kill(ids) {
+    const text = `This ends ${ids.join(", ")} now. What they have written stays.`;
+    ask({ title: `Kill ${countNoun(ids.length, "experiment")}?`, text, yes: "Kill", isDangerous: true }, async () => {
+      for (const id of ids) await post(`/experiments/${encodeURIComponent(id)}/kill`);
+      this.clear();
+    });
+  }
+
+  /** Move with j and k, or the arrows; select with x. @param {KeyboardEvent} event */
+  onKey(event) {
+    const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
+    const focused = document.activeElement?.closest("tr")?.getAttribute("data-id");
+    const at = this.rows.findIndex((row) => row.id === focused);
+    if (event.key === "x" && focused) this.select(focused);
+    if (!step || !this.rows.length) return;
+    event.preventDefault();
+    const next = Math.max(0, Math.min(this.rows.length - 1, at < 0 ? 0 : at + step));
+    this.virtual.show(next);
+    this.focusRow(this.rows[next].id, true);
+  }
+}
+
+/** @param {string | number} one @param {string | number} other */
+function compareValues(one, other) {
+  if (typeof one === "number" && typeof other === "number") return one - other;
+  return String(one).localeCompare(String(other), undefined, { numeric: true });
+}
+
+/** Show all experiments. @param {HTMLElement} main @param {import("./app.js").Page} page */
+export async function showExperiments(main, page) {
+  const table = new ExperimentTable(main, page);
+  try {
+    await table.list.start(page.signal);
+  } catch (error) {
+    if (!page.signal.aborted) fill(table.note, makeProblem(error));
+  }
+}

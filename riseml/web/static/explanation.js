@@ -1,0 +1,53 @@
+// @ts-check
+/** Why an experiment waits, host by host; or where its jobs are, and why there. */
+
+import { get } from "./api.js";
+import { showSoon } from "./experiment.js";
+import { fill, make } from "./dom.js";
+import { makeCoalesced } from "./feed.js";
+import { makeLink, makeState, makeTable } from "./parts.js";
+
+/** @type {import("./experiment.js").Tab} */
+export function showExplanation(page) {
+  fill(page.place, make("p", { class: "soft" }, "The server asks its hosts."));
+  const read = makeCoalesced(() => showSoon(page.place, page.signal, async () => describe(await get(`/experiments/${encodeURIComponent(page.view.id)}/explain`, {}, page.signal))));
+  read();
+  return { update: read };
+}
+
+/** @param {any} found */
+function describe(found) {
+  const queue = found.queue && make("p", {}, `Number ${found.queue.position} of ${found.queue.length} in the queue.`);
+  return [make("p", { class: "summary" }, found.summary), queue, makeBlockers(found), makePlaces(found), makeHosts(found), makeActivities(found)];
+}
+
+/** @param {any} found */
+export function makeBlockers(found) {
+  if (!found.blockers.length) return null;
+  const items = found.blockers.map((/** @type {any} */ one) => make("li", {}, one.text, ...one.by.flatMap((/** @type {string} */ id) => [" ", makeLink(id)])));
+  return make("ul", {}, items);
+}
+
+/** @param {any} found */
+function makePlaces(found) {
+  if (!found.jobs.length) return null;
+  const rows = found.jobs.map((/** @type {any} */ job) => [job.job, makeState(job.state), job.host, job.gpus.join(", "), job.address ?? "", job.why]);
+  return makeTable(["Job", "State", "Host", "GPUs", "Address", "Why there"], rows, { caption: "Where the jobs are" });
+}
+
+/** @param {any} found */
+function makeHosts(found) {
+  if (!found.hosts.length) return null;
+  const rows = found.hosts.map((/** @type {any} */ host) => {
+    const lacks = host.jobs.flatMap((/** @type {any} */ job) => job.shortages.map((/** @type {any} */ one) => `${job.job}: ${one.text}`));
+    return [host.host, host.text || lacks.join("; ") || "has room"];
+  });
+  return make("section", { "aria-label": "Hosts" }, make("h2", {}, "Hosts"), makeTable(["Host", "Why not"], rows, { caption: "Hosts" }));
+}
+
+/** @param {any} found */
+function makeActivities(found) {
+  if (!found.activities.length) return null;
+  const rows = found.activities.map((/** @type {any} */ one) => [one.host, one.work, one.what, one.total ? `${Math.round((100 * one.done) / one.total)} %` : ""]);
+  return makeTable(["Host", "Work", "What", "Done"], rows, { caption: "What hosts do for its environment", numbers: [3] });
+}

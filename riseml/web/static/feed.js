@@ -1,0 +1,117 @@
+// @ts-check
+/** The one stream of changes. It reconnects by itself, with the cursor of the last event. */
+
+import { ApiError, stream } from "./api.js";
+
+const FIRST_PAUSE = 250; // milliseconds before the second try
+const LONGEST_PAUSE = 4000;
+const SILENCE = 45_000; // milliseconds; the server says something every 15 s
+
+/** @typedef {{changed: string[], grown: string[], reset: boolean}} Changes */
+/** @typedef {(changes: Changes) => void} ChangeListener */
+/** @typedef {"live" | "lost" | "out"} Connection */
+
+export class Feed {
+  constructor() {
+    /** @type {Set<ChangeListener>} */
+    this.listeners = new Set();
+    /** @type {(connection: Connection) => void} */
+    this.onConnection = () => {};
+    this.cursor = "";
+  }
+
+  /**
+   * Call a listener with all changes until the signal is aborted.
+   * @param {ChangeListener} listener
+   * @param {AbortSignal} signal
+   */
+  listen(listener, signal) {
+    this.listeners.add(listener);
+    signal.addEventListener("abort", () => this.listeners.delete(listener));
+  }
+
+  /** Follow the changes for ever. */
+  async run() {
+    for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
+      try {
+        await this.follow(() => (pause = FIRST_PAUSE));
+      } catch (error) {
+        const isOut = error instanceof ApiError && error.status === 401;
+        this.onConnection(isOut ? "out" : "lost");
+      }
+      await waitOrWake(pause);
+    }
+  }
+
+  /** @param {() => void} onEvent */
+  async follow(onEvent) {
+    const control = new AbortController();
+    const headers = this.cursor ? { "Last-Event-ID": this.cursor } : {};
+    const response = await stream("/changes", /** @type {Record<string, string>} */ (headers), control.signal);
+    const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
+    const decoder = new TextDecoder();
+    let text = "";
+    try {
+      for (;;) {
+        const timer = setTimeout(() => control.abort(), SILENCE);
+        const { done, value } = await reader.read().finally(() => clearTimeout(timer));
+        if (done) throw new ApiError("The feed has ended.", "", 0);
+        const parts = (text + decoder.decode(value, { stream: true })).split("\n\n");
+        text = parts.pop() ?? "";
+        onEvent();
+        this.onConnection("live");
+        for (const part of parts) this.take(part);
+      }
+    } finally {
+      control.abort();
+    }
+  }
+
+  /** @param {string} part one event of the stream */
+  take(part) {
+    let data = "";
+    for (const line of part.split("\n")) {
+      if (line.startsWith("id: ")) this.cursor = line.slice(4);
+      else if (line.startsWith("data: ")) data = line.slice(6);
+    }
+    if (!data) return;
+    const changes = /** @type {Changes} */ (JSON.parse(data));
+    if (changes.reset || changes.changed.length || changes.grown.length) {
+      for (const listener of [...this.listeners]) listener(changes);
+    }
+  }
+}
+
+/** @param {number} milliseconds */
+function waitOrWake(milliseconds) {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      window.removeEventListener("online", done);
+      document.removeEventListener("visibilitychange", done);
+      resolve(undefined);
+    };
+    const timer = setTimeout(done, milliseconds);
+    window.addEventListener("online", done);
+    document.addEventListener("visibilitychange", done);
+  });
+}
+
+/**
+ * Return a function that runs a task now, or once more after the run under way: never two at a time, none forgotten.
+ * @param {() => Promise<void>} task
+ */
+export function makeCoalesced(task) {
+  let isRunning = false;
+  let isWanted = false;
+  return async function runOnce() {
+    isWanted = true;
+    if (isRunning) return;
+    isRunning = true;
+    while (isWanted) {
+      isWanted = false;
+      await task().catch((error) => console.debug(error));
+    }
+    isRunning = false;
+  };
+}

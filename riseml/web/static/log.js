@@ -1,0 +1,236 @@
+// @ts-check
+/** The merged log of an experiment: any line of a million at once, live at its end, with a search and links to lines. */
+
+import { get } from "./api.js";
+import { appendColoured } from "./ansi.js";
+import { fill, make, setText } from "./dom.js";
+import { makeCoalesced } from "./feed.js";
+import { countNoun, formatClock, formatMoment, formatNumber } from "./format.js";
+import { linkTo, makeProblem } from "./parts.js";
+import { VirtualRows } from "./virtual.js";
+
+const ROW_HEIGHT = 20; // pixels; views.css has the same
+const CHUNK = 500; // lines that are asked for at once
+const MOST_CHUNKS = 60; // that are kept
+const LONGEST = 5000; // characters of a line that are shown
+const COLOURS = 8;
+
+/** @typedef {{number: number, id: string, time: string, stream: string, text: string}} LogLine */
+
+/** @type {import("./experiment.js").Tab} */
+export function showLog(page) {
+  const log = new LogView(page);
+  log.begin();
+  return { update: () => log.showJobs(), grow: () => log.grow() };
+}
+
+class LogView {
+  /** @param {import("./experiment.js").ExperimentPage} page */
+  constructor(page) {
+    this.page = page;
+    /** @type {Map<number, LogLine[] | null>} by number of the chunk; null: asked for */
+    this.chunks = new Map();
+    this.total = 0;
+    this.marked = Number(new URLSearchParams(location.search).get("line") ?? "-1");
+    this.follows = this.marked < 0;
+    /** @type {number[]} */
+    this.matches = [];
+    this.match = -1;
+    this.grow = makeCoalesced(() => this.readEnd());
+    this.find = makeCoalesced(() => this.search());
+    this.jobs = make("select", { id: "job", "aria-label": "Jobs", onchange: () => this.chooseJob() });
+    this.input = make("input", { type: "search", placeholder: "Search the log", "aria-label": "Search the log", autocomplete: "off", spellcheck: "false", oninput: () => this.find(), onkeydown: (/** @type {KeyboardEvent} */ event) => this.onSearchKey(event) });
+    this.found = make("span", { class: "soft", role: "status" });
+    this.box = make("input", { type: "checkbox", checked: this.follows, onchange: () => this.setFollowing(this.box.checked) });
+    this.size = make("span", { class: "soft" });
+    this.rows = make("div", { class: "log-lines" });
+    this.scroller = make("div", { class: "scroller log", tabindex: "0", role: "region", "aria-label": "Log" }, this.rows);
+    this.note = make("div");
+    const space = () => make("div", { "aria-hidden": "true" });
+    const draw = (/** @type {number} */ first, /** @type {number} */ last) => this.draw(first, last);
+    this.virtual = new VirtualRows({ scroller: this.scroller, rows: this.rows, height: ROW_HEIGHT, draw, space }, page.signal);
+    this.arrange();
+  }
+
+  get path() {
+    return `/experiments/${encodeURIComponent(this.page.id)}/lines`;
+  }
+
+  arrange() {
+    const previous = make("button", { type: "button", "aria-label": "Previous match", onclick: () => this.step(-1) }, "↑");
+    const next = make("button", { type: "button", "aria-label": "Next match", onclick: () => this.step(1) }, "↓");
+    const bar = make("div", { class: "bar" }, this.jobs, this.input, previous, next, this.found, make("label", {}, this.box, " follow"), this.size);
+    fill(this.page.place, bar, this.note, this.scroller);
+    this.scroller.addEventListener("wheel", () => this.noteScroll(), { passive: true, signal: this.page.signal });
+    this.scroller.addEventListener("keydown", () => this.noteScroll(), { signal: this.page.signal });
+    this.showJobs();
+  }
+
+  async begin() {
+    try {
+      await this.readEnd();
+      if (this.marked >= 0) this.virtual.show(this.marked);
+    } catch (error) {
+      if (!this.page.signal.aborted) fill(this.note, makeProblem(error));
+    }
+  }
+
+  showJobs() {
+    const { id, view } = this.page;
+    const base = view.id;
+    const options = [[base, "all jobs"], ...this.listJobs(view, base)];
+    if (this.jobs.options.length === options.length) return;
+    fill(this.jobs, options.map(([value, label]) => make("option", { value, selected: value === id }, label)));
+  }
+
+  /** @param {any} view @param {string} base @returns {string[][]} */
+  listJobs(view, base) {
+    const known = view.jobs.map((/** @type {any} */ job) => [job.id, job.name]);
+    const isOne = this.page.id !== base && !known.some((/** @type {string[]} */ [id]) => id === this.page.id);
+    return isOne ? [...known, [this.page.id, this.page.id.slice(base.length + 1)]] : known;
+  }
+
+  chooseJob() {
+    const link = make("a", { href: linkTo(this.jobs.value, "log") });
+    this.page.place.append(link);
+    link.click();
+  }
+
+  /** Read what is new at the end, and show it if the user follows. */
+  async readEnd() {
+    const last = Math.floor(this.total / CHUNK);
+    const first = this.total ? last * CHUNK : -CHUNK;
+    const { total, lines } = await get(this.path, { first, count: CHUNK }, this.page.signal);
+    const former = this.total;
+    this.total = total;
+    if (former) this.keep(last, lines);
+    else this.keepEnd(lines, total);
+    setText(this.size, countNoun(total, "line"));
+    if (!total) fill(this.note, make("p", { class: "empty" }, "No job has printed anything so far."));
+    else if (this.note.firstChild) fill(this.note);
+    this.virtual.refresh(total);
+    if (this.follows) this.virtual.showEnd();
+    if (total > (last + 1) * CHUNK && former) this.grow();
+  }
+
+  /** Keep the last lines if they are those of one whole chunk. @param {LogLine[]} lines @param {number} total */
+  keepEnd(lines, total) {
+    const chunk = Math.floor(Math.max(0, total - 1) / CHUNK);
+    const own = lines.filter((line) => line.number >= chunk * CHUNK);
+    if (own.length && own[0].number === chunk * CHUNK) this.keep(chunk, own);
+  }
+
+  /** @param {number} chunk @param {LogLine[]} lines */
+  keep(chunk, lines) {
+    this.chunks.delete(chunk);
+    this.chunks.set(chunk, lines);
+    for (const old of this.chunks.keys()) {
+      if (this.chunks.size <= MOST_CHUNKS) break;
+      this.chunks.delete(old);
+    }
+  }
+
+  /** @param {number} first @param {number} last */
+  draw(first, last) {
+    const rows = [];
+    for (let number = first; number < last; number += 1) rows.push(this.drawLine(number));
+    return rows;
+  }
+
+  /** @param {number} number */
+  drawLine(number) {
+    const line = this.findLine(number);
+    const row = make("div", { class: "log-line", "data-stream": line?.stream, "data-marked": number === this.marked ? "true" : null });
+    const link = make("a", { class: "log-number", href: `${location.pathname}?line=${number}`, "aria-label": `Line ${number + 1}`, onclick: (/** @type {Event} */ event) => this.mark(event, number) }, String(number + 1));
+    row.append(link);
+    if (!line) return row;
+    const job = line.id.slice(this.page.view.id.length + 1);
+    const text = make("span", { class: "log-text" });
+    appendColoured(text, line.text.length > LONGEST ? `${line.text.slice(0, LONGEST)} …` : line.text);
+    row.append(make("time", { datetime: line.time, title: formatMoment(line.time) }, formatClock(line.time)), make("span", { class: `log-job colour-${this.colourOf(line.id)}` }, job), text);
+    return row;
+  }
+
+  /** @param {string} id */
+  colourOf(id) {
+    return Math.max(0, this.page.view.jobs.findIndex((/** @type {any} */ job) => job.id === id)) % COLOURS;
+  }
+
+  /** Return a line, or nothing and ask for its chunk. @param {number} number */
+  findLine(number) {
+    const chunk = Math.floor(number / CHUNK);
+    const found = this.chunks.get(chunk);
+    const line = found?.[number - chunk * CHUNK];
+    if (line || found === null) return line;
+    this.readChunk(chunk, (found?.length ?? 0) + chunk * CHUNK, found ?? []);
+    return undefined;
+  }
+
+  /** @param {number} chunk @param {number} first @param {LogLine[]} known */
+  async readChunk(chunk, first, known) {
+    this.chunks.set(chunk, null);
+    try {
+      const { total, lines } = await get(this.path, { first, count: (chunk + 1) * CHUNK - first }, this.page.signal);
+      this.keep(chunk, [...known, ...lines]);
+      this.virtual.refresh(Math.max(this.total, total));
+    } catch (error) {
+      this.chunks.delete(chunk);
+      if (!this.page.signal.aborted) console.debug(error);
+    }
+  }
+
+  /** @param {Event} event @param {number} number */
+  mark(event, number) {
+    event.preventDefault();
+    this.marked = number;
+    history.replaceState(null, "", `${location.pathname}?line=${number}`);
+    this.setFollowing(false);
+    this.virtual.refresh();
+  }
+
+  noteScroll() {
+    requestAnimationFrame(() => this.setFollowing(this.virtual.isAtEnd));
+  }
+
+  /** @param {boolean} follows */
+  setFollowing(follows) {
+    const begins = follows && !this.follows;
+    this.follows = follows;
+    this.box.checked = follows;
+    if (begins) this.virtual.showEnd();
+  }
+
+  async search() {
+    const text = this.input.value;
+    this.matches = [];
+    this.match = -1;
+    if (!text) return setText(this.found, "");
+    let first = 0;
+    for (;;) {
+      const { matches, next } = await get(`${this.path}/matches`, { text, first }, this.page.signal);
+      if (text !== this.input.value) return;
+      this.matches.push(...matches);
+      setText(this.found, `${formatNumber(this.matches.length)} found${next === null ? "" : " so far"}`);
+      if (next === null || this.matches.length >= 10_000) break;
+      first = next;
+    }
+    this.step(1);
+  }
+
+  /** @param {KeyboardEvent} event */
+  onSearchKey(event) {
+    if (event.key === "Enter") this.step(event.shiftKey ? -1 : 1);
+  }
+
+  /** Go to the next or the former match. @param {number} by */
+  step(by) {
+    const count = this.matches.length;
+    if (!count) return;
+    this.match = (this.match + by + count) % count;
+    this.marked = this.matches[this.match];
+    this.setFollowing(false);
+    setText(this.found, `${formatNumber(this.match + 1)} of ${formatNumber(count)}`);
+    this.virtual.show(this.marked);
+    this.virtual.refresh();
+  }
+}

@@ -1,0 +1,115 @@
+// @ts-check
+/** The overview of one experiment: why it failed, its metrics, its jobs and their lives. */
+
+import { get } from "./api.js";
+import { appendColoured, stripControls } from "./ansi.js";
+import { ChartPanel } from "./chart_panel.js";
+import { fill, make } from "./dom.js";
+import { makeCoalesced } from "./feed.js";
+import { formatMemory, formatNumber } from "./format.js";
+import { linkTo, makeDuration, makeState, makeTable } from "./parts.js";
+import { makeTimeline } from "./timeline.js";
+
+/** @type {import("./experiment.js").Tab} */
+export function showOverview(page) {
+  const failure = make("div");
+  const charts = make("div", { class: "charts" });
+  const jobs = make("section", { "aria-label": "Jobs" });
+  const life = make("section", { "aria-label": "Timeline" });
+  const parameters = make("section", { "aria-label": "Parameters" });
+  fill(page.place, failure, charts, jobs, life, parameters);
+  const panels = new MetricPanels(charts, page);
+  const readEvents = makeCoalesced(async () => {
+    const { events } = await get(`/experiments/${encodeURIComponent(page.id)}/events`, {}, page.signal);
+    fill(life, make("h2", {}, "Timeline"), makeTimeline(events, page.view));
+  });
+  const update = () => {
+    fill(failure, makeFailure(page.view));
+    fill(jobs, make("h2", {}, "Jobs"), makeJobs(page.view));
+    fill(parameters, makeParameters(page.view));
+    readEvents();
+    panels.update();
+  };
+  update();
+  return { update, grow: () => panels.update() };
+}
+
+/** @param {any} view */
+function makeFailure(view) {
+  if (view.state !== "FAILED") return null;
+  const lines = make("pre", { class: "lines", tabindex: "0" });
+  for (const line of view.last_lines) {
+    appendColoured(lines, line);
+    lines.append("\n");
+  }
+  const others = view.jobs.filter((/** @type {any} */ job) => job.reason === "CASCADE").length;
+  return make("section", { class: "failure", "aria-label": "Failure" },
+    make("h2", {}, view.cause ? `${view.cause} failed first` : "It failed"),
+    make("p", {}, view.message),
+    view.advice && make("p", { class: "advice" }, view.advice),
+    view.last_lines.length > 0 && lines,
+    others > 0 && make("details", {}, make("summary", {}, `${others} other ${others === 1 ? "job" : "jobs"} ended because of it`),
+      make("ul", {}, view.jobs.filter((/** @type {any} */ job) => job.reason === "CASCADE").map((/** @type {any} */ job) => make("li", {}, job.name)))),
+    make("p", {}, make("a", { href: linkTo(view.cause ? `${view.id}.${view.cause}` : view.id, "log") }, "Its log")),
+  );
+}
+
+/** @param {any} view */
+function makeJobs(view) {
+  const rows = view.jobs.map((/** @type {any} */ job) => [
+    make("a", { href: linkTo(job.id, "log"), title: "its log" }, job.name),
+    makeState(job.state),
+    stripControls(job.message.split("\n")[0]),
+    job.host ?? "",
+    formatNumber(job.cpus),
+    formatMemory(job.mem_mib),
+    job.gpus || "",
+    makeDuration(job.started_at, job.ended_at),
+    job.attempt > 1 ? job.attempt : "",
+  ]);
+  const heads = ["Job", "State", "Why", "Host", "Cores", "Memory", "GPUs", "Duration", "Attempt"];
+  return makeTable(heads, rows, { caption: "Jobs", numbers: [4, 5, 6, 7, 8] });
+}
+
+/** @param {any} view */
+function makeParameters(view) {
+  const found = Object.entries(view.parameters);
+  if (!found.length) return null;
+  return [make("h2", {}, "Parameters"), makeTable(["Name", "Value"], found, { caption: "Parameters" })];
+}
+
+/** One chart for each metric of the experiment; new metrics get theirs when they come. */
+class MetricPanels {
+  /** @param {HTMLElement} place @param {import("./experiment.js").ExperimentPage} page */
+  constructor(place, page) {
+    this.place = place;
+    this.page = page;
+    /** @type {Map<string, ChartPanel>} */
+    this.panels = new Map();
+    this.read = makeCoalesced(() => this.readAll());
+  }
+
+  update() {
+    this.read();
+  }
+
+  async readAll() {
+    const { id, signal } = this.page;
+    const path = `/experiments/${encodeURIComponent(id)}/metrics`;
+    const { experiments } = await get(path, {}, signal);
+    const metrics = experiments[0]?.metrics ?? [];
+    for (const metric of metrics) {
+      if (signal.aborted) return;
+      let panel = this.panels.get(metric.name);
+      if (!panel) {
+        panel = new ChartPanel(metric.name);
+        this.panels.set(metric.name, panel);
+        this.place.append(panel.element);
+      }
+      if (panel.count === metric.count) continue;
+      panel.count = metric.count;
+      const { buckets } = await get(`${path}/history`, { metric: metric.name }, signal);
+      panel.show([{ name: id, buckets }]);
+    }
+  }
+}

@@ -1,0 +1,101 @@
+// @ts-check
+/** Small parts that several views use. */
+
+import { fill, make } from "./dom.js";
+import { formatAge, formatMoment, formatSpan } from "./format.js";
+
+const ENDED = new Set(["FINISHED", "FAILED", "KILLED"]);
+
+/** @param {string} state @returns {boolean} */
+export function hasEnded(state) {
+  return ENDED.has(state);
+}
+
+/** @param {string} state @returns {HTMLElement} a coloured dot and the word */
+export function makeState(state) {
+  return make("span", { class: "state", "data-state": state }, make("span", { class: "dot", "aria-hidden": "true" }), state.toLowerCase());
+}
+
+/** @param {string} id @param {string} [label] @returns {HTMLAnchorElement} */
+export function makeLink(id, label = id) {
+  return make("a", { href: linkTo(id) }, label);
+}
+
+/** @param {string} id @param {string} [part] @returns {string} */
+export function linkTo(id, part = "") {
+  return `/experiments/${encodeURIComponent(id)}${part ? `/${part}` : ""}`;
+}
+
+/** @param {string} time RFC 3339 @returns {HTMLElement} says how long ago it was, and goes on saying it */
+export function makeAge(time) {
+  return make("time", { datetime: time, title: formatMoment(time), "data-ticks": "age" }, formatAge(time));
+}
+
+/** @param {string | null} start @param {string | null} end null: it goes on @returns {HTMLElement | string} */
+export function makeDuration(start, end) {
+  if (!start) return "";
+  const ticks = end ? null : start;
+  return make("span", { "data-ticks": ticks ? "since" : null, "data-since": ticks }, formatSince(start, end));
+}
+
+/** @param {string} start @param {string | null} end */
+function formatSince(start, end) {
+  return formatSpan(((end ? Date.parse(end) : Date.now()) - Date.parse(start)) / 1000);
+}
+
+/** Bring all ages and durations up to date. */
+export function tick() {
+  for (const one of document.querySelectorAll("[data-ticks]")) {
+    const since = one.getAttribute("data-since");
+    const text = since ? formatSince(since, null) : formatAge(one.getAttribute("datetime") ?? "");
+    if (one.textContent !== text) one.textContent = text;
+  }
+}
+
+/** @param {unknown} error @returns {HTMLElement} */
+export function makeProblem(error) {
+  const hint = /** @type {any} */ (error)?.hint;
+  const message = error instanceof Error ? error.message : String(error);
+  return make("div", { class: "problem", role: "alert" }, make("p", {}, message), hint && make("p", { class: "soft" }, hint));
+}
+
+/**
+ * Ask before something is done.
+ * @param {{title: string, text: string, yes: string, isDangerous?: boolean}} question
+ * @param {() => Promise<void>} act
+ */
+export function ask({ title, text, yes, isDangerous }, act) {
+  const problem = make("div");
+  const go = make("button", { type: "button", class: isDangerous ? "danger" : "primary", onclick: run }, yes);
+  const stay = make("button", { type: "button", onclick: () => dialog.close() }, "Cancel");
+  const heading = make("h2", { id: "question" }, title);
+  const dialog = make("dialog", { "aria-labelledby": "question" }, heading, make("p", {}, text), problem, make("div", { class: "actions" }, stay, go));
+  async function run() {
+    go.disabled = true;
+    try {
+      await act();
+      dialog.close();
+    } catch (error) {
+      fill(problem, makeProblem(error));
+      go.disabled = false;
+    }
+  }
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+/**
+ * @param {string[]} heads
+ * @param {(import("./dom.js").Child | import("./dom.js").Child[])[][]} rows
+ * @param {{caption: string, numbers?: number[]}} options `numbers` are the columns that are aligned to the right
+ */
+export function makeTable(heads, rows, { caption, numbers = [] }) {
+  const kind = (/** @type {number} */ at) => (numbers.includes(at) ? "number" : null);
+  const head = make("tr", {}, heads.map((text, at) => make("th", { scope: "col", class: kind(at) }, text)));
+  const body = rows.map((cells) =>
+    make("tr", {}, cells.map((cell, at) => make(at ? "td" : "th", { scope: at ? null : "row", class: kind(at) }, ...(Array.isArray(cell) ? cell : [cell])))),
+  );
+  const table = make("table", {}, make("caption", { class: "hidden" }, caption), make("thead", {}, head), make("tbody", {}, body));
+  return make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": `${caption}, table` }, table);
+}

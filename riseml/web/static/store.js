@@ -1,0 +1,110 @@
+// @ts-check
+/** All experiments, as the server shows them: read in pages, newest first, then kept up to date by the feed. */
+
+import { get } from "./api.js";
+import { makeCoalesced } from "./feed.js";
+
+const FIRST_PAGE = 100;
+const PAGE = 500;
+const MOST_SINGLE = 20; // changed experiments that are read one by one
+const MOST_RESULTS = 50; // experiments whose metrics are asked for at once
+
+export class ExperimentList {
+  /** @param {import("./feed.js").Feed} feed */
+  constructor(feed) {
+    this.feed = feed;
+    /** @type {Map<number, any>} by number */
+    this.views = new Map();
+    /** @type {Map<string, any[]>} metrics by ID */
+    this.metrics = new Map();
+    /** @type {Set<string>} IDs whose metrics are to be read */
+    this.wanted = new Set();
+    /** @type {Set<number>} numbers that are to be read again */
+    this.stale = new Set();
+    this.isComplete = false;
+    this.onChange = () => {};
+    this.readStale = makeCoalesced(() => this.refresh());
+    this.readMetrics = makeCoalesced(() => this.fetchMetrics());
+  }
+
+  /** Read everything, and follow the changes until the signal is aborted. @param {AbortSignal} signal */
+  async start(signal) {
+    this.signal = signal;
+    this.feed.listen((changes) => this.note(changes), signal);
+    await this.readAll();
+  }
+
+  async readAll() {
+    /** @type {Map<number, any>} */
+    const found = new Map();
+    let before = null;
+    for (let limit = FIRST_PAGE; ; limit = PAGE) {
+      const { experiments } = await get("/experiments", { all: true, limit, before }, this.signal);
+      for (const view of experiments) found.set(numberOf(view.id), view);
+      for (const view of experiments) this.views.set(numberOf(view.id), view);
+      this.onChange();
+      if (!experiments.length) break;
+      before = Math.min(...experiments.map((/** @type {any} */ view) => numberOf(view.id)));
+      if (before <= 1) break;
+    }
+    this.views = found;
+    this.isComplete = true;
+    this.onChange();
+  }
+
+  /** @param {import("./feed.js").Changes} changes */
+  note({ changed, grown, reset }) {
+    if (reset) {
+      this.stale.clear();
+      this.metrics.clear();
+      this.readAll().catch((error) => console.debug(error));
+      return;
+    }
+    for (const id of changed) this.stale.add(numberOf(id));
+    for (const id of [...changed, ...grown]) if (this.metrics.has(id)) this.wanted.add(id);
+    if (this.stale.size) this.readStale();
+    if (this.wanted.size) this.readMetrics();
+  }
+
+  async refresh() {
+    const numbers = [...this.stale];
+    this.stale.clear();
+    if (numbers.length > MOST_SINGLE) {
+      const oldest = Math.min(...numbers);
+      const { experiments } = await get("/experiments", { all: true, limit: 10_000 }, this.signal);
+      for (const view of experiments) if (numberOf(view.id) >= oldest) this.views.set(numberOf(view.id), view);
+    } else {
+      await Promise.all(numbers.map((number) => this.readOne(number)));
+    }
+    this.onChange();
+  }
+
+  /** @param {number} number */
+  async readOne(number) {
+    this.views.set(number, await get(`/experiments/${number}`, {}, this.signal));
+  }
+
+  /** Ask for the metrics of rows that are shown. @param {string[]} ids */
+  want(ids) {
+    for (const id of ids) if (!this.metrics.has(id)) this.wanted.add(id);
+    if (this.wanted.size) this.readMetrics();
+  }
+
+  async fetchMetrics() {
+    const ids = [...this.wanted].slice(0, MOST_RESULTS);
+    for (const id of ids) {
+      this.wanted.delete(id);
+      if (!this.metrics.has(id)) this.metrics.set(id, []);
+    }
+    if (!ids.length) return;
+    const { experiments } = await get("/results", { of: ids }, this.signal);
+    for (const one of experiments) this.metrics.set(one.id, one.metrics);
+    this.onChange();
+    if (this.wanted.size) this.readMetrics();
+  }
+}
+
+/** @param {string} id @returns {number} `144` of `144.3` */
+export function numberOf(id) {
+  return Number.parseInt(id, 10);
+}

@@ -1,0 +1,100 @@
+// @ts-check
+/** Rows of which only those in sight are elements: a table of 10,000 or a log of 1,000,000 rows scrolls smoothly. */
+
+const OVERSCAN = 10; // rows above and below those in sight
+const MOST_HEIGHT = 8_000_000; // pixels; browsers draw no element that is much higher
+
+/**
+ * @typedef {object} VirtualOptions
+ * @property {HTMLElement} scroller scrolls, and has a height of its own
+ * @property {HTMLElement} rows gets the rows
+ * @property {number} height of one row, in pixels
+ * @property {(first: number, last: number) => Node[]} draw makes the rows from `first` up to, and without, `last`
+ * @property {(height: number) => HTMLElement} space makes what fills the place of rows out of sight
+ */
+
+export class VirtualRows {
+  /** @param {VirtualOptions} options @param {AbortSignal} signal */
+  constructor(options, signal) {
+    this.options = options;
+    this.total = 0;
+    this.first = 0; // the row at the top
+    this.drawn = "";
+    this.above = options.space(0);
+    this.below = options.space(0);
+    options.scroller.addEventListener("scroll", () => this.update(), { passive: true, signal });
+    const watcher = new ResizeObserver(() => this.update());
+    watcher.observe(options.scroller);
+    signal.addEventListener("abort", () => watcher.disconnect());
+  }
+
+  /** Pixels of all rows, at most `MOST_HEIGHT`. */
+  get height() {
+    return Math.min(this.total * this.options.height, MOST_HEIGHT);
+  }
+
+  /** Rows in sight. */
+  get page() {
+    return Math.max(1, Math.floor(this.options.scroller.clientHeight / this.options.height));
+  }
+
+  /** Draw anew, whether rows have moved or not. @param {number} [total] how many rows there are now */
+  refresh(total = this.total) {
+    this.total = total;
+    this.drawn = "";
+    this.update();
+  }
+
+  update() {
+    const { scroller, height } = this.options;
+    const isScaled = this.total * height > MOST_HEIGHT;
+    const reach = Math.max(1, this.height - scroller.clientHeight);
+    const share = Math.min(1, scroller.scrollTop / reach);
+    const top = isScaled ? Math.round(share * Math.max(0, this.total - this.page)) : Math.floor(scroller.scrollTop / height);
+    this.first = Math.max(0, Math.min(top, this.total - 1));
+    const first = Math.max(0, this.first - OVERSCAN);
+    const last = Math.min(this.total, this.first + this.page + 2 + OVERSCAN);
+    const drawn = `${first}-${last}`;
+    const offset = isScaled ? Math.max(0, scroller.scrollTop - (this.first - first) * height) : first * height;
+    if (drawn !== this.drawn || isScaled) this.place(first, last, offset);
+    this.drawn = drawn;
+  }
+
+  /** @param {number} first @param {number} last @param {number} offset pixels above the first row */
+  place(first, last, offset) {
+    const { rows, height, draw } = this.options;
+    const used = offset + (last - first) * height;
+    setHeight(this.above, offset);
+    setHeight(this.below, Math.max(0, this.height - used));
+    rows.replaceChildren(this.above, ...draw(first, last), this.below);
+  }
+
+  /** Scroll until a row is in sight. @param {number} row */
+  show(row) {
+    const { scroller, height } = this.options;
+    if (row >= this.first + 1 && row < this.first + this.page - 1) return;
+    const centred = Math.max(0, row - Math.floor(this.page / 2));
+    if (this.total * height > MOST_HEIGHT) {
+      scroller.scrollTop = (centred / Math.max(1, this.total - this.page)) * (this.height - scroller.clientHeight);
+    } else {
+      scroller.scrollTop = centred * height;
+    }
+    this.update();
+  }
+
+  /** True when the last row is in sight. */
+  get isAtEnd() {
+    const { scroller, height } = this.options;
+    return scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 2 * height;
+  }
+
+  showEnd() {
+    this.options.scroller.scrollTop = this.options.scroller.scrollHeight;
+    this.update();
+  }
+}
+
+/** @param {HTMLElement} element @param {number} height */
+function setHeight(element, height) {
+  element.style.height = `${height}px`;
+}

@@ -1,0 +1,74 @@
+"""The web page: its door, the feed of changes, and pages of a log."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from riseml.wire.state_names import StateName
+
+
+class WebOrder(TypedDict):
+    """What a user wants of the door of the web page."""
+
+    port: NotRequired[int]  # where to listen; missing: where it listened before, else anywhere
+
+
+class WebView(TypedDict):
+    """The door of the web page."""
+
+    open: bool
+    port: int | None  # where it listens at 127.0.0.1; null: nowhere
+    url: str | None  # opens a session once, within ten minutes; null: the door is closed
+
+
+class Changes(TypedDict):
+    """What has changed since the message before; an event of the feed."""
+
+    changed: list[str]  # IDs of experiments whose records changed: `4`, `144.1`
+    grown: list[str]  # IDs of experiments whose logs have grown
+    reset: bool  # more may have changed than these: read everything again
+
+
+class NumberedLine(TypedDict):
+    """One line of a log, with its number."""
+
+    number: int  # 0 is the first line of the log, or of the jobs that were asked for
+    id: str  # of the job
+    time: str  # RFC 3339 with fractions of a second
+    stream: Literal["stdout", "stderr", "engine"]
+    text: str  # without its newline
+
+
+class LinePage(TypedDict):
+    """Some lines of a log that follow each other."""
+
+    total: int  # complete lines that the log has now
+    lines: list[NumberedLine]  # fewer than were asked for when they are long, or at the end
+
+
+class LineMatches(TypedDict):
+    """Where a text is in a log."""
+
+    total: int  # complete lines that the log has now
+    matches: list[int]  # numbers of lines, ascending
+    next: int | None  # where to search on; null: the whole log was searched
+
+
+class EventView(TypedDict):
+    """A job or its experiment entered a state."""
+
+    id: str  # of the experiment or the job
+    time: str  # RFC 3339 with fractions of a second
+    state: StateName
+    reason: str  # name of a Reason
+    sentence: str  # the reason for people
+    message: str  # details; may be empty or have several lines
+    attempt: int  # of the job; of the experiment 1
+
+
+class EventList(TypedDict):
+    """The life of an experiment and its jobs."""
+
+    events: list[EventView]  # oldest first

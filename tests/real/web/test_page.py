@@ -1,0 +1,191 @@
+"""Every view of the page in a real Chromium: what it shows, live, and what users do with it."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.support.rig import Rig, single
+from tests.support.web_scene import WAIT, enter, show
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
+VIEWS = (
+    "/",
+    "/experiments/1",
+    "/experiments/1/log",
+    "/experiments/5/config",
+    "/experiments/6/explain",
+    "/experiments/3",
+    "/experiments/2",
+    "/pool",
+    "/compare?of=1&of=4",
+)
+EVIL = "<img src=x onerror=window.pwned=1><script>window.pwned=1</script>"
+HOSTILE = f"""
+echo '{EVIL}'; echo '{EVIL}' >&2
+printf '\\033]0;title\\007\\033[31m{EVIL}\\033[0m\\n'
+printf 'riseml.report {{"step": 1, "{EVIL}": 0.5}}\\n'
+exit 3
+"""
+
+expect.set_options(timeout=WAIT)
+
+
+def find_row(page: Page, name: str) -> Locator:
+    return page.locator(f'tr[data-id="{name}"]')
+
+
+def make_room(rig: Rig) -> None:
+    """End the experiment that waits for nearly all cores: those behind it wait, too."""
+    rig.post("/v1/experiments/6/kill")
+    rig.wait_closed("6")
+
+
+def test_the_table_filters_sorts_and_unfolds(entered: Page) -> None:
+    page = entered
+    show(page, "/")
+    expect(page.locator("tr.row[data-id]")).to_have_count(6)
+    page.keyboard.press("/")
+    page.keyboard.type("state:finished lr<0.2")
+    expect(page.locator("tr.row[data-id]")).to_have_count(2)  # 1, and 2 for its members
+    assert "filter=state" in page.url, "the filter can be sent as an address"
+    page.get_by_role("searchbox").fill("")
+    page.get_by_role("button", name="Unfold set 2").click()
+    expect(find_row(page, "2.4")).to_be_visible()
+    page.get_by_role("button", name="Fold set 2").click()
+    expect(find_row(page, "2.4")).to_have_count(0)
+    page.get_by_role("button", name="ID").click()
+    expect(page.locator("tr.row[data-id]").first).to_have_attribute("data-id", "1")
+    page.get_by_role("button", name="ID").click()
+    expect(find_row(page, "1")).to_contain_text("0.027")
+
+
+def test_the_keyboard_is_enough(entered: Page) -> None:
+    page = entered
+    show(page, "/")
+    expect(find_row(page, "6")).to_be_visible()
+    page.get_by_role("region", name="Experiments").focus()
+    for key in ("j", "j", "x", "j", "x"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("toolbar")).to_contain_text("2 selected")
+    page.get_by_role("link", name="Compare").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Comparison")).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("p")
+    expect(page.get_by_role("heading", name="Pool")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("next and previous row")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_each_view_shows_what_it_is_for(entered: Page) -> None:
+    page = entered
+    show(page, "/experiments/4")
+    expect(page.locator(".sentence")).to_contain_text("1 job runs on this-machine.")
+    expect(page.get_by_role("img", name="loss, last 0.027")).to_be_visible()
+    expect(page.get_by_role("img", name="Timeline")).to_be_visible()
+    show(page, "/experiments/3")
+    expect(page.get_by_role("region", name="Failure")).to_contain_text("pip install pandas")
+    page.get_by_role("link", name="Configuration").click()
+    expect(page.get_by_role("region", name="riseml.yml").first).to_contain_text("loading data")
+    show(page, "/experiments/6/explain")
+    expect(page.locator(".summary")).to_contain_text("held by")
+    show(page, "/experiments/2")
+    expect(page.get_by_role("table", name="Leaderboard").get_by_role("row")).to_have_count(5)
+    expect(page.get_by_role("img", name="best score so far")).to_be_visible()
+    show(page, "/pool")
+    expect(page.get_by_role("table", name="Queue")).to_contain_text("held by 4, 5")
+    expect(page.locator("meter").first).to_have_attribute("aria-label", re.compile("Cores: 0.5 of"))
+
+
+def test_a_line_is_on_the_page_when_a_job_prints_it(scene: Rig, entered: Page) -> None:
+    page = entered
+    show(page, "/experiments/4/log")
+    expect(page.locator(".log-line")).to_have_count(40, timeout=WAIT)
+    expect(page.locator(".ansi-green").first).to_have_text("loss")
+    scene.go_file("4").touch()
+    expect(page.get_by_text("a new line")).to_be_visible()
+    page.get_by_role("searchbox", name="Search the log").fill("EPOCH 3")
+    expect(page.get_by_text("1 of 11")).to_be_visible()
+    page.get_by_role("link", name="Line 7", exact=True).click()
+    assert page.url.endswith("/experiments/4/log?line=6")
+    show(page, "/experiments/4/log?line=6")
+    expect(page.locator(".log-line[data-marked]")).to_contain_text("epoch 7")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_can_be_used_by_everybody(scene: Rig, browser: Browser, scheme: str) -> None:
+    """axe finds nothing, in light and dark; and nothing is wider than a phone."""
+    page = enter(browser, scene, color_scheme=scheme)
+    for path in VIEWS:
+        show(page, path)
+        expect(page.locator("main h1")).to_be_visible()
+        expect(page.locator("main :is(table, .log-line, .chart, .summary)").first).to_be_attached()
+        page.evaluate(AXE)
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found["violations"]] == [], path
+        page.set_viewport_size({"width": 375, "height": 700})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 375, path
+        page.set_viewport_size({"width": 1280, "height": 800})
+    assert page.locator("html").get_attribute("data-theme") == scheme
+    page.context.close()
+
+
+def test_users_run_an_experiment_again_and_kill_it(scene: Rig, entered: Page) -> None:
+    page = entered
+    show(page, "/experiments/6")
+    page.get_by_role("button", name="Kill").click()
+    page.get_by_role("dialog").get_by_role("button", name="Kill").click()
+    expect(page.locator(".sentence")).to_contain_text("killed")
+    show(page, "/experiments/4")
+    page.get_by_role("button", name="Rerun").click()
+    page.get_by_role("dialog").get_by_role("button", name="Rerun").click()
+    expect(page.get_by_role("heading", name="Experiment 7")).to_be_visible()
+    expect(page.locator(".sentence")).to_contain_text("1 job runs on this-machine.")
+    page.get_by_role("button", name="Kill").click()
+    page.get_by_role("dialog").get_by_role("button", name="Kill").click()
+    expect(page.locator(".sentence")).to_contain_text("killed")
+    assert scene.wait_closed("7")["state"] == "KILLED"
+
+
+def test_what_jobs_and_files_say_is_text(scene: Rig, entered: Page) -> None:
+    """A job and its riseml.yml put HTML into each field that they can fill."""
+    page = entered
+    make_room(scene)
+    name = scene.submit(single(HOSTILE, parameters={"evil": EVIL}))["id"]
+    scene.wait_closed(name)
+    for path in (
+        f"/experiments/{name}",
+        f"/experiments/{name}/log",
+        f"/experiments/{name}/config",
+        "/?filter=<b>x</b>",
+    ):
+        show(page, path)
+        shown = "<b>x</b>" if "filter" in path else "onerror"
+        field = page.get_by_role("searchbox")
+        expect(field).to_have_value(shown) if "filter" in path else expect(page.locator("main")).to_contain_text(shown)
+        assert page.locator("main img, main script, main b").count() == 0
+        assert page.evaluate("window.pwned") is None
+    show(page, f"/compare?of=1&of={name}")
+    expect(page.locator("main")).to_contain_text("onerror")
+    assert page.evaluate("window.pwned") is None
+
+
+def test_the_page_goes_on_after_the_server_was_killed(scene: Rig, entered: Page) -> None:
+    page = entered
+    make_room(scene)
+    show(page, "/")
+    expect(page.locator("#connection")).to_have_text("live")
+    page.evaluate("window.stayed = true")
+    scene.kill()
+    expect(page.locator("#connection")).to_contain_text("does not answer")
+    scene.start()
+    expect(page.locator("#connection")).to_have_text("live")
+    name = scene.submit(single("true"))["id"]
+    expect(find_row(page, name)).to_contain_text("finished")
+    assert page.evaluate("window.stayed") is True, "it was not loaded again"

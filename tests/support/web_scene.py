@@ -1,0 +1,128 @@
+"""What the web page shows in its tests and pictures: a server with a home of its own, whose experiments do a little of
+everything, and a browser that is let in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
+
+from tests.support.rig import BASE, Rig, gang, single
+
+CHROMIUM = "/usr/bin/chromium"
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+WAIT = 60_000  # milliseconds that a test waits for the page
+
+_TRAIN = """
+i=0; while [ $i -lt 40 ]; do i=$((i+1))
+printf 'epoch %s \\033[32mloss\\033[0m 0.%03d\\n' $i $((900 / i + i % 7))
+printf 'riseml.report {"step": %s, "loss": 0.%03d, "accuracy": 0.%03d}\\n' $i $((900 / i + i % 7)) $((900 - 700 / i))
+done
+"""
+_TRIAL = """
+i=0; while [ $i -lt 20 ]; do i=$((i+1))
+printf 'riseml.report {"step": %s, "loss": 0.%03d}\\n' $i $((900 / i + {{batch}} / 16))
+done
+printf 'riseml.report {"step": 20, "score": %s}\\n' {{lr}}
+"""
+_BROKEN = """
+echo loading data
+echo 'Traceback (most recent call last):' >&2
+echo '  File "train.py", line 3, in <module>' >&2
+echo "ModuleNotFoundError: No module named 'pandas'" >&2
+exit 1
+"""
+
+
+def make_search() -> str:
+    """Return a search of four trials."""
+    train: dict[str, Any] = {
+        "image": BASE,
+        "run": _TRIAL,
+        "resources": {"cpus": 0.1, "mem": "64MiB"},
+        "parameters": {"lr": {"uniform": {"min": 0, "max": 1}}, "batch": [16, 64]},
+        "search": {"method": "random", "trials": 4, "metric": "score", "goal": "maximize", "seed": 7},
+    }
+    return json.dumps({"project": "sweep", "train": train})
+
+
+def fill_server(rig: Rig) -> None:
+    """Submit: 1 trains and has ended, 2 is a search, 3 fails, 4 prints without end, 5 is distributed, 6 waits."""
+    rig.submit(single(_TRAIN, parameters={"lr": 0.1}))
+    rig.submit(make_search())
+    rig.submit(single(_BROKEN))
+    rig.wait_closed("2")
+    rig.wait_closed("3")
+    rig.wait_closed("1")
+    endless = 'while :; do [ ! -e "$OUTPUT_DIR/go" ] || { rm "$OUTPUT_DIR/go"; echo "a new line"; }; sleep 0.05; done'
+    rig.submit(single(f"{_TRAIN}\n{endless}"))
+    rig.submit(gang({"master": "echo hello; exec sleep 600"}))
+    rig.wait_state("4", "RUNNING")
+    rig.wait_state("5", "RUNNING")
+    cores = rig.get("/v1/pool")["hosts"][0]["cpus"]
+    rig.submit(single("true", resources={"cpus": cores - 0.2, "mem": "64MiB"}))
+    rig.wait_state("6", "PENDING")
+
+
+def open_door(rig: Rig) -> str:
+    """Return a fresh address that lets one browser in."""
+    address: str = rig.post("/v1/web", {}).json()["url"]
+    return address
+
+
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    """A Chromium of its own, without a window."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(_FLAGS))
+        yield browser
+        browser.close()
+
+
+def enter(browser: Browser, rig: Rig, **options: Any) -> Page:
+    """Return a page in a new context of the browser, which the server has let in."""
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+    context.set_default_timeout(WAIT)
+    page = context.new_page()
+    go(page, lambda: open_door(rig))
+    return page
+
+
+def go(page: Page, find_address: Callable[[], str]) -> None:
+    """Open an address and wait until the page shows something. Containers that start elsewhere on the machine change
+    its networks, and Chromium drops what it loads then: the address is asked for again.
+    """
+    for _ in range(20):
+        try:
+            page.goto(find_address())
+            break
+        except Error as error:
+            if "ERR_NETWORK_CHANGED" not in error.message and "ERR_ABORTED" not in error.message:
+                raise
+    expect(page.locator("main > *").first).to_be_attached(timeout=WAIT)
+
+
+def show(page: Page, path: str) -> None:
+    """Open a view by its address, as a link from outside does."""
+    parts = urlsplit(page.url)
+    go(page, lambda: f"{parts.scheme}://{parts.netloc}{path}")
+
+
+def make_home(folder: Path) -> Rig:
+    """Return a server that is not started yet."""
+    return Rig(folder / "home", None, RISEML_IDLE_AFTER="3600")

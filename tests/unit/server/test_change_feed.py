@@ -1,0 +1,76 @@
+"""The feed of changes: what changed, what grew, and where a client goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from riseml.server.api.change_routes import follow_feed
+from riseml.server.reconcile.notifier import Notifier
+from riseml.store.changes import ChangeLog
+
+
+class KnownChanges(ChangeLog):
+    """Events of which `changed` belong to experiments 1 and 2 of the store."""
+
+    def __init__(self) -> None:
+        self.last = 7
+
+    def find_last_event(self) -> int:
+        return self.last
+
+    def list_changed(self, after: int, most: int) -> tuple[int, ...]:
+        return tuple(range(1, self.last - after + 1))[:most]
+
+    def name_experiments(self, keys: Any) -> dict[int, str]:
+        return {key: f"{key}.1" for key in keys}
+
+
+async def read(feed: AsyncIterator[bytes]) -> tuple[str, Any]:
+    head, data = (await anext(feed)).decode().strip().split("\n")
+    return head.removeprefix("id: "), json.loads(data.removeprefix("data: "))
+
+
+def test_the_feed_tells_changes_and_growth() -> None:
+    async def run() -> None:
+        notifier = Notifier()
+        feed = follow_feed(notifier, KnownChanges(), "now", "")
+        assert await read(feed) == ("7@now", {"changed": [], "grown": [], "reset": False})
+        assert notifier.count_feeds() == 1
+        notifier.publish_records(3)
+        notifier.publish_lines(4)
+        cursor, found = await read(feed)
+        assert cursor == "7@now"
+        assert found == {"changed": ["3.1"], "grown": ["4.1"], "reset": False}
+        await feed.aclose()  # type: ignore[attr-defined]  # it is a generator
+        assert notifier.count_feeds() == 0
+
+    asyncio.run(run())
+
+
+def test_a_cursor_goes_on_and_one_of_another_server_begins_anew() -> None:
+    async def first(cursor: str) -> Any:
+        feed = follow_feed(Notifier(), KnownChanges(), "now", cursor)
+        found = await read(feed)
+        await feed.aclose()  # type: ignore[attr-defined]
+        return found[1]
+
+    assert asyncio.run(first("5@now"))["changed"] == ["1.1", "2.1"]
+    for odd in ("5@then", "8@now", "x@now", "-1@now", "@", "²@now"):
+        assert asyncio.run(first(odd)) == {"changed": [], "grown": [], "reset": True}, odd
+
+
+def test_too_many_changes_are_a_reset() -> None:
+    async def run() -> Any:
+        notifier = Notifier()
+        feed = follow_feed(notifier, KnownChanges(), "now", "")
+        await read(feed)
+        for key in range(600):
+            notifier.publish_records(key)
+        found = await read(feed)
+        await feed.aclose()  # type: ignore[attr-defined]
+        return found[1]
+
+    assert asyncio.run(run())["reset"] is True

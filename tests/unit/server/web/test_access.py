@@ -1,0 +1,88 @@
+"""Tokens open one session each; sessions survive a restart, and end with the door."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from pathlib import Path
+
+import pytest
+
+from riseml.server.web.access import WebAccess, WebSession
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def open_session(access: WebAccess) -> WebSession:
+    session = access.open_session(access.make_token())
+    assert session is not None
+    return session
+
+
+def prove(access: WebAccess, session: WebSession, request: str) -> str:
+    key = session.page.partition(".")[2]
+    return hmac.new(key.encode(), f"{access.challenge}\n{request}".encode(), hashlib.sha256).hexdigest()
+
+
+def test_a_token_opens_one_session_within_ten_minutes(tmp_path: Path) -> None:
+    clock = Clock()
+    access = WebAccess(tmp_path / "web.json", clock)
+    token, late = access.make_token(), access.make_token()
+    assert access.open_session(token) is not None
+    assert access.open_session(token) is None
+    clock.now += 601
+    assert access.open_session(late) is None
+    assert access.open_session("") is None
+    first = access.make_token()
+    for _ in range(20):
+        access.make_token()
+    assert access.open_session(first) is None, "the oldest of too many tokens is dropped"
+
+
+def test_a_session_survives_a_restart_and_ends_after_a_month(tmp_path: Path) -> None:
+    clock = Clock()
+    access = WebAccess(tmp_path / "web.json", clock)
+    access.remember(4321)
+    session = open_session(access)
+    later = WebAccess(tmp_path / "web.json", clock)
+    assert later.port == 4321
+    name = later.find_session(session.cookie)
+    assert name is not None
+    proof = prove(later, session, "GET /api/v1/server")
+    assert later.is_proven(name, proof, "GET /api/v1/server")
+    assert not later.is_proven(name, proof, "GET /api/v1/system")
+    assert not access.is_proven(name, proof, "GET /api/v1/server"), "another process has another challenge"
+    clock.now += 31 * 86_400
+    assert later.find_session(session.cookie) is None
+
+
+def test_sessions_end_when_the_door_is_closed(tmp_path: Path) -> None:
+    access = WebAccess(tmp_path / "web.json")
+    access.remember(4321)
+    session, token = open_session(access), access.make_token()
+    access.forget()
+    assert access.port is None
+    assert access.find_session(session.cookie) is None
+    assert access.open_session(token) is None
+    assert not (tmp_path / "web.json").exists()
+
+
+@pytest.mark.parametrize(
+    "cookie", ["", ".", "a.b.c", "a.9999999999.c", "a.²²².c", "\udcff.9999999999.\udcff", "a." + "9" * 99]
+)
+def test_a_made_up_cookie_is_no_session(tmp_path: Path, cookie: str) -> None:
+    assert WebAccess(tmp_path / "web.json").find_session(cookie) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "7", '{"port": 0, "key": ""}', '{"port": 80, "key": "00"}', '{"port": "x"}']
+)
+def test_a_damaged_file_is_as_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "web.json").write_text(text)
+    assert WebAccess(tmp_path / "web.json").port is None
