@@ -1,6 +1,6 @@
 """A real Prometheus scrapes the API; its lint accepts every metric, and Grafana's dashboard names these alone.
 
-The tests run where Debian's package `prometheus` is installed, or unpacked below the cache of the tests.
+`scripts/engine/prometheus` unpacks Debian's package below the cache of the tests where Prometheus is not installed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
-import pytest
 
 from tests.support.ports import find_free_port
 from tests.support.waiting import DEADLINE, wait_for
@@ -26,10 +25,9 @@ DASHBOARD = Path(__file__).parents[3] / "examples/grafana/riseml.json"
 
 
 def find_program(name: str) -> str:
-    """Return the path of a program; without it the test is left out."""
+    """Return the path of a program."""
     found = shutil.which(name) or shutil.which(name, path=str(UNPACKED))
-    if found is None:
-        pytest.skip(f"there is no {name} here: Debian's package prometheus has it")
+    assert found is not None, f"there is no {name} here: run scripts/engine/prometheus"
     return found
 
 
