@@ -156,7 +156,12 @@ class _Stream:
         return _Head(raw + b"\r\n\r\n", text.split("\r\n")[0], int(length[1]) if length else 0, chunked, counted)
 
     def read_body(self, head: _Head, *, until_end: bool = False) -> Iterator[bytes]:
-        """Give the pieces of a body as they come; with `until_end`, a body without length ends with the connection."""
+        """Give the pieces of a body as they come; with `until_end`, a body without length ends with the connection.
+
+        Raises:
+            ConnectionError: this side closed in the middle of it. The engine holds a container locked until the rest
+                of an archive has come, so the proxy closes the other side, too.
+        """
         if head.chunked:
             yield from self._read_chunks()
         elif head.counted or not until_end:
@@ -168,8 +173,8 @@ class _Stream:
 
     def _read_bytes(self, length: int) -> Iterator[bytes]:
         while length > 0:
-            if not self._held and not self._receive():
-                return
+            if not self._held:
+                self._receive_more()
             piece, self._held = self._held[:length], self._held[length:]
             length -= len(piece)
             yield piece
@@ -177,14 +182,17 @@ class _Stream:
     def _read_chunks(self) -> Iterator[bytes]:
         while True:
             while b"\r\n" not in self._held:
-                if not self._receive():
-                    return
+                self._receive_more()
             line, _, self._held = self._held.partition(b"\r\n")
             yield line + b"\r\n"
             size = int(line.split(b";")[0], 16)
             yield from self._read_bytes(size + 2)
             if size == 0:
                 return
+
+    def _receive_more(self) -> None:
+        if not self._receive():
+            raise ConnectionError("one side closed in the middle of a body")
 
     def _receive(self) -> bool:
         data = self._side.recv(_CHUNK)

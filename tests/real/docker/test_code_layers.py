@@ -37,7 +37,13 @@ from tests.support.waiting import DEADLINE
 pytestmark = pytest.mark.every_engine
 
 OWNER = Owner("paul", 1234, 5678)
-STEPS = ("echo made > made.txt", "mkdir -p d1 && echo made > d1/made.txt", "echo made > replaced.txt")
+STEPS = (
+    "echo made > made.txt",
+    "mkdir -p d1 && echo made > d1/made.txt",
+    "echo made > replaced.txt",
+    # One environment for each worker of the tests: two that build one at the same time may get two images.
+    f"true {os.environ.get('PYTEST_XDIST_WORKER', '')}",
+)
 
 
 class Unpacked:
