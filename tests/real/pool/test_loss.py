@@ -90,11 +90,13 @@ def test_retry_takes_other_hosts_when_an_engine_dies(rig: PoolRig) -> None:
     rig.wait("nothing is left", lambda: rig.containers() == [] and rig.networks() == [])
 
 
+@pytest.mark.parametrize("lost_after", [300.0])  # a busy machine may silence the other hosts for a while, too
 def test_a_stuck_host_delays_no_other(rig: PoolRig) -> None:
     rig.hosts[2].cut()
     wait_host(rig, "h3", "silent")
     rig.submit(single("exit 0"))
-    assert rig.wait_closed("1")["state"] == "FINISHED"
+    found = rig.wait_closed("1")
+    assert found["state"] == "FINISHED", found
     rig.wait("h3's silence has its reason", lambda: rig.get("/v1/pool")["hosts"][2]["message"])
 
 
