@@ -1,6 +1,6 @@
 """The client of the routes of files: lists, and contents that continue after a break where they were.
 
-A server may send anything: whoever writes what comes from here splits every path with `folder_paths.split_path`.
+A server may send anything: a caller that writes what comes from here splits every path with `folder_paths.split_path`.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def list_page(root: int, path: str, after: str | None, limit: int, *, deep: bool
     entries: list[Seen] = []
     folder = enter_folder(root, parts, path)
     try:
-        for entry in _walk(folder, b"", split_path(after or ""), deep):
+        for entry in _walk(folder, b"", split_path(after or ""), deep=deep):
             if len(entries) == limit:
                 return Page(at, entries, entries[-1].path)
             entries.append(entry)
@@ -125,7 +125,7 @@ def _remove(folder: int, name: bytes, counts: list[int], left: list[int], depth:
     return True
 
 
-def _walk(folder: int, prefix: bytes, after: list[bytes], deep: bool, depth: int = 0) -> Iterator[Seen]:  # noqa: FBT001
+def _walk(folder: int, prefix: bytes, after: list[bytes], *, deep: bool, depth: int = 0) -> Iterator[Seen]:
     """Yield what is in an open folder behind the names of `after`, folders before what is in them."""
     last: bytes | None = None
     if after:
@@ -157,7 +157,7 @@ def _walk_inside(folder: int, name: bytes, prefix: bytes, after: list[bytes], de
             return  # it was removed meanwhile, or it is no folder
         raise translate(error, encode_name(prefix + name)) from None
     try:
-        yield from _walk(inner, prefix + name + b"/", after, True, depth + 1)  # noqa: FBT003
+        yield from _walk(inner, prefix + name + b"/", after, deep=True, depth=depth + 1)
     finally:
         os.close(inner)
 

@@ -99,5 +99,5 @@ if sys.version_info >= (3, 12):
         sys.monitoring.register_callback(_TOOL, sys.monitoring.events.PY_UNWIND, leave_frame)
         sys.monitoring.set_events(_TOOL, sys.monitoring.events.PY_UNWIND)
 else:
-    sys.exit = builtins.exit = builtins.quit = leave  # type: ignore[assignment]
+    sys.exit = builtins.exit = builtins.quit = leave  # type: ignore[assignment]  # site has its own class
 import_next()

@@ -19,7 +19,7 @@ class KnownTrials(InMemoryStorage):
     """The storage of one study. It shares the known trials, and keeps none of what is asked for.
 
     Args:
-        known: the trials so far, by their numbers from 0. Nobody changes them.
+        known: the trials so far, by their numbers from 0. They never change.
     """
 
     def __init__(self, known: Sequence[FrozenTrial]) -> None:

@@ -70,7 +70,7 @@ class Services:
     drained: DrainedHosts  # hosts that get no new jobs
     kept: KeptOutputs  # outputs that nothing removes
     hosts: HostSet
-    monitor: Monitor  # samples what running jobs use, while somebody asks
+    monitor: Monitor  # samples what running jobs use, while a client asks
     samples: SampleKeeper  # samples every running job, and has kept what they used
     idle: IdleWatch  # for how long jobs have shown no sign of life
     cleaner: Cleaner  # finds and removes what no experiment owns

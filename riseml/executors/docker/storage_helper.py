@@ -138,7 +138,7 @@ class StorageHelpers:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, order: StorageOrder) -> HelperSession:
-        """Return a helper for an order that nobody else uses."""
+        """Return a helper for one order alone."""
         now, stale, found = time.monotonic(), [], None
         with self._lock:
             for one in list(self._idle):

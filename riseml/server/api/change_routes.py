@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header
@@ -38,7 +38,7 @@ def add_change_routes(router: APIRouter, services: Services) -> None:
         return StreamingResponse(feed, media_type="text/event-stream", headers=headers)
 
 
-async def follow_feed(notifier: Notifier, changes: ChangeLog, server: str, cursor: str) -> AsyncIterator[bytes]:
+async def follow_feed(notifier: Notifier, changes: ChangeLog, server: str, cursor: str) -> AsyncGenerator[bytes]:
     """Give the events behind a cursor without end, and a comment when nothing else came for a while.
 
     A cursor is `<id of the last event of the store>@<server process>`. A cursor of an earlier process gets a reset:

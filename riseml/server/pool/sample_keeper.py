@@ -3,7 +3,7 @@
 A job is read every ten seconds, and more often in its first seconds, so that a short one leaves something. One reading
 is one request to the engine, and costs it 5.6 ms; a stream for each container would cost it 2.5 ms every second.
 An engine answers up to a second later, since it measures once a second, all containers that are asked for together: so
-several are read at the same time; with more jobs than that allows, each has fewer samples. While somebody watches one,
+several are read at the same time; with more jobs than that allows, each has fewer samples. While a user watches one,
 the samples of the watcher (one a second) are kept instead.
 """
 

@@ -60,7 +60,7 @@ class WebDoor:
     async def resume(self, api: ASGIApp) -> None:
         """Listen where an earlier server of this home did.
 
-        When that port is taken, no page is trusted any more: whoever has it may have asked open pages.
+        When that port is taken, no page is trusted any more: the program that has it may have asked open pages.
         """
         if self.access.port is None:
             return

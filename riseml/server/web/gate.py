@@ -1,6 +1,6 @@
 """The gate of the web page: every request to the port passes these checks, before the API sees it.
 
-A web page of somebody else can send requests to a port of loopback, and every user of the machine can connect to it. So
+A foreign web page can send requests to a port of loopback, and every user of the machine can connect to it. So
 the gate takes no name of a host but those of loopback (a foreign name may resolve to 127.0.0.1), no foreign origin, and
 nothing of the API without cookie and proof (`access`). The files of the page tell nothing, and need neither: a link to
 a page can be opened from anywhere.

@@ -58,7 +58,7 @@ class WebhookLoop(threading.Thread):
         self._stopping = threading.Event()
         self._waiting: dict[str, _Waiting] = {}  # by the name of the webhook
         self._known: frozenset[str] = frozenset()  # names of the webhooks of the last pass
-        self._problem = ""  # why the last pass told nobody
+        self._problem = ""  # why the last pass sent nothing
 
     def note_end(self) -> None:
         """Look for ends at once."""

@@ -50,7 +50,7 @@ def make_row(sub: int, accuracy: tuple[float, ...] = (), state: str = "FINISHED"
         "hosts": ("h1",),
     }
     # mypy cannot see that the names of a mapping are fields.
-    return ResultRow(f"144.{sub}", state, "COMPLETED", (144, sub), **{**fields, **changes})  # type: ignore[arg-type]
+    return ResultRow(f"144.{sub}", state, "COMPLETED", (144, sub), **{**fields, **changes})  # type: ignore[arg-type]  # a test names fields
 
 
 ROWS = [

@@ -29,7 +29,7 @@ class Scene:
         self.may_end.set()
         self.ended = threading.Semaphore(0)  # counts every end
         wake = Wake()
-        wake.set = self.ended.release  # type: ignore[method-assign]
+        wake.set = self.ended.release  # type: ignore[method-assign]  # the test counts every end
         self.tracker = ActionTracker(self._perform, wake, lambda: self.seconds)
 
     def _perform(self, action: Action, experiment: Experiment | None) -> None:

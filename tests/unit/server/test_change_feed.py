@@ -44,7 +44,7 @@ def test_the_feed_tells_changes_and_growth() -> None:
         cursor, found = await read(feed)
         assert cursor == "7@now"
         assert found == {"changed": ["3.1"], "grown": ["4.1"], "reset": False}
-        await feed.aclose()  # type: ignore[attr-defined]  # it is a generator
+        await feed.aclose()  # it is a generator
         assert notifier.count_feeds() == 0
 
     asyncio.run(run())
@@ -54,7 +54,7 @@ def test_a_cursor_goes_on_and_one_of_another_server_begins_anew() -> None:
     async def first(cursor: str) -> Any:
         feed = follow_feed(Notifier(), KnownChanges(), "now", cursor)
         found = await read(feed)
-        await feed.aclose()  # type: ignore[attr-defined]
+        await feed.aclose()
         return found[1]
 
     assert asyncio.run(first("5@now"))["changed"] == ["1.1", "2.1"]
@@ -70,7 +70,7 @@ def test_too_many_changes_are_a_reset() -> None:
         for key in range(600):
             notifier.publish_records(key)
         found = await read(feed)
-        await feed.aclose()  # type: ignore[attr-defined]
+        await feed.aclose()
         return found[1]
 
     assert asyncio.run(run())["reset"] is True

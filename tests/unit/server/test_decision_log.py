@@ -42,8 +42,8 @@ def lines(before: Experiment, after: Experiment, *others: Experiment) -> list[st
 def edit(experiment: Experiment, jobs: Mapping[str, Mapping[str, object]], **changes: object) -> Experiment:
     """The experiment with other values, of some of its jobs too."""
     # Both ignores: mypy cannot see that the names of a mapping are fields.
-    edited = tuple(replace(job, **jobs.get(job.name, {})) for job in experiment.jobs)  # type: ignore[arg-type]
-    return replace(experiment, jobs=edited, **changes)  # type: ignore[arg-type]
+    edited = tuple(replace(job, **jobs.get(job.name, {})) for job in experiment.jobs)  # type: ignore[arg-type]  # a test names fields
+    return replace(experiment, jobs=edited, **changes)  # type: ignore[arg-type]  # a test names fields
 
 
 def place(experiment: Experiment, *hosts: HostName) -> Experiment:

@@ -69,7 +69,7 @@ def finish(services: Services, identity: int, state: State) -> None:
 
 
 def ask(services: Services, *names: str, **query: object) -> list[str]:
-    found = read_results(ResultQuery(names, **query), services, NOW)  # type: ignore[arg-type]
+    found = read_results(ResultQuery(names, **query), services, NOW)  # type: ignore[arg-type]  # a test names fields
     return [one["id"] for one in found["experiments"]]
 
 

@@ -146,7 +146,7 @@ def test_an_editor_accepts_a_placeholder_where_a_parameter_may_be() -> None:
     }
     assert editor.is_valid(value)
     for wrong in ("1", "{{1}}", "x{{n}}", "{n}"):
-        value["train"]["roles"] = {"actor": {"count": wrong}}  # type: ignore[index]
+        value["train"]["roles"] = {"actor": {"count": wrong}}  # type: ignore[index]  # a mapping, as written above
         assert not editor.is_valid(value), wrong
     written = json.dumps(raw).count(r"\\{\\{")
     marked = json.dumps(CONFIG_CONTRACT.schema)
