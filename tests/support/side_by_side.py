@@ -7,6 +7,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] 
 
 _FIRST = (
     "tests/real/pool/",  # one group, which runs beside everything else
+    "tests/real/frameworks/",  # another
     "tests/unit/control/test_laws.py",
     "tests/unit/",  # needs no image: runs while `scripts/test` prepares them
     "tests/chaos/",
@@ -20,6 +21,7 @@ at about the same time."""
 
 _TOGETHER = (
     "tests/real/pool/",  # three engines, a bridge and network namespaces of this machine
+    "tests/real/frameworks/",  # trainings, which slow each other down until Ray gives up
 )
 """Folders whose tests one worker runs, one after the other."""
 
@@ -28,8 +30,7 @@ _FILES_TOGETHER = (
     "tests/exploits/test_archive_readers.py",  # mutants for the module
     "tests/exploits/test_archives.py",  # a server for the module
     "tests/real/api/test_openapi.py",  # a server for the module
-    "tests/real/e2e/test_toaster.py",  # a home for the module
-    "tests/real/e2e/test_train.py",
+    "tests/real/e2e/test_train.py",  # a home for the module
     "tests/real/e2e/test_trouble.py",
     "tests/real/process/test_jobs.py",  # a virtual environment for the session
     "tests/real/web/",  # a server and a browser for the module

@@ -21,6 +21,7 @@ def test_every_place_that_is_named_exists(place: str) -> None:
     [
         ("tests/real/pool/test_loss.py::test_a", "tests/real/pool/"),
         ("tests/real/pool/test_gangs.py::test_b[x::y]", "tests/real/pool/"),
+        ("tests/real/frameworks/test_jax.py::test_c", "tests/real/frameworks/"),
         ("tests/unit/spec/test_load.py::test_a[x::y]", "tests/unit/spec/test_load.py"),
         ("tests/real/e2e/test_train.py::test_a", "tests/real/e2e/test_train.py"),
         ("tests/real/docker/test_sync.py::test_a[x::y]", "tests/real/docker/test_sync.py::test_a[x::y]"),

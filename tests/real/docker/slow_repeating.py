@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from tests.real.e2e.console import Console
-from tests.real.e2e.test_toaster import EXAMPLE, find_cache
+from tests.real.frameworks.test_toaster import EXAMPLE, find_cache
 
 LEAST, MOST_APART = 0.85, 0.05  # of the accuracy: asynchronous training ends a little differently each time
 

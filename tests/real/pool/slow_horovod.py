@@ -9,7 +9,7 @@ import re
 import shutil
 from pathlib import Path
 
-from tests.real.e2e.test_toaster import EXAMPLE
+from tests.real.frameworks.test_toaster import EXAMPLE
 from tests.real.pool.conftest import PoolRig
 from tests.real.pool.test_training import provide_data, provide_image, read_hosts, run_riseml
 

@@ -14,7 +14,7 @@ import docker
 import pytest
 
 from tests.real.e2e.console import RISEML
-from tests.real.e2e.test_toaster import EXAMPLE, find_cache
+from tests.real.frameworks.test_toaster import EXAMPLE, find_cache
 from tests.real.pool.conftest import PoolRig
 from tests.real.streams.conftest import Hands
 from tests.real.streams.test_tensorboard import open_forward, read_json

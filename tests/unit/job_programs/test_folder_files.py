@@ -173,10 +173,24 @@ def test_a_file_gets_its_name_when_it_is_complete(root: int, folder: Path) -> No
     first.close()
     other.close()
     with fails(Trouble.CHANGED):
-        put(root, "a/b", BIG, offset=99_999)
+        put(root, "a/b", BIG, offset=100_001)
     put(root, "a/b", BIG, offset=100_000)
     assert (folder / "a/b").read_bytes() == BIG == get(root, "a/b")
     assert os.listdir(folder / "a") == ["b"]
+
+
+def test_a_try_that_was_cut_may_still_write_beside_the_next(root: int, folder: Path) -> None:
+    first = PartWriter(root, Incoming("x", UPLOAD, len(BIG)))
+    first.write(BIG[:100_000])
+    second = PartWriter(root, Incoming("x", UPLOAD, len(BIG), offset=70_000))  # what the client saw was there
+    second.write(BIG[70_000:90_000])
+    first.write(BIG[100_000:200_000])
+    first.close()
+    second.write(BIG[90_000:] + hashlib.sha256(BIG).digest())
+    second.finish()
+    second.close()
+    assert (folder / "x").read_bytes() == BIG
+    assert os.listdir(folder) == ["x"]
 
 
 def test_what_is_damaged_or_has_no_room_is_not_kept(root: int, folder: Path) -> None:

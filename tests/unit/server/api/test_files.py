@@ -24,7 +24,7 @@ BIG = bytes(range(256)) * 40_000  # 10 MB
 
 
 class Scissors:
-    """A relay before a server, which cuts connections after so many bytes."""
+    """A relay before a server, which cuts connections after so many bytes; the other side takes all that passed."""
 
     def __init__(self, target: int) -> None:
         self.cuts: list[int] = []  # of the next connections
@@ -52,9 +52,25 @@ class Scissors:
                 far = socket.create_connection(("127.0.0.1", self._target))
                 self._sockets += [near, far]
                 left = [self.cuts.pop(0) if self.cuts else 1 << 40]
-                for one, other in ((near, far), (far, near)):
-                    self._threads.append(threading.Thread(target=self._pass_on, args=(one, other, left), daemon=True))
+                for run in (self._send, self._answer):
+                    self._threads.append(threading.Thread(target=run, args=(near, far, left), daemon=True))
                     self._threads[-1].start()
+
+    def _send(self, near: socket.socket, far: socket.socket, left: list[int]) -> None:
+        """Pass on what the client sends. The server meets an end behind it, and closes when it has read all."""
+        self._pass_on(near, far, left)
+        with suppress(OSError):
+            far.shutdown(socket.SHUT_WR)
+
+    def _answer(self, near: socket.socket, far: socket.socket, left: list[int]) -> None:
+        """Pass on what the server sends. The client meets the end only when the server has done with the connection."""
+        self._pass_on(far, near, left)
+        with suppress(OSError):
+            far.shutdown(socket.SHUT_WR)
+            while far.recv(65536):
+                continue
+        with suppress(OSError):
+            near.shutdown(socket.SHUT_RDWR)
 
     def _pass_on(self, source: socket.socket, target: socket.socket, left: list[int]) -> None:
         with suppress(OSError):
@@ -62,9 +78,6 @@ class Scissors:
                 target.sendall(data)
                 left[0] -= len(data)
                 self.passed += len(data)
-        for one in (source, target):
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.fixture(scope="module")

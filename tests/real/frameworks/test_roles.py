@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.e2e.console import Console, Result
-from tests.real.e2e.test_toaster import EXAMPLE, find_cache
+from tests.real.frameworks.test_toaster import EXAMPLE, find_cache
 from tests.support.rig import BASE, Rig
 
 GANG = EXAMPLE.parent / "roles-digits"

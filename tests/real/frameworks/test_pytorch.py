@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.e2e.console import Console, Result
-from tests.real.e2e.test_toaster import EXAMPLE, find_cache
+from tests.real.frameworks.test_toaster import EXAMPLE, find_cache
 
 DIGITS = EXAMPLE.parent / "pytorch-digits"
 IMAGE = ("--set", "train.image=riseml-test/pytorch:2.13.0")  # the tests' own, for CPUs alone

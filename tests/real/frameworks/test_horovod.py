@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.e2e.console import Console
-from tests.real.e2e.test_toaster import EXAMPLE, find_cache
+from tests.real.frameworks.test_toaster import EXAMPLE, find_cache
 
 DIGITS = EXAMPLE.parent / "horovod-digits"
 IMAGE = "riseml-test/horovod:0.28.1"
