@@ -16,6 +16,8 @@ VIEWS = {
     "experiments": ("/", "row", "2"),
     "experiment": ("/experiments/4", "img", "loss"),
     "log": ("/experiments/4/log", "link", "Line 40"),
+    "files": ("/experiments/4/files?path=history.csv", "table", "Content"),
+    "picture": ("/experiments/4/files?path=loss.svg", "img", "Picture loss.svg"),
     "failure": ("/experiments/3", "region", "Failure"),
     "configuration": ("/experiments/5/config", "region", "riseml.yml"),
     "explain": ("/experiments/6/explain", "region", "Hosts"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +15,9 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 from tests.support.rig import BASE, Rig, gang, single
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
+"""What finds, in a page, what some users could not use."""
 
 CHROMIUM = "/usr/bin/chromium"
 _FLAGS = (
@@ -29,10 +33,17 @@ _FLAGS = (
 WAIT = 60_000  # milliseconds that a test waits for the page
 
 _TRAIN = """
+mkdir -p "$OUTPUT_DIR/checkpoints"; echo step,loss,accuracy > "$OUTPUT_DIR/history.csv"; points=
 i=0; while [ $i -lt 40 ]; do i=$((i+1))
 printf 'epoch %s \\033[32mloss\\033[0m 0.%03d\\n' $i $((900 / i + i % 7))
 printf 'riseml.report {"step": %s, "loss": 0.%03d, "accuracy": 0.%03d}\\n' $i $((900 / i + i % 7)) $((900 - 700 / i))
+printf '%s,0.%03d,0.%03d\\n' $i $((900 / i + i % 7)) $((900 - 700 / i)) >> "$OUTPUT_DIR/history.csv"
+points="$points $((i * 16)),$((900 / i / 3))"
 done
+printf '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 660 320"><polyline points="%s"\
+ fill="none" stroke="#2f4fd0" stroke-width="4" transform="matrix(1 0 0 -1 0 310)"/></svg>' "$points" > \
+"$OUTPUT_DIR/loss.svg"
+head -c 5000 /dev/zero > "$OUTPUT_DIR/checkpoints/last.npz"
 """
 _TRIAL = """
 i=0; while [ $i -lt 20 ]; do i=$((i+1))

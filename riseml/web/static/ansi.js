@@ -2,6 +2,7 @@
 /** Colours of a terminal in lines of output. Every other sequence is left out; text stays text. */
 
 const SEQUENCE = /\x1b(?:\[([0-9;:]*)([A-Za-z@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]?)|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 const NAMES = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
 
 /** @typedef {{colour: string, isBold: boolean, isFaint: boolean, isUnderlined: boolean}} Style */
@@ -9,6 +10,11 @@ const NAMES = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "wh
 /** @param {string} text @returns {string} */
 export function stripControls(text) {
   return text.replace(SEQUENCE, "");
+}
+
+/** Return a name with what would change how its reader sees it made visible. @param {string} name @returns {string} */
+export function showName(name) {
+  return name.replace(UNSEEN, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /**

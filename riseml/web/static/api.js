@@ -34,7 +34,18 @@ export function takeSession() {
  * @returns {Promise<any>}
  */
 export async function get(path, query = {}, signal) {
-  return (await request("GET", makeUrl(path, query), { signal })).json();
+  return (await getResponse(path, query, signal)).json();
+}
+
+/**
+ * Return a response whose body the caller reads.
+ * @param {string} path
+ * @param {Record<string, any>} query
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Response>}
+ */
+export function getResponse(path, query, signal) {
+  return request("GET", makeUrl(path, query), { signal });
 }
 
 /**

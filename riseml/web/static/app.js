@@ -93,7 +93,7 @@ function followLink(event) {
   const link = /** @type {Element} */ (event.target).closest?.("a");
   if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
   const url = new URL(link.href);
-  if (url.origin !== location.origin || link.target || link.hash) return;
+  if (url.origin !== location.origin || link.target || link.hash || link.download) return;
   event.preventDefault();
   go(url.pathname + url.search);
 }

@@ -7,6 +7,7 @@ import { fill, make } from "./dom.js";
 import { makeCoalesced } from "./feed.js";
 import { countNoun } from "./format.js";
 import { showExplanation } from "./explanation.js";
+import { showFiles } from "./files.js";
 import { showLog } from "./log.js";
 import { showOverview } from "./overview.js";
 import { ask, hasEnded, linkTo, makeAge, makeDuration, makeLink, makeProblem, makeState } from "./parts.js";
@@ -27,6 +28,7 @@ import { numberOf } from "./store.js";
 const TABS = {
   "": { label: "Overview", show: showOverview },
   log: { label: "Log", show: showLog },
+  files: { label: "Files", show: showFiles },
   config: { label: "Configuration", show: showConfig },
   explain: { label: "Explain", show: showExplanation },
 };

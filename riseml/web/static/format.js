@@ -57,6 +57,13 @@ export function formatMemory(mib) {
   return mib >= 1024 ? `${formatNumber(Math.round((mib / 1024) * 10) / 10)} GiB` : `${Math.round(mib)} MiB`;
 }
 
+/** @param {number} bytes @returns {string} */
+export function formatBytes(bytes) {
+  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+  const at = bytes < 1024 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
+  return `${at ? formatNumber(Math.round((bytes / 1024 ** at) * 10) / 10) : bytes} ${units[at]}`;
+}
+
 /** @param {number} count @param {string} noun @returns {string} */
 export function countNoun(count, noun) {
   return `${formatNumber(count)} ${noun}${count === 1 ? "" : "s"}`;

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.support.rig import Rig, single
-from tests.support.web_scene import WAIT, enter, show
+from tests.support.web_scene import AXE, WAIT, enter, show
 
-AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
 VIEWS = (
     "/",
     "/experiments/1",

@@ -1,0 +1,150 @@
+"""What the view of one experiment shows of its files, and that nothing of a file is more than text or a picture."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.rig import Rig, single
+from tests.support.web_scene import AXE, WAIT, enter, make_home, show
+
+EVIL = "<img src=x onerror=window.pwned=1><script>window.pwned=1</script>"
+SCRIPT = "<script>window.pwned = 1; parent.pwned = 1; top.pwned = 1</script>"
+SIZE = 'width="40" height="40"'
+DRAWING = f'<svg xmlns="http://www.w3.org/2000/svg" {SIZE} onload="window.pwned=1">{SCRIPT}<rect {SIZE}/></svg>'
+BIDI = "gnp\u202egpj.txt"
+
+expect.set_options(timeout=WAIT)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """A server whose experiment 1 runs, with files of all kinds in its OUTPUT_DIR."""
+    with make_home(tmp_path_factory.mktemp("one")) as rig:
+        try:
+            rig.submit(single("exec sleep 3600"))
+            rig.wait_state("1", "RUNNING")
+            write_files(Path(rig.experiment("1")["output"]))
+            yield rig
+        finally:
+            rig.clean_up()
+
+
+@pytest.fixture(scope="module")
+def entered(scene: Rig, browser: Browser) -> Iterator[Page]:
+    """A page that the server has let in, for the whole module."""
+    page = enter(browser, scene)
+    yield page
+    page.context.close()
+
+
+def write_files(folder: Path) -> None:
+    """Write what a hostile job could."""
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / "deep" / "er" / "notes.txt").write_text(f"hello\n\033[31m{EVIL}\033[0m\n")
+    (folder / "metrics.csv").write_text(f'step,loss,"note, quoted"\n1,0.5,"{EVIL}"\n2,0.25,"say ""hi"""\n')
+    (folder / "page.html").write_text(f"<!doctype html>{SCRIPT}<h1>not a page</h1>")
+    (folder / "drawing.svg").write_text(DRAWING)
+    (folder / "curve.png").write_bytes(make_png())
+    (folder / "lie.png").write_text(SCRIPT)
+    (folder / "model.bin").write_bytes(bytes(range(256)) * 8)
+    (folder / "long.log").write_bytes(b"".join(b"line %06d\n" % number for number in range(60_000)))
+    (folder / BIDI).write_text("a name that reads another way")
+    (folder / "<img src=x onerror=window.pwned=1>").write_text("evil name")
+    (folder / "link").symlink_to("/etc/passwd")
+
+
+def make_png() -> bytes:
+    """Return a picture of 8 x 8 pixels."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0)
+    rows = b"".join(b"\0" + bytes((30, 90, 200)) * 8 for _ in range(8))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def is_clean(page: Page) -> bool:
+    """Return True when nothing that a job wrote has run, or has become an element."""
+    return (
+        page.evaluate("window.pwned") is None and page.locator("main script, main h1:text('not a page')").count() == 0
+    )
+
+
+def test_files_are_shown_as_what_they_are_and_never_run(entered: Page) -> None:
+    """Folders, text, tables, pictures; each with what a hostile job puts into names and contents."""
+    page = entered
+    show(page, "/experiments/1/files")
+    listing = page.get_by_role("region", name="Files", exact=True)
+    expect(listing.get_by_role("link", name="deep/")).to_be_visible()
+    expect(listing).to_contain_text("<img src=x onerror=window.pwned=1>")
+    expect(listing).to_contain_text("gnp\\u202egpj.txt")
+    expect(listing).to_contain_text("link → /etc/passwd")
+    assert listing.get_by_role("link", name="link").count() == 0, "a link is not followed"
+    listing.get_by_role("link", name="deep/").click()
+    listing.get_by_role("link", name="er/").click()
+    listing.get_by_role("link", name="notes.txt").click()
+    content = page.get_by_role("region", name="Content")
+    expect(content).to_have_text(f"hello\n{EVIL}\n")
+    assert page.url.endswith("/experiments/1/files?path=deep%2Fer%2Fnotes.txt")
+    page.get_by_role("navigation", name="Folder").get_by_role("link", name="OUTPUT_DIR").click()
+    listing.get_by_role("link", name="metrics.csv").click()
+    cells = page.get_by_role("table", name="Content").get_by_role("row")
+    expect(cells.nth(0)).to_contain_text("note, quoted")
+    expect(cells.nth(1)).to_contain_text(EVIL)
+    expect(cells.nth(2)).to_contain_text('say "hi"')
+    listing.get_by_role("link", name="page.html").click()
+    expect(content).to_contain_text("<h1>not a page</h1>")
+    assert is_clean(page)
+
+
+def test_pictures_run_nothing_and_long_files_are_cut(entered: Page) -> None:
+    page = entered
+    for name, width in (("curve.png", 8), ("drawing.svg", 40)):
+        show(page, f"/experiments/1/files?path={name}")
+        picture = page.get_by_role("img", name=f"Picture {name}")
+        expect(picture).to_have_js_property("naturalWidth", width)
+        assert str(picture.get_attribute("src")).startswith("data:image/"), "no address that could be opened as a page"
+        assert is_clean(page)
+    show(page, "/experiments/1/files?path=lie.png")
+    expect(page.get_by_role("region", name="File", exact=True)).to_contain_text("This is no picture")
+    show(page, "/experiments/1/files?path=model.bin")
+    expect(page.get_by_role("region", name="File", exact=True)).to_contain_text("riseml cp 'output://1/model.bin' .")
+    with page.expect_download() as saving:
+        page.get_by_role("button", name="Download").click()
+    assert saving.value.path().read_bytes() == bytes(range(256)) * 8
+    assert saving.value.suggested_filename == "model.bin"
+    show(page, "/experiments/1/files?path=long.log")
+    content = page.get_by_role("region", name="Content")
+    expect(content).to_contain_text("line 000000")
+    expect(content).not_to_contain_text("line 059999")
+    page.get_by_role("button", name="Show its end").click()
+    expect(content).to_contain_text("line 059999")
+    show(page, "/experiments/1/files?path=..%2F..%2Fserver.log")
+    expect(page.get_by_role("alert")).to_be_visible()
+    show(page, "/experiments/1/files?path=gone.txt")
+    expect(page.get_by_role("alert")).to_contain_text("gone.txt")
+    assert is_clean(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_part_can_be_used_by_everybody(scene: Rig, browser: Browser, scheme: str) -> None:
+    """axe finds nothing, in light and dark; and nothing is wider than a phone."""
+    page = enter(browser, scene, color_scheme=scheme)
+    parts = {"files": "table", "files?path=metrics.csv": ".cells", "files?path=curve.png": ".picture"}
+    for part, sign in parts.items():
+        show(page, f"/experiments/1/{part}")
+        expect(page.locator(f"main {sign}").first).to_be_visible()
+        page.evaluate(AXE)
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found["violations"]] == [], part
+        page.set_viewport_size({"width": 375, "height": 700})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 375, part
+        page.set_viewport_size({"width": 1280, "height": 800})
+    page.context.close()
