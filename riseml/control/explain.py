@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from riseml.control.actions import ReleaseHost
@@ -50,13 +50,33 @@ def _describe_reason(experiment: Experiment) -> str:
     return f"{sentence} ({experiment.message})" if experiment.message else sentence
 
 
+def explain_queue(world: World, seen: Observation, most: int) -> Iterator[Explanation]:
+    """Yield why each of the first experiments of the queue waits, as `explain_experiment` says it, in one pass.
+
+    Args:
+        world: every experiment that is not closed.
+        seen: what the last pass saw.
+        most: how many experiments are explained.
+    """
+    queue = make_queue(world.experiments)
+    placement = PlacementPass(world, seen)
+    for index, waiting in enumerate(queue[:most]):
+        yield _explain_turn(world, placement, queue, index)
+        placement.serve_queue((waiting,))
+
+
 def _explain_waiting(world: World, seen: Observation, experiment: Experiment) -> Explanation:
     queue = make_queue(world.experiments)
-    ids = [waiting.id for waiting in queue]
-    ahead = tuple(ids[: ids.index(experiment.id)])
-    place = QueuePlace(len(ahead) + 1, len(queue), ahead)
+    index = [waiting.id for waiting in queue].index(experiment.id)
     placement = PlacementPass(world, seen)
-    placement.serve_queue(queue[: len(ahead)])  # as the next pass does before it comes to this experiment
+    placement.serve_queue(queue[:index])  # as the next pass does before it comes to this experiment
+    return _explain_turn(world, placement, queue, index)
+
+
+def _explain_turn(world: World, placement: PlacementPass, queue: Sequence[Experiment], index: int) -> Explanation:
+    """Return why an experiment of the queue waits; `placement` has served those before it."""
+    experiment = queue[index]
+    place = QueuePlace(index + 1, len(queue), tuple(waiting.id for waiting in queue[:index]))
     name = ExperimentNamer(world, experiment.owner.user)
     blockers = tuple(_find_blockers(world, placement, experiment, name))
     hosts = describe_hosts(world, placement, experiment, name)

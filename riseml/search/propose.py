@@ -127,12 +127,12 @@ class _KnownStudy:
     def _freeze(self, trial: Trial, space: dict[str, Any]) -> FrozenTrial:
         known, frozen = self._frozen.get(trial.number, (None, None))
         if frozen is None or known != trial:
-            frozen = _freeze(self._plan, trial, space)
+            frozen = freeze_trial(self._plan, trial, space)
             self._frozen[trial.number] = (trial, frozen)
         return frozen
 
 
-def _freeze(plan: SearchPlan, trial: Trial, space: dict[str, Any]) -> FrozenTrial:
+def freeze_trial(plan: SearchPlan, trial: Trial, space: dict[str, Any]) -> FrozenTrial:
     """Return a trial as Optuna knows it."""
     from optuna.trial import TrialState
 

@@ -57,7 +57,7 @@ class Services:
     settings: Settings
     info: ServerInfo
     experiments: ExperimentStore
-    pages: ExperimentPages  # filtered and sorted lists of experiments
+    pages: ExperimentPages  # filtered and sorted lists of experiments, and the last values of their metrics
     outcomes: OutcomeStore  # what became of many experiments, read quickly
     searches: SearchStore  # sets whose points a search chooses
     names: ExperimentNames  # for the completion of a shell

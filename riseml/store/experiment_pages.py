@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from riseml.states import State
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentDetail, select_details
+from riseml.store.metrics.last_values import LastValues, select_last_values
 from riseml.store.schema import experiments
 
 LONGEST_TEXT = 200  # characters of a text that is looked for
@@ -32,6 +33,7 @@ class PageSort(Enum):
     CREATED = "created"
     STARTED = "started"
     ENDED = "ended"
+    METRIC = "metric"  # the last value of `PageQuery.metric`
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,13 @@ class PageQuery:
     states: tuple[State, ...] = ()  # one of these; empty: any
     text: str = ""  # words that all are in the project, the number, the state or the parameters; upper case is the same
     before: int | None = None  # only numbers below this one
+    metric: str = ""  # only experiments that have reported this metric, a finite value last; empty: any
+    least: float | None = None  # and this value or more
+    most: float | None = None  # and this value or less
 
 
 _Aggregate = Callable[[Any], sa.ColumnElement[Any]]
-_ORDERS: Mapping[PageSort, tuple[_Aggregate, sa.Column[Any]]] = {
+_ORDERS: Mapping[PageSort, tuple[_Aggregate, sa.ColumnElement[Any]]] = {
     PageSort.NUMBER: (sa.func.min, experiments.c.number),
     PageSort.PROJECT: (sa.func.min, experiments.c.project),
     PageSort.STATE: (sa.func.min, experiments.c.state),
@@ -59,7 +64,9 @@ _ORDERS: Mapping[PageSort, tuple[_Aggregate, sa.Column[Any]]] = {
     PageSort.STARTED: (sa.func.min, experiments.c.started_at),
     PageSort.ENDED: (sa.func.max, experiments.c.ended_at),
 }
-"""How the members of a set come to one value; the key of a set is one of its members' where they differ."""
+"""How the members of a set come to one value; the key of a set is one of its members' where they differ. The value of
+a set by its metric is the one that comes first in the order.
+"""
 
 
 class ExperimentPages:
@@ -67,28 +74,51 @@ class ExperimentPages:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.last_values = LastValues(database)
 
     def read_page(self, user: str, query: PageQuery) -> tuple[ExperimentDetail, ...]:
         """Return the experiments of a page in its order; the members of a set follow each other.
 
         What has no value of the sort key, such as the end of an experiment that runs, is last.
+
+        Raises:
+            KeyError: it is to be sorted by a metric, and none is named.
         """
-        aggregate, column = _ORDERS[query.sort]
-        key = aggregate(column)
         number = experiments.c.number
-        chosen = (
-            sa.select(number)
-            .where(_choose_experiments(user, query))
-            .group_by(number)
-            .order_by((key.desc() if query.descending else key.asc()).nulls_last(), number.desc())
-            .limit(query.limit)
-            .offset(query.offset)
-        )
         with self._database.read_transaction() as connection:
+            source, key, conditions = _add_metric(connection.dialect, query)
+            chosen = (
+                sa.select(number)
+                .select_from(source)
+                .where(_choose_experiments(user, query), *conditions)
+                .group_by(number)
+                .order_by((key.desc() if query.descending else key.asc()).nulls_last(), number.desc())
+                .limit(query.limit)
+                .offset(query.offset)
+            )
             numbers = connection.execute(chosen).scalars().all()
             found = select_details(connection, sa.and_(experiments.c.user == user, number.in_(numbers)))
         places = {one: place for place, one in enumerate(numbers)}
         return tuple(sorted(found, key=lambda detail: places[detail.experiment.number]))
+
+
+def _add_metric(
+    dialect: sa.Dialect, query: PageQuery
+) -> tuple[sa.FromClause, sa.ColumnElement[Any], list[sa.ColumnElement[bool]]]:
+    """Return where the rows come from, what they are sorted by, and the conditions of the metric."""
+    if not query.metric:
+        aggregate, column = _ORDERS[query.sort]
+        return experiments, aggregate(column), []
+    found = select_last_values(dialect, query.metric).subquery()
+    last = found.c.last
+    conditions: list[sa.ColumnElement[bool]] = [last.is_not(None)]
+    if query.least is not None:
+        conditions.append(last >= query.least)
+    if query.most is not None:
+        conditions.append(last <= query.most)
+    first: _Aggregate = sa.func.max if query.descending else sa.func.min
+    aggregate, column = _ORDERS.get(query.sort, (first, last))
+    return experiments.join(found, found.c.experiment_id == experiments.c.id), aggregate(column), conditions
 
 
 def _choose_experiments(user: str, query: PageQuery) -> sa.ColumnElement[bool]:

@@ -20,6 +20,10 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
                                                 -> ExperimentList   (running ones; all: ended ones too; newest last)
     GET    /v1/experiments?all=true&state=&text=&user=&sort=-ended&limit=&offset=
                                                 -> ExperimentList   (a page, in the order of `sort`)
+    GET    /v1/experiments?all=true&metric=&least=&most=&sort=-metric
+                                                -> ExperimentList   (a page of those that have reported a metric)
+    GET    /v1/metrics/names                    -> MetricNames
+    GET    /v1/metrics/values?metric=           -> MetricLastValues     (the last one of each experiment)
     GET    /metrics                             -> Prometheus' text format (not below /v1)
     GET    /v1/names?prefix=&running=           -> NameList         (for shells that complete an ID)
     GET    /v1/experiments/{id}                 -> ExperimentView
@@ -35,6 +39,8 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/samples                          -> Samples          (of every job that has a place)
     GET    /v1/experiments/{id}/metrics         -> MetricsList      (of a set: of each of its experiments)
     GET    /v1/experiments/{id}/metrics/history?metric= -> MetricHistoryView  (of one experiment; a set is refused)
+    GET    /v1/experiments/{id}/curves?metric=  -> CurveList        (of a set: of all of its experiments)
+    GET    /v1/experiments/{id}/importance      -> ImportanceView   (of a set with a search)
     GET    /v1/experiments/{id}/tfconfig        -> TfConfigs        (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/environment     -> JobEnvironments  (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/capsule         -> CapsuleView      (of one experiment; of a set: its first one's)
@@ -52,6 +58,8 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/system                           -> SystemView
     GET    /v1/gpus?of=                         -> GpuList          (of: those of the jobs with this ID)
     GET    /v1/pool                             -> PoolView
+    GET    /v1/pool/queue?limit=                -> QueueView        (with the reason of each wait)
+    GET    /v1/pool/usage?hours=                -> PoolUsage
     POST   /v1/pool/check                       -> PoolFindings
     POST   /v1/pool/join                        -> PoolMembers
     POST   /v1/pool/hosts            NewHost    -> AddedHost        (changes nothing when its key is not trusted)
@@ -110,13 +118,7 @@ from riseml.wire.command_output import (
     ServerLogLine,
     ServerStop,
 )
-from riseml.wire.comparisons import (
-    ComparedExperiment,
-    ComparisonView,
-    Difference,
-    FileDifference,
-    MetricDifference,
-)
+from riseml.wire.comparisons import ComparedExperiment, ComparisonView, Difference, FileDifference, MetricDifference
 from riseml.wire.experiments import (
     ExperimentList,
     ExperimentView,
@@ -137,11 +139,7 @@ from riseml.wire.explanations import (
     SetExplanation,
     ShortageView,
 )
-from riseml.wire.failures import (
-    Failure,
-    FailureBody,
-    ProblemShape,
-)
+from riseml.wire.failures import Failure, FailureBody, ProblemShape
 from riseml.wire.files import (
     CopySummary,
     FileListing,
@@ -152,79 +150,42 @@ from riseml.wire.files import (
     RemovalView,
     UsageView,
 )
-from riseml.wire.gpus import (
-    GpuList,
-    GpuTrouble,
-    GpuView,
-)
-from riseml.wire.leftovers import (
-    LeftoversView,
-    LeftoverView,
-)
-from riseml.wire.logs import (
-    EndEntry,
-    Entry,
-    LineEntry,
-    LinesEntry,
-    PingEntry,
-    ReportEntry,
-    StateEntry,
-)
+from riseml.wire.gpus import GpuList, GpuTrouble, GpuView
+from riseml.wire.leftovers import LeftoversView, LeftoverView
+from riseml.wire.logs import EndEntry, Entry, LineEntry, LinesEntry, PingEntry, ReportEntry, StateEntry
 from riseml.wire.metrics import (
     ExperimentMetrics,
     MetricBucket,
     MetricHistoryView,
+    MetricLastValues,
+    MetricNames,
     MetricsList,
     MetricView,
 )
-from riseml.wire.plans import (
-    PlanEnvironment,
-    PlanExperiment,
-    PlanJob,
-    PlanRoleEnvironment,
-    PlanSearch,
-    PlanView,
-)
+from riseml.wire.plans import PlanEnvironment, PlanExperiment, PlanJob, PlanRoleEnvironment, PlanSearch, PlanView
 from riseml.wire.pool import (
     HostFinding,
     HostFindings,
     HostKeys,
     HostKeyView,
+    HostUsage,
     HostView,
     PoolFinding,
     PoolFindings,
     PoolMember,
     PoolMembers,
+    PoolUsage,
     PoolView,
+    QueuedView,
+    QueueView,
 )
-from riseml.wire.pool_changes import (
-    AddedHost,
-    NewHost,
-    RemovedHost,
-)
-from riseml.wire.results import (
-    ObjectiveView,
-    ResultList,
-    ResultView,
-)
-from riseml.wire.samples import (
-    JobSamples,
-    SampleHistory,
-    Samples,
-    SampleView,
-)
-from riseml.wire.searches import (
-    BestTrial,
-    SearchView,
-    TrialOrder,
-)
-from riseml.wire.server import (
-    ServerView,
-    SystemView,
-)
-from riseml.wire.state_names import (
-    StateName,
-)
+from riseml.wire.pool_changes import AddedHost, NewHost, RemovedHost
+from riseml.wire.results import ObjectiveView, ResultList, ResultView
+from riseml.wire.samples import JobSamples, SampleHistory, Samples, SampleView
+from riseml.wire.searches import BestTrial, SearchView, TrialOrder
+from riseml.wire.server import ServerView, SystemView
+from riseml.wire.sets import Curve, CurveList, ImportanceView, ParameterImportance
+from riseml.wire.state_names import StateName
 from riseml.wire.submissions import (
     GitState,
     MissingContents,
@@ -234,16 +195,7 @@ from riseml.wire.submissions import (
     Submission,
     TensorBoardOrder,
 )
-from riseml.wire.web import (
-    Changes,
-    EventList,
-    EventView,
-    LineMatches,
-    LinePage,
-    NumberedLine,
-    WebOrder,
-    WebView,
-)
+from riseml.wire.web import Changes, EventList, EventView, LineMatches, LinePage, NumberedLine, WebOrder, WebView
 
 __all__ = [
     "ActivityView",
@@ -268,6 +220,8 @@ __all__ = [
     "CompletionScript",
     "CopySummary",
     "CopyView",
+    "Curve",
+    "CurveList",
     "Difference",
     "EndEntry",
     "Entry",
@@ -294,7 +248,9 @@ __all__ = [
     "HostFitView",
     "HostKeyView",
     "HostKeys",
+    "HostUsage",
     "HostView",
+    "ImportanceView",
     "JobEnvironment",
     "JobEnvironments",
     "JobFitView",
@@ -313,6 +269,8 @@ __all__ = [
     "MetricBucket",
     "MetricDifference",
     "MetricHistoryView",
+    "MetricLastValues",
+    "MetricNames",
     "MetricView",
     "MetricsList",
     "MissingContents",
@@ -327,6 +285,7 @@ __all__ = [
     "OutputPage",
     "OutputView",
     "Pairs",
+    "ParameterImportance",
     "PingEntry",
     "PinnedImage",
     "PlanEnvironment",
@@ -341,9 +300,12 @@ __all__ = [
     "PoolFindings",
     "PoolMember",
     "PoolMembers",
+    "PoolUsage",
     "PoolView",
     "ProblemShape",
     "QueuePlaceView",
+    "QueueView",
+    "QueuedView",
     "RemovalView",
     "RemovedHost",
     "ReportEntry",

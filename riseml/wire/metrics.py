@@ -58,3 +58,16 @@ class MetricHistoryView(TypedDict):
     id: str  # of the experiment
     metric: str
     buckets: list[MetricBucket]  # in the order in which they were reported
+
+
+class MetricNames(TypedDict):
+    """The metrics of all experiments."""
+
+    names: list[str]  # at most 1,000, the most frequent first
+
+
+class MetricLastValues(TypedDict):
+    """The last value of one metric in each experiment that has reported it; it may be a few seconds old."""
+
+    metric: str
+    values: dict[str, float | None]  # by ID; null: the last value is not finite

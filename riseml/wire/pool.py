@@ -41,6 +41,48 @@ class PoolView(TypedDict):
     hosts: list[HostView]
 
 
+class QueuedView(TypedDict):
+    """One experiment that waits for a place."""
+
+    position: int  # in the queue, from 1
+    id: str
+    project: str
+    created_at: str  # RFC 3339: when it was submitted
+    summary: str  # why it waits, for people
+
+
+class QueueView(TypedDict):
+    """The experiments that wait for a place, in the order in which they get one."""
+
+    length: int  # how many wait in all
+    waiting: list[QueuedView]  # the first of them
+
+
+class HostUsage(TypedDict):
+    """What the jobs of one host have used together: lists of the same length, one place for each `step` seconds."""
+
+    name: str
+    cpus: float | None  # cores of the host now; None: it has left the pool, or does not answer
+    mem_mib: int | None
+    gpus: int | None
+    cpu: list[float]  # cores that were busy
+    mem_used: list[float]  # bytes
+    gpu: list[float]  # GPUs that were busy: two at 50 % are 1
+    cpus_held: list[float]  # cores that these jobs are guaranteed
+    gpus_held: list[int]  # GPUs that these jobs have
+
+
+class PoolUsage(TypedDict):
+    """What jobs have used on each host over the last hours."""
+
+    since: str  # RFC 3339
+    until: str
+    step: int  # seconds that one value is the mean of
+    time: list[int]  # seconds since 1970: the beginning of each step
+    hosts: list[HostUsage]
+    left_out: int  # jobs that are not counted, because there are too many
+
+
 class PoolFinding(TypedDict):
     """One thing that `pool check` examined."""
 

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from riseml import wire
-from riseml.control.explain import explain_experiment
+from riseml.control.explain import explain_experiment, explain_queue
 from riseml.control.explanation import BlockerKind, Explanation, ExplanationPhase, HostFit, JobPlace, Obstacle, Shortage
 from riseml.control.observation import Observation
 from riseml.errors import RisemlError
 from riseml.model import Experiment, World
 from riseml.names import HostName, experiment_name
+from riseml.server.api.views import show_time
 from riseml.server.reconcile.activities import Activity
 
 Names = Mapping[int, str]
@@ -57,6 +58,34 @@ def show_explanation(
         "network": None if found.network is None else found.network.value,
         "network_host": found.network_host,
     }
+
+
+def show_queue(world: World, seen: Observation, hosts_of_pool: Iterable[HostName], most: int) -> wire.QueueView:
+    """Return the queue, and why its first experiments wait.
+
+    Args:
+        world: every open experiment.
+        seen: the last observation.
+        hosts_of_pool: every host, whether it has ever answered or not.
+        most: experiments that are explained.
+    """
+    unheard = sorted(set(hosts_of_pool) - seen.hosts.keys())
+    known = {one.id: one for one in world.experiments}
+    shown: list[wire.QueuedView] = []
+    length = 0
+    for found in explain_queue(world, seen, most):
+        one = known[found.experiment]
+        length = 0 if found.queue is None else found.queue.length
+        shown.append(
+            {
+                "position": len(shown) + 1,
+                "id": experiment_name(one.number, one.sub),
+                "project": one.project,
+                "created_at": show_time(one.created_at) or "",
+                "summary": (_soften_never(found, unheard) if unheard else found).summary,
+            }
+        )
+    return {"length": length, "waiting": shown}
 
 
 def _soften_never(found: Explanation, unheard: list[HostName]) -> Explanation:

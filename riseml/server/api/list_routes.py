@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
 
 from riseml import wire
 from riseml.errors import UsageError
+from riseml.names import experiment_name
 from riseml.server.api.submit import check_text
 from riseml.server.api.views import show_all
 from riseml.server.services import Services
@@ -21,7 +23,7 @@ _MOST_STATES = 20
 
 SortName = Literal[
     "number", "-number", "project", "-project", "state", "-state", "created", "-created", "started", "-started",
-    "ended", "-ended",
+    "ended", "-ended", "metric", "-metric",
 ]  # fmt: skip
 
 
@@ -51,6 +53,21 @@ class ListFilters:
         return bool(self.states or self.text or self.sort or self.offset is not None)
 
 
+class MetricFilter:
+    """Conditions on the last value of one metric. With a metric, the answer is a page."""
+
+    def __init__(
+        self,
+        metric: Annotated[str | None, Query(max_length=200, description="only those that have reported it")] = None,
+        least: Annotated[float | None, Query(description="and whose last value is at least this")] = None,
+        most: Annotated[float | None, Query(description="and whose last value is at most this")] = None,
+    ) -> None:
+        check_text([metric])
+        self.metric = metric or ""
+        self.least = None if least is None or math.isnan(least) else least
+        self.most = None if most is None or math.isnan(most) else most
+
+
 class ListQuery:
     """The conditions that `riseml status` uses."""
 
@@ -71,13 +88,30 @@ class ListQuery:
 
 
 def add_list_routes(router: APIRouter, services: Services) -> None:
-    """Add GET /experiments."""
+    """Add GET /experiments, and what a table of all experiments shows of their metrics."""
+
+    @router.get("/metrics/names")
+    def list_metric_names() -> wire.MetricNames:
+        return {"names": list(services.pages.last_values.list_names(services.info.owner.user))}
+
+    @router.get("/metrics/values")
+    def read_metric_values(
+        metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")],
+    ) -> wire.MetricLastValues:
+        check_text([metric])
+        found = services.pages.last_values.read_values(services.info.owner.user, metric)
+        return {"metric": metric, "values": {experiment_name(one, sub): last for one, sub, last in found.values()}}
 
     @router.get("/experiments")
     def list_experiments(
-        query: Annotated[ListQuery, Depends()], filters: Annotated[ListFilters, Depends()]
+        query: Annotated[ListQuery, Depends()],
+        filters: Annotated[ListFilters, Depends()],
+        metric: Annotated[MetricFilter, Depends()],
     ) -> wire.ExperimentList:
-        details = _read_page(query, filters, services) if filters.asks_for_page else _read_list(query, services)
+        if filters.asks_for_page or metric.metric:
+            details = _read_page(query, filters, metric, services)
+        else:
+            details = _read_list(query, services)
         if filters.user not in (None, services.info.owner.user):
             details = ()
         sets = {one.experiment.set_id for one in details if one.experiment.set_id is not None}
@@ -95,10 +129,14 @@ def _read_list(query: ListQuery, services: Services) -> tuple[ExperimentDetail, 
     )
 
 
-def _read_page(query: ListQuery, filters: ListFilters, services: Services) -> tuple[ExperimentDetail, ...]:
+def _read_page(
+    query: ListQuery, filters: ListFilters, metric: MetricFilter, services: Services
+) -> tuple[ExperimentDetail, ...]:
     if query.before is not None and filters.sort not in (None, "-number"):
         raise UsageError("`before` names the next page of the newest numbers alone", "give an offset with this sort")
     sort = filters.sort or "-number"
+    if sort in ("metric", "-metric") and not metric.metric:
+        raise UsageError("no metric is named to sort by", "add metric=NAME: GET /v1/metrics/names lists the names")
     page = PageQuery(
         sort=PageSort(sort.removeprefix("-")),
         descending=sort.startswith("-"),
@@ -110,5 +148,8 @@ def _read_page(query: ListQuery, filters: ListFilters, services: Services) -> tu
         states=filters.states,
         text=filters.text,
         before=query.before,
+        metric=metric.metric,
+        least=metric.least,
+        most=metric.most,
     )
     return services.pages.read_page(services.info.owner.user, page)

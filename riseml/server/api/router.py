@@ -17,10 +17,12 @@ from riseml.server.api.log_routes import add_log_routes
 from riseml.server.api.metric_routes import add_metric_routes
 from riseml.server.api.name_routes import add_name_routes
 from riseml.server.api.output_routes import add_output_routes
+from riseml.server.api.pool_history_routes import add_pool_history_routes
 from riseml.server.api.pool_routes import add_pool_routes
 from riseml.server.api.result_routes import add_result_routes
 from riseml.server.api.sample_routes import add_sample_routes
 from riseml.server.api.server_routes import add_server_routes
+from riseml.server.api.set_routes import add_set_routes
 from riseml.server.api.stream_routes import add_stream_routes
 from riseml.server.api.submission_routes import add_submission_routes
 from riseml.server.api.trial_routes import add_trial_routes
@@ -45,9 +47,11 @@ def make_router(services: Services) -> APIRouter:
     add_line_routes(router, services)
     add_change_routes(router, services)
     add_metric_routes(router, services)
+    add_set_routes(router, services)
     add_name_routes(router, services)
     add_stream_routes(router, services)
     add_pool_routes(router, services)
+    add_pool_history_routes(router, services)
     add_gpu_routes(router, services)
     add_web_routes(router, services.web)
     add_clean_routes(router, services.cleaner)

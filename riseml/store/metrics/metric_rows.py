@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,16 @@ class MetricRows:
         with self._database.read_transaction() as connection:
             text = connection.execute(query).scalar()
         return MetricHistory() if text is None else MetricHistory.from_rows(json.loads(text))
+
+    def load_histories_of(self, wanted: Sequence[int], metric: str) -> dict[int, MetricHistory]:
+        """Return the history of one metric of each of these experiments that has it."""
+        table, found = metric_histories, dict[int, MetricHistory]()
+        with self._database.read_transaction() as connection:
+            for start in range(0, len(wanted), _IDS_PER_QUERY):
+                some = table.c.experiment_id.in_(wanted[start : start + _IDS_PER_QUERY])
+                for row in connection.execute(sa.select(table).where(some, table.c.metric == metric)):
+                    found[row.experiment_id] = MetricHistory.from_rows(json.loads(row.buckets))
+        return found
 
     def load_histories(self, experiment: int) -> dict[str, MetricHistory]:
         """Return the history of each metric of an experiment."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from riseml.faultpoints import Point, reach
@@ -189,6 +189,19 @@ class MetricStore:
         with counting.lock:
             count = counting.tally.find_count(metric)
             return () if count is None else count.history.read_buckets()
+
+    def read_histories(self, experiments: Sequence[int], metric: str) -> dict[int, tuple[Bucket, ...]]:
+        """Return the history of one metric of each of these experiments that has it, as `read_history` does."""
+        self.read_tallies(experiments)  # counts what is new
+        counted = {one: counting for one in experiments if (counting := self._find_counting(one)) is not None}
+        saved = self._rows.load_histories_of([one for one in experiments if one not in counted], metric)
+        found = {one: history.read_buckets() for one, history in saved.items()}
+        for one, counting in counted.items():
+            with counting.lock:
+                count = counting.tally.find_count(metric)
+                if count is not None:
+                    found[one] = count.history.read_buckets()
+        return found
 
     def read_values(self, experiment: int, metric: str, after: ReadPosition = _BEGINNING) -> ValuePage:
         """Return some values of a metric behind a position of the log, in its order; none is left out or repeated."""

@@ -66,5 +66,13 @@ class SampleStore:
         """
         return self._file(experiment, job).read_rows(span)
 
+    def read_minutes(self, experiment: int, job: JobName, span: Span) -> list[SampleRow]:
+        """Return the means of the minutes of a job in a span, in the order of time.
+
+        Raises:
+            OSError: its file cannot be read.
+        """
+        return self._file(experiment, job).read_minutes(span)
+
     def _file(self, experiment: int, job: JobName) -> SampleFile:
         return SampleFile(self._folder / str(experiment) / f"{job}{_SUFFIX}")

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.parametrize("url", [ON_POSTGRESQL], indirect=True)  # f
 NO_HTTP = b"Invalid HTTP request received."  # said before there is a request: to a line that is too long, for instance
 EXAMPLES = 12  # right ones, and as many wrong ones, of each route
 PLAIN = [  # there is nothing to get wrong
+    "GET /v1/metrics/names",
     "GET /v1/server",
     "POST /v1/server/stop",
     "GET /v1/samples",
@@ -45,6 +46,8 @@ PLAIN = [  # there is nothing to get wrong
 ROUTES = [
     *PLAIN,
     "GET /v1/gpus",
+    "GET /v1/pool/queue",
+    "GET /v1/pool/usage",
     "POST /v1/pool/hosts",
     "POST /v1/pool/hosts/{name}/remove",
     "POST /v1/pool/hosts/{name}/drain",
@@ -71,6 +74,7 @@ ROUTES = [
     "POST /v1/experiments/{name}/output/remove",
     "GET /v1/experiments",
     "GET /v1/names",
+    "GET /v1/metrics/values",
     "POST /v1/tensorboards",
     "GET /v1/experiments/{name}",
     "POST /v1/experiments/{name}/kill",
@@ -81,6 +85,8 @@ ROUTES = [
     "GET /v1/experiments/{name}/capsule",
     "GET /v1/experiments/{name}/metrics",
     "GET /v1/experiments/{name}/metrics/history",
+    "GET /v1/experiments/{name}/curves",
+    "GET /v1/experiments/{name}/importance",
     "POST /v1/experiments/{name}/trials",
     "POST /v1/reruns/check",
     "GET /v1/comparison",

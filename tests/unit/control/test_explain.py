@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from riseml.control.actions import ReleaseHost
-from riseml.control.explain import explain_experiment
+from riseml.control.explain import explain_experiment, explain_queue
 from riseml.control.explanation import BlockerKind, Explanation, ExplanationPhase, Lack, Obstacle, QueuePlace
 from riseml.control.observation import Observation
 from riseml.control.placement.addresses import PORTS
@@ -147,3 +147,15 @@ def test_an_experiment_before_its_queue_and_one_after_its_end_are_explained() ->
     found = explain_experiment(World(()), pool, over)
     assert found.phase is ExplanationPhase.ENDED
     assert found.summary == "Ended with an exit code other than 0 (exit code 3)"
+
+
+def test_the_whole_queue_is_explained_as_each_of_its_experiments_is() -> None:
+    running = ready(1, {"train": Resources(6, 64)})
+    waiting = [ready(at, {"train": Resources(8 if at % 3 else 1, 64)}) for at in range(2, 9)]
+    seen = look(h1=site(8), h2=site(4))
+    world = place_gangs(World((running, *waiting)), seen)
+    found = tuple(explain_queue(world, seen, 100))
+    assert len(found) > 3
+    known = {one.id: one for one in world.experiments}
+    assert found == tuple(explain_experiment(world, seen, known[one.experiment]) for one in found)
+    assert tuple(explain_queue(world, seen, 2)) == found[:2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -14,6 +15,10 @@ from riseml.store.database import Database
 from riseml.store.experiment_pages import ExperimentPages, PageQuery, PageSort
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
+from riseml.store.logs.blocks import ReadPosition
+from riseml.store.metrics.last_values import LastValues
+from riseml.store.metrics.metric_rows import MetricRows, TallyRow
+from riseml.store.metrics.metric_summary import MetricCount
 from tests.unit.control.simulation import make_plan
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
@@ -91,3 +96,37 @@ def test_filters_and_sorts(pages: ExperimentPages) -> None:
     assert members == [(2, 1), (2, 2), (2, 3)], "a set is one entry with all its members"
     others = pages.read_page("bob", PageQuery(text="toaster"))
     assert [one.experiment.owner.user for one in others] == ["bob"]
+
+
+def test_pages_are_chosen_and_sorted_by_the_last_value_of_a_metric(
+    pages: ExperimentPages, experiments: ExperimentStore, database: Database
+) -> None:
+    def count(number: int, sub: int | None, *values: float) -> None:
+        (detail,) = experiments.find_by_number("ann", number, sub)
+        loss, other = MetricCount("loss"), MetricCount('it\'s <b>"other"')
+        for at, value in enumerate(values):
+            loss.add(value, at, "2026-08-31T07:23:46Z", 1)
+            other.add(-value, at, "2026-08-31T07:23:46Z", 1)
+        summaries = {one.name: one.summarize() for one in (other, loss)}
+        MetricRows(database).save_tallies(
+            [(TallyRow(detail.experiment.id, ReadPosition(), complete=True, summaries=summaries), {})]
+        )
+
+    count(1, None, 0.9, 0.3)
+    count(2, 1, 0.1)
+    count(2, 3, 1e-7)
+    count(3, None, 0.2, math.nan)
+    count(4, None, math.inf)
+    count(5, None, 2.5)
+    by_loss = PageQuery(PageSort.METRIC, metric="loss")
+    assert numbers(pages, by_loss) == [5, 1, 2]
+    assert numbers(pages, replace(by_loss, descending=False)) == [2, 1, 5]
+    assert numbers(pages, replace(by_loss, least=0.3)) == [5, 1]
+    assert numbers(pages, replace(by_loss, most=0.3, limit=1, offset=1)) == [2]
+    assert numbers(pages, replace(by_loss, metric='it\'s <b>"other"', descending=False)) == [5, 1, 2]
+    assert numbers(pages, PageQuery(metric="accuracy")) == []
+    last = LastValues(database)
+    assert last.list_names("ann") == ('it\'s <b>"other"', "loss")
+    found = {(number, sub): value for number, sub, value in last.read_values("ann", "loss").values()}
+    assert found == {(1, None): 0.3, (2, 1): 0.1, (2, 3): 1e-7, (3, None): None, (4, None): None, (5, None): 2.5}
+    assert last.read_values("bob", "loss") == {}

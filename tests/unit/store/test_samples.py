@@ -150,3 +150,13 @@ def test_odd_values_are_kept_within_what_a_record_holds() -> None:
     assert row.attempt == 2**16 - 1
     assert row.amounts[0] == pytest.approx(3e38)
     assert row.amounts[2] == 0.0
+
+
+def test_minutes_alone_are_read_with_those_that_are_not_written_yet(store: SampleStore) -> None:
+    fill(store, START, START + 210)
+    found = store.read_minutes(4, JOB, ALWAYS)
+    assert [(row.at - START, row.amounts[0]) for row in found] == [(0, 29.5), (60, 29.5), (120, 29.5), (180, 14.5)]
+    assert [row.at - START for row in store.read_minutes(4, JOB, Span(START + 60, START + 180))] == [60, 120]
+    store.close_experiment(4)
+    assert [row.at for row in store.read_minutes(4, JOB, ALWAYS)] == [row.at for row in found]
+    assert store.read_minutes(5, JOB, ALWAYS) == []

@@ -1,0 +1,78 @@
+"""The last values of one metric over many experiments, as the database finds them in what is saved of each.
+
+The server saves counts every few seconds, so that the values of experiments that run may be as old as that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from riseml.store.database import Database
+from riseml.store.schema import experiments, metric_tallies
+
+MOST_NAMES = 1000
+"""Names of metrics in one list."""
+
+_NAME, _LAST = 0, 2  # places in a row of `metric_summary.summary_to_row`
+
+
+class LastValues:
+    """Reads them from one database. Safe from many threads."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read_values(self, user: str, metric: str) -> Mapping[int, tuple[int, int | None, float | None]]:
+        """Return number, sub and last value of each experiment of a user that has reported a metric, by its key.
+
+        A value that is no number is None.
+        """
+        with self._database.read_transaction() as connection:
+            last = select_last_values(connection.dialect, metric).subquery()
+            found = (
+                sa.select(experiments.c.id, experiments.c.number, experiments.c.sub, last.c.last)
+                .join(last, last.c.experiment_id == experiments.c.id)
+                .where(experiments.c.user == user)
+            )
+            return {row.id: (row.number, row.sub, row.last) for row in connection.execute(found)}
+
+    def list_names(self, user: str) -> tuple[str, ...]:
+        """Return the names of the metrics that a user's experiments have reported, the most frequent first."""
+        with self._database.read_transaction() as connection:
+            rows, name, _ = _expand(connection.dialect)
+            count = sa.func.count().label("count")
+            found = (
+                sa.select(name.label("name"), count)
+                .select_from(rows)
+                .join(experiments, experiments.c.id == metric_tallies.c.experiment_id)
+                .where(experiments.c.user == user)
+                .group_by(name)
+                .order_by(count.desc(), name)
+                .limit(MOST_NAMES)
+            )
+            return tuple(row.name for row in connection.execute(found))
+
+
+def select_last_values(dialect: sa.Dialect, metric: str) -> sa.Select[Any]:
+    """Return the query of `experiment_id` and `last`; NULL is a value that is no number, or that is not finite."""
+    rows, name, last = _expand(dialect)
+    is_finite = last.not_in(("nan", "inf", "-inf"))
+    value = sa.case((is_finite, sa.cast(last, sa.Float(53))), else_=None).label("last")
+    return sa.select(metric_tallies.c.experiment_id, value).select_from(rows).where(name == metric)
+
+
+def _expand(dialect: sa.Dialect) -> tuple[sa.FromClause, sa.ColumnElement[str], sa.ColumnElement[str]]:
+    """Return the tallies with a row for each metric, its name, and its last value as a text."""
+    text = metric_tallies.c.summaries
+    if dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import JSONB
+
+        found = sa.func.jsonb_array_elements(sa.cast(text, JSONB)["metrics"]).table_valued(sa.column("value", JSONB))
+        name, last = (found.c.value[place].as_string() for place in (_NAME, _LAST))
+    else:
+        found = sa.func.json_each(text, "$.metrics").table_valued("value")
+        name, last = (sa.func.json_extract(found.c.value, f"$[{place}]") for place in (_NAME, _LAST))
+    return sa.join(metric_tallies, found, sa.true()), name, last
