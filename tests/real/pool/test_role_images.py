@@ -11,6 +11,7 @@ import yaml
 from tests.real.e2e.console import RISEML
 from tests.real.pool.conftest import PoolRig
 from tests.support.rig import BASE
+from tests.support.waiting import DEADLINE
 
 OTHER = "riseml-test/other"
 SPEC = {
@@ -68,5 +69,6 @@ def test_each_environment_is_made_once_and_goes_where_its_role_runs(pool_rig: Po
 
 
 def _ask(rig: PoolRig, *words: str) -> str:
-    done = subprocess.run([*RISEML, *words], env=rig.environ(), capture_output=True, text=True, check=True, timeout=100)
+    environ = rig.environ()
+    done = subprocess.run([*RISEML, *words], env=environ, capture_output=True, text=True, check=True, timeout=DEADLINE)
     return done.stdout

@@ -19,6 +19,7 @@ from tests.real.pool.conftest import PoolRig
 from tests.real.streams.conftest import Hands
 from tests.real.streams.test_tensorboard import open_forward, read_json
 from tests.support.rig import BASE
+from tests.support.waiting import DEADLINE
 
 TENSORFLOW = "tensorflow/tensorflow:2.21.0"
 PYTORCH = "riseml-test/pytorch:2.13.0"
@@ -109,7 +110,13 @@ def provide_data(rig: PoolRig) -> None:
 def run_riseml(rig: PoolRig, folder: Path, *words: str) -> str:
     """What a command prints that ends well."""
     done = subprocess.run(
-        [*RISEML, *words], cwd=folder, env=rig.environ(), capture_output=True, text=True, check=False, timeout=400
+        [*RISEML, *words],
+        cwd=folder,
+        env=rig.environ(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=2 * DEADLINE,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
