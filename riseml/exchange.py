@@ -1,10 +1,8 @@
 """One HTTP request to a server: where the server is, how it is reached, and failures as errors of riseml.
 
-httpx does the HTTP. Most of what a command such as `status` costs is its import, so riseml imports it at the first
-request and in the cheapest way that was measured (CPU time of a new Python process on a 2-core machine):
-- without httpx's own command line: 106 ms instead of 185 ms (`_import_httpx`);
-- with an empty TLS context on a unix socket: 32 ms to make a client instead of 53 ms (`_make_http_client`).
-`http.client` of the standard library takes 42 ms, but has no unix sockets, no deadline for each read, and no proxies.
+`socket_http` does the HTTP on the unix socket of the user's own server. httpx reaches every other server: it knows TLS,
+proxies and deadlines. Its import takes longer than all else that `status` does, so riseml imports it at the first
+request, and without httpx's own command line: 106 ms instead of 185 ms (`_import_httpx`).
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -29,6 +28,7 @@ from riseml import errors
 from riseml.errors import Refused, RisemlError, Unreachable, UsageError
 from riseml.folders import check_home, is_private, name_user
 from riseml.settings import PLAINTEXT_VARIABLE, allows_plaintext
+from riseml.socket_http import AnswerCut, AnswerOverdue, ServerAnswer, SocketConnections, make_request
 
 if TYPE_CHECKING:
     import httpx
@@ -222,10 +222,15 @@ class Exchange:
 
     def __init__(self, address: Address) -> None:
         self.address = address
-        self._http: httpx.Client | None = None
+        self._http: httpx.Client | None = None  # to a server that is not on a unix socket
+        self._connections = (
+            None if address.socket is None else SocketConnections(partial(self.open_door, address.socket))
+        )
 
     def close(self) -> None:
         """Close the connections; the next request opens new ones."""
+        if self._connections is not None:
+            self._connections.close()
         if self._http is not None:
             self._http.close()
             self._http = None
@@ -240,12 +245,27 @@ class Exchange:
                 raise self._make_strange_error(response) from None
 
     @contextmanager
-    def open_response(
-        self, method: str, path: str, timeout: float = _ANSWER, **request: Any
-    ) -> Iterator[httpx.Response]:
+    def open_response(self, method: str, path: str, timeout: float = _ANSWER, **request: Any) -> Iterator[ServerAnswer]:
         """Send a request and yield its response; a failed connection becomes `Unreachable`, also while reading."""
+        if self._connections is None:
+            with self._open_with_httpx(method, path, timeout, **request) as response:
+                yield response
+            return
+        headers = {"Authorization": f"Bearer {self.address.key}"} if self.address.key else {}
+        try:
+            with self._connections.open_answer(
+                make_request(method, f"/v1{path}", headers, **request), timeout
+            ) as answer:
+                yield answer
+        except AnswerOverdue as error:
+            raise self._make_late_error(timeout) from error
+        except AnswerCut as error:
+            raise self._make_cut_error(error) from error
+
+    @contextmanager
+    def _open_with_httpx(self, method: str, path: str, timeout: float, **request: Any) -> Iterator[ServerAnswer]:
         if self._http is None:
-            self._http = self._open()
+            self._http = _make_http_client(self.address)
         httpx = _import_httpx()
         limits = httpx.Timeout(timeout, connect=_CONNECT)
         try:
@@ -254,11 +274,15 @@ class Exchange:
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
             raise self._make_absent_error(str(error)) from error
         except httpx.TimeoutException as error:
-            message = f"the riseml server at {self.address} has not answered for {timeout:.0f} s"
-            raise AnswerLost(message, _LOST_HINT) from error
+            raise self._make_late_error(timeout) from error
         except httpx.TransportError as error:
-            message = f"the riseml server at {self.address} broke the connection ({error})"
-            raise AnswerLost(message, _LOST_HINT) from error
+            raise self._make_cut_error(error) from error
+
+    def _make_late_error(self, timeout: float) -> AnswerLost:
+        return AnswerLost(f"the riseml server at {self.address} has not answered for {timeout:.0f} s", _LOST_HINT)
+
+    def _make_cut_error(self, error: Exception) -> AnswerLost:
+        return AnswerLost(f"the riseml server at {self.address} broke the connection ({error})", _LOST_HINT)
 
     def save_content(self, path: str, target: IO[bytes], most: int, timeout: float) -> None:
         """Write the content of an answer into a file.
@@ -275,12 +299,6 @@ class Exchange:
                     message = f"the riseml server at {self.address} sent more than {most} bytes"
                     raise Refused(message, "set RISEML_UPLOAD_LIMIT here as on the server, if its project is so large")
                 target.write(piece)
-
-    def _open(self) -> httpx.Client:
-        """Return connections. Test the unix socket first: httpx leaves a file descriptor open when connecting fails."""
-        if self.address.socket is not None:
-            self.open_door(self.address.socket).close()
-        return _make_http_client(self.address)
 
     def open_door(self, path: Path) -> socket.socket:
         """Return a connection to the user's own server, which it is certain to be.
@@ -308,7 +326,7 @@ class Exchange:
             raise
         return door
 
-    def raise_refusal(self, response: httpx.Response) -> None:
+    def raise_refusal(self, response: ServerAnswer) -> None:
         """Raise the error in the answer when the server refused."""
         if not response.is_success:
             try:
@@ -327,7 +345,7 @@ class Exchange:
             f"check the address in {SERVER_VARIABLE}; without it, riseml uses your own server",
         )
 
-    def _make_strange_error(self, response: httpx.Response) -> Unreachable:
+    def _make_strange_error(self, response: ServerAnswer) -> Unreachable:
         return Unreachable(
             f"{self.address} answered {response.status_code}, but not as a riseml server does",
             f"check {SERVER_VARIABLE}" if self.address.socket is None else "`riseml server stop`, then try again",
@@ -337,20 +355,11 @@ class Exchange:
 def _make_http_client(address: Address) -> httpx.Client:
     make = _import_httpx()
     headers = {"Authorization": f"Bearer {address.key}"} if address.key else {}
-    if address.socket is None:
-        # Certificates are always verified. Redirects are not followed, because another server would get the key.
-        # Without TLS no proxy is used, because it would get what is meant for this machine alone.
-        secure = address.url.startswith("https://")
-        remote = make.Client(
-            base_url=address.url, headers=headers, verify=True, follow_redirects=False, trust_env=secure
-        )
-        return cast("httpx.Client", remote)
-    import ssl
-
-    # A unix socket needs no TLS: an empty context saves the time to load certificates.
-    transport = make.HTTPTransport(uds=str(address.socket), verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
-    made = make.Client(base_url=address.url, headers=headers, transport=transport, trust_env=False)
-    return cast("httpx.Client", made)
+    # Certificates are always verified. Redirects are not followed, because another server would get the key.
+    # Without TLS no proxy is used, because it would get what is meant for this machine alone.
+    secure = address.url.startswith("https://")
+    remote = make.Client(base_url=address.url, headers=headers, verify=True, follow_redirects=False, trust_env=secure)
+    return cast("httpx.Client", remote)
 
 
 def _import_httpx() -> Any:

@@ -171,8 +171,8 @@ class FileClient:
 
     def _read_head(self, response: Any) -> tuple[int, str]:
         try:
-            size = int(response.headers["X-Riseml-Size"])
-            etag = str(response.headers["ETag"]).strip('"')
+            size = int(response.headers["x-riseml-size"])
+            etag = str(response.headers["etag"]).strip('"')
         except (KeyError, ValueError):
             raise self._make_strange_error() from None
         if size < 0:

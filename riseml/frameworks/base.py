@@ -44,12 +44,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from riseml.model import Environment, Plan
 from riseml.names import JobName
 from riseml.spec.config.types import Resources, Train
 from riseml.states import Part
+
+if TYPE_CHECKING:
+    from riseml.model import Environment, Plan
 
 WORKER_GRACE = 10.0
 """Seconds that a worker may go on after the experiment succeeded."""

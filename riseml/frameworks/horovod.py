@@ -13,15 +13,18 @@ the next one begins when all have ended it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from riseml.frameworks.base import BaseImage, Binding, Role, join_lines_at_barriers, join_run_lines
 from riseml.frameworks.process_group import find_job, limit_threads, make_placeholders
 from riseml.frameworks.tensorboard import make_tensorboard_role, tensorboard_options
 from riseml.job_programs import launch_ranks
-from riseml.model import Environment, Plan
 from riseml.names import JobName, hostname, job_name
 from riseml.spec.config.types import Horovod, Train
 from riseml.states import Part
+
+if TYPE_CHECKING:
+    from riseml.model import Environment, Plan
 
 VERSION = "0.28.1"
 _PROCESSES = "processes"

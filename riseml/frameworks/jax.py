@@ -14,6 +14,7 @@ With `processes: 2`, `riseml.job_programs.rank_launcher` starts two processes in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from riseml.frameworks.base import BaseImage, Binding, Role, join_lines_at_barriers, join_run_lines
 from riseml.frameworks.process_group import (
@@ -25,9 +26,11 @@ from riseml.frameworks.process_group import (
     make_placeholders,
 )
 from riseml.job_programs import launch_ranks, write_program
-from riseml.model import Environment, Plan, PlannedJob
 from riseml.names import JobName
 from riseml.spec.config.types import JAX, Train
+
+if TYPE_CHECKING:
+    from riseml.model import Environment, Plan, PlannedJob
 
 _PYTHON = "python:3.12-slim"
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from riseml.frameworks.base import BaseImage, Binding, Role, join_run_lines
-from riseml.model import Environment, Plan
 from riseml.names import JobName
 from riseml.spec.config.types import Train
 from riseml.states import Part
+
+if TYPE_CHECKING:
+    from riseml.model import Environment, Plan
 
 
 class Plain:

@@ -14,6 +14,7 @@ WORLD_SIZE of their own, so that both sets together do no harm.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from riseml.frameworks.base import BaseImage, Binding, Role, join_run_lines
 from riseml.frameworks.process_group import (
@@ -24,9 +25,11 @@ from riseml.frameworks.process_group import (
     make_group_options,
     make_placeholders,
 )
-from riseml.model import Environment, Plan, PlannedJob
 from riseml.names import JobName
 from riseml.spec.config.types import PyTorch, Train
+
+if TYPE_CHECKING:
+    from riseml.model import Environment, Plan, PlannedJob
 
 
 class Pytorch:

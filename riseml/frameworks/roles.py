@@ -20,14 +20,17 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from riseml.frameworks.base import WORKER_GRACE, BaseImage, Binding, Role, join_run_lines
-from riseml.model import Environment, Plan
 from riseml.names import JobName, job_name, job_type
 from riseml.spec.config.types import RoleEnd, RoleSection, Train
 from riseml.spec.scalars.placeholders import variable_name
 from riseml.spec.scalars.role_names import CLUSTER_SPEC, list_peer_placeholders
 from riseml.states import Part
+
+if TYPE_CHECKING:
+    from riseml.model import Environment, Plan
 
 _PARTS = {RoleEnd.DECIDES: Part.DECIDES, RoleEnd.HELPS: Part.HELPS, RoleEnd.SERVES: Part.SERVES}
 _ROLES = "roles"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 from riseml.frameworks.base import Role
-from riseml.model import Environment
 from riseml.names import JobName
 from riseml.spec.config.types import Resources, TensorBoard, Train
 from riseml.states import Part
+
+if TYPE_CHECKING:
+    from riseml.model import Environment
 
 TENSORBOARD = JobName("tensorboard")
 LOGDIR_OPTION = "logdir"

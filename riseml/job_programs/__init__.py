@@ -14,7 +14,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from importlib import resources
+from pathlib import Path
 
 _FUTURE = "from __future__ import annotations\n"
 _OWN_IMPORT = re.compile(r"^from riseml\.job_programs\.\w+ import (\([^)]*\)|[^(\n]*)\n", re.MULTILINE)
@@ -29,7 +29,7 @@ def read_program(name: str) -> str:
 
 
 def _read_text(name: str) -> str:
-    return resources.files(__package__).joinpath(f"{name}.py").read_text(encoding="utf-8")
+    return Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
 
 
 def read_file_service() -> str:

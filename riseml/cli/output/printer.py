@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import shutil
 import stat
@@ -99,6 +98,8 @@ class Printer:
 
     def print_json(self, value: object) -> None:
         """Print one JSON document on one line, so that several of them are NDJSON."""
+        import json
+
         self.print_clean_lines([escape_json(json.dumps(value, ensure_ascii=False))])
 
     def redraw(self, lines: Sequence[str], *, stays: bool = True) -> None:

@@ -6,7 +6,6 @@ import functools
 import json
 import re
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -43,12 +42,11 @@ class FileContract:
         An editor checks a file with its placeholders. This check comes after parameters have filled them: a number has
         no pattern here, and PARAMETER_MARK in its place.
         """
-        packaged = resources.files("riseml").joinpath("schemas", self.name)
-        if packaged.is_file():
-            text = packaged.read_text(encoding="utf-8")
-        else:
-            text = (FilePath(__file__).parents[3] / "schemas" / self.name).read_text(encoding="utf-8")
-        found: Schema = json.loads(text, object_hook=_mark_parameter)
+        # Not importlib.resources: its import takes longer than the check of a file.
+        package, repository = FilePath(__file__).parents[2:4]
+        packaged = package / "schemas" / self.name
+        path = packaged if packaged.is_file() else repository / "schemas" / self.name
+        found: Schema = json.loads(path.read_text(encoding="utf-8"), object_hook=_mark_parameter)
         return found
 
     def resolve(self, schema: Schema) -> Schema:

@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from riseml.spec.scalars.engine_url import parse_engine_url
 from riseml.spec.scalars.quantities import parse_duration, parse_memory, parse_number
 from riseml.spec.scalars.texts import BadText, quote_text
 from riseml.spec.schema.foreign_words import explain_key, explain_map, explain_value, translate_key
@@ -269,6 +268,8 @@ def _explain_too_many(value: Any, bound: int) -> tuple[str, str]:
 
 
 def _explain_wrong_text(text: str, schema: Schema) -> tuple[str, str]:
+    from riseml.spec.scalars.engine_url import parse_engine_url  # a riseml.yml has no engines
+
     readers = {"memory": parse_memory, "duration": parse_duration, "host-url": parse_engine_url}
     form = schema.get("format", "")
     if form in readers:

@@ -6,9 +6,7 @@ import enum
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-from typing_extensions import TypedDict
+from typing import Literal, TypedDict
 
 from riseml.errors import UsageError
 from riseml.spec.scalars.texts import quote_text
