@@ -61,13 +61,13 @@ exit 1
 
 
 def make_search() -> str:
-    """Return a search of four trials."""
+    """Return a search of twelve trials."""
     train: dict[str, Any] = {
         "image": BASE,
         "run": _TRIAL,
         "resources": {"cpus": 0.1, "mem": "64MiB"},
         "parameters": {"lr": {"uniform": {"min": 0, "max": 1}}, "batch": [16, 64]},
-        "search": {"method": "random", "trials": 4, "metric": "score", "goal": "maximize", "seed": 7},
+        "search": {"method": "random", "trials": 12, "metric": "score", "goal": "maximize", "seed": 7},
     }
     return json.dumps({"project": "sweep", "train": train})
 

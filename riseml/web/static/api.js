@@ -6,6 +6,7 @@ const TRIES = 4; // of a request: browsers drop those under way when a network o
 const FIRST_PAUSE = 80; // milliseconds before the second try
 const encoder = new TextEncoder();
 let challenge = ""; // of the server process that answers
+let keyText = ""; // of the page key; another page of the browser may be let in anew, and store another one
 /** @type {Promise<CryptoKey> | null} */
 let pageKey = null;
 
@@ -120,6 +121,8 @@ async function send(method, url, { body, type, headers = {}, signal }) {
 async function prove(text) {
   const key = (localStorage.getItem(STORED) ?? "").split(".")[1];
   if (!key) return "";
+  if (key !== keyText) pageKey = null;
+  keyText = key;
   pageKey ??= crypto.subtle.importKey("raw", encoder.encode(key), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
   const signature = await crypto.subtle.sign("HMAC", await pageKey, encoder.encode(`${challenge}\n${text}`));
   return [...new Uint8Array(signature)].map((byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -3,17 +3,18 @@
 
 import { post } from "./api.js";
 import { fill, make, setText } from "./dom.js";
-import { countGpus, listHosts, parseFilter } from "./filter.js";
+import { countGpus, listHosts, listNames, parseFilter } from "./filter.js";
 import { countNoun, formatNumber } from "./format.js";
 import { ask, hasEnded, linkTo, makeAge, makeDuration, makeProblem, makeState } from "./parts.js";
 import { ExperimentList, numberOf } from "./store.js";
 import { VirtualRows } from "./virtual.js";
 
 const ROW_HEIGHT = 34; // pixels; style.css has the same
+const MOST_COMPARED = 20; // experiments that the server puts side by side
 const RANK = { RUNNING: 0, STARTING: 1, PENDING: 2, BUILDING: 3, CREATED: 4, FAILED: 5, KILLED: 6, FINISHED: 7 };
 
 /** @typedef {import("./filter.js").Row} Row */
-/** @typedef {{key: string, label: string, class?: string, value: (row: Row) => string | number, cell: (row: Row, table: ExperimentTable) => any}} Column */
+/** @typedef {{key: string, label: string, class?: string, value: (row: Row, table: ExperimentTable) => string | number, cell: (row: Row, table: ExperimentTable) => any}} Column */
 
 /** @type {Column[]} */
 const COLUMNS = [
@@ -21,7 +22,7 @@ const COLUMNS = [
   { key: "state", label: "State", value: ({ view }) => RANK[/** @type {keyof typeof RANK} */ (view.state)], cell: ({ view }) => makeState(view.state) },
   { key: "project", label: "Project", value: ({ view }) => view.project, cell: ({ view }) => view.project },
   { key: "parameters", label: "Parameters", class: "parameters optional", value: describe, cell: (row) => describe(row) },
-  { key: "metric", label: "Metric", class: "metric", value: metricValue, cell: (row) => makeMetric(row) },
+  { key: "metric", label: "Metric", class: "metric", value: (row, table) => table.metricValue(row), cell: (row, table) => table.makeMetric(row) },
   { key: "age", label: "Age", class: "number narrow", value: ({ view }) => -Date.parse(view.created_at), cell: ({ view }) => makeAge(view.created_at) },
   { key: "duration", label: "Duration", class: "number optional", value: durationValue, cell: ({ view }) => makeDuration(view.started_at, view.ended_at) },
   { key: "gpus", label: "GPUs", class: "number optional", value: ({ view }) => countGpus(view), cell: ({ view }) => countGpus(view) || "" },
@@ -39,11 +40,6 @@ function durationValue({ view }) {
   return (view.ended_at ? Date.parse(view.ended_at) : Date.now()) - Date.parse(view.started_at);
 }
 
-/** @param {Row} row */
-function metricValue({ metrics, view }) {
-  return view.search?.best?.value ?? metrics[0]?.last ?? Number.NEGATIVE_INFINITY;
-}
-
 /** @param {Row} row what tells it apart: parameters, or how far a set is */
 function describe({ view }) {
   if (view.search) return view.search.message;
@@ -55,8 +51,8 @@ function describe({ view }) {
   return shown.join("  ") || (view.type === "experiment" ? "" : view.type);
 }
 
-/** @param {Row} row */
-function makeMetric({ metrics, view }) {
+/** @param {Row} row the first metric of a row in sight, or what a search has found best */
+function makeFirstMetric({ metrics, view }) {
   const best = view.search?.best;
   if (best) return [make("span", { class: "soft" }, `best ${view.search.metric} `), formatNumber(best.value)];
   const first = metrics[0];
@@ -77,11 +73,14 @@ class ExperimentTable {
     const query = new URLSearchParams(location.search);
     this.filter = query.get("filter") ?? "";
     this.sort = query.get("sort") ?? "-id";
+    this.metric = query.get("metric") ?? ""; // that the column shows; empty: the first one of each row
+    this.last = ""; // the ID that was selected last
     /** @type {Row[]} */
     this.rows = [];
     const onFilter = () => this.setFilter(this.input.value);
     this.input = make("input", { type: "search", id: "filter", value: this.filter, placeholder: "state:running  lr<0.1  project:toaster", autocomplete: "off", spellcheck: "false", oninput: onFilter });
     this.count = make("p", { class: "soft count", role: "status" });
+    this.picker = make("select", { id: "metric", "aria-label": "Metric of the column", onchange: () => this.chooseMetric(this.picker.value), onfocus: () => this.listMetrics() });
     this.actions = make("div", { class: "actions", role: "toolbar", "aria-label": "Selected experiments" });
     this.heads = make("tr", { class: "row" });
     this.body = make("tbody");
@@ -98,9 +97,60 @@ class ExperimentTable {
   /** @param {HTMLElement} main */
   arrange(main) {
     const label = make("label", { class: "filter", for: "filter" }, make("span", { class: "hidden" }, "Filter"), this.input);
-    fill(main, make("div", { class: "bar" }, make("h1", {}, "Experiments"), label, this.count, this.actions), this.note, this.scroller);
+    fill(main, make("div", { class: "bar" }, make("h1", {}, "Experiments"), label, make("label", { class: "wide-only" }, "Metric ", this.picker), this.count, this.actions), this.note, this.scroller);
     this.scroller.addEventListener("keydown", (event) => this.onKey(event), { signal: this.page.signal });
+    this.showMetrics();
+    this.follow();
     this.showHeads();
+    if (this.sort.endsWith("metric") && !this.metric) this.chooseFirstMetric().then(() => this.update());
+  }
+
+  /** Follow the values of the metrics that the column and the filter name. */
+  follow() {
+    this.list.follow([...new Set([...listNames(this.filter), ...(this.metric ? [this.metric.toLowerCase()] : [])])]);
+  }
+
+  async listMetrics() {
+    await this.list.readNames().catch((error) => console.debug(error));
+    this.showMetrics();
+  }
+
+  showMetrics() {
+    const names = [...new Set([...this.list.names, ...(this.metric ? [this.metric] : [])])];
+    if (this.picker.options.length === names.length + 1) return;
+    const options = names.map((name) => make("option", { value: name, selected: name === this.metric }, name));
+    fill(this.picker, make("option", { value: "" }, "first of each"), options);
+  }
+
+  /** @param {string} metric */
+  chooseMetric(metric) {
+    this.metric = metric;
+    if (!metric && this.sort.endsWith("metric")) this.sort = "-id";
+    this.follow();
+    this.showHeads();
+    this.update();
+    this.remember();
+  }
+
+  /** @param {Row} row @returns {number} the chosen metric; of a set, what comes first in the order */
+  metricValue(row) {
+    const sign = this.sort.startsWith("-") ? -1 : 1;
+    const values = [row, ...row.view.experiments.map((/** @type {any} */ one) => this.makeRow(one, true))].map((one) => this.readMetric(one)).filter((value) => value !== null);
+    return values.length ? sign * Math.min(...values.map((value) => sign * /** @type {number} */ (value))) : sign * Number.MAX_VALUE;
+  }
+
+  /** @param {Row} row @returns {number | null} */
+  readMetric({ view, metrics }) {
+    const found = metrics.find((metric) => metric.name === this.metric)?.last;
+    const value = found ?? this.list.lasts.get(this.metric.toLowerCase())?.get(view.id);
+    return typeof value === "number" && Number.isFinite(value) ? value : null;
+  }
+
+  /** @param {Row} row */
+  makeMetric(row) {
+    if (!this.metric) return makeFirstMetric(row);
+    const value = this.metricValue(row);
+    return Math.abs(value) === Number.MAX_VALUE ? "" : formatNumber(value);
   }
 
   showHeads() {
@@ -115,16 +165,26 @@ class ExperimentTable {
   }
 
   /** @param {string} key */
-  sortBy(key) {
+  async sortBy(key) {
+    if (key === "metric" && !this.metric) await this.chooseFirstMetric();
     this.sort = this.sort === `-${key}` ? key : `-${key}`;
     this.showHeads();
     this.update();
     this.remember();
   }
 
+  /** All rows are sorted by one metric: by that which most experiments have, unless the user has chosen one. */
+  async chooseFirstMetric() {
+    await this.listMetrics();
+    this.metric = this.list.names[0] ?? "";
+    this.picker.value = this.metric;
+    this.follow();
+  }
+
   /** @param {string} text */
   setFilter(text) {
     this.filter = text;
+    this.follow();
     this.update();
     this.scroller.scrollTop = 0;
     this.remember();
@@ -135,6 +195,7 @@ class ExperimentTable {
     const query = new URLSearchParams();
     if (this.filter) query.set("filter", this.filter);
     if (this.sort !== "-id") query.set("sort", this.sort);
+    if (this.metric) query.set("metric", this.metric);
     history.replaceState(null, "", `/${query.size ? `?${query}` : ""}`);
   }
 
@@ -142,7 +203,16 @@ class ExperimentTable {
     const matches = parseFilter(this.filter);
     const column = COLUMNS.find((one) => one.key === this.sort.replace(/^-/, "")) ?? COLUMNS[0];
     const sign = this.sort.startsWith("-") ? -1 : 1;
-    const order = (/** @type {Row} */ one, /** @type {Row} */ other) => sign * compareValues(column.value(one), column.value(other)) || idValue(other) - idValue(one);
+    /** @type {Map<Row, string | number>} */
+    const values = new Map();
+    const valueOf = (/** @type {Row} */ row) => {
+      const known = values.get(row);
+      if (known !== undefined) return known;
+      const value = column.value(row, this);
+      values.set(row, value);
+      return value;
+    };
+    const order = (/** @type {Row} */ one, /** @type {Row} */ other) => sign * compareValues(valueOf(one), valueOf(other)) || idValue(other) - idValue(one);
     const tops = [...this.list.views.values()].map((view) => this.makeRow(view, false));
     /** @type {Row[]} */
     const rows = [];
@@ -170,7 +240,7 @@ class ExperimentTable {
 
   /** @param {any} view @param {boolean} isMember @returns {Row} */
   makeRow(view, isMember) {
-    return { id: view.id, view, isMember, metrics: this.list.metrics.get(view.id) ?? view.metrics };
+    return { id: view.id, view, isMember, metrics: this.list.metrics.get(view.id) ?? view.metrics, lasts: this.list.lasts };
   }
 
   /** @param {number} first @param {number} last @returns {HTMLElement[]} */
@@ -193,7 +263,7 @@ class ExperimentTable {
 
   /** @param {Row} row @param {number} at */
   drawRow(row, at) {
-    const check = make("input", { type: "checkbox", checked: this.selected.has(row.id), "aria-label": `Select ${row.id}`, onchange: () => this.select(row.id) });
+    const check = make("input", { type: "checkbox", checked: this.selected.has(row.id), "aria-label": `Select ${row.id}`, onclick: (/** @type {MouseEvent} */ event) => (event.shiftKey ? this.selectTo(row.id) : this.select(row.id)) });
     const cells = COLUMNS.map((column) => {
       const content = column.cell(row, this);
       return make("td", { class: column.class }, ...(Array.isArray(content) ? content : [content]));
@@ -215,9 +285,19 @@ class ExperimentTable {
     return [make("button", { type: "button", class: "fold", "aria-expanded": String(isOpen), "aria-label": label, onclick: toggle }, isOpen ? "▾" : "▸"), link];
   }
 
+  /** Select all rows from the last selected one to this one. @param {string} id */
+  selectTo(id) {
+    const [one, other] = [this.last, id].map((name) => this.rows.findIndex((row) => row.id === name));
+    if (one < 0) return this.select(id);
+    for (const row of this.rows.slice(Math.min(one, other), Math.max(one, other) + 1)) this.selected.add(row.id);
+    this.virtual.refresh();
+    this.showActions();
+  }
+
   /** @param {string} id */
   select(id) {
     if (!this.selected.delete(id)) this.selected.add(id);
+    this.last = id;
     this.virtual.refresh();
     this.showActions();
   }
@@ -225,10 +305,12 @@ class ExperimentTable {
   showActions() {
     const ids = [...this.selected];
     if (!ids.length) return fill(this.actions);
+    const isTooMany = ids.length > MOST_COMPARED;
+    const many = make("span", { class: "soft" }, `at most ${MOST_COMPARED} can be compared`);
     const compare = make("a", { class: "button", href: `/compare?${ids.map((id) => `of=${encodeURIComponent(id)}`).join("&")}` }, "Compare");
     const kill = make("button", { type: "button", class: "danger", onclick: () => this.kill(ids) }, "Kill");
     const clear = make("button", { type: "button", onclick: () => this.clear() }, "Clear");
-    fill(this.actions, make("span", { class: "soft" }, `${ids.length} selected`), ids.length > 1 && compare, kill, clear);
+    fill(this.actions, make("span", { class: "soft" }, `${ids.length} selected`), ids.length > 1 && (isTooMany ? many : compare), kill, clear);
   }
 
   clear() {

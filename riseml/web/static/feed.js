@@ -1,10 +1,17 @@
 // @ts-check
-/** The one stream of changes. It reconnects by itself, with the cursor of the last event. */
+/**
+ * The one stream of changes. It reconnects by itself, with the cursor of the last event.
+ *
+ * All pages of a browser share one stream: a browser opens six connections to a server at most, so that the seventh page
+ * with a stream of its own would get no answer any more. The page that holds the lock reads the stream, and tells the
+ * others; when it is closed, the next page gets the lock and goes on from the same cursor.
+ */
 
 import { ApiError, stream } from "./api.js";
 
 const FIRST_PAUSE = 250; // milliseconds before the second try
 const LONGEST_PAUSE = 4000;
+const SHARED = "riseml-feed"; // the lock, and the channel between the pages
 const SILENCE = 45_000; // milliseconds; the server says something every 15 s
 
 /** @typedef {{changed: string[], grown: string[], reset: boolean}} Changes */
@@ -17,7 +24,12 @@ export class Feed {
     this.listeners = new Set();
     /** @type {(connection: Connection) => void} */
     this.onConnection = () => {};
+    /** @type {Connection | ""} */
+    this.connection = "";
     this.cursor = "";
+    this.isReader = false;
+    this.channel = new BroadcastChannel(SHARED);
+    this.channel.onmessage = (event) => this.hear(event.data);
   }
 
   /**
@@ -30,14 +42,45 @@ export class Feed {
     signal.addEventListener("abort", () => this.listeners.delete(listener));
   }
 
-  /** Follow the changes for ever. */
+  /** Follow the changes for ever: read them, or hear of them from the page that reads them. */
   async run() {
+    this.channel.postMessage({ asks: true });
+    await navigator.locks.request(SHARED, () => this.read());
+  }
+
+  /** @param {{asks?: boolean, connection?: Connection, cursor?: string, changes?: Changes | null}} message of another page */
+  hear({ asks, connection, cursor, changes }) {
+    if (asks) {
+      if (this.isReader) this.tell(null);
+      return;
+    }
+    this.cursor = cursor || this.cursor;
+    if (connection) this.show(connection);
+    if (changes) this.deliver(changes);
+  }
+
+  /** Tell the other pages what this one knows. @param {Changes | null} changes */
+  tell(changes) {
+    this.channel.postMessage({ connection: this.connection, cursor: this.cursor, changes });
+  }
+
+  /** @param {Connection} connection */
+  show(connection) {
+    const isNew = connection !== this.connection;
+    this.connection = connection;
+    this.onConnection(connection);
+    if (isNew && this.isReader) this.tell(null);
+  }
+
+  /** @returns {Promise<never>} */
+  async read() {
+    this.isReader = true;
     for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
       try {
         await this.follow(() => (pause = FIRST_PAUSE));
       } catch (error) {
         const isOut = error instanceof ApiError && error.status === 401;
-        this.onConnection(isOut ? "out" : "lost");
+        this.show(isOut ? "out" : "lost");
       }
       await waitOrWake(pause);
     }
@@ -59,7 +102,7 @@ export class Feed {
         const parts = (text + decoder.decode(value, { stream: true })).split("\n\n");
         text = parts.pop() ?? "";
         onEvent();
-        this.onConnection("live");
+        this.show("live");
         for (const part of parts) this.take(part);
       }
     } finally {
@@ -76,9 +119,14 @@ export class Feed {
     }
     if (!data) return;
     const changes = /** @type {Changes} */ (JSON.parse(data));
-    if (changes.reset || changes.changed.length || changes.grown.length) {
-      for (const listener of [...this.listeners]) listener(changes);
-    }
+    if (!changes.reset && !changes.changed.length && !changes.grown.length) return;
+    this.tell(changes);
+    this.deliver(changes);
+  }
+
+  /** @param {Changes} changes */
+  deliver(changes) {
+    for (const listener of [...this.listeners]) listener(changes);
   }
 }
 

@@ -6,9 +6,11 @@
  * @property {string} id
  * @property {any} view the experiment, as the server shows it
  * @property {boolean} isMember it is one experiment of a set
- * @property {any[]} metrics
+ * @property {any[]} metrics those that were read for rows in sight
+ * @property {Map<string, Map<string, number | null>>} lasts last values by the name of the metric in lower case and by ID
  */
 
+const FIELDS = new Set(["id", "project", "state", "user", "type", "reason", "image", "framework", "host", "gpus"]);
 const TERM = /^(-?)([^\s:<>=!]+)(:|<=|>=|!=|=|<|>)(.*)$/;
 
 /**
@@ -17,8 +19,19 @@ const TERM = /^(-?)([^\s:<>=!]+)(:|<=|>=|!=|=|<|>)(.*)$/;
  * @returns {(row: Row) => boolean}
  */
 export function parseFilter(text) {
-  const terms = (text.match(/(?:[^\s"]+|"[^"]*")+/g) ?? []).map((term) => parseTerm(term.replaceAll('"', "")));
+  const terms = splitTerms(text).map(parseTerm);
   return (row) => terms.every((term) => term(row));
+}
+
+/** @param {string} text @returns {string[]} names in it that may be those of metrics, in lower case */
+export function listNames(text) {
+  const found = splitTerms(text).map((term) => TERM.exec(term)?.[2].toLowerCase() ?? "");
+  return found.filter((name) => name && !FIELDS.has(name));
+}
+
+/** @param {string} text @returns {string[]} */
+function splitTerms(text) {
+  return (text.match(/(?:[^\s"]+|"[^"]*")+/g) ?? []).map((term) => term.replaceAll('"', ""));
 }
 
 /** @param {string} term @returns {(row: Row) => boolean} */
@@ -44,7 +57,7 @@ function listTexts({ view }) {
  * @param {string} name
  * @returns {(string | number)[]}
  */
-function readField({ view, metrics }, name) {
+function readField({ view, metrics, lasts }, name) {
   switch (name) {
     case "id":
     case "project":
@@ -61,8 +74,10 @@ function readField({ view, metrics }, name) {
       return [countGpus(view)];
   }
   const parameters = Object.entries(view.parameters).filter(([one]) => one.toLowerCase() === name);
-  const found = metrics.filter((metric) => metric.name.toLowerCase() === name);
-  return [...parameters.map(([, value]) => String(value)), ...found.map((metric) => metric.last)];
+  const found = metrics.filter((metric) => metric.name.toLowerCase() === name).map((metric) => metric.last);
+  const last = lasts.get(name)?.get(view.id);
+  const values = found.length || last === undefined || last === null ? found : [last];
+  return [...parameters.map(([, value]) => String(value)), ...values];
 }
 
 /**

@@ -1,48 +1,126 @@
 // @ts-check
-/** The pool: its hosts, who holds what of them, and the queue with the reason of each wait. */
+/**
+ * The pool: its hosts, who holds what of them, what their jobs used over the last hours, and the queue with the reason of
+ * each wait.
+ */
 
-import { get } from "./api.js";
+import { get, post } from "./api.js";
 import { fill, make } from "./dom.js";
 import { makeCoalesced } from "./feed.js";
-import { formatMemory, formatNumber } from "./format.js";
-import { makeAge, makeLink, makeProblem, makeTable } from "./parts.js";
+import { countNoun, formatMemory, formatNumber } from "./format.js";
+import { ask, makeAge, makeLink, makeProblem, makeTable } from "./parts.js";
+import { makeUsage } from "./usage.js";
 
-const MOST_EXPLAINED = 20; // waiting experiments whose reasons are asked for
-const WAITS = new Set(["PENDING", "CREATED", "BUILDING"]);
+const USAGE_AGE = 60_000; // milliseconds: the server's history has a value for each minute
+const PAUSE = 300; // milliseconds between two readings at least
 
 /** @param {HTMLElement} main @param {import("./app.js").Page} page */
 export async function showPool(main, page) {
-  const facts = make("p", { class: "soft" });
-  const hosts = make("section", { class: "hosts", "aria-label": "Hosts" });
-  const queue = make("section", { "aria-label": "Queue" });
-  fill(main, make("h1", {}, "Pool"), facts, hosts, queue);
-  const read = makeCoalesced(async () => {
-    try {
-      const pool = await get("/pool", {}, page.signal);
-      fill(facts, pool.file ? `from ${pool.file}` : "this machine, without a pool.yml", pool.trouble && ` · ${pool.trouble}`);
-      fill(hosts, pool.hosts.map(makeHost));
-      await showQueue(queue, page.signal);
-    } catch (error) {
-      if (!page.signal.aborted) fill(facts, makeProblem(error));
-    }
-  });
-  await read();
-  page.feed.listen(({ changed, reset }) => {
-    if (reset || changed.length) read();
+  const view = new PoolView(main, page);
+  await view.read();
+  page.feed.listen((changes) => {
+    if (changes.reset || changes.changed.length) view.readSoon();
+    else view.readUsage();
   }, page.signal);
 }
 
-/** @param {any} host */
-function makeHost(host) {
-  const words = { up: "up", silent: "silent", draining: "draining", drained: "drained" };
-  const state = make("span", { class: "state", "data-state": host.state }, make("span", { class: "dot", "aria-hidden": "true" }), words[/** @type {keyof typeof words} */ (host.state)] ?? host.state);
-  const bars = [
-    makeBar("Cores", host.cpus_used, host.cpus, formatNumber),
-    makeBar("Memory", host.mem_mib_used, host.mem_mib, formatMemory),
-    host.gpus > 0 && makeBar("GPUs", host.gpus_used, host.gpus, formatNumber),
-  ];
-  const jobs = host.jobs.length ? host.jobs.map((/** @type {string} */ id) => make("li", {}, makeLink(experimentOf(id), id))) : [make("li", { class: "soft" }, "no job")];
-  return make("article", { class: "panel host" }, make("div", { class: "line" }, make("h2", {}, host.name), state), make("p", { class: "soft" }, host.message || host.engine), bars, make("h3", {}, "Holds it"), make("ul", { class: "holders" }, jobs));
+class PoolView {
+  /** @param {HTMLElement} main @param {import("./app.js").Page} page */
+  constructor(main, page) {
+    this.page = page;
+    /** @type {any} */
+    this.usage = null;
+    this.usageAt = -Infinity;
+    /** @type {any} */
+    this.pool = null;
+    this.facts = make("p", { class: "soft" });
+    this.hours = make("select", { id: "hours", onchange: () => this.chooseHours() }, [1, 6, 24, 168].map((count) => make("option", { value: count, selected: count === 6 }, count === 168 ? "7 days" : countNoun(count, "hour"))));
+    this.note = make("p", { class: "soft" });
+    this.hosts = make("section", { class: "hosts", "aria-label": "Hosts" });
+    this.queue = make("section", { "aria-label": "Queue" });
+    const label = make("label", {}, "Use of the last ", this.hours);
+    fill(main, make("div", { class: "line" }, make("h1", {}, "Pool"), label), this.facts, this.hosts, this.note, this.queue);
+    this.readSoon = makeCoalesced(async () => {
+      await this.read();
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    });
+    this.readUsage = makeCoalesced(() => this.refreshUsage());
+  }
+
+  async read() {
+    const { signal } = this.page;
+    try {
+      this.pool = await get("/pool", {}, signal);
+      const { file, trouble } = this.pool;
+      fill(this.facts, file ? `from ${file}` : "this machine, without a pool.yml", trouble && ` · ${trouble}`);
+      this.showHosts();
+      showQueue(this.queue, await get("/pool/queue", {}, signal));
+      await this.refreshUsage();
+    } catch (error) {
+      if (!signal.aborted) fill(this.facts, makeProblem(error));
+    }
+  }
+
+  /** Read what was used, unless it was read less than a minute ago. */
+  async refreshUsage() {
+    const now = Date.now();
+    if (now - this.usageAt < USAGE_AGE) return;
+    this.usageAt = now;
+    this.usage = await get("/pool/usage", { hours: this.hours.value }, this.page.signal);
+    const left = this.usage.left_out;
+    fill(this.note, left > 0 && `${countNoun(left, "job")} of this time ${left === 1 ? "is" : "are"} not counted: there are too many.`);
+    this.showHosts();
+  }
+
+  chooseHours() {
+    this.usageAt = -Infinity;
+    this.readUsage();
+  }
+
+  showHosts() {
+    const focused = document.activeElement?.getAttribute("data-host");
+    const hosts = this.pool?.hosts ?? [];
+    fill(this.hosts, hosts.map((/** @type {any} */ host) => this.makeHost(host)));
+    if (!focused) return;
+    const button = [...this.hosts.querySelectorAll("button")].find((one) => one.getAttribute("data-host") === focused);
+    button?.focus();
+  }
+
+  /** @param {any} host */
+  makeHost(host) {
+    const words = { up: "up", silent: "silent", draining: "draining", drained: "drained" };
+    const state = make("span", { class: "state", "data-state": host.state }, make("span", { class: "dot", "aria-hidden": "true" }), words[/** @type {keyof typeof words} */ (host.state)] ?? host.state);
+    const act = () => (host.drained ? this.resume(host.name) : this.askDrain(host));
+    const button = make("button", { type: "button", "data-host": host.name, "aria-label": `${host.drained ? "Resume" : "Drain"} ${host.name}`, onclick: act }, host.drained ? "Resume" : "Drain");
+    const bars = [
+      makeBar("Cores", host.cpus_used, host.cpus, formatNumber),
+      makeBar("Memory", host.mem_mib_used, host.mem_mib, formatMemory),
+      host.gpus > 0 && makeBar("GPUs", host.gpus_used, host.gpus, formatNumber),
+    ];
+    const jobs = host.jobs.length ? host.jobs.map((/** @type {string} */ id) => make("li", {}, makeLink(experimentOf(id), id))) : [make("li", { class: "soft" }, "no job")];
+    const used = this.usage?.hosts.find((/** @type {any} */ one) => one.name === host.name);
+    const head = make("div", { class: "line" }, make("h2", {}, host.name), make("div", { class: "actions" }, state, button));
+    return make("article", { class: "panel host" }, head, make("p", { class: "soft" }, host.message || host.engine), bars, make("h3", {}, "Holds it"), make("ul", { class: "holders" }, jobs), used && makeUsage(used, this.usage));
+  }
+
+  /** @param {any} host */
+  askDrain(host) {
+    const text = `${host.name} gets no new jobs until it is resumed. ${host.jobs.length ? `Its ${countNoun(host.jobs.length, "job")} run on.` : "It runs none now."}`;
+    ask({ title: `Drain ${host.name}?`, text, yes: "Drain" }, async () => {
+      await post(`/pool/hosts/${encodeURIComponent(host.name)}/drain`);
+      await this.read();
+    });
+  }
+
+  /** @param {string} name */
+  async resume(name) {
+    try {
+      await post(`/pool/hosts/${encodeURIComponent(name)}/resume`);
+      await this.read();
+    } catch (error) {
+      fill(this.facts, makeProblem(error));
+    }
+  }
 }
 
 /** @param {string} job `144.1.worker.2` @returns {string} `144.1` */
@@ -58,27 +136,10 @@ function makeBar(label, used, total, show) {
   return make("div", { class: "meter" }, make("span", {}, label), bar, make("span", { class: "number" }, words));
 }
 
-/** @param {HTMLElement} place @param {AbortSignal} signal */
-async function showQueue(place, signal) {
-  const { experiments } = await get("/experiments", {}, signal);
-  const single = experiments.flatMap((/** @type {any} */ view) => (view.type === "set" ? view.experiments : [view]));
-  const waiting = single.filter((/** @type {any} */ view) => WAITS.has(view.state));
-  const explained = await Promise.all(waiting.slice(0, MOST_EXPLAINED).map((/** @type {any} */ view) => explain(view, signal)));
-  const order = (/** @type {any} */ one) => one.found?.queue?.position ?? Infinity;
-  const rows = explained.sort((one, other) => order(one) - order(other)).map(({ view, found }) => [
-    Number.isFinite(order({ found })) ? order({ found }) : "",
-    makeLink(view.id),
-    view.project,
-    makeAge(view.created_at),
-    found ? found.summary : view.message,
-  ]);
-  const rest = waiting.length - rows.length;
+/** @param {HTMLElement} place @param {any} queue */
+function showQueue(place, { length, waiting }) {
+  const rows = waiting.map((/** @type {any} */ one) => [one.position, makeLink(one.id), one.project, makeAge(one.created_at), one.summary]);
+  const rest = length - rows.length;
   const empty = make("p", { class: "soft" }, "Nothing waits.");
-  fill(place, make("h2", {}, "Queue"), rows.length ? makeTable(["Place", "ID", "Project", "Submitted", "Why it waits"], rows, { caption: "Queue", numbers: [0] }) : empty, rest > 0 && make("p", { class: "soft" }, `and ${rest} more`));
-}
-
-/** @param {any} view @param {AbortSignal} signal */
-async function explain(view, signal) {
-  const found = await get(`/experiments/${encodeURIComponent(view.id)}/explain`, {}, signal).catch(() => null);
-  return { view, found };
+  fill(place, make("h2", {}, "Queue"), rows.length ? makeTable(["Place", "ID", "Project", "Submitted", "Why it waits"], rows, { caption: "Queue", numbers: [0] }) : empty, rest > 0 && make("p", { class: "soft" }, `and ${formatNumber(rest)} more`));
 }

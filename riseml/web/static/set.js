@@ -1,14 +1,20 @@
 // @ts-check
-/** A set: its leaderboard, the curves of all its experiments, and the best value so far. */
+/**
+ * A set: the curves of all its experiments, the best value so far, which parameters decide, what was stopped early, and
+ * its leaderboard.
+ */
 
 import { get } from "./api.js";
 import { ChartPanel } from "./chart_panel.js";
 import { fill, make } from "./dom.js";
 import { makeCoalesced } from "./feed.js";
-import { formatNumber } from "./format.js";
+import { countNoun, formatNumber } from "./format.js";
+import { ImportancePanel } from "./importance.js";
+import { ParallelPanel } from "./parallel.js";
 import { makeDuration, makeLink, makeState, makeTable } from "./parts.js";
 
-const MOST_CURVES = 60; // experiments whose curves are drawn
+const PAUSE = 1000; // milliseconds between two readings at least: a set prints without a pause
+const FEW_ROWS = 100; // of the leaderboard, before the user asks for all
 
 /** @type {import("./experiment.js").Tab} */
 export function showSet(page) {
@@ -22,31 +28,42 @@ class SetView {
   constructor(page) {
     this.page = page;
     this.chosen = "";
-    /** @type {Map<string, {count: number, buckets: any[]}>} by `<id> <metric>` */
-    this.histories = new Map();
-    this.read = makeCoalesced(() => this.readAll());
+    this.showsAll = false;
+    this.read = makeCoalesced(async () => {
+      await this.readAll();
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    });
     /** @type {ChartPanel | undefined} */
     this.curves = undefined;
     /** @type {ChartPanel | undefined} */
     this.best = undefined;
+    this.importance = new ImportancePanel(page.view.id, page.signal);
+    this.parallel = new ParallelPanel();
+    this.parallel.element.hidden = true;
     this.select = make("select", { id: "metric", onchange: () => this.choose() });
     this.picker = make("label", { hidden: true }, "Metric ", this.select);
     this.charts = make("div", { class: "charts" });
+    this.early = make("section", { "aria-label": "Stopped early", hidden: true });
     this.board = make("section", { "aria-label": "Leaderboard" });
-    fill(page.place, this.picker, this.charts, this.board);
+    fill(page.place, this.picker, this.charts, this.parallel.element, this.early, this.board);
   }
 
   choose() {
     this.chosen = this.select.value;
-    this.read();
+    this.readAll();
   }
 
   async readAll() {
-    const { id, signal } = this.page;
+    const { id, signal, view } = this.page;
     const found = await get("/results", { of: id }, signal);
-    fill(this.board, make("h2", {}, "Leaderboard"), makeBoard(found));
     const metric = this.pickMetric(found);
-    if (metric) await this.drawCurves(found, metric);
+    this.showBoard(found);
+    this.showEarly(found, metric);
+    if (!metric) return;
+    const goal = view.search?.goal ?? (found.objective?.metric === metric ? found.objective.goal : "");
+    this.showTrials(found, metric, goal);
+    await this.drawCurves(found, metric, goal);
+    if (view.search) await this.importance.update(view.search);
   }
 
   /** @param {any} found */
@@ -60,33 +77,75 @@ class SetView {
     return names.includes(this.chosen) ? this.chosen : "";
   }
 
-  /** @param {any} found @param {string} metric */
-  async drawCurves(found, metric) {
+  /** @param {any} found @param {string} metric @param {string} goal */
+  async drawCurves(found, metric, goal) {
+    const { id, signal } = this.page;
     let { curves, best } = this;
     if (!curves || !best || curves.metric !== metric) {
       this.curves = curves = new ChartPanel(metric);
       this.best = best = new ChartPanel(`best ${metric} so far`);
-      fill(this.charts, curves.element, best.element);
+      fill(this.charts, curves.element, best.element, this.importance.element);
     }
-    const shown = found.experiments.filter((/** @type {any} */ one) => findMetric(one, metric)).slice(0, MOST_CURVES);
-    const series = await Promise.all(shown.map(async (/** @type {any} */ one) => ({ name: one.id, buckets: await this.readHistory(one, metric) })));
-    curves.show(series);
-    const goal = this.page.view.search?.goal ?? (found.objective?.metric === metric ? found.objective.goal : "");
+    const stopped = new Set(found.experiments.filter(isStopped).map((/** @type {any} */ one) => one.id));
+    const answer = await get(`/experiments/${encodeURIComponent(id)}/curves`, { metric }, signal);
+    curves.show(answer.curves.map((/** @type {any} */ one) => makeSeries(one, stopped.has(one.id))));
     best.show([{ name: "best", buckets: listBest(found.experiments, metric, goal) }]);
     best.element.hidden = !goal;
   }
 
-  /** @param {any} one @param {string} metric @returns {Promise<any[]>} */
-  async readHistory(one, metric) {
-    const count = findMetric(one, metric).count;
-    const key = `${one.id} ${metric}`;
-    const known = this.histories.get(key);
-    if (known && known.count === count) return known.buckets;
-    const path = `/experiments/${encodeURIComponent(one.id)}/metrics/history`;
-    const { buckets } = await get(path, { metric }, this.page.signal);
-    this.histories.set(key, { count, buckets });
-    return buckets;
+  /** @param {any} found @param {string} metric @param {string} goal */
+  showTrials(found, metric, goal) {
+    const ended = found.experiments.filter((/** @type {any} */ one) => one.ended_at && findMetric(one, metric));
+    const sign = goal === "minimize" ? 1 : -1;
+    const trials = ended.map((/** @type {any} */ one) => ({
+      id: one.id,
+      values: [...found.parameters.map((/** @type {string} */ name) => one.parameters[name] ?? null), bestOf(one, metric, goal)],
+    }));
+    const last = found.parameters.length;
+    const value = (/** @type {any} */ trial) => (trial.values[last] === null ? Infinity : sign * trial.values[last]);
+    trials.sort((/** @type {any} */ one, /** @type {any} */ other) => value(one) - value(other));
+    this.parallel.element.hidden = !found.parameters.length || trials.length < 2;
+    const best = { minimize: "least ", maximize: "best " }[goal] ?? "last ";
+    this.parallel.show([...found.parameters, `${best}${metric}`], trials);
   }
+
+  /** @param {any} found @param {string} metric */
+  showEarly(found, metric) {
+    const stopped = found.experiments.filter(isStopped);
+    this.early.hidden = !stopped.length;
+    if (!stopped.length) return;
+    /** @type {Map<number, number>} how many stopped at each step */
+    const steps = new Map();
+    for (const one of stopped) {
+      const step = findMetric(one, metric)?.last_step;
+      if (typeof step === "number") steps.set(step, (steps.get(step) ?? 0) + 1);
+    }
+    const longest = Math.max(0, ...found.experiments.map((/** @type {any} */ one) => findMetric(one, metric)?.last_step ?? 0));
+    const parts = [...steps].sort(([one], [other]) => one - other).map(([step, count]) => `${count} at step ${formatNumber(step)}`);
+    const where = parts.length ? `: ${parts.join(", ")}; the longest experiment has ${countNoun(longest, "step")}` : "";
+    const sentence = `${stopped.length} of ${countNoun(found.experiments.length, "experiment")} ${stopped.length === 1 ? "was" : "were"} stopped early, because others did better${where}.`;
+    fill(this.early, make("h2", {}, "Stopped early"), make("p", {}, sentence));
+  }
+
+  /** @param {any} found */
+  showBoard(found) {
+    const rows = listBoard(found);
+    const shown = this.showsAll ? rows : rows.slice(0, FEW_ROWS);
+    const more = make("button", { type: "button", onclick: () => this.showAll(found) }, `Show all ${formatNumber(rows.length)}`);
+    const { heads, numbers } = listHeads(found);
+    fill(this.board, make("h2", {}, "Leaderboard"), makeTable(heads, shown, { caption: "Leaderboard", numbers }), shown.length < rows.length && more);
+  }
+
+  /** @param {any} found */
+  showAll(found) {
+    this.showsAll = true;
+    this.showBoard(found);
+  }
+}
+
+/** @param {any} experiment */
+function isStopped(experiment) {
+  return experiment.reason === "STOPPED_EARLY";
 }
 
 /** @param {any} experiment @param {string} name */
@@ -94,31 +153,49 @@ function findMetric(experiment, name) {
   return experiment.metrics.find((/** @type {any} */ metric) => metric.name === name);
 }
 
+/** @param {any} experiment @param {string} metric @param {string} goal @returns {number | null} */
+function bestOf(experiment, metric, goal) {
+  const found = findMetric(experiment, metric);
+  const value = goal === "minimize" ? found?.min : goal ? found?.max : found?.last;
+  return typeof value === "number" ? value : null;
+}
+
+/** @param {{id: string, step: (number | null)[], at: string[], mean: (number | null)[]}} curve @param {boolean} stopped */
+function makeSeries({ id, step, at, mean }, stopped) {
+  const buckets = mean.map((value, place) => ({ mean: value, min: value, max: value, last_step: step[place], first_at: at[place], last_at: at[place] }));
+  return { name: stopped ? `${id} (stopped early)` : id, buckets };
+}
+
 /** @param {any[]} experiments @param {string} metric @param {string} goal @returns {any[]} one value for each that ended */
 function listBest(experiments, metric, goal) {
-  const ended = experiments.filter((one) => one.ended_at && findMetric(one, metric)).sort((one, other) => one.ended_at.localeCompare(other.ended_at));
+  const ended = experiments.filter((one) => one.ended_at && bestOf(one, metric, goal) !== null).sort((one, other) => one.ended_at.localeCompare(other.ended_at));
   let best = Number.NaN;
-  return ended.map((one, at) => {
-    const found = findMetric(one, metric);
-    const value = goal === "minimize" ? found.min : found.max;
+  return ended.flatMap((one, at) => {
+    const value = /** @type {number} */ (bestOf(one, metric, goal));
+    const former = best;
     if (Number.isNaN(best) || (goal === "minimize" ? value < best : value > best)) best = value;
-    return { mean: best, min: best, max: best, last_step: at + 1, first_at: one.ended_at, last_at: one.ended_at };
+    const steps = Number.isNaN(former) || former === best ? [best] : [former, best]; // a step up or down, no slope
+    return steps.map((mean) => ({ mean, min: mean, max: mean, last_step: at + 1, first_at: one.ended_at, last_at: one.ended_at }));
   });
 }
 
 /** @param {any} found */
-function makeBoard(found) {
+function listHeads(found) {
   const heads = ["Rank", "ID", "State", ...found.metrics, ...found.parameters, "Duration"];
+  const first = 3 + found.metrics.length;
+  const numbers = heads.map((_, at) => at).filter((at) => at === 0 || (at >= 3 && at < first) || at === heads.length - 1);
+  return { heads, numbers };
+}
+
+/** @param {any} found @returns {any[][]} */
+function listBoard(found) {
   const rows = found.experiments.map((/** @type {any} */ one) => [
     one.rank ?? "",
     makeLink(one.id),
-    one.reason === "STOPPED_EARLY" ? [makeState(one.state), make("span", { class: "soft" }, " stopped early")] : makeState(one.state),
+    isStopped(one) ? [makeState(one.state), make("span", { class: "soft" }, " stopped early")] : makeState(one.state),
     ...found.metrics.map((/** @type {string} */ name) => formatNumber(findMetric(one, name)?.last)),
     ...found.parameters.map((/** @type {string} */ name) => one.parameters[name] ?? ""),
     makeDuration(one.started_at, one.ended_at),
   ]);
-  const first = 3 + found.metrics.length;
-  const numbers = heads.map((_, at) => at).filter((at) => at === 0 || (at >= 3 && at < first) || at === heads.length - 1);
-  const sorted = [...rows].sort((one, other) => (Number(one[0]) || Infinity) - (Number(other[0]) || Infinity) || 0);
-  return makeTable(heads, sorted, { caption: "Leaderboard", numbers });
+  return rows.sort((/** @type {any} */ one, /** @type {any} */ other) => (Number(one[0]) || Infinity) - (Number(other[0]) || Infinity) || 0);
 }

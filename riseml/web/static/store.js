@@ -8,6 +8,7 @@ const FIRST_PAGE = 100;
 const PAGE = 500;
 const MOST_SINGLE = 20; // changed experiments that are read one by one
 const MOST_RESULTS = 50; // experiments whose metrics are asked for at once
+const VALUES_PAUSE = 2000; // milliseconds between two readings of the values of all experiments
 
 export class ExperimentList {
   /** @param {import("./feed.js").Feed} feed */
@@ -19,12 +20,22 @@ export class ExperimentList {
     this.metrics = new Map();
     /** @type {Set<string>} IDs whose metrics are to be read */
     this.wanted = new Set();
+    /** @type {Map<string, Map<string, number | null>>} last values of all experiments, by metric in lower case, and by ID */
+    this.lasts = new Map();
+    /** @type {string[]} names of the metrics of all experiments */
+    this.names = [];
+    /** @type {Set<string>} names of metrics in lower case whose values are shown or filtered by */
+    this.followed = new Set();
     /** @type {Set<number>} numbers that are to be read again */
     this.stale = new Set();
     this.isComplete = false;
     this.onChange = () => {};
     this.readStale = makeCoalesced(() => this.refresh());
     this.readMetrics = makeCoalesced(() => this.fetchMetrics());
+    this.readLasts = makeCoalesced(async () => {
+      await this.fetchLasts();
+      await new Promise((resolve) => setTimeout(resolve, VALUES_PAUSE));
+    });
   }
 
   /** Read everything, and follow the changes until the signal is aborted. @param {AbortSignal} signal */
@@ -57,11 +68,13 @@ export class ExperimentList {
     if (reset) {
       this.stale.clear();
       this.metrics.clear();
+      if (this.followed.size) this.readLasts();
       this.readAll().catch((error) => console.debug(error));
       return;
     }
     for (const id of changed) this.stale.add(numberOf(id));
     for (const id of [...changed, ...grown]) if (this.metrics.has(id)) this.wanted.add(id);
+    if (this.followed.size) this.readLasts();
     if (this.stale.size) this.readStale();
     if (this.wanted.size) this.readMetrics();
   }
@@ -101,6 +114,28 @@ export class ExperimentList {
     for (const one of experiments) this.metrics.set(one.id, one.metrics);
     this.onChange();
     if (this.wanted.size) this.readMetrics();
+  }
+
+  /** Follow the values of these metrics of all experiments, and of no other. @param {string[]} names in lower case */
+  follow(names) {
+    const isNew = names.some((name) => !this.followed.has(name));
+    this.followed = new Set(names);
+    if (isNew) this.fetchLasts().catch((error) => console.debug(error));
+  }
+
+  async readNames() {
+    this.names = (await get("/metrics/names", {}, this.signal)).names;
+    return this.names;
+  }
+
+  /** Read the last value of each metric that is followed, of all experiments. */
+  async fetchLasts() {
+    if ([...this.followed].some((name) => !this.lasts.has(name))) await this.readNames();
+    const wanted = this.names.filter((name) => this.followed.has(name.toLowerCase()));
+    const found = await Promise.all(wanted.map((metric) => get("/metrics/values", { metric }, this.signal)));
+    for (const name of this.followed) if (!this.lasts.has(name)) this.lasts.set(name, new Map());
+    for (const { metric, values } of found) this.lasts.set(metric.toLowerCase(), new Map(Object.entries(values)));
+    this.onChange();
   }
 }
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.support.rig import Rig, single
-from tests.support.web_scene import AXE, WAIT, enter, show
+from tests.support.web_scene import AXE, WAIT, enter, go, show
 
 VIEWS = (
     "/",
@@ -81,7 +82,7 @@ def test_the_keyboard_is_enough(entered: Page) -> None:
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_each_view_shows_what_it_is_for(entered: Page) -> None:
+def test_each_view_shows_what_it_is_for(scene: Rig, entered: Page) -> None:
     page = entered
     show(page, "/experiments/4")
     expect(page.locator(".sentence")).to_contain_text("1 job runs on this-machine.")
@@ -94,11 +95,58 @@ def test_each_view_shows_what_it_is_for(entered: Page) -> None:
     show(page, "/experiments/6/explain")
     expect(page.locator(".summary")).to_contain_text("held by")
     show(page, "/experiments/2")
-    expect(page.get_by_role("table", name="Leaderboard").get_by_role("row")).to_have_count(5)
+    expect(page.get_by_role("table", name="Leaderboard").get_by_role("row")).to_have_count(13)
     expect(page.get_by_role("img", name="best score so far")).to_be_visible()
+    expect(page.get_by_role("region", name="Parameter importance")).to_contain_text("over 12 trials")
+    expect(page.get_by_role("region", name="Parameter importance").locator(".name").first).to_have_text("lr")
+    expect(page.get_by_role("img", name="12 trials over lr, batch, best score")).to_be_visible()
+    page.get_by_role("region", name="Parallel coordinates").focus()
+    page.keyboard.press("ArrowDown")
+    best = scene.experiment("2")["search"]["best"]
+    expect(page.get_by_role("region", name="Parameters and metric")).to_contain_text(f"{best['id']}: lr ")
+    page.get_by_role("slider", name="Show the best").fill("25")
+    expect(page.locator(".trials polyline[visibility=visible]")).to_have_count(3)
+
+
+def test_the_pool_shows_its_use_and_its_queue_and_users_drain_it(scene: Rig, entered: Page) -> None:
+    page = entered
     show(page, "/pool")
     expect(page.get_by_role("table", name="Queue")).to_contain_text("held by 4, 5")
     expect(page.locator("meter").first).to_have_attribute("aria-label", re.compile("Cores: 0.5 of"))
+    expect(page.get_by_role("img", name=re.compile(r"Cores: at most .* of \d"))).to_be_visible()
+    page.get_by_role("button", name="Drain this-machine").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_contain_text("5 jobs run on")
+    page.get_by_role("dialog").get_by_role("button", name="Drain").click()
+    expect(page.get_by_role("region", name="Hosts")).to_contain_text("draining")
+    page.get_by_role("button", name="Resume this-machine").click()
+    expect(page.get_by_role("button", name="Drain this-machine")).to_be_visible()
+    assert scene.get("/v1/pool")["hosts"][0]["state"] == "up"
+
+
+def test_the_metric_of_every_row_sorts_and_filters(entered: Page) -> None:
+    page = entered
+    rows = page.locator("tr.row[data-id]")
+    show(page, "/")
+    expect(rows).to_have_count(6)
+    page.get_by_role("button", name="Metric").click()
+    expect(page.get_by_label("Metric of the column")).to_have_value("loss")
+    expect(rows.first).to_have_attribute("data-id", "2")
+    assert "metric=loss" in page.url, "it can be sent as an address"
+    page.get_by_label("Metric of the column").select_option("score")
+    expect(find_row(page, "2").locator(".metric")).to_have_text("0.96648")
+    page.get_by_role("searchbox").fill("score>0.9")
+    expect(rows).to_have_count(1)
+    page.get_by_role("button", name="Unfold set 2").click()
+    expect(rows).to_have_count(2)
+    page.get_by_role("searchbox").fill("accuracy>0.88 lr<0.2")
+    expect(rows).to_have_count(1)
+    expect(rows.first).to_have_attribute("data-id", "1")
+    page.get_by_role("searchbox").fill("")
+    page.get_by_label("Select 1", exact=True).click()
+    page.get_by_label("Select 6", exact=True).click(modifiers=["Shift"])
+    expect(page.get_by_role("toolbar")).to_contain_text(re.compile(r"[2-9] selected|1\d selected"))
+    page.get_by_role("button", name="Clear").click()
 
 
 def test_a_line_is_on_the_page_when_a_job_prints_it(scene: Rig, entered: Page) -> None:
@@ -172,6 +220,32 @@ def test_what_jobs_and_files_say_is_text(scene: Rig, entered: Page) -> None:
     show(page, f"/compare?of=1&of={name}")
     expect(page.locator("main")).to_contain_text("onerror")
     assert page.evaluate("window.pwned") is None
+    whole = scene.submit(single(HOSTILE, parameters={"evil": [EVIL, "<b>x</b>"]}))["id"]
+    scene.wait_closed(whole)
+    for path in (f"/experiments/{whole}", "/?sort=-metric", f"/?metric={quote(EVIL)}&sort=-metric"):
+        show(page, path)
+        expect(page.locator("main")).to_contain_text("onerror")
+        assert page.locator("main :is(img, script, b, i)").count() == 0
+        assert page.evaluate("window.pwned") is None
+
+
+def test_many_pages_of_one_browser_share_one_stream(scene: Rig, browser: Browser) -> None:
+    """A browser opens six connections to a server at most."""
+    first = enter(browser, scene)
+    others = []
+    for _ in range(7):
+        others.append(first.context.new_page())
+        go(others[-1], lambda: first.url)
+    for page in (first, *others):
+        expect(page.locator("#connection")).to_have_text("live")
+    first.close()
+    last = others[-1]
+    expect(last.locator("#connection")).to_have_text("live")
+    make_room(scene)
+    name = scene.submit(single("true"))["id"]
+    for page in (others[0], last):
+        expect(find_row(page, name)).to_contain_text("finished")
+    last.context.close()
 
 
 def test_the_page_goes_on_after_the_server_was_killed(scene: Rig, entered: Page) -> None:

@@ -1,0 +1,40 @@
+// @ts-check
+/** Which parameters of a search decide its metric: what the server computed, and from how many trials. */
+
+import { get } from "./api.js";
+import { fill, make } from "./dom.js";
+import { countNoun } from "./format.js";
+
+export class ImportancePanel {
+  /** @param {string} id of the set @param {AbortSignal} signal */
+  constructor(id, signal) {
+    this.id = id;
+    this.signal = signal;
+    this.known = ""; // what the trials were when it was read
+    this.element = make("section", { class: "panel", "aria-label": "Parameter importance", hidden: true });
+  }
+
+  /** Read it again if further trials have a value. @param {any} search */
+  async update(search) {
+    const known = `${search.complete} ${search.stopped} ${search.made}`;
+    if (known === this.known) return;
+    this.known = known;
+    this.show(await get(`/experiments/${encodeURIComponent(this.id)}/importance`, {}, this.signal));
+  }
+
+  /** @param {any} found */
+  show({ metric, parameters, trials, stopped, message }) {
+    const early = stopped ? `, ${stopped} of them stopped early, which count with the best value that they reported` : "";
+    const source = `Optuna's PED-ANOVA over ${countNoun(trials, "trial")}${early}. It compares the best trials with all: what decides them comes first.`;
+    const bars = parameters.map((/** @type {any} */ one) => makeShare(one.name, one.importance));
+    this.element.hidden = false;
+    fill(this.element, make("div", { class: "line" }, make("h2", {}, `What decides ${metric}`)), bars, make("p", { class: "soft" }, message || source));
+  }
+}
+
+/** @param {string} name @param {number} share */
+function makeShare(name, share) {
+  const words = `${Math.round(share * 100)} %`;
+  const bar = make("meter", { min: 0, max: 1, value: share, "aria-label": `${name}: ${words}` });
+  return make("div", { class: "meter share" }, make("span", { class: "name" }, name), bar, make("span", { class: "number" }, words));
+}

@@ -1,0 +1,164 @@
+// @ts-check
+/** Parallel coordinates: an axis for each parameter and one for the metric, a line for each trial. */
+
+import { draw, fill, make, setText } from "./dom.js";
+import { formatNumber } from "./format.js";
+
+const MOST_AXES = 12;
+const MOST_TICKS = 6; // of an axis with few numbers, or with words
+const [TOP, BOTTOM, HEIGHT] = [34, 250, 282];
+const FIRST = 70; // pixels to the first axis
+const [WIDTH, LEAST_GAP, MOST_GAP] = [1100, 110, 300]; // of the picture, and between two axes
+const REACH = 14; // pixels from the pointer to a line
+
+/** @typedef {{id: string, values: (string | number | null)[]}} Trial one value for each axis; the last one is the metric */
+/** @typedef {{name: string, place: (value: string | number | null) => number | null, ticks: [number, string][]}} Axis */
+
+export class ParallelPanel {
+  constructor() {
+    /** @type {{trial: Trial, points: [number, number][], line: SVGElement}[]} the best first */
+    this.lines = [];
+    /** @type {string[]} */
+    this.names = [];
+    this.marked = -1;
+    this.range = make("input", { type: "range", min: "5", max: "100", step: "5", value: "100", "aria-label": "Show the best, per cent", oninput: () => this.choose() });
+    this.share = make("span", { class: "number" }, "100 %");
+    this.values = make("p", { class: "values soft", role: "status" });
+    const onpointermove = (/** @type {PointerEvent} */ event) => this.point(event);
+    const onkeydown = (/** @type {KeyboardEvent} */ event) => this.onKey(event);
+    this.place = make("div", { class: "wide parallel", tabindex: "0", role: "region", "aria-label": "Parallel coordinates; arrow keys go from trial to trial", onpointermove, onpointerleave: () => this.mark(-1), onkeydown });
+    const controls = make("div", { class: "controls" }, make("label", {}, "the best ", this.range, " ", this.share));
+    this.element = make("section", { class: "panel", "aria-label": "Parameters and metric" }, make("div", { class: "line" }, make("h2", {}, "Parameters and metric"), controls), this.place, this.values);
+  }
+
+  /**
+   * @param {string[]} names of the axes; the last one is the metric
+   * @param {Trial[]} trials the best first
+   */
+  show(names, trials) {
+    const chosen = [...names.slice(0, -1).slice(0, MOST_AXES - 1), names[names.length - 1]];
+    const at = chosen.map((name, place) => (place === chosen.length - 1 ? names.length - 1 : place));
+    const axes = chosen.map((name, place) => makeAxis(name, trials.map((trial) => trial.values[at[place]])));
+    const gap = Math.min(MOST_GAP, Math.max(LEAST_GAP, (WIDTH - 2 * FIRST) / (axes.length - 1)));
+    const width = 2 * FIRST + gap * (axes.length - 1);
+    this.names = names;
+    this.lines = trials.map((trial, rank) => {
+      const points = axes.flatMap((axis, place) => {
+        const y = axis.place(trial.values[at[place]]);
+        return y === null ? [] : [/** @type {[number, number]} */ ([FIRST + gap * place, y])];
+      });
+      const opacity = 0.12 + 0.68 * (1 - rank / Math.max(1, trials.length - 1)) ** 2;
+      const line = draw("polyline", { points: points.map((point) => point.map((one) => one.toFixed(1)).join(",")).join(" "), "stroke-opacity": opacity.toFixed(2) });
+      return { trial, points, line };
+    });
+    const label = `${trials.length} trials over ${chosen.join(", ")}`;
+    const lines = draw("g", { class: "trials" }, this.lines.map(({ line }) => line).reverse());
+    const picture = draw("svg", { class: "chart", viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": label }, axes.map((axis, place) => drawAxis(axis, FIRST + gap * place)), lines);
+    picture.style.minWidth = `${Math.min(width, 90 * axes.length)}px`;
+    picture.style.maxWidth = `${width}px`;
+    fill(this.place, picture);
+    this.choose();
+  }
+
+  /** Show as many of the best as the user wants. */
+  choose() {
+    const share = Number(this.range.value);
+    const shown = Math.max(1, Math.ceil((this.lines.length * share) / 100));
+    setText(this.share, `${share} %`);
+    for (const [rank, { line }] of this.lines.entries()) line.setAttribute("visibility", rank < shown ? "visible" : "hidden");
+    this.shown = shown;
+    this.mark(-1);
+  }
+
+  /** @param {number} rank of the line that is shown above the others; -1: none */
+  mark(rank) {
+    this.lines[this.marked]?.line.classList.remove("marked");
+    this.marked = rank;
+    const found = this.lines[rank];
+    if (!found) return setText(this.values, this.lines.length ? "The best are drawn strongest." : "No trial has a value so far.");
+    found.line.classList.add("marked");
+    found.line.parentNode?.append(found.line);
+    const { id, values } = found.trial;
+    setText(this.values, `${id}: ${this.names.map((name, at) => `${name} ${formatNumber(values[at])}`).join(" · ")}`);
+  }
+
+  /** @param {PointerEvent} event */
+  point(event) {
+    const picture = /** @type {SVGSVGElement | null} */ (this.place.querySelector("svg"));
+    const matrix = picture?.getScreenCTM();
+    if (!picture || !matrix) return;
+    const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix.inverse());
+    let [best, nearest] = [-1, REACH];
+    for (const [rank, { points }] of this.lines.slice(0, this.shown).entries()) {
+      const distance = Math.abs(findHeight(points, x) - y);
+      if (distance < nearest) [best, nearest] = [rank, distance];
+    }
+    if (best !== this.marked) this.mark(best);
+  }
+
+  /** @param {KeyboardEvent} event */
+  onKey(event) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step || !this.lines.length) return;
+    event.preventDefault();
+    const count = this.shown ?? this.lines.length;
+    this.mark(this.marked < 0 ? (step > 0 ? 0 : count - 1) : (this.marked + step + count) % count);
+  }
+}
+
+/** @param {[number, number][]} points @param {number} x @returns {number} how high the line is there; NaN: it is not there */
+function findHeight(points, x) {
+  const right = points.findIndex(([place]) => place >= x);
+  if (right <= 0) return Number.NaN;
+  const [[x0, y0], [x1, y1]] = [points[right - 1], points[right]];
+  return y0 + ((y1 - y0) * (x - x0)) / (x1 - x0);
+}
+
+/** @param {string} name @param {(string | number | null)[]} values @returns {Axis} */
+function makeAxis(name, values) {
+  const known = values.filter((value) => value !== null && value !== "");
+  const numbers = known.map(Number);
+  return numbers.every(Number.isFinite) && known.length ? makeNumberAxis(name, numbers) : makeWordAxis(name, known.map(String));
+}
+
+/** @param {string} name @param {number[]} numbers @returns {Axis} */
+function makeNumberAxis(name, numbers) {
+  const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
+  const isLog = low > 0 && high / low >= 100;
+  const transform = isLog ? Math.log10 : (/** @type {number} */ value) => value;
+  const [from, to] = [transform(low), transform(high)];
+  const place = (/** @type {number} */ value) => (from === to ? (TOP + BOTTOM) / 2 : BOTTOM - ((transform(value) - from) / (to - from)) * (BOTTOM - TOP));
+  const middle = isLog ? 10 ** ((from + to) / 2) : (low + high) / 2;
+  const few = [...new Set(numbers)];
+  const marks = few.length <= MOST_TICKS ? few : [low, middle, high];
+  return {
+    name: isLog ? `${name} (log)` : name,
+    place: (value) => (value === null || value === "" || !Number.isFinite(Number(value)) ? null : place(Number(value))),
+    ticks: marks.map((value) => [place(value), formatNumber(Number(value.toPrecision(4)))]),
+  };
+}
+
+/** @param {string} name @param {string[]} words @returns {Axis} */
+function makeWordAxis(name, words) {
+  const sorted = [...new Set(words)].sort((one, other) => one.localeCompare(other, undefined, { numeric: true }));
+  const step = (BOTTOM - TOP) / Math.max(1, sorted.length - 1);
+  const places = new Map(sorted.map((word, at) => [word, sorted.length === 1 ? (TOP + BOTTOM) / 2 : BOTTOM - at * step]));
+  const every = Math.ceil(sorted.length / MOST_TICKS);
+  return {
+    name,
+    place: (value) => (value === null ? null : (places.get(String(value)) ?? null)),
+    ticks: sorted.filter((_, at) => at % every === 0).map((word) => [places.get(word) ?? 0, shorten(word, 12)]),
+  };
+}
+
+/** @param {Axis} axis @param {number} x */
+function drawAxis({ name, ticks }, x) {
+  const marks = ticks.map(([y, text]) => draw("text", { x: x - 6, y: y + 4, "text-anchor": "end" }, text));
+  const title = draw("text", { class: "axis", x, y: 16, "text-anchor": "middle" }, draw("title", {}, name), shorten(name, 20));
+  return draw("g", { class: "grid" }, draw("line", { x1: x, x2: x, y1: TOP, y2: BOTTOM }), marks, title);
+}
+
+/** @param {string} text @param {number} most */
+function shorten(text, most) {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
