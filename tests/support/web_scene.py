@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, sync_playwright
+from playwright.sync_api import TimeoutError as PageTimeout
 
 from tests.support.rig import BASE, Rig, gang, single
 
@@ -116,16 +117,19 @@ def enter(browser: Browser, rig: Rig, **options: Any) -> Page:
 
 def go(page: Page, find_address: Callable[[], str]) -> None:
     """Open an address and wait until the page shows something. Containers that start elsewhere on the machine change
-    its networks, and Chromium drops what it loads then: the address is asked for again.
+    its networks, and Chromium drops what it loads then, be it the page or its first script: it is asked for again.
     """
     for _ in range(20):
         try:
             page.goto(find_address())
-            break
+            page.locator("main > *").first.wait_for(state="attached", timeout=WAIT / 4)
+            return
+        except PageTimeout:
+            continue
         except Error as error:
             if "ERR_NETWORK_CHANGED" not in error.message and "ERR_ABORTED" not in error.message:
                 raise
-    expect(page.locator("main > *").first).to_be_attached(timeout=WAIT)
+    raise AssertionError(f"the page at {page.url} shows nothing")
 
 
 def show(page: Page, path: str) -> None:

@@ -5,7 +5,8 @@
  */
 
 const TRIES = "riseml-tries";
-const MOST_TRIES = 8;
+const MOST_TRIES = 40;
+const LONGEST_PAUSE = 1000; // milliseconds
 
 /** @returns {Promise<void>} */
 async function load() {
@@ -18,6 +19,6 @@ async function load() {
 load().catch((error) => {
   const tries = Number(sessionStorage.getItem(TRIES) ?? "0");
   sessionStorage.setItem(TRIES, String(tries + 1));
-  if (tries < MOST_TRIES) setTimeout(() => location.reload(), 100 * 2 ** tries);
+  if (tries < MOST_TRIES) setTimeout(() => location.reload(), Math.min(LONGEST_PAUSE, 100 * 2 ** tries));
   else console.error(error);
 });
