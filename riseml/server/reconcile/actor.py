@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,29 +116,50 @@ class Actor:
             case EnsureImage():
                 self._ensure_image(action, executor, experiment)
             case PrepareHost(_, _, subnet):
-                executor.prepare(self._make_share(action.host, experiment, subnet))
+                self._prepare_host(action.host, executor, experiment, subnet)
             case StartJob(_, key):
+                root = self._find_own_root(action.host, experiment)
+                if root is not None:
+                    self.capsules.ensure_begun(root, experiment, lambda: self._read_config(experiment))
                 job = next(job for job in experiment.jobs if job.name == key.job)
                 place = LaunchTarget(self.server, self.hosts.roots, executor.contained)
                 code = None if experiment.reads else self._find_files(experiment)
                 executor.start(make_launch(experiment, job, place), code)
 
-    def _make_share(self, host: HostName, experiment: Experiment, subnet: str | None) -> Share:
-        """Return what the jobs share on a host. Where the server sees its files, create the output folder now.
+    def _prepare_host(self, host: HostName, executor: Executor, experiment: Experiment, subnet: str | None) -> None:
+        """Create what the jobs share on a host. Where the server sees its files, it writes the capsule meanwhile.
+
+        The network is the sign that a host is prepared, also for a server that begins after this one was killed. So the
+        output folder is there before the network. The capsule may not be: each start makes sure of it.
+        """
+        root, config = self._find_own_root(host, experiment), self._read_config(experiment)
+        if root is None:
+            executor.prepare(self._make_share(host, experiment, subnet, config))
+            return
+        prepare_output(root, experiment, config)
+        if isinstance(self.hosts.roots.data, str):
+            prepare_data(Path(self.hosts.roots.data))
+        with ThreadPoolExecutor(1, thread_name_prefix="capsule") as beside:
+            written = beside.submit(self.capsules.begin_in_output, root, experiment, config)
+            executor.prepare(self._make_share(host, experiment, subnet, config))
+        written.result()
+
+    def _find_own_root(self, host: HostName, experiment: Experiment) -> Path | None:
+        """Return the root of outputs where the server itself makes the experiment's; None: the host makes it.
 
         A companion that reads outputs has no output of its own.
         """
-        config = self.experiments.get_experiment(experiment.id).config
-        roots = self.hosts.roots
+        root = self.hosts.roots.output
+        is_own = not experiment.reads and isinstance(root, str) and self.hosts.is_this_machine(host)
+        return Path(str(root)) if is_own else None
+
+    def _read_config(self, experiment: Experiment) -> str:
+        return self.experiments.get_experiment(experiment.id).config
+
+    def _make_share(self, host: HostName, experiment: Experiment, subnet: str | None, config: str) -> Share:
+        """Return what the jobs share on a host, with their output where the server does not make it itself."""
         output: Output | None = None
-        if experiment.reads:
-            pass
-        elif isinstance(roots.output, str) and self.hosts.is_this_machine(host):
-            prepare_output(Path(roots.output), experiment, config)
-            self.capsules.write_files(Path(roots.output), experiment, self.capsules.begin_capsule(experiment, config))
-            if isinstance(roots.data, str):
-                prepare_data(Path(roots.data))
-        else:
+        if not experiment.reads and self._find_own_root(host, experiment) is None:
             root, others = self.hosts.find_mounts()
             capsule = self.capsules.begin_capsule(experiment, config)
             output = Output(root, pack_output(experiment, config, capsule), others)
@@ -152,10 +174,10 @@ class Actor:
         """
         if experiment.reads:
             return
-        files = self.capsules.complete_capsule(experiment, self.experiments.get_experiment(experiment.id).config)
-        executor, roots = self._find_executor(host), self.hosts.roots
-        if isinstance(roots.output, str) and self.hosts.is_this_machine(host):
-            self.capsules.write_files(Path(roots.output), experiment, files)
+        files = self.capsules.complete_capsule(experiment, self._read_config(experiment))
+        executor, own = self._find_executor(host), self._find_own_root(host, experiment)
+        if own is not None:
+            self.capsules.write_files(own, experiment, files)
         elif files is not None and isinstance(executor, OutputWriter):
             root, _ = self.hosts.find_mounts()
             try:

@@ -21,14 +21,14 @@ from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, Job
 from riseml.names import THIS_MACHINE, HostName
 from riseml.planning.capsule import Circumstances, make_capsule, write_capsule
-from riseml.planning.launch import job_folders
+from riseml.planning.launch import job_folders, output_folder
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.storage_mounts import describe_root
 from riseml.storage.capsule_files import CapsuleFiles, write_capsule_files
 from riseml.storage.outputs import RECORD, describe_run, show_output
 from riseml.store.capsules import CapsuleStore
 from riseml.store.snapshots import SnapshotStore
-from riseml.wire.capsules import MOST_CODE
+from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, MOST_CODE
 
 _MOST_ENTRIES = 1000  # names of the data folder
 
@@ -58,6 +58,8 @@ class CapsuleKeeper:
         self._version = version
         self._lock = threading.Lock()
         self._packages: dict[str, tuple[str, ...] | None] = {}  # of environments, by reference
+        self._begun: set[int] = set()  # experiments whose capsules are in their outputs, as this process knows
+        self._beginning: dict[int, threading.Lock] = {}  # by experiment: one thread at a time begins its capsule
 
     def begin_capsule(self, experiment: Experiment, config: str) -> CapsuleFiles | None:
         """Return the capsule of an experiment that is about to start; None for one that trains nothing."""
@@ -67,6 +69,29 @@ class CapsuleKeeper:
         around = self._look_around(experiment, self._list_data(experiment), has_code=code is not None)
         return CapsuleFiles(self._keep(experiment, make_capsule(experiment, config, around)), code)
 
+    def begin_in_output(self, root: Path, experiment: Experiment, config: str) -> None:
+        """Begin a capsule, and write it below the root of outputs on this machine."""
+        with self._beginning.setdefault(experiment.id, threading.Lock()):
+            self._begin_in_output(root, experiment, config)
+
+    def ensure_begun(self, root: Path, experiment: Experiment, read_config: Callable[[], str]) -> None:
+        """Begin a capsule in an output that lacks it: a server may have been killed while it wrote it."""
+        if experiment.id in self._begun:
+            return
+        with self._beginning.setdefault(experiment.id, threading.Lock()):
+            if experiment.id not in self._begun and not self._has_files(root, experiment):
+                self._begin_in_output(root, experiment, read_config())
+            self._begun.add(experiment.id)
+
+    def _begin_in_output(self, root: Path, experiment: Experiment, config: str) -> None:
+        self.write_files(root, experiment, self.begin_capsule(experiment, config))
+        self._begun.add(experiment.id)
+
+    def _has_files(self, root: Path, experiment: Experiment) -> bool:
+        """Return whether the server and the output both have the capsule, whose text is the last of its files."""
+        path = root / output_folder(experiment) / CAPSULE_FOLDER / CAPSULE_FILE
+        return self._capsules.load_capsule(experiment.id) is not None and path.is_file()
+
     def complete_capsule(self, experiment: Experiment, config: str) -> CapsuleFiles | None:
         """Return the capsule of an experiment that has ended, and its record with the results; None: it has begun none.
 
@@ -74,6 +99,8 @@ class CapsuleKeeper:
             experiment: its record.
             config: the text of its riseml.yml.
         """
+        self._begun.discard(experiment.id)
+        self._beginning.pop(experiment.id, None)
         before = self._capsules.load_capsule(experiment.id)
         if before is None:
             return None

@@ -18,7 +18,7 @@ import yaml
 
 from riseml.control.actions import Action, EnsureImage, PrepareHost, ReleaseHost, ShareImage, StartJob
 from riseml.errors import EngineError, RisemlError, StoreError
-from riseml.executors.base import BuildOrder, Work, WorkReport
+from riseml.executors.base import BuildOrder, Share, Work, WorkReport
 from riseml.executors.memory import MemoryExecutor
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Frame, JobKey, Owner
@@ -40,6 +40,7 @@ from riseml.store.insertion import NewExperiments
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.snapshots import SnapshotStore
+from tests.support.waiting import wait_for
 from tests.unit.control.simulation import make_plan
 
 HOST = HostName("h1")
@@ -132,6 +133,43 @@ def test_a_project_whose_files_are_gone_never_starts(tmp_path: Path) -> None:
     assert isinstance(error, EngineError)
     assert error.permanent
     assert "the project's files abababababab are gone" in error.message
+
+
+def test_the_capsule_is_written_while_the_host_makes_the_network(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    shared: list[Share] = []
+
+    class Networked(MemoryExecutor):
+        def prepare(self, share: Share) -> None:
+            shared.append(share)
+            assert (folder / RECORD).is_file()  # before the network, which says that the host is prepared
+            wait_for("the capsule in the output", lambda: capsule.is_file() or None, 30)
+
+    folder = tmp_path / "output/paul/toaster/1"
+    capsule = folder / ".riseml/capsule.json"
+    scene.hosts.pool.replace_executors((Networked(HOST, Capacity(4.0, 4096)),))
+    scene.perform(PrepareHost(HOST, 1, None))
+    assert [share.output for share in shared] == [None]
+
+
+@pytest.mark.parametrize("lost", ["both", "in the output", "at the server", "none"])
+def test_a_start_writes_the_capsule_that_a_server_which_was_killed_did_not(tmp_path: Path, lost: str) -> None:
+    scene = Scene(tmp_path)
+    scene.perform(PrepareHost(HOST, 1, None))
+    written, kept = tmp_path / "output/paul/toaster/1/.riseml/capsule.json", tmp_path / "capsules/1.json"
+    text = written.read_text()
+    for path in {"both": [written, kept], "in the output": [written], "at the server": [kept], "none": []}[lost]:
+        path.unlink()
+    executor = MemoryExecutor(HOST, Capacity(4.0, 4096))
+    executor.images.add(scene.detail.experiment.images[0].reference)
+    scene.hosts.pool.replace_executors((executor,))
+    keeper = CapsuleKeeper(scene.hosts, scene.actor.snapshots, CapsuleStore(kept.parent), lambda _: {}, "2.0")
+    scene.actor = replace(scene.actor, capsules=keeper)
+    scene.perform(StartJob(HOST, MASTER))
+    assert written.read_text() == kept.read_text() == text
+    kept.unlink()
+    scene.perform(StartJob(HOST, MASTER))
+    assert not kept.exists()  # it is looked for once
 
 
 def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

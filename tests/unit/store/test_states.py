@@ -18,6 +18,7 @@ from riseml.archives.entries import ArchiveEntry, EntryKind
 from riseml.archives.manifest import digest_manifest, write_manifest
 from riseml.archives.pieces import write_pieces
 from riseml.errors import EngineError, NotFound, StoreError, TooLarge, UsageError
+from riseml.project import file_index
 from riseml.project.archive import Snapshot, pack_contents, take_snapshot
 from riseml.project.file_index import FileIndex
 from riseml.project.listing import list_project_files
@@ -104,6 +105,35 @@ def unpack(snapshots: SnapshotStore, digest: str, target: Path) -> Path:
         stack.callback(os.close, root)
         unpack_entries(files, OpenFolder(root, stack), None)
     return target
+
+
+def wait_for_tick(folder: Path) -> None:
+    """Return when the clock of the file system has moved on: what changes from now on has other times."""
+    probe = folder / "tick"
+    probe.touch()
+    before = probe.stat().st_mtime_ns
+    while probe.stat().st_mtime_ns == before:
+        probe.touch()
+
+
+@given(st.lists(EDITS, min_size=2, max_size=4))
+@settings(max_examples=25, deadline=None)
+def test_an_index_in_use_changes_nothing(rounds: list[list[tuple[str, bytes, bytes]]]) -> None:
+    """Files that change between two syncs are as old as those that an index has; here, by patching what is young."""
+    with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_index, "_RACY", -(10**10))
+        project = Path(place, "project")
+        project.mkdir()
+        for edits in rounds:
+            wait_for_tick(Path(place))
+            for one in edits:
+                edit(project, *one)
+            index = FileIndex(project, Path(place, "cache", "index"))
+            snapshot = take_snapshot(list_project_files(project, index=index), index)
+            index.save()
+            assert snapshot.entries == take_snapshot(list_project_files(project)).entries
+            again = list_project_files(project, index=FileIndex(project, Path(place, "cache", "index")))
+            assert all(entry.content for entry in again.entries if entry.kind is EntryKind.FILE), "all are known now"
 
 
 @given(st.lists(EDITS, min_size=1, max_size=4))
