@@ -27,8 +27,8 @@ _SINGLE = {"image": BASE, "resources": {"cpus": 0.05, "mem": "64MiB"}, "run": "s
 _HEAVY = {
     "--help": ("httpx", "yaml", "jsonschema", "docker", "requests", "sqlalchemy", "fastapi", "pydantic", "rich"),
     "validate": ("jsonschema", "httpx", "docker", "requests", "sqlalchemy", "fastapi", "pydantic", "uvicorn", "rich"),
-    "status": ("docker", "requests", "sqlalchemy", "fastapi", "pydantic", "uvicorn", "jsonschema", "rich"),
-    "logs": ("docker", "requests", "sqlalchemy", "fastapi", "pydantic", "uvicorn", "jsonschema", "rich"),
+    "status": ("httpx", "docker", "requests", "sqlalchemy", "fastapi", "pydantic", "uvicorn", "jsonschema", "rich"),
+    "logs": ("httpx", "docker", "requests", "sqlalchemy", "fastapi", "pydantic", "uvicorn", "jsonschema", "rich"),
 }
 
 
