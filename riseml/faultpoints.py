@@ -20,7 +20,7 @@ VARIABLE = "RISEML_FAULT"
 
 
 class Point(enum.Enum):
-    """P0 to P30 are moments of a run; the last four are before and after every save and every action."""
+    """P0 to P32 are moments of a run; the last four are before and after every save and every action."""
 
     REQUEST_READ = "P0"  # the server has read a submit and stored nothing
     REQUEST_STORED = "P1"  # the rows of a submit are committed, the answer is not sent
@@ -53,6 +53,8 @@ class Point(enum.Enum):
     CAPSULE_KEPT = "P28"  # it is in its place, and the output lacks it
     LAYER_FILLED = "P29"  # a container that never runs has a project's files, and no layer is made of them
     LAYER_MADE = "P30"  # the layer is made, and no job uses it yet
+    DATA_FETCHING = "P31"  # a range of data is on the disk, and the set is not complete
+    DATA_FETCHED = "P32"  # every file of a set is there, and the set has not its name
     SAVING = "save"
     SAVED = "saved"
     ACTING = "act"

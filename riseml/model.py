@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from riseml.names import HostName, JobName, job_type
 from riseml.origins import NO_ORIGIN, Origin
-from riseml.spec.config.types import NO_RETRY, Limits, Resources, Retry
+from riseml.spec.config.types import NO_RETRY, DataSource, Limits, Resources, Retry
 from riseml.spec.pool.types import Volume
 from riseml.states import CompanionKind, Network, Part, Reason, State, Wanted
 
@@ -109,6 +109,8 @@ class Plan:
     companion: Companion | None = None  # None: it trains
     origin: Origin = NO_ORIGIN
     metrics: Environment = ()  # names, and the patterns that find their values in lines of output
+    data: tuple[DataSource, ...] = ()  # what is fetched before the jobs start; empty: they see the whole data folder
+    store: str = ""  # the store of stores.yml whose keys jobs get; empty: none
     role_images: tuple[tuple[str, Image], ...] = ()  # (role, environment) of each role with another one than `image`
 
     @property

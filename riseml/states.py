@@ -75,6 +75,7 @@ class Reason(enum.Enum):
     CACHED = "CACHED"
     PREPARE = "PREPARE"
     WAITING_FOR_IMAGE = "WAITING_FOR_IMAGE"
+    WAITING_FOR_DATA = "WAITING_FOR_DATA"
     NO_ROOM = "NO_ROOM"
     NEXT = "NEXT"
     CONCURRENCY = "CONCURRENCY"
@@ -87,6 +88,7 @@ class Reason(enum.Enum):
     SERVICE_ENDED = "SERVICE_ENDED"
     START_FAILED = "START_FAILED"
     BUILD_FAILED = "BUILD_FAILED"
+    DATA_FAILED = "DATA_FAILED"
     VANISHED = "VANISHED"
     HOST_LOST = "HOST_LOST"
     ENGINE_STOPPED = "ENGINE_STOPPED"
@@ -109,6 +111,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.CACHED: "The environment is already there",
     Reason.PREPARE: "Preparing environment",
     Reason.WAITING_FOR_IMAGE: "Waiting for the environment",
+    Reason.WAITING_FOR_DATA: "Fetching data",
     Reason.NO_ROOM: "Waiting for room in the pool",
     Reason.NEXT: "Next in the queue: room is kept for it",
     Reason.CONCURRENCY: "Waiting for another experiment of the set to end",
@@ -121,6 +124,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.SERVICE_ENDED: "Ended while other jobs still needed it",
     Reason.START_FAILED: "Could not be started",
     Reason.BUILD_FAILED: "The environment could not be built",
+    Reason.DATA_FAILED: "The data could not be fetched",
     Reason.VANISHED: "Removed, but not by riseml",
     Reason.HOST_LOST: "Its host has not answered for too long",
     Reason.ENGINE_STOPPED: "Its engine was stopped while it ran",

@@ -82,6 +82,28 @@ class CancelImage(Describable):
 
 
 @dataclass(frozen=True, slots=True)
+class FetchData(Describable):
+    """Bring the data of an experiment into the cache of the server, for its hosts."""
+
+    host: HostName  # that builds the environment
+    experiment: int  # id of the record
+
+    def describe(self, experiment: str | None = None) -> str:
+        return f"fetch the data of {experiment or self.experiment}"
+
+
+@dataclass(frozen=True, slots=True)
+class CancelData(Describable):
+    """End the fetch of an experiment's data."""
+
+    host: HostName
+    experiment: int  # id of the record
+
+    def describe(self, experiment: str | None = None) -> str:
+        return f"cancel the fetch of the data of {experiment or self.experiment}"
+
+
+@dataclass(frozen=True, slots=True)
 class PrepareHost(Describable):
     """Create what the experiment's jobs share on a host: the output folder, and the network with this subnet."""
 
@@ -139,7 +161,18 @@ class ReleaseHost(Describable):
         return f"release {self.host} from {experiment or self.experiment}"
 
 
-Action = EnsureImage | ShareImage | CancelImage | PrepareHost | StartJob | StopJob | RemoveJob | ReleaseHost
+Action = (
+    EnsureImage
+    | ShareImage
+    | CancelImage
+    | FetchData
+    | CancelData
+    | PrepareHost
+    | StartJob
+    | StopJob
+    | RemoveJob
+    | ReleaseHost
+)
 
 
 def owner_of(action: Action) -> int:
@@ -147,7 +180,7 @@ def owner_of(action: Action) -> int:
     match action:
         case StartJob() | StopJob() | RemoveJob():
             return action.key.experiment
-        case EnsureImage() | ShareImage() | CancelImage() | PrepareHost() | ReleaseHost():
+        case EnsureImage() | ShareImage() | CancelImage() | FetchData() | CancelData() | PrepareHost() | ReleaseHost():
             return action.experiment
 
 

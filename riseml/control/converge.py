@@ -6,14 +6,25 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from riseml.control import networks
-from riseml.control.actions import Action, CancelImage, EnsureImage, RemoveJob, ShareImage, Signal, StartJob, StopJob
+from riseml.control.actions import (
+    Action,
+    CancelData,
+    CancelImage,
+    EnsureImage,
+    FetchData,
+    RemoveJob,
+    ShareImage,
+    Signal,
+    StartJob,
+    StopJob,
+)
 from riseml.control.images import ImageLocations, find_next_image, find_next_reference, find_starting_jobs
 from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
 from riseml.control.placement.candidates import find_record
 from riseml.model import ContainerSeen, Experiment, JobKey, World
 from riseml.names import HostName
-from riseml.states import TERMINAL, State
+from riseml.states import TERMINAL, Reason, State
 
 
 def converge(world: World, seen: Observation, occupied: OccupiedHosts) -> Iterator[Action]:
@@ -66,6 +77,9 @@ def _continue_build(experiment: Experiment, seen: Observation) -> Iterator[Actio
     host = seen.hosts.get(build.host)
     if host is None or host.silent_since is not None:
         return
+    if build.reason is Reason.WAITING_FOR_DATA:
+        yield FetchData(build.host, experiment.id)
+        return
     image = find_next_image(experiment, host, seen)
     reference = None if image is None else find_next_reference(experiment, image, host)
     if reference is not None and reference in host.images:
@@ -73,14 +87,17 @@ def _continue_build(experiment: Experiment, seen: Observation) -> Iterator[Actio
 
 
 def _cancel_images(experiments: Mapping[int, Experiment], seen: Observation) -> Iterator[Action]:
-    """Yield the cancellation of environments that only experiments at their end wait for."""
+    """Yield the cancellation of environments and data that only experiments at their end wait for."""
     for action in seen.busy:
-        if not isinstance(action, EnsureImage):
+        if not isinstance(action, EnsureImage | FetchData):
             continue
         experiment, host = experiments.get(action.experiment), seen.hosts.get(action.host)
         over = experiment is None or experiment.state in TERMINAL or experiment.verdict is not None
         if over and host is not None and host.silent_since is None:
-            yield CancelImage(action.host, action.experiment, action.reference)
+            if isinstance(action, FetchData):
+                yield CancelData(action.host, action.experiment)
+            else:
+                yield CancelImage(action.host, action.experiment, action.reference)
 
 
 def _start_gang(

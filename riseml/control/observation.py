@@ -28,6 +28,7 @@ class Observation:
     quiet: Mapping[JobKey, float] = field(default_factory=dict)
     # jobs whose last line says that they wait for another job, which is over: the name of that one
     stuck: Mapping[JobKey, JobName] = field(default_factory=dict)
+    fetched: frozenset[int] = frozenset()  # ids of experiments whose data is there; only of plans with `data`
     last_used: Mapping[int, datetime] = field(default_factory=dict)  # id of a companion -> when a client last used it
 
     def is_lost(self, host: HostSeen) -> bool:

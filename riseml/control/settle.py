@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from riseml.control.actions import Action, EnsureImage, PrepareHost, StartJob
+from riseml.control.actions import Action, EnsureImage, FetchData, PrepareHost, StartJob
 from riseml.control.images import (
     ImageLocations,
     find_builder,
@@ -118,14 +118,20 @@ def _settle_build(experiment: Experiment, job: Job, seen: Observation) -> Job:
     if host.silent_since is not None:
         return job
     missing = find_next_image(experiment, host, seen)
-    if missing is None:
-        reason = Reason.CACHED if job.started_at is None else Reason.COMPLETED
-        return replace(job, state=State.FINISHED, reason=reason, message="", exit_code=0, ended_at=seen.now)
-    reference = find_next_reference(experiment, missing, host)
-    image = host.images.get(reference)
+    if missing is not None:
+        reference = find_next_reference(experiment, missing, host)
+        return _settle_image(job, EnsureImage(job.host, experiment.id, reference), seen)
+    if experiment.plan.data and experiment.id not in seen.fetched:
+        return _settle_data(experiment, job, job.host, seen)
+    reason = Reason.CACHED if job.started_at is None else Reason.COMPLETED
+    return replace(job, state=State.FINISHED, reason=reason, message="", exit_code=0, ended_at=seen.now)
+
+
+def _settle_image(job: Job, action: EnsureImage, seen: Observation) -> Job:
+    """Return the record of a build whose next environment is not there."""
+    image = seen.hosts[action.host].images.get(action.reference)
     if image is None:
         return job
-    action = EnsureImage(job.host, experiment.id, reference)
     problem = seen.problems.get(action)
     if problem is not None and _is_final(problem, seen):
         return _settle_failed_build(job, problem, seen)
@@ -135,6 +141,21 @@ def _settle_build(experiment: Experiment, job: Job, seen: Observation) -> Job:
         waits = (State.PENDING, Reason.WAITING_FOR_IMAGE)
         return job if (job.state, job.reason) == waits else replace(job, state=waits[0], reason=waits[1])
     return _mark_build(job, State.STARTING, seen)
+
+
+def _settle_data(experiment: Experiment, job: Job, host: HostName, seen: Observation) -> Job:
+    """Return the record of a build whose environments are there and whose data is not."""
+    action = FetchData(host, experiment.id)
+    problem = seen.problems.get(action)
+    if problem is not None and _is_final(problem, seen):
+        failed = replace(job, state=State.FAILED, reason=Reason.DATA_FAILED, message=problem.message)
+        return replace(failed, exit_code=1, ended_at=seen.now)
+    state = State.RUNNING if action in seen.busy else State.STARTING
+    message = "" if problem is None else problem.message
+    if (job.state, job.reason, job.message) == (state, Reason.WAITING_FOR_DATA, message):
+        return job
+    started = job.started_at or seen.now
+    return replace(job, state=state, reason=Reason.WAITING_FOR_DATA, message=message, started_at=started)
 
 
 def _settle_failed_build(job: Job, problem: ActionFailure, seen: Observation) -> Job:

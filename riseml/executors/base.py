@@ -30,11 +30,12 @@ Emit = Callable[[str], None]
 
 
 class Work(Enum):
-    """What a host does for an environment."""
+    """What a host does for an environment, or the server for the data."""
 
     PULL = "pull"  # it fetches an image from a registry; counted in bytes
     INSTALL = "install"  # it runs the install steps; counted in steps
     SEND = "send"  # the environment travels from another host; counted in bytes
+    DATA = "data"  # data comes from a store; counted in bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,7 @@ class InventoryKind(Enum):
     ENVIRONMENT = "environment"  # an image, or a virtual environment
     SNAPSHOT = "snapshot"  # a project archive
     CAPSULE = "capsule"  # the server's copy of one
+    DATA = "data"  # data that the server fetched
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,12 +53,21 @@ class StorageRoots:
 
 
 @dataclass(frozen=True, slots=True)
+class DataView:
+    """The data of one experiment, where its hosts have it."""
+
+    folder: str  # with a link to each part, for jobs that are processes
+    parts: tuple[tuple[str, str], ...] = ()  # names below the data folder of the jobs, and the folders of the host
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchTarget:
     """What the launches of one server on one executor have in common."""
 
     server: str  # id of the server that owns the jobs
     roots: StorageRoots
     contained: bool = True  # False: the job is a process of the host, without a container
+    view: DataView | None = None  # None: the experiment names no data, and its jobs see the whole data folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +115,7 @@ def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launc
         shm_size=choose_shm_size(experiment.plan, planned),
         owner=experiment.owner,
         snapshot="" if experiment.reads else experiment.snapshot,
-        mounts=job_mounts(experiment, target.roots),
+        mounts=job_mounts(experiment, target),
         network=experiment.network,
         address=job.address,
         hosts=tuple((hostname(peer.name), peer.address) for peer in experiment.gang if peer.address),
@@ -193,20 +202,24 @@ def job_folders(experiment: Experiment, target: LaunchTarget) -> JobFolders:
         return JobFolders(OUTPUTS if target.contained else str(target.roots.output), DATA, target.roots.home)
     below = str(output_folder(experiment))
     if not target.contained:
-        return JobFolders(f"{target.roots.output}/{below}", str(target.roots.data), target.roots.home)
+        data = str(target.roots.data) if target.view is None else target.view.folder
+        return JobFolders(f"{target.roots.output}/{below}", data, target.roots.home)
     if isinstance(target.roots.output, Volume):
         return JobFolders(f"{OUTPUT}/{below}", DATA)
     return CONTAINER_FOLDERS
 
 
-def job_mounts(experiment: Experiment, roots: StorageRoots) -> tuple[Mount, ...]:
+def job_mounts(experiment: Experiment, target: LaunchTarget) -> tuple[Mount, ...]:
     """Return what a container of the experiment mounts from the storage."""
+    roots = target.roots
     if experiment.reads:
         return _reading_mounts(experiment, roots)
     if isinstance(roots.output, Volume):
         output = Mount(roots.output.name, OUTPUT, volume=roots.output)
     else:
         output = Mount(f"{roots.output}/{output_folder(experiment)}", OUTPUT)
+    if target.view is not None:
+        return output, *(Mount(place, f"{DATA}/{name}", read_only=True) for name, place in target.view.parts)
     if isinstance(roots.data, Volume):
         return output, Mount(roots.data.name, DATA, read_only=True, volume=roots.data)
     return output, Mount(roots.data, DATA, read_only=True)

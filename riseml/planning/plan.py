@@ -91,6 +91,8 @@ def _make_plan(project: str, train: Train, environments: _Environments, images: 
         retry=train.retry,
         priority=train.priority,
         metrics=train.metrics,
+        data=train.data,
+        store=train.store,
         role_images=tuple((role, images[base]) for role, base in environments.roles.items() if base != common),
     )
 

@@ -27,6 +27,7 @@ from riseml.server.attendance import Attendance
 from riseml.server.clock import now
 from riseml.server.identity import check_server, check_store_is_there
 from riseml.server.pool.clean import Cleaner
+from riseml.server.pool.data_keeper import DataKeeper
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.idle_watch import IdleWatch
 from riseml.server.pool.monitor import Monitor
@@ -112,11 +113,11 @@ def _make_search_loop(services: Services) -> SearchLoop:
 
 def _make_services(settings: Settings, database: Database, stop: threading.Event) -> Services:
     (experiments, server), (logs, snapshots) = _open_experiments(settings, database), _open_file_stores(settings)
-    hosts, samples = _open_hosts(settings, server, experiments)
+    hosts, samples, data = _open_hosts(settings, server, experiments)
     metrics, keeper = _make_metrics(database, logs, experiments, search_wake := Wake())
     notifier, wake, activities, timings = Notifier(keeper.note_growth), Wake(), Activities(), Timings()
     capsules = _make_capsule_keeper(kept := CapsuleStore(settings.home / "capsules"), hosts, snapshots, metrics)
-    actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities, capsules)
+    actor = Actor(server, hosts, experiments, logs, snapshots, notifier, activities, capsules, data)
     return Services(
         settings=settings,
         info=ServerInfo(server, __version__, os.getpid(), _find_owner(), now()),
@@ -137,7 +138,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
         monitor=Monitor(hosts.pool, samples.note_watched),
         samples=samples,
         idle=IdleWatch(hosts.pool, (pump := LogPump(logs, notifier, wake)).count_lines),
-        cleaner=Cleaner(server, hosts.pool, snapshots, kept, UsageReader(database)),
+        cleaner=Cleaner(server, hosts.pool, snapshots, kept, UsageReader(database), data),
         capsules=capsules,
         tracker=ActionTracker(_time_actions(actor.perform, timings), wake),
         attendance=Attendance(),
@@ -165,11 +166,13 @@ def _open_file_stores(settings: Settings) -> tuple[LogStore, SnapshotStore]:
     return logs, SnapshotStore(settings.home / "snapshots", settings.upload_limit)
 
 
-def _open_hosts(settings: Settings, server: str, experiments: ExperimentStore) -> tuple[HostSet, SampleKeeper]:
-    """Return the hosts, and what samples their jobs."""
+def _open_hosts(
+    settings: Settings, server: str, experiments: ExperimentStore
+) -> tuple[HostSet, SampleKeeper, DataKeeper]:
+    """Return the hosts, what samples their jobs, and what fetches data for them."""
     hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
     hosts.open_hosts(experiments.load_world())
-    return hosts, SampleKeeper(hosts.pool, SampleStore(settings.home / "samples"))
+    return hosts, SampleKeeper(hosts.pool, SampleStore(settings.home / "samples")), DataKeeper(server, hosts)
 
 
 def _time_actions(perform: Perform, timings: Timings) -> Perform:

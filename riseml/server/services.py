@@ -11,6 +11,7 @@ from datetime import datetime
 from riseml.model import Owner
 from riseml.server.attendance import Attendance
 from riseml.server.pool.clean import Cleaner
+from riseml.server.pool.data_keeper import DataKeeper
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.idle_watch import IdleWatch
 from riseml.server.pool.monitor import Monitor
@@ -85,3 +86,8 @@ class Services:
     passes: Passes  # how many passes the loop has completed, and what the last one observed
     web: WebDoor  # the listener of the web page
     request_stop: Callable[[], None]  # ends the server after the answers under way; jobs run on
+
+    @property
+    def data(self) -> DataKeeper:
+        """The data that experiments name."""
+        return self.cleaner.data

@@ -162,7 +162,15 @@ from riseml.wire.metrics import (
     MetricsList,
     MetricView,
 )
-from riseml.wire.plans import PlanEnvironment, PlanExperiment, PlanJob, PlanRoleEnvironment, PlanSearch, PlanView
+from riseml.wire.plans import (
+    PlanData,
+    PlanEnvironment,
+    PlanExperiment,
+    PlanJob,
+    PlanRoleEnvironment,
+    PlanSearch,
+    PlanView,
+)
 from riseml.wire.pool import (
     HostFinding,
     HostFindings,
@@ -288,6 +296,7 @@ __all__ = [
     "ParameterImportance",
     "PingEntry",
     "PinnedImage",
+    "PlanData",
     "PlanEnvironment",
     "PlanExperiment",
     "PlanJob",

@@ -70,9 +70,10 @@ class ActivityView(TypedDict):
     """What a host does for the environment of an experiment at this moment."""
 
     host: str  # its name
-    # pull: it fetches an image; install: it runs the install steps; send: the environment comes from another host
-    work: Literal["pull", "install", "send"]
-    what: str  # the image, or the install step that runs
+    # pull: it fetches an image; install: it runs the install steps; send: the environment comes from another host;
+    # data: the server fetches data
+    work: Literal["pull", "install", "send", "data"]
+    what: str  # the image, the install step that runs, or the address of the data
     done: int  # bytes; of install steps the number of the one that runs, from 1
     total: int | None  # in the same unit; None: not known yet
 

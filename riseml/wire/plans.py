@@ -68,12 +68,21 @@ class PlanSearch(TypedDict):
     stop: str | None  # how trials are stopped early: `asha`; None: none is
 
 
+class PlanData(TypedDict):
+    """What is fetched before the jobs start, or a folder of the data folder."""
+
+    url: str
+    folder: str  # its name below the data folder of the jobs
+    refused: str | None  # why the server does not fetch it; None: it does
+
+
 class PlanView(PlanEnvironment):
     """What `train` would do. The environment is that of all jobs whose role has none of its own."""
 
     project: str
     framework: str  # empty without a framework
     role_environments: list[PlanRoleEnvironment]
+    data: list[PlanData]  # empty: jobs see the whole data folder
     search: PlanSearch | None  # None: every experiment is made at once
     experiments: list[PlanExperiment]  # one for each combination of parameters; of a search, its first trial
     notes: list[str]  # remarks about its riseml.yml

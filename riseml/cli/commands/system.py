@@ -58,7 +58,7 @@ def clean_system(  # noqa: PLR0913  # one parameter for each option of the comma
         bool, typer.Option("--yes", help="Remove it. Without --yes the command shows it; of outputs it asks.")
     ] = False,
     images: Annotated[
-        bool, typer.Option("--images", help="Also environments, project files and capsules not used for --days.")
+        bool, typer.Option("--images", help="Also environments, project files, capsules and data not used for --days.")
     ] = False,
     days: Annotated[int, typer.Option(metavar="N", min=0, max=36_500, help="Days that --images are kept.")] = 30,
     foreign: Annotated[

@@ -64,6 +64,7 @@ def _list_heads(plan: wire.PlanView, first: wire.PlanExperiment) -> list[str]:
             ("Base", plan["base"] if plan["base"] != plan["image"] and not plan["replaced_by"] else None),
             *(("Install", step) for step in plan["install"]),
             *(field for one in plan["role_environments"] for field in _list_role_fields(one)),
+            *(("Data", _describe_data(one)) for one in plan.get("data", [])),  # not of a server of an earlier version
             ("Search", _describe_search(search) if search else None),
             ("Experiment", f"{first['id']}, {'the first trial, ' if search else ''}if it were submitted now"),
             ("Parameters", format_parameters(first["parameters"])),
@@ -71,6 +72,11 @@ def _list_heads(plan: wire.PlanView, first: wire.PlanExperiment) -> list[str]:
             ("Starts", _describe_start(plan, first)),
         ]
     )
+
+
+def _describe_data(one: wire.PlanData) -> str:
+    refused = f": never: {one['refused']}" if one["refused"] else ""
+    return f"{one['url']} as {one['folder']}{refused}"
 
 
 def _describe_search(search: wire.PlanSearch) -> str:
@@ -91,9 +97,14 @@ def _list_role_fields(one: wire.PlanRoleEnvironment) -> list[tuple[str, str | No
 def _describe_start(plan: wire.PlanView, first: wire.PlanExperiment) -> str:
     every: list[wire.PlanEnvironment] = [plan, *plan["role_environments"]]
     refused = next((one["refused"] for one in every if one["refused"]), None)
+    refused = refused or next((one["refused"] for one in plan.get("data", []) if one["refused"]), None)
     if refused:
         return f"never: {refused}"
-    return f"not at once: {first['waits']}" if first["waits"] else "at once" + _wait_for_images(every)
+    return (
+        f"not at once: {first['waits']}"
+        if first["waits"]
+        else "at once" + _wait_for_images(every) + _wait_for_data(plan)
+    )
 
 
 def _describe_image(plan: wire.PlanEnvironment) -> str:
@@ -107,6 +118,10 @@ def _describe_image(plan: wire.PlanEnvironment) -> str:
         steps = count_noun(len(plan["install"]), "install step")
         return f"{plan['image']} with {steps} (riseml knows whether it is cached once the project was synced)"
     return f"{plan['image']} (no host answered whether it has it)"
+
+
+def _wait_for_data(plan: wire.PlanView) -> str:
+    return ", once the data is there" if plan.get("data") else ""
 
 
 def _wait_for_images(every: Sequence[wire.PlanEnvironment]) -> str:

@@ -37,6 +37,8 @@ def describe_activity(one: wire.ActivityView, rate: float | None = None) -> tupl
     amounts = describe_bytes(one["done"], one["total"], rate)
     if one["work"] == "send":
         return f"Sending the environment to {one['host']}", amounts
+    if one["work"] == "data":
+        return f"Fetching {one['what']}", amounts
     return f"Fetching {one['what']} on {one['host']}", amounts
 
 

@@ -13,7 +13,7 @@ from riseml.store.logs.log_store import LogStore
 
 _LAST_LINES = 10  # that are shown
 _MOST_OTHERS = 8  # jobs whose logs are searched for the cause of a lost connection
-_SAID_BY_ENGINE = frozenset({Reason.START_FAILED, Reason.BUILD_FAILED, Reason.ENGINE_STOPPED})
+_SAID_BY_ENGINE = frozenset({Reason.START_FAILED, Reason.BUILD_FAILED, Reason.DATA_FAILED, Reason.ENGINE_STOPPED})
 _STOPPED = frozenset({None, 0, 128 + 9, 128 + 15})  # exit codes of jobs that the server stopped
 
 

@@ -11,7 +11,8 @@ from riseml import wire
 from riseml.control.explain import explain_experiment
 from riseml.control.observation import Observation
 from riseml.control.placement.place import place_gangs
-from riseml.model import Experiment, HostSeen, Image, Job, PlannedJob, World, resolve_base
+from riseml.errors import RisemlError
+from riseml.model import Experiment, HostSeen, Image, Job, Plan, PlannedJob, World, resolve_base
 from riseml.names import CanonicalId, HostName, experiment_name
 from riseml.planning.grid import makes_set
 from riseml.planning.launch import (
@@ -54,10 +55,26 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
         "project": planned.spec.project,
         "framework": first.framework,
         "role_environments": [{**shown[image], "role": role} for role, image in first.role_images],
+        "data": _show_data(first, services),
         "search": _show_search(planned),
         "experiments": [_show_experiment(guest, _explain_wait(guest, world, seen), services) for guest in guests],
         "notes": list(planned.spec.notes),
     }
+
+
+def _show_data(plan: Plan, services: Services) -> list[wire.PlanData]:
+    return [
+        {"url": one.url, "folder": one.folder, "refused": _find_refusal(replace(plan, data=(one,)), services)}
+        for one in plan.data
+    ]
+
+
+def _find_refusal(plan: Plan, services: Services) -> str | None:
+    try:
+        services.data.check_plans([plan])
+    except RisemlError as error:
+        return f"{error.message} ({error.hint})" if error.hint else error.message
+    return None
 
 
 def _show_search(planned: Planned) -> wire.PlanSearch | None:
@@ -204,4 +221,4 @@ def _show_job(experiment: Experiment, planned: PlannedJob, job: Job, services: S
 
 def _folders(experiment: Experiment, job: Job, services: Services) -> JobFolders:
     """Return the folders as the job sees them; without a place, as it would see them on the first host."""
-    return job_folders(experiment, services.hosts.find_target(job.host))
+    return job_folders(experiment, services.data.find_target(experiment, job.host))

@@ -22,6 +22,6 @@ def show_job_environments(experiment: Experiment, wanted: CanonicalId, services:
 
 
 def _show_job_environment(experiment: Experiment, job: Job, services: Services) -> wire.JobEnvironment:
-    folders = job_folders(experiment, services.hosts.find_target(job.host))
+    folders = job_folders(experiment, services.data.find_target(experiment, job.host))
     shown = list_variables(bind_job(experiment, job, folders))
     return {"variables": shown.values, "hidden": shown.hidden, "image": experiment.image_of(job.name).base}

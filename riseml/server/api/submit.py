@@ -146,6 +146,7 @@ def check_room(plans: Sequence[Plan], services: Services) -> None:
         Refused: the jobs never fit, with the reason for each host; or an install step is refused.
     """
     hosts = services.hosts
+    services.data.check_plans(plans)
     for image in dict.fromkeys(image for plan in plans for image in plan.images):
         refusal = review_environment(hosts, image).refusal
         if refusal:

@@ -16,6 +16,7 @@ from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKin
 from riseml.executors.pool import HostPool
 from riseml.names import HostName
 from riseml.server.log_line import LogLine, write_line
+from riseml.server.pool.data_keeper import DataKeeper
 from riseml.store.capsules import CapsuleStore, HeldCapsule
 from riseml.store.snapshots import SnapshotStore
 from riseml.store.usage import LastUses, UsageReader
@@ -65,6 +66,7 @@ class Cleaner:
     snapshots: SnapshotStore  # states of projects
     capsules: CapsuleStore  # the server's copies
     usage: UsageReader  # what experiments use
+    data: DataKeeper  # what the server fetched
 
     def find_leftovers(self, request: CleanRequest, now: datetime) -> Cleaning:
         """Return what could be removed.
@@ -89,7 +91,9 @@ class Cleaner:
         found = [Leftover(item, name, why) for name, item in there if (why := judge.judge_item(item))]
         others = Counter(item.server for _, item in there if item.server not in ("", self.server))
         return Cleaning(
-            (*found, *self._find_snapshots(judge), *self._find_capsules(judge)), dict(others), tuple(silent)
+            (*found, *self._find_snapshots(judge), *self._find_capsules(judge), *self._find_data(judge)),
+            dict(others),
+            tuple(silent),
         )
 
     def remove_leftovers(self, cleaning: Cleaning) -> Cleaning:
@@ -108,6 +112,8 @@ class Cleaner:
         try:
             if item.kind is InventoryKind.CAPSULE:
                 self.capsules.remove_file(item.identity)
+            elif item.kind is InventoryKind.DATA:
+                self.data.remove_set(item.identity)
             elif executor is None:
                 self.snapshots.remove_snapshot(item.identity)
             elif isinstance(executor, Inventory):
@@ -151,6 +157,17 @@ class Cleaner:
                 made_at=datetime.fromtimestamp(held.changed, UTC),
             )
             why = judge.judge_capsule(held)
+            if why:
+                found.append(Leftover(item, None, why))
+        return found
+
+    def _find_data(self, judge: _Judge) -> list[Leftover]:
+        found = []
+        for held in self.data.list_sets():
+            name = f"data {held.key[:12]} {held.url or '(not complete)'}"
+            used_at = datetime.fromtimestamp(held.used, UTC)
+            item = InventoryItem(InventoryKind.DATA, held.key, name, self.server, size=held.size, made_at=used_at)
+            why = "" if held.in_use else judge.judge_data(used_at)
             if why:
                 found.append(Leftover(item, None, why))
         return found
@@ -199,6 +216,9 @@ class _Judge:
         else:
             why = "of no experiment"
         return why if self._is_older(datetime.fromtimestamp(held.changed, UTC), _SETTLING) else ""
+
+    def judge_data(self, used_at: datetime) -> str:
+        return self._judge_idle(used_at)
 
     def _judge_code(self, item: InventoryItem) -> str:
         if item.reference not in self.used.snapshots:

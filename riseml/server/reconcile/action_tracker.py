@@ -10,7 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from riseml.control.actions import Action, EnsureImage, RemoveJob, ShareImage, Signal, StartJob, StopJob, owner_of
+from riseml.control.actions import (
+    Action,
+    EnsureImage,
+    FetchData,
+    RemoveJob,
+    ShareImage,
+    Signal,
+    StartJob,
+    StopJob,
+    owner_of,
+)
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import ImageMissing, SubnetTaken
 from riseml.executors.pool import Clock
@@ -107,8 +117,12 @@ class ActionTracker:
             self._sent = {stop for stop in self._sent if owner_of(stop) in open_ids}
 
     def _find_workers(self, action: Action) -> ThreadPoolExecutor:
-        """Return the threads for an action. Builds take minutes, so they have separate threads."""
-        name = HostName(f"build-{action.host}") if isinstance(action, (EnsureImage, ShareImage)) else action.host
+        """Return the threads for an action. Builds and fetches take minutes, so they have separate threads."""
+        name = action.host
+        if isinstance(action, (EnsureImage, ShareImage)):
+            name = HostName(f"build-{name}")
+        elif isinstance(action, FetchData):
+            name = HostName(f"data-{name}")
         if name not in self._workers:
             self._workers[name] = ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"act-{name}")
         return self._workers[name]

@@ -14,6 +14,11 @@ Activity = tuple[HostName, WorkReport]
 """A host, and how far it is."""
 
 
+def name_data(experiment: int) -> str:
+    """Return the name under which the fetch of an experiment's data is known, in the place of an environment's."""
+    return f"data of {experiment}"
+
+
 class Activities:
     """The work under way, by host and environment. Several threads use it at the same time."""
 
@@ -43,6 +48,7 @@ class Activities:
     def list_activities(self, experiment: Experiment) -> list[Activity]:
         """Return what hosts do for the environments of an experiment, by host."""
         wanted = {name for image in experiment.images for name in (image.reference, image.base)}
+        wanted.add(name_data(experiment.id))
         with self._lock:
             found = [(host, report) for (host, reference), report in self._reports.items() if reference in wanted]
         return sorted(found, key=lambda one: one[0])

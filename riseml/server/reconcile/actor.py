@@ -6,15 +6,17 @@ import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import assert_never
 
 from riseml.archives.project_files import ProjectFiles
 from riseml.control.actions import (
     Action,
+    CancelData,
     CancelImage,
     EnsureImage,
+    FetchData,
     PrepareHost,
     ReleaseHost,
     RemoveJob,
@@ -27,12 +29,13 @@ from riseml.errors import EngineError, StoreError, Unreachable
 from riseml.executors.base import BuildOrder, Cancellation, Executor, Output, Report, Share, Work, WorkReport
 from riseml.executors.capabilities import ImageMover, OutputWriter
 from riseml.faultpoints import Point, reach
-from riseml.model import Experiment, Frame, JobKey
+from riseml.model import Experiment, Frame, JobKey, Launch
 from riseml.names import BUILD, HostName
 from riseml.planning.launch import LaunchTarget, make_launch
 from riseml.server.clock import stamp
+from riseml.server.pool.data_keeper import DataKeeper
 from riseml.server.pool.host_set import HostSet
-from riseml.server.reconcile.activities import Activities
+from riseml.server.reconcile.activities import Activities, name_data
 from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
 from riseml.server.reconcile.notifier import Notifier
 from riseml.states import TERMINAL
@@ -65,6 +68,7 @@ class Actor:
     notifier: Notifier
     activities: Activities  # what users see of builds and transfers
     capsules: CapsuleKeeper  # what is needed to run an experiment again
+    data: DataKeeper  # what experiments name in `data`
     orders: dict[EnsureImage, Cancellation] = field(default_factory=dict)  # the builds under way
 
     def perform(self, action: Action, experiment: Experiment | None) -> None:
@@ -96,21 +100,27 @@ class Actor:
                 if experiment is not None and experiment.state in TERMINAL:
                     self._complete_capsule(host, experiment)
                 executor.release(owner)
-            case CancelImage(host, owner, reference):
-                order = self.orders.get(EnsureImage(host, owner, reference))
-                if order is not None:
-                    order.ask()
+            case CancelImage() | CancelData():
+                self._cancel(action)
             case ShareImage(_, _, reference, source):
                 self._share_image(executor, self._find_executor(source), reference)
-            case EnsureImage() | PrepareHost() | StartJob():
+            case EnsureImage() | FetchData() | PrepareHost() | StartJob():
                 if experiment is None:
                     raise EngineError(f"cannot {action}: the experiment is not in the store", permanent=True)
                 self._dispatch_for_experiment(action, executor, experiment)
             case _:
                 assert_never(action)
 
+    def _cancel(self, action: CancelImage | CancelData) -> None:
+        if isinstance(action, CancelData):
+            self.data.cancel_fetch(action.experiment)
+            return
+        order = self.orders.get(EnsureImage(action.host, action.experiment, action.reference))
+        if order is not None:
+            order.ask()
+
     def _dispatch_for_experiment(
-        self, action: EnsureImage | PrepareHost | StartJob, executor: Executor, experiment: Experiment
+        self, action: EnsureImage | FetchData | PrepareHost | StartJob, executor: Executor, experiment: Experiment
     ) -> None:
         match action:
             case EnsureImage():
@@ -122,9 +132,36 @@ class Actor:
                 if root is not None:
                     self.capsules.ensure_begun(root, experiment, lambda: self._read_config(experiment))
                 job = next(job for job in experiment.jobs if job.name == key.job)
-                place = LaunchTarget(self.server, self.hosts.roots, executor.contained)
+                view = self.data.find_view(experiment)
+                place = LaunchTarget(self.server, self.hosts.roots, executor.contained, view)
                 code = None if experiment.reads else self._find_files(experiment)
-                executor.start(make_launch(experiment, job, place), code)
+                executor.start(self._add_keys(make_launch(experiment, job, place), experiment), code)
+            case FetchData():
+                self._fetch_data(action, experiment)
+
+    def _add_keys(self, launch: Launch, experiment: Experiment) -> Launch:
+        """Return the launch with the keys of the store that the experiment asks for; `env` of riseml.yml comes first.
+
+        They are read from the user's file now, so that no plan and no record has them.
+        """
+        own = {name for name, _ in launch.environment}
+        keys = tuple(pair for pair in self.data.list_variables(experiment) if pair[0] not in own)
+        return replace(launch, environment=(*launch.environment, *keys)) if keys else launch
+
+    def _fetch_data(self, action: FetchData, experiment: Experiment) -> None:
+        key = JobKey(experiment.id, BUILD, 1)
+        with _log_errors_translated():
+            for source in experiment.plan.data:
+                line = f"Data: {source.url} as {source.folder}\n".encode()
+                self.logs.append_frames(key, [Frame(stamp(), 1, line)])
+        self.notifier.publish_lines(experiment.id)
+        try:
+            with self.activities.open_activity(action.host, name_data(experiment.id)) as report:
+                self.data.fetch_data(experiment, report)
+        finally:
+            with _log_errors_translated():
+                self.logs.finish_job(key)
+            self.notifier.publish_records(experiment.id)
 
     def _prepare_host(self, host: HostName, executor: Executor, experiment: Experiment, subnet: str | None) -> None:
         """Create what the jobs share on a host. Where the server sees its files, it writes the capsule meanwhile.

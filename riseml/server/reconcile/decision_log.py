@@ -15,8 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from riseml.control.actions import (
     Action,
+    CancelData,
     CancelImage,
     EnsureImage,
+    FetchData,
     PrepareHost,
     ReleaseHost,
     RemoveJob,
@@ -95,7 +97,7 @@ def _key_of(action: Action) -> JobKey | None:
     match action:
         case StartJob() | StopJob() | RemoveJob():
             return action.key
-        case EnsureImage() | ShareImage() | CancelImage() | PrepareHost() | ReleaseHost():
+        case EnsureImage() | ShareImage() | CancelImage() | FetchData() | CancelData() | PrepareHost() | ReleaseHost():
             return None
 
 
@@ -121,6 +123,8 @@ def _past_of(action: Action) -> str:
             return f"environment {reference} copied from {source} to {host}"
         case CancelImage(host, _, reference):
             return f"environment {reference} cancelled on {host}"
+        case FetchData() | CancelData():
+            return "has its data" if isinstance(action, FetchData) else "needs its data no longer"
         case PrepareHost(host, _, subnet):
             return f"prepared on {host}" + (f" with network {subnet}" if subnet else "")
         case ReleaseHost(host, _):

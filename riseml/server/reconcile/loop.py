@@ -122,6 +122,7 @@ class Loop(threading.Thread):
             problems=services.tracker.list_failures(moment),
             quiet=services.idle.find_quiet(world),
             stuck=self._stuck.find(world),
+            fetched=services.data.find_fetched(world),
         )
         before = services.passes.observation
         for line in describe_hosts({} if before is None else before.hosts, seen):

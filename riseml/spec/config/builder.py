@@ -7,6 +7,7 @@ from typing import Any
 
 from riseml.spec.config.cluster import read_tensorflow
 from riseml.spec.config.command_lines import read_lines
+from riseml.spec.config.data_section import read_data
 from riseml.spec.config.environment_section import read_environment
 from riseml.spec.config.jax_section import read_jax
 from riseml.spec.config.metrics_section import read_metrics
@@ -45,8 +46,6 @@ def build_spec(file: SourceFile) -> Spec:
     limits = _read_limits(file)
     resources = read_resources(file, (*_TRAIN, "resources"), _default_resources(limits))
     tensorflow, pytorch = read_tensorflow(file, image, resources), read_pytorch(file, image, resources)
-    jax = read_jax(file, resources)
-    roles = read_roles(file, RoleDefaults(resources, install))
     run = read_lines(file, (*_TRAIN, "run"))
     _check_framework(file, framework, image)
     parameters = read_parameters(file)
@@ -60,12 +59,14 @@ def build_spec(file: SourceFile) -> Spec:
         framework=framework,
         tensorflow=tensorflow,
         pytorch=pytorch,
-        jax=jax,
-        roles=roles,
+        jax=read_jax(file, resources),
+        roles=read_roles(file, RoleDefaults(resources, install)),
         parameters=parameters,
         search=read_search(file, parameters),
         concurrency=_int_or(file.value_at((*_TRAIN, "concurrency")), 1),
         metrics=read_metrics(file),
+        data=read_data(file),
+        store=str(file.value_at((*_TRAIN, "store")) or ""),
         env=_read_env(file, parameters),
         shm_size=file.memory_at((*_TRAIN, "shm_size")),
         retry=_read_retry(file),

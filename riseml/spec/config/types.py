@@ -249,6 +249,14 @@ class EnvVariable:
 
 
 @dataclass(frozen=True, slots=True)
+class DataSource:
+    """One entry of `data`: what jobs read as `{{data_dir}}/<folder>`."""
+
+    url: str  # as written, and checked: `s3://bucket/mnist`, `https://host/file`, `data://folder`
+    folder: str  # its name below the data folder of the jobs
+
+
+@dataclass(frozen=True, slots=True)
 class Train:
     """The `train` section."""
 
@@ -266,6 +274,8 @@ class Train:
     search: SearchSection | None = None  # None: every combination of the parameters' values
     concurrency: int = 1  # experiments of a set that run at the same time
     metrics: tuple[tuple[str, str], ...] = ()  # names, and the patterns that find their values in lines of output
+    data: tuple[DataSource, ...] = ()  # what is fetched before the jobs start; empty: they see the whole data folder
+    store: str = ""  # the store whose keys jobs get; empty: none
     env: tuple[EnvVariable, ...] = ()
     shm_size: int | None = None  # MiB; None: half of mem, at least 1 GiB
     retry: Retry = NO_RETRY

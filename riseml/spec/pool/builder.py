@@ -8,7 +8,7 @@ from typing import Any
 
 from riseml.names import HostName
 from riseml.spec.pool.files import read_file_path, read_key_path
-from riseml.spec.pool.types import HostSpec, Pairs, PoolSpec, Tls, Volume
+from riseml.spec.pool.types import CacheSpec, HostSpec, Pairs, PoolSpec, Tls, Volume
 from riseml.spec.scalars.engine_url import EngineUrl, Scheme, parse_engine_url
 from riseml.spec.scalars.texts import BadText, quote_text
 from riseml.spec.yaml.problems import KeyPath
@@ -30,6 +30,7 @@ def build_pool(file: SourceFile, folder: Path) -> PoolSpec:
         hosts=hosts,
         output=_read_storage(file, "output"),
         data=_read_storage(file, "data"),
+        data_cache=_read_cache(file),
         network=PoolSpec(()).network if network is None else Network(network),
         encrypted=_read_encrypted(file),
         registry=_read_registry(file),
@@ -159,6 +160,11 @@ def _read_storage(file: SourceFile, key: str) -> str | Volume | None:
         return None if value is None else str(value)
     driver = file.value_at((*path, "driver")) or Volume("").driver
     return Volume(str(file.value_at((*path, "volume"))), driver, _read_pairs(file, (*path, "options")))
+
+
+def _read_cache(file: SourceFile) -> CacheSpec:
+    size, folder = file.memory_at(("data_cache", "size")), file.value_at(("data_cache", "folder"))
+    return CacheSpec(CacheSpec().size if size is None else size, None if folder is None else str(folder))
 
 
 def _read_encrypted(file: SourceFile) -> bool:

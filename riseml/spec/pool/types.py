@@ -49,6 +49,18 @@ class Volume:
     options: Pairs = ()
 
 
+DEFAULT_CACHE = 50 * 1024
+"""MiB of data that the server keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSpec:
+    """The cache of data."""
+
+    size: int = DEFAULT_CACHE  # MiB
+    folder: str | None = None  # a path that the server and all hosts see; None: in the server's home
+
+
 @dataclass(frozen=True, slots=True)
 class PoolSpec:
     """A whole pool.yml."""
@@ -56,6 +68,7 @@ class PoolSpec:
     hosts: tuple[HostSpec, ...]
     output: str | Volume | None = None  # a path that all hosts mount, or a volume; None: a folder of each host
     data: str | Volume | None = None  # likewise
+    data_cache: CacheSpec = CacheSpec()
     network: Network = Network.OVERLAY
     encrypted: bool = True  # what jobs send from host to host on an overlay
     registry: str | None = None  # where environments are stored: `host[:port]/path`

@@ -46,6 +46,8 @@ _FORMATS = {
     "hosts": "a list of hosts",
     "gpus": "`all`, or a list of device ids",
     "storage": "a path, or a map that names a volume",
+    "data": "a list of addresses and folders",
+    "data-url": "an address",
 }
 _PATTERNS = {
     "name": ("{} is not a project name", "use letters, digits, - and _"),
@@ -63,6 +65,8 @@ _PATTERNS = {
     "roles": ("{} is not the name of a role", "use lower-case letters and -; begin and end with a letter"),
     "labels": ("{} is not a label name", "begin and end with a letter or digit; use letters, digits, . _ / and -"),
     "metric": ("{} is not the name of a metric", "begin with a letter; use letters, digits, _ . / and -"),
+    "data-folder": ("{} is not the name of a folder", "use letters, digits, . _ and -; begin with a letter or digit"),
+    "store": ("{} is not the name of a store", "use lower-case letters, digits and -"),
     "storage": ("{} is not an absolute path", "begin it with /, or use a volume: `{volume: riseml-output}`"),
     "volume": ("{} is not a volume name", "use two or more letters, digits, _ . and -; begin with a letter or digit"),
     "options": ("{} is not the name of a driver option", "use letters, digits, . _ and -"),

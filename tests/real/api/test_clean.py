@@ -27,6 +27,9 @@ from riseml.names import HostName
 from riseml.planning.plan import first_jobs
 from riseml.server.clock import now
 from riseml.server.pool.clean import Cleaner, CleanRequest
+from riseml.server.pool.data_keeper import DataKeeper
+from riseml.server.pool.host_set import HostSet
+from riseml.settings import Settings
 from riseml.spec.pool.types import HostSpec
 from riseml.states import State
 from riseml.store.capsules import CapsuleStore
@@ -57,7 +60,9 @@ class Place:
         self.snapshots = SnapshotStore(home / "snapshots")
         pool = HostPool(executors, 5, lambda *_: None)
         self.capsules = CapsuleStore(home / "capsules")
-        self.cleaner = Cleaner(self.server, pool, self.snapshots, self.capsules, UsageReader(self.database))
+        self.data = DataKeeper(self.server, HostSet(Settings(home, home / "output", home / "data"), self.server, pool))
+        usage = UsageReader(self.database)
+        self.cleaner = Cleaner(self.server, pool, self.snapshots, self.capsules, usage, self.data)
 
     def submit(self, *, digest: str = "", image: Image | None = None) -> Experiment:
         plan = replace(make_plan("train"), image=image or Image(BASE))

@@ -206,6 +206,7 @@ PLAN: wire.PlanView = {
     "refused": None,
     "cached": False,
     "role_environments": [],
+    "data": [],
     "search": None,
     "experiments": [
         {

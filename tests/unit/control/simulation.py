@@ -9,8 +9,10 @@ from typing import assert_never
 
 from riseml.control.actions import (
     Action,
+    CancelData,
     CancelImage,
     EnsureImage,
+    FetchData,
     PrepareHost,
     ReleaseHost,
     RemoveJob,
@@ -83,6 +85,8 @@ class Simulation:
     shared_output: bool = True
     quiet: dict[JobKey, float] = field(default_factory=dict)  # seconds without a sign of life
     stuck: dict[JobKey, JobName] = field(default_factory=dict)  # a job, and the one that it waits for
+    fetched: set[int] = field(default_factory=set)  # ids of experiments whose data is there
+    stores_answer: bool = True  # False: a fetch of data fails for good
     last_used: dict[int, datetime] = field(default_factory=dict)  # id of a companion -> its last use
     witness: Witness = field(default_factory=Witness)
     decide: Callable[[World, Observation], Decision] = decide
@@ -145,6 +149,7 @@ class Simulation:
             shared_output=self.shared_output,
             quiet=dict(self.quiet),
             stuck=dict(self.stuck),
+            fetched=frozenset(self.fetched),
             last_used=dict(self.last_used),
         )
 
@@ -260,6 +265,12 @@ class Simulation:
         else:
             self.open[experiment.id] = experiment
 
+    def _fetch(self, action: CancelImage | CancelData | FetchData) -> None:
+        if isinstance(action, FetchData):
+            if not self.stores_answer:
+                raise EngineError("there is no bucket", permanent=True)
+            self.fetched.add(action.experiment)
+
     def _perform(self, action: Action, host: MemoryExecutor, experiment: Experiment | None) -> None:
         match action:
             case EnsureImage():
@@ -267,8 +278,8 @@ class Simulation:
                 host.ensure_image(BuildOrder(choose_image(experiment, action.reference), None, print, Cancellation()))
             case ShareImage(_, _, reference, source):
                 host.import_image(reference, self.hosts[source].export_image(reference))
-            case CancelImage():
-                return
+            case CancelImage() | CancelData() | FetchData():
+                self._fetch(action)
             case PrepareHost(_, identity, subnet):
                 host.prepare(Share(identity, subnet))
             case StartJob(_, key):

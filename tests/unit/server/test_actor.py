@@ -25,6 +25,7 @@ from riseml.model import Capacity, Frame, JobKey, Owner
 from riseml.names import HostName, JobName
 from riseml.planning.plan import first_jobs
 from riseml.server.api.metric_views import show_summary
+from riseml.server.pool.data_keeper import DataKeeper
 from riseml.server.pool.host_set import HostSet
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
@@ -79,7 +80,7 @@ class Scene:
         self.activities = Activities()
         self.keeper = CapsuleKeeper(hosts, snapshots, CapsuleStore(folder / "capsules"), lambda _: {}, "2.0")
         made = experiments, logs(folder / "logs"), snapshots, Notifier(), self.activities, self.keeper
-        self.actor = Actor("5e17e4", hosts, *made)
+        self.actor = Actor("5e17e4", hosts, *made, DataKeeper("5e17e4", hosts))
 
     def perform(self, action: Action) -> None:
         self.actor.perform(action, self.detail.experiment)

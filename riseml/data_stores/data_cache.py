@@ -1,0 +1,284 @@
+"""The cache of data: a folder of the server with every set that was fetched, and which experiment uses which.
+
+    sets/<key>/files/...      what jobs read; written once, never changed, under its name only when it is complete
+    sets/<key>/files.json     where it came from, and the size, time and SHA-256 of each file
+    parts/<key>/...           a set that is being fetched; the next try goes on with it
+    uses/<id>.json            what experiment <id> reads: the name of each folder, and where it is
+    views/<id>/<folder>       links to the same, for jobs that are processes
+
+One server uses the folder. Several threads of it may.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from riseml.errors import EngineError
+from riseml.folders import make_private
+
+_CLAIM_PAUSE = 1.0  # seconds after which a thread that waits for another one looks whether it may go on waiting
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSet:
+    """One set in the cache."""
+
+    key: str
+    url: str  # where it came from; empty: it is not complete
+    size: int  # bytes
+    used: float  # when an experiment last began to use it, seconds since the epoch
+    in_use: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """One file of a complete set."""
+
+    path: str  # below `files`
+    size: int  # bytes
+    changed: int  # time of change, nanoseconds
+    sha256: str
+
+
+class DataCache:
+    """The sets and their uses. Its folder is made when the first set comes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._free = threading.Condition(self._lock)
+        self._claimed: set[str] = set()  # keys that one thread works on
+        self._held: Counter[str] = Counter()  # keys of fetches under way, which nothing may remove
+        self._expected: dict[str, int] = {}  # bytes of sets that are being fetched
+        self._uses = {int(path.stem): _read_json(path) for path in self._list("uses") if path.suffix == ".json"}
+
+    @contextlib.contextmanager
+    def claim_set(self, key: str, stop: threading.Event) -> Iterator[None]:
+        """Work on a set alone: of two threads that want the same one, the second one waits for the first.
+
+        Raises:
+            EngineError: `stop` was set while it waited.
+        """
+        with self._free:
+            while key in self._claimed:
+                if stop.is_set():
+                    raise EngineError("the fetch was cancelled", permanent=True)
+                self._free.wait(_CLAIM_PAUSE)
+            self._claimed.add(key)
+        try:
+            yield
+        finally:
+            with self._free:
+                self._claimed.discard(key)
+                self._expected.pop(key, None)
+                self._free.notify_all()
+
+    @contextlib.contextmanager
+    def hold_set(self, key: str) -> Iterator[None]:
+        """Keep a set, so that nothing removes it before its experiment is noted as its user."""
+        with self._lock:
+            self._held[key] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._held -= Counter([key])
+
+    def find_set(self, key: str) -> Path | None:
+        """Return the files of a complete set; None without one. A set whose files were changed is removed.
+
+        Raises:
+            EngineError: it was changed, and an experiment uses it.
+        """
+        folder = self.folder / "sets" / key
+        rows = read_rows(folder)
+        if rows is None:
+            return None
+        if not all(_is_same(folder / "files" / row.path, row) for row in rows):
+            if self._has_readers(key):
+                text = f"files of {folder} were changed, and an open experiment reads them"
+                raise EngineError(text, "wait for its end, or kill it", permanent=True)
+            remove_tree(folder)
+            return None
+        os.utime(folder)
+        return folder / "files"
+
+    def begin_set(self, key: str, size: int, limit: int) -> Path:
+        """Make room for a set of `size` bytes, and return the folder for its parts.
+
+        Raises:
+            EngineError: it is larger than the cache (permanent), or open experiments use too much of it.
+        """
+        if size > limit:
+            text = f"the data has {size:,} bytes, and the cache of data holds {limit:,}"
+            raise EngineError(text, "raise `data_cache.size` in pool.yml", permanent=True)
+        part = self.folder / "parts" / key
+        with self._lock:
+            self._expected[key] = size
+        self._make_room(key, limit)
+        make_private(self.folder)
+        (part / "files").mkdir(parents=True, exist_ok=True, mode=0o700)
+        missing = size - _measure(part)
+        free = shutil.disk_usage(part).free
+        if missing > free:
+            text = f"the data needs {missing:,} bytes more, and the disk of {self.folder} has {free:,} free"
+            raise EngineError(text, "free some space there", permanent=True)
+        return part
+
+    def finish_set(self, key: str, url: str, rows: list[FileRow]) -> Path:
+        """Give a complete set its name, and return its files."""
+        part, folder = self.folder / "parts" / key, self.folder / "sets" / key
+        remove_tree(part / "new")
+        for place, _, _ in os.walk(part / "files", topdown=False):
+            os.chmod(place, 0o555)
+        table = [[row.path, row.size, row.changed, row.sha256] for row in rows]
+        _write_json(part / "files.json", {"url": url, "files": table})
+        folder.parent.mkdir(exist_ok=True, mode=0o700)
+        os.rename(part, folder)
+        return folder / "files"
+
+    def drop_part(self, key: str) -> None:
+        """Remove what there is of a set that was not completed."""
+        remove_tree(self.folder / "parts" / key)
+
+    def note_use(self, experiment: int, places: Mapping[str, str]) -> None:
+        """Note what an experiment reads: for each folder the place of its files."""
+        view = self.folder / "views" / str(experiment)
+        remove_tree(view)
+        make_private(self.folder)
+        view.mkdir(parents=True, mode=0o700)
+        for folder, place in places.items():
+            (view / folder).symlink_to(place)
+        (self.folder / "uses").mkdir(exist_ok=True, mode=0o700)
+        _write_json(self.folder / "uses" / f"{experiment}.json", dict(places))
+        with self._lock:
+            self._uses[experiment] = dict(places)
+
+    def find_use(self, experiment: int) -> Mapping[str, str] | None:
+        """Return what an experiment reads; None until all of it is there."""
+        return self._uses.get(experiment)
+
+    def find_view(self, experiment: int) -> Path:
+        """Return the folder of links for jobs that are processes."""
+        return self.folder / "views" / str(experiment)
+
+    def drop_uses_except(self, open_ids: frozenset[int]) -> None:
+        """Forget what experiments read that are closed."""
+        for experiment in [one for one in list(self._uses) if one not in open_ids]:
+            (self.folder / "uses" / f"{experiment}.json").unlink(missing_ok=True)
+            remove_tree(self.folder / "views" / str(experiment))
+            with self._lock:
+                self._uses.pop(experiment, None)
+
+    def list_sets(self) -> list[HeldSet]:
+        """Return every set and every part, those first that were not used for the longest time."""
+        found = []
+        for path in (*self._list("sets"), *self._list("parts")):
+            with contextlib.suppress(FileNotFoundError):
+                url = _read_json(path / "files.json").get("url", "") if path.parent.name == "sets" else ""
+                found.append(HeldSet(path.name, url, _measure(path), path.stat().st_mtime, self._is_used(path.name)))
+        return sorted(found, key=lambda one: one.used)
+
+    def remove_set(self, key: str) -> None:
+        """Remove a set, or its parts.
+
+        Raises:
+            EngineError: it is in use.
+        """
+        if self._is_used(key):
+            raise EngineError("an open experiment uses it")
+        remove_tree(self.folder / "sets" / key)
+        self.drop_part(key)
+
+    def _make_room(self, key: str, limit: int) -> None:
+        """Remove unused sets until the one that is fetched fits."""
+        held = [one for one in self.list_sets() if one.key != key]
+        with self._lock:
+            expected = dict(self._expected)
+        taken = sum(expected.values()) + sum(one.size for one in held if one.key not in expected)
+        for one in held:
+            if taken <= limit:
+                return
+            if not one.in_use:
+                self.remove_set(one.key)
+                taken -= one.size
+        if taken > limit:
+            text = f"the cache of data holds {limit:,} bytes, and what open experiments use leaves too little of it"
+            raise EngineError(text, "wait for their end, or raise `data_cache.size` in pool.yml")
+
+    def _is_used(self, key: str) -> bool:
+        with self._lock:
+            is_held = key in self._claimed or self._held[key] > 0
+        return is_held or self._has_readers(key)
+
+    def _has_readers(self, key: str) -> bool:
+        files = str(self.folder / "sets" / key / "files")
+        with self._lock:
+            return any(files in places.values() for places in self._uses.values())
+
+    def _list(self, name: str) -> list[Path]:
+        try:
+            return sorted((self.folder / name).iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+
+def read_rows(folder: Path) -> list[FileRow] | None:
+    """Return the files of a complete set; None without one."""
+    try:
+        return [FileRow(*row) for row in _read_json(folder / "files.json")["files"]]
+    except (FileNotFoundError, KeyError, TypeError):
+        return None
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder whose folders nobody may write; one that is not there is none."""
+    if not folder.is_dir() or folder.is_symlink():
+        return
+    for place, _, _ in os.walk(folder):
+        os.chmod(place, 0o700)
+    shutil.rmtree(folder)
+
+
+def _is_same(path: Path, row: FileRow) -> bool:
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return (found.st_size, found.st_mtime_ns) == (row.size, row.changed)
+
+
+def _measure(folder: Path) -> int:
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(place, name)).st_size
+    return total
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:  # cut off by a crash of the machine
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write_json(path: Path, value: Mapping[str, Any]) -> None:
+    new = path.with_name(f"{path.name}.{time.time_ns()}")
+    with open(new, "w", encoding="utf-8") as file:
+        json.dump(value, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(new, path)

@@ -1,0 +1,247 @@
+"""Bring what is at an address into the cache.
+
+A file is written in ranges under another name, compared with its size and ETag, and then renamed. The set gets its name
+when every file is there. What is there of a set that was not completed stays, and the next try goes on with it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from riseml.data_stores.data_cache import DataCache, FileRow
+from riseml.data_stores.remote import Away, Changed, Remote, RemoteFile
+from riseml.errors import EngineError
+from riseml.faultpoints import Point, reach
+from riseml.spec.scalars.data_url import DataUrl
+
+PATIENCE = 300.0
+"""Seconds without a byte after which a fetch fails."""
+
+_WORKERS = 8  # ranges at the same time
+_RANGE = 8 << 20  # bytes; so much of each worker is in memory
+_SYNCED = 1 << 20  # bytes; larger files are on the disk before they get their name
+_FIRST_PAUSE = 0.5  # seconds
+_LONGEST_PAUSE = 15.0
+_MOST_CHANGES = 3
+_MD5 = re.compile(r'"?([0-9a-f]{32})"?')
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_PIECE = 1 << 20
+
+Progress = Callable[[int, int, str], None]
+"""Takes the bytes that are there, all bytes, and why it does not go on now (empty: it does)."""
+
+
+class _Abandoned(EngineError):
+    """A file was left because another one failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOrder:
+    """What to fetch, and what the caller allows and wants to know."""
+
+    url: DataUrl
+    remote: Remote
+    limit: int  # bytes of the whole cache
+    etag_is_md5: bool  # an ETag that looks like an MD5 must be the one of the content
+    stop: threading.Event  # set: the fetch ends as soon as it can
+    progress: Progress
+    patience: float = PATIENCE
+    first_pause: float = _FIRST_PAUSE  # seconds; doubled with each try that brings nothing
+
+
+@dataclass(slots=True)
+class _Tally:
+    """How far a fetch is; all its threads use it."""
+
+    order: FetchOrder
+    total: int = 0
+    done: int = 0
+    progressed_at: float = field(default_factory=time.monotonic)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    failed: threading.Event = field(default_factory=threading.Event)
+
+    def add(self, size: int) -> None:
+        with self.lock:
+            self.done += size
+            self.progressed_at = time.monotonic()
+            done = self.done
+        self.order.progress(done, self.total, "")
+
+    def check(self) -> None:
+        """Raise when the fetch is to end."""
+        if self.order.stop.is_set():
+            raise EngineError("the fetch was cancelled", permanent=True)
+
+
+def fetch_set(cache: DataCache, order: FetchOrder, hold: ExitStack) -> Path:
+    """Return the folder with what is at an address now; the cache keeps it at least until `hold` ends.
+
+    Raises:
+        EngineError: it cannot be had, or `order.stop` was set.
+    """
+    tally, pause, changes = _Tally(order), order.first_pause, 0
+    while True:
+        before = tally.progressed_at
+        try:
+            files = order.remote.list_files()
+            key = _make_key(order.url, files)
+            hold.enter_context(cache.hold_set(key))
+            return _fetch_listed(cache, order, _Listed(key, files), tally)
+        except Changed as error:
+            changes += 1
+            if changes == _MOST_CHANGES:
+                raise EngineError(error.message, "try again when nobody writes there", permanent=True) from None
+        except Away as error:
+            if tally.progressed_at > before:
+                pause = order.first_pause
+            elif time.monotonic() - tally.progressed_at > order.patience:
+                text = f"{error.message}; nothing came for {order.patience:.0f} s"
+                raise EngineError(text, error.hint, permanent=True) from None
+            order.progress(tally.done, tally.total, error.message)
+            order.stop.wait(pause)
+            pause = min(_LONGEST_PAUSE, pause * 2)
+        tally.check()
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A set as its store lists it."""
+
+    key: str
+    files: Sequence[RemoteFile]
+
+
+def _make_key(url: DataUrl, files: Sequence[RemoteFile]) -> str:
+    """Return the name of a set: another one when a path, a size or an ETag is another one."""
+    if not all(file.etag for file in files):  # nothing says whether it is the same: it is fetched each time
+        return hashlib.sha256(os.urandom(32)).hexdigest()[:32]
+    table = [str(url), [[file.path, file.size, file.etag] for file in files]]
+    return hashlib.sha256(json.dumps(table).encode()).hexdigest()[:32]
+
+
+def _fetch_listed(cache: DataCache, order: FetchOrder, listed: _Listed, tally: _Tally) -> Path:
+    tally.done, tally.total = 0, sum(file.size for file in listed.files)
+    tally.failed.clear()
+    with cache.claim_set(listed.key, order.stop):
+        try:
+            found = cache.find_set(listed.key)
+            if found is not None:
+                return found
+            part = cache.begin_set(listed.key, tally.total, order.limit)
+            rows = _fetch_files(order, listed.files, part, tally)
+            reach(Point.DATA_FETCHED)
+            return cache.finish_set(listed.key, str(order.url), rows)
+        except OSError as error:
+            if error.errno in _FULL:
+                cache.drop_part(listed.key)
+                text = f"no space was left in {cache.folder} while {order.url} was fetched"
+                raise EngineError(text, "free some space there", permanent=True) from None
+            raise EngineError(f"{cache.folder} cannot be used: {error.strerror or error}", permanent=True) from None
+
+
+def _fetch_files(order: FetchOrder, files: Sequence[RemoteFile], part: Path, tally: _Tally) -> list[FileRow]:
+    """Fetch every file, several at the same time; the first failure ends all."""
+    waiting, lock = iter(enumerate(files)), threading.Lock()
+
+    def work() -> list[FileRow]:
+        rows: list[FileRow] = []
+        while not tally.failed.is_set():
+            with lock:
+                number, file = next(waiting, (0, None))
+            if file is None:
+                break
+            try:
+                rows.append(_fetch_file(order, file, _Place(part, file.path, number), tally))
+            except BaseException:
+                tally.failed.set()
+                raise
+        return rows
+
+    (part / "new").mkdir(exist_ok=True, mode=0o700)
+    with ThreadPoolExecutor(min(_WORKERS, len(files)), thread_name_prefix="fetch") as pool:
+        workers = [pool.submit(work) for _ in range(min(_WORKERS, len(files)))]
+    errors = [error for worker in workers if (error := worker.exception()) is not None]
+    if errors:
+        raise next((error for error in errors if not isinstance(error, _Abandoned)), errors[0])
+    return sorted((row for worker in workers for row in worker.result()), key=lambda row: row.path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a file goes."""
+
+    part: Path  # the folder of the set
+    path: str  # of the file below `files`
+    number: int  # in the list, which does not change while the key is the same
+
+    @property
+    def new(self) -> Path:
+        return self.part / "new" / str(self.number)
+
+    @property
+    def final(self) -> Path:
+        return self.part / "files" / self.path
+
+
+def _fetch_file(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tally) -> FileRow:
+    source = place.final if place.final.exists() else place.new
+    sha, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+    done = 0
+    if source.exists():  # of an earlier try
+        for data in _read_pieces(source):
+            sha.update(data)
+            md5.update(data)
+            done += len(data)
+        tally.add(done)
+    if source == place.new:
+        with open(place.new, "ab") as target:
+            while done < file.size:
+                tally.check()
+                if tally.failed.is_set():
+                    raise _Abandoned("another file of the set failed")
+                data = order.remote.read(file, done, min(done + _RANGE, file.size))
+                target.write(data)
+                sha.update(data)
+                md5.update(data)
+                done += len(data)
+                tally.add(len(data))
+                reach(Point.DATA_FETCHING)
+            if file.size >= _SYNCED:
+                target.flush()
+                os.fsync(target.fileno())
+    _check_content(order, file, md5.hexdigest(), done, source)
+    if source == place.new:
+        place.final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.chmod(place.new, 0o444)
+        os.rename(place.new, place.final)
+    return FileRow(file.path, file.size, place.final.stat().st_mtime_ns, sha.hexdigest())
+
+
+def _check_content(order: FetchOrder, file: RemoteFile, md5: str, size: int, source: Path) -> None:
+    """Refuse what is not what the store has; it is removed, so that the next try gets it anew."""
+    told = _MD5.fullmatch(file.etag)
+    if size == file.size and (told is None or not order.etag_is_md5 or told[1] == md5):
+        return
+    source.unlink()
+    raise EngineError(
+        f"{order.url}: what came of {file.path!a} is not what its ETag says",
+        "if the store encrypts objects with keys of its own, write `etag_is_md5: false` in stores.yml",
+        permanent=True,
+    )
+
+
+def _read_pieces(path: Path) -> Iterator[bytes]:
+    with open(path, "rb") as opened:
+        while data := opened.read(_PIECE):
+            yield data

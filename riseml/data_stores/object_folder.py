@@ -1,0 +1,133 @@
+"""A folder or a file of an object store, by obstore: S3, Google Cloud Storage, Azure."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import obstore
+from obstore.exceptions import BaseError, InvalidPathError, PreconditionError
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from riseml.data_stores.remote import MOST_FILES, Changed, RemoteFile, check_names
+from riseml.data_stores.store_errors import explain_store_error
+from riseml.data_stores.store_file import Store
+from riseml.errors import EngineError
+from riseml.spec.scalars.data_url import DataScheme, DataUrl
+
+if TYPE_CHECKING:
+    from obstore.store import AzureConfig, ClientConfig, GCSConfig, ObjectStore, RetryConfig, S3Config, S3Credential
+
+_TIMEOUT = "60s"  # of one request; a range is a few MiB
+_CONNECT = "10s"
+_PAGE = 1000  # objects of one answer
+
+
+class ObjectFolder:
+    """What is below an address in an object store."""
+
+    def __init__(self, url: DataUrl, store: Store) -> None:
+        self._url = url
+        self._store = store
+        self._objects = _connect(url, store)
+
+    def list_files(self) -> list[RemoteFile]:
+        """Return every object below the address; the object itself when it is one."""
+        try:
+            found = self._list_folder() or self._find_object()
+        except (BaseError, ValueError) as error:
+            raise self._explain(error) from None
+        if not found:
+            raise EngineError(f"there is nothing at {self._url}", "check the name of the folder", permanent=True)
+        check_names(self._url, found)
+        return sorted(found, key=lambda file: file.path)
+
+    def read(self, file: RemoteFile, start: int, stop: int) -> bytes:
+        """Return a range of an object."""
+        try:
+            answer = obstore.get(self._objects, file.key, options={"range": (start, stop), "if_match": file.etag})
+            meta, data = answer.meta, answer.bytes().to_bytes()
+        except FileNotFoundError:
+            raise Changed(f"{self._url}: {file.path!a} is gone") from None
+        except (BaseError, ValueError) as error:
+            raise self._explain(error) from None
+        if (meta["size"], meta["e_tag"]) != (file.size, file.etag) or len(data) != stop - start:
+            raise Changed(f"{self._url}: {file.path!a} changed while it was fetched")
+        return data
+
+    def _list_folder(self) -> list[RemoteFile]:
+        prefix = self._url.path
+        found: list[RemoteFile] = []
+        for page in obstore.list(self._objects, prefix or None, chunk_size=_PAGE):
+            for one in page:
+                path = one["path"].removeprefix(f"{prefix}/") if prefix else one["path"]
+                found.append(RemoteFile(path, one["size"], one["e_tag"] or "", one["path"]))
+            if len(found) > MOST_FILES:
+                text = f"{self._url} has more than {MOST_FILES:,} objects"
+                raise EngineError(text, "name a folder of it", permanent=True)
+        return found
+
+    def _find_object(self) -> list[RemoteFile]:
+        if not self._url.names:
+            return []
+        try:
+            one = obstore.head(self._objects, self._url.path)
+        except FileNotFoundError:
+            return []
+        return [RemoteFile(self._url.names[-1], one["size"], one["e_tag"] or "", one["path"])]
+
+    def _explain(self, error: Exception) -> EngineError:
+        text = str(error).partition("Debug source")[0]
+        if isinstance(error, PreconditionError):
+            return Changed(f"{self._url} changed while it was fetched")
+        if isinstance(error, (InvalidPathError, ValueError)):
+            problem = f"{self._url} has an object with a name that no file can have"
+            return EngineError(problem, "rename it in the store", permanent=True)
+        return explain_store_error(self._url, self._store, text)
+
+
+def _connect(url: DataUrl, store: Store) -> ObjectStore:
+    """Return obstore's access, with everything that it would otherwise take from variables of the server.
+
+    Without keys no request is signed: obstore would ask the machine's metadata service for some.
+    """
+    insecure = store.endpoint.startswith("http://")
+    client: ClientConfig = {"timeout": _TIMEOUT, "connect_timeout": _CONNECT, "allow_http": insecure}
+    retry: RetryConfig = {"max_retries": 1, "retry_timeout": timedelta(seconds=20)}
+    match url.scheme:
+        case DataScheme.GOOGLE:
+            return GCSStore(url.place, config=_google(store), client_options=client, retry_config=retry)
+        case DataScheme.AZURE:
+            return AzureStore(url.place, config=_azure(store), client_options=client, retry_config=retry)
+        case _:
+            return _connect_s3(url.place, store, client, retry)
+
+
+def _connect_s3(bucket: str, store: Store, client: ClientConfig, retry: RetryConfig) -> ObjectStore:
+    endpoint = store.endpoint or f"https://s3.{store.region}.amazonaws.com"
+    config: S3Config = {"region": store.region, "endpoint": endpoint, "virtual_hosted_style_request": False}
+    if not store.access_key_id:
+        config["skip_signature"] = True
+        return S3Store(bucket, config=config, client_options=client, retry_config=retry)
+
+    def give_keys() -> S3Credential:
+        return {
+            "access_key_id": store.access_key_id,
+            "secret_access_key": store.secret_access_key,
+            "token": store.session_token or None,
+            "expires_at": None,
+        }
+
+    config["skip_signature"] = False
+    provided = give_keys  # fixed keys would be completed by a session token of the server's variables
+    return S3Store(bucket, config=config, client_options=client, retry_config=retry, credential_provider=provided)
+
+
+def _google(store: Store) -> GCSConfig:
+    return {"service_account": store.service_account} if store.service_account else {"skip_signature": True}
+
+
+def _azure(store: Store) -> AzureConfig:
+    if store.account_key:
+        return {"account_name": store.account, "account_key": store.account_key}
+    return {"account_name": store.account, "skip_signature": True}

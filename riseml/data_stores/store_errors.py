@@ -1,0 +1,69 @@
+"""What an error of a store means, in one sentence. The texts of stores are foreign: only their codes are used."""
+
+from __future__ import annotations
+
+import re
+
+from riseml.data_stores.remote import Away, Changed
+from riseml.data_stores.store_file import Store
+from riseml.errors import EngineError
+from riseml.spec.scalars.data_url import DataUrl
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
+_REGION = re.compile(r"expecting '([a-z0-9-]{1,40})'")
+_OWN_FILE = "stores.yml"
+_WRONG_KEYS = frozenset({"SignatureDoesNotMatch", "InvalidAccessKeyId", "InvalidToken", "ExpiredToken"})
+_WRONG_REGION = frozenset({"AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"})
+_BUSY = frozenset({408, 429})
+
+
+def explain_store_error(url: DataUrl, store: Store, text: str) -> EngineError:
+    """Return the error for what obstore said."""
+    status, code = _STATUS.search(text), _CODE.search(text)
+    number, name = int(status[1]) if status else 0, code[1] if code else ""
+    at = f" at {store.endpoint}" if store.endpoint else ""
+    if name == "NoSuchBucket":
+        return _refuse(
+            f"{url} cannot be fetched: there is no bucket {url.place}{at}", "check the name and the endpoint"
+        )
+    if name in _WRONG_REGION or "redirect without LOCATION" in text:
+        right = _REGION.search(text)
+        hint = f"write `region: {right[1]}`" if right else "write the region of the bucket"
+        return _refuse(
+            f"{url} cannot be fetched: {store.region} is not its region", f"{hint} for {store.name} in {_OWN_FILE}"
+        )
+    if name in _WRONG_KEYS or number == 401:
+        said = f" ({name})" if name else ""
+        return _refuse(
+            f"{url} cannot be fetched: the keys of the store {store.name} are wrong{said}",
+            f"change them in {_OWN_FILE}",
+        )
+    if name == "RequestTimeTooSkewed":
+        return _refuse(
+            f"{url} cannot be fetched: the clock of this machine and that of the store differ",
+            "set the clock of this machine",
+        )
+    if number == 403 or (number == 412 and not store.access_key_id):
+        return _refuse(
+            f"{url} cannot be fetched: the store {store.name} has no right to read it",
+            f"allow it at the store, or change the keys in {_OWN_FILE}",
+        )
+    return explain_status(url, number) if number else Away(f"{url}: the store{at} does not answer")
+
+
+def explain_status(url: DataUrl, status: int) -> EngineError:
+    """Return the error for an HTTP status alone."""
+    if status >= 500 or status in _BUSY:
+        return Away(f"{url}: the store answers {status}, so that it cannot be read now")
+    if status in (404, 412):
+        return Changed(f"{url} changed while it was fetched, or is gone")
+    if 300 <= status < 400:
+        return _refuse(
+            f"{url} leads to another address ({status}), and riseml follows none", "name that address in riseml.yml"
+        )
+    return _refuse(f"{url} cannot be fetched: the store answers {status}", "check the address and the store's entry")
+
+
+def _refuse(message: str, hint: str) -> EngineError:
+    return EngineError(message, hint, permanent=True)

@@ -1,0 +1,223 @@
+"""The file with the stores of a home: stores.yml, which its user alone may read or write, since it holds keys.
+
+The server fetches an address only if a store of this file allows it: a riseml.yml names addresses, and may come from
+anybody.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from riseml.errors import NotFound, Refused, UsageError
+from riseml.spec.scalars.data_url import OBJECT_STORES, DataScheme, DataUrl, parse_data_url
+from riseml.spec.scalars.texts import BadText
+
+FILE = "stores.yml"
+"""The name of the file in RISEML_HOME."""
+
+DEFAULT_REGION = "us-east-1"
+
+_LARGEST = 2**18  # bytes
+_MOST = 50  # stores
+_LONGEST = 4000  # characters of a value; a session token is the longest
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
+_PRINTABLE = re.compile(r"[!-~]+")
+_TEXTS = ("endpoint", "region", "access_key_id", "secret_access_key", "session_token", "account", "account_key",
+          "service_account")  # fmt: skip
+_SWITCHES = ("insecure", "jobs", "etag_is_md5")
+_KEYS = frozenset({"name", "urls", *_TEXTS, *_SWITCHES})
+_HINT = "docs/stores.md has an example; nothing is fetched until then"
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """One store: the addresses that it allows, and the access to them."""
+
+    name: str
+    urls: tuple[DataUrl, ...]  # what may be fetched, each with everything below it
+    endpoint: str = ""  # of S3: where it is; empty: Amazon's
+    region: str = DEFAULT_REGION
+    access_key_id: str = field(default="", repr=False)  # empty: requests are not signed
+    secret_access_key: str = field(default="", repr=False)
+    session_token: str = field(default="", repr=False)
+    account: str = ""  # of Azure
+    account_key: str = field(default="", repr=False)
+    service_account: str = field(default="", repr=False)  # of Google: path of its JSON file
+    insecure: bool = False  # a connection without TLS is allowed
+    jobs: bool = False  # jobs may get the keys
+    etag_is_md5: bool = True  # False: the store encrypts with keys of its own, and its ETags prove nothing
+
+    def list_variables(self) -> tuple[tuple[str, str], ...]:
+        """Return the variables with which a job reaches this store by itself."""
+        found = {
+            "AWS_ACCESS_KEY_ID": self.access_key_id,
+            "AWS_SECRET_ACCESS_KEY": self.secret_access_key,
+            "AWS_SESSION_TOKEN": self.session_token,
+            "AWS_REGION": self.region,
+            "AWS_DEFAULT_REGION": self.region,
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "S3_ENDPOINT": self.endpoint,
+        }
+        return tuple((name, value) for name, value in found.items() if value)
+
+
+def find_store(stores: tuple[Store, ...], url: DataUrl) -> Store:
+    """Return the first store that allows an address.
+
+    Raises:
+        Refused: none does.
+    """
+    for store in stores:
+        if any(allowed.includes(url) for allowed in store.urls):
+            return store
+    raise Refused(
+        f"the server may not fetch {url}: no store of its {FILE} allows that",
+        f"write a store with `urls: [{url}]` into {FILE} in RISEML_HOME (docs/stores.md)",
+    )
+
+
+def find_job_store(stores: tuple[Store, ...], name: str) -> Store:
+    """Return the store whose keys jobs may get.
+
+    Raises:
+        NotFound: there is no such store.
+        Refused: it is not for jobs.
+    """
+    store = next((one for one in stores if one.name == name), None)
+    if store is None:
+        raise NotFound(f"train.store: the server's {FILE} has no store {name}", "docs/stores.md has an example")
+    if not store.jobs:
+        raise Refused(
+            f"train.store: the server's {FILE} does not give the keys of {name} to jobs",
+            f"write `jobs: true` beside {name} there, if every project that you run may have them",
+        )
+    return store
+
+
+def read_stores(home: Path) -> tuple[Store, ...]:
+    """Return the stores of a home; none without the file.
+
+    Raises:
+        Refused: another user may read or write the file.
+        UsageError: the file has a mistake, which is named without its values.
+    """
+    try:
+        file = os.open(home / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise Refused(f"{home / FILE} cannot be read: {error.strerror}", "make it a file of yours, mode 0600") from None
+    with open(file, "rb") as opened:
+        found = os.fstat(file)
+        if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode) or stat.S_IMODE(found.st_mode) & 0o077:
+            raise Refused(f"{home / FILE} is not a file of yours alone", f"run `chmod 600 {home / FILE}`")
+        data = opened.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise UsageError(f"{home / FILE} is larger than 256 KiB", f"it holds at most {_MOST} stores")
+    return _parse(data)
+
+
+def _parse(data: bytes) -> tuple[Store, ...]:
+    try:
+        found: Any = yaml.safe_load(data)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise _make_mistake("it is no YAML") from None
+    rows = found.get("stores") if isinstance(found, dict) and found.keys() == {"stores"} else None
+    if not isinstance(rows, list) or len(rows) > _MOST:
+        raise _make_mistake(f"it has one key, `stores`, with a list of at most {_MOST}")
+    stores = tuple(_parse_store(row, place) for place, row in enumerate(rows, 1))
+    if len({store.name for store in stores}) < len(stores):
+        raise _make_mistake("two stores have one name")
+    return stores
+
+
+def _parse_store(row: Any, place: int) -> Store:
+    if not isinstance(row, dict) or not {"name", "urls"} <= row.keys() <= _KEYS:
+        raise _make_mistake(
+            f"store {place} needs name and urls, and may have {', '.join(sorted(_KEYS - {'name', 'urls'}))}"
+        )
+    name = str(row["name"])
+    if not _NAME.fullmatch(name):
+        raise _make_mistake(f"the name of store {place} is not up to 40 letters a-z, digits and -")
+    texts: dict[str, Any] = {key: str(row[key]) for key in _TEXTS if row.get(key) is not None}
+    for key, text in texts.items():
+        if not _PRINTABLE.fullmatch(text) or len(text) > _LONGEST:
+            raise _make_mistake(f"{key} of {name} is not up to {_LONGEST} printable characters without spaces")
+    switches = {key: row[key] for key in _SWITCHES if key in row}
+    if not all(isinstance(value, bool) for value in switches.values()):
+        raise _make_mistake(f"{name}: {', '.join(_SWITCHES)} are true or false")
+    store = Store(name, _parse_urls(name, row["urls"]), **texts, **switches)
+    _check_store(store)
+    return store
+
+
+def _parse_urls(name: str, value: Any) -> tuple[DataUrl, ...]:
+    if not isinstance(value, list) or not value:
+        raise _make_mistake(f"`urls` of {name} is a list of addresses such as s3://datasets/")
+    found = []
+    for text in value:
+        try:
+            url = parse_data_url(str(text)) if not _is_web_root(str(text)) else _parse_web_root(str(text))
+        except BadText as bad:
+            raise _make_mistake(f"`urls` of {name}: {bad.problem}") from None
+        if url.scheme is DataScheme.DATA:
+            raise _make_mistake(f"`urls` of {name}: data:// needs no store")
+        found.append(url)
+    return tuple(found)
+
+
+def _is_web_root(text: str) -> bool:
+    return re.fullmatch(r"https?://[^/]+/?", text) is not None
+
+
+def _parse_web_root(text: str) -> DataUrl:
+    """Return the address of a whole web server, which no riseml.yml may name as data."""
+    inner = parse_data_url(f"{text.removesuffix('/')}/x")
+    return DataUrl(inner.scheme, inner.place, ())
+
+
+def _check_store(store: Store) -> None:
+    if bool(store.access_key_id) != bool(store.secret_access_key):
+        raise _make_mistake(f"{store.name} needs both access_key_id and secret_access_key, or neither")
+    if any(url.scheme is DataScheme.AZURE for url in store.urls) and not store.account:
+        raise _make_mistake(f"{store.name} needs `account`, the name of the storage account of az://")
+    if store.endpoint:
+        _check_endpoint(store, store.endpoint)
+    for url in store.urls:
+        if url.scheme is DataScheme.HTTP:
+            _check_endpoint(store, str(url))
+        if url.scheme not in OBJECT_STORES and store.access_key_id:
+            raise _make_mistake(f"{store.name}: keys are for s3://, and {url.scheme.value}:// has none")
+
+
+def _check_endpoint(store: Store, endpoint: str) -> None:
+    """Refuse what is no address, and one without TLS, unless it is on this machine or the user allows it."""
+    try:
+        parts = urlsplit(endpoint)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in parts.netloc
+    except ValueError:
+        usable = None
+    if not usable:
+        raise _make_mistake(f"the endpoint of {store.name} is not an address such as https://minio.example.org:9000")
+    if parts.scheme == "http" and not store.insecure and not _is_loopback(parts.hostname or ""):
+        raise _make_mistake(f"{store.name} has an address without TLS: write https://, or `insecure: true` beside it")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _make_mistake(problem: str) -> UsageError:
+    return UsageError(f"{FILE} cannot be used: {problem}", _HINT)

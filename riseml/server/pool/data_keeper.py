@@ -1,0 +1,207 @@
+"""The data that experiments name: what the server may fetch, the fetch itself, and where jobs find it.
+
+The server fetches into a cache of its own, which the hosts on its machine mount. Hosts on other machines need a folder
+that all see (`data_cache.folder` in pool.yml).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from riseml.data_stores.data_cache import DataCache, HeldSet
+from riseml.data_stores.fetch import FetchOrder, fetch_set
+from riseml.data_stores.remote import open_remote
+from riseml.data_stores.store_file import find_job_store, find_store, read_stores
+from riseml.errors import EngineError, Refused
+from riseml.executors.base import Report, Work, WorkReport
+from riseml.model import Environment, Experiment, Plan, World
+from riseml.names import HostName
+from riseml.planning.launch import DataView, LaunchTarget
+from riseml.server.pool.host_set import HostSet
+from riseml.server.pool.mode import PoolMode
+from riseml.spec.pool.types import CacheSpec, Volume
+from riseml.spec.scalars.data_url import DataScheme, DataUrl, parse_data_url
+
+_MIB = 1 << 20
+_DEFAULT_FOLDER = "data-cache"
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    """One fetch of everything that an experiment names."""
+
+    cache: DataCache
+    limit: int  # bytes of the whole cache
+    report: Report
+    stop: threading.Event  # set: it ends as soon as it can
+    hold: ExitStack  # until it ends, nothing of it is removed
+
+
+class DataKeeper:
+    """The data of all experiments of a server.
+
+    Args:
+        server: id of this server; a folder that several servers see has one folder for each.
+        hosts: the hosts of this server.
+    """
+
+    def __init__(self, server: str, hosts: HostSet) -> None:
+        self._server = server
+        self._hosts = hosts
+        self._lock = threading.Lock()
+        self._caches: dict[Path, DataCache] = {}
+        self._running: dict[int, threading.Event] = {}  # ids of experiments whose data is being fetched
+
+    def check_plans(self, plans: Sequence[Plan]) -> None:
+        """Refuse data that the server may not fetch, or that its hosts would not see, and keys that jobs may not have.
+
+        Raises:
+            RisemlError: with what to write, and where.
+        """
+        named = {plan.store for plan in plans if plan.store}
+        urls = {parse_data_url(source.url) for plan in plans for source in plan.data}
+        fetched = sorted((url for url in urls if url.scheme is not DataScheme.DATA), key=str)
+        for url in urls.difference(fetched):
+            self._check_data_folder(url)
+        if fetched:
+            self._check_sight()
+        stores = read_stores(self._hosts.settings.home) if fetched or named else ()
+        for url in fetched:
+            find_store(stores, url)
+        for name in named:
+            find_job_store(stores, name)
+
+    def fetch_data(self, experiment: Experiment, report: Report) -> None:
+        """Bring the data of an experiment into the cache; return when all of it is there.
+
+        Raises:
+            EngineError: it cannot be had, or `cancel_fetch` was called.
+        """
+        stop = self._running.setdefault(experiment.id, threading.Event())
+        cache = self._find_cache()
+        try:
+            with ExitStack() as hold:
+                fetch = _Fetch(cache, self._spec.size * _MIB, report, stop, hold)
+                sources = [(source.folder, parse_data_url(source.url)) for source in experiment.plan.data]
+                places = {folder: str(self._fetch_source(url, fetch)) for folder, url in sources}
+                cache.note_use(experiment.id, places)
+        except OSError as error:
+            raise EngineError(f"{cache.folder} cannot be used: {error.strerror or error}", permanent=True) from None
+        finally:
+            self._running.pop(experiment.id, None)
+
+    def cancel_fetch(self, experiment: int) -> None:
+        """End the fetch of an experiment's data; does nothing without one."""
+        running = self._running.get(experiment)
+        if running is not None:
+            running.set()
+
+    def find_fetched(self, world: World) -> frozenset[int]:
+        """Return the experiments whose data is there, and forget what those read that are closed."""
+        cache = self._find_cache()
+        cache.drop_uses_except(frozenset(one.id for one in world.experiments))
+        return frozenset(one.id for one in world.experiments if one.plan.data and cache.find_use(one.id) is not None)
+
+    def find_target(self, experiment: Experiment, host: HostName | None) -> LaunchTarget:
+        """Return how the jobs of an experiment see the storage on a host. None: the first host."""
+        target = self._hosts.find_target(host)
+        return replace(target, view=self._make_view(experiment)) if experiment.plan.data else target
+
+    def find_view(self, experiment: Experiment) -> DataView | None:
+        """Return where the hosts have the data of an experiment; None when it names none.
+
+        Raises:
+            EngineError: it is not there any more.
+        """
+        if not experiment.plan.data:
+            return None
+        view = self._make_view(experiment)
+        if not view.parts:
+            raise EngineError("its data is gone from the cache", "run `riseml train` again", permanent=True)
+        return view
+
+    def list_variables(self, experiment: Experiment) -> Environment:
+        """Return the variables with the keys of the store that the experiment asks for.
+
+        Raises:
+            RisemlError: there is no such store any more, or it is not for jobs.
+        """
+        name = experiment.plan.store
+        return find_job_store(read_stores(self._hosts.settings.home), name).list_variables() if name else ()
+
+    def list_sets(self) -> list[HeldSet]:
+        """Return what the cache holds."""
+        return self._find_cache().list_sets()
+
+    def remove_set(self, key: str) -> None:
+        """Remove a set from the cache.
+
+        Raises:
+            EngineError: an open experiment uses it.
+        """
+        self._find_cache().remove_set(key)
+
+    def _make_view(self, experiment: Experiment) -> DataView:
+        cache = self._find_cache()
+        return DataView(str(cache.find_view(experiment.id)), tuple((cache.find_use(experiment.id) or {}).items()))
+
+    def _fetch_source(self, url: DataUrl, fetch: _Fetch) -> Path:
+        if url.scheme is DataScheme.DATA:
+            return self._find_folder(url)
+        store = find_store(read_stores(self._hosts.settings.home), url)
+
+        def note(done: int, total: int, trouble: str) -> None:
+            what = f"{url} ({trouble})" if trouble else str(url)
+            fetch.report(WorkReport(Work.DATA, what, done, max(done, total) or None))
+
+        note(0, 0, "")
+        order = FetchOrder(url, open_remote(url, store), fetch.limit, store.etag_is_md5, fetch.stop, note)
+        return fetch_set(fetch.cache, order, fetch.hold)
+
+    def _find_folder(self, url: DataUrl) -> Path:
+        """Return a folder of the data folder, as the hosts see it."""
+        root = self._check_data_folder(url)
+        path = root / url.path
+        first = next(iter(self._hosts.names), None)
+        if first is None or not self._hosts.is_this_machine(first):
+            return path  # the engine says when it is missing
+        real = path.resolve()
+        if not real.is_dir() or not real.is_relative_to(root.resolve()):
+            raise EngineError(f"there is no folder {url}", "`riseml ls data://` shows what is there", permanent=True)
+        return real
+
+    def _check_data_folder(self, url: DataUrl) -> Path:
+        root = self._hosts.find_target(None).roots.data
+        if isinstance(root, Volume):
+            text = f"train.data: {url} is in a volume, of which Docker mounts no part"
+            raise Refused(text, "remove it from `data`: without `data` jobs see the whole volume as /data")
+        return Path(root)
+
+    def _check_sight(self) -> None:
+        """Refuse what is fetched when a host does not see the cache."""
+        if self._spec.folder is not None:
+            return
+        for name in self._hosts.names:
+            if not self._hosts.is_this_machine(name):
+                raise Refused(
+                    f"train.data: the host {name} is another machine, and does not see what the server fetches",
+                    "write `data_cache: {folder: /a/folder/that/all/hosts/see}` into pool.yml",
+                )
+
+    @property
+    def _spec(self) -> CacheSpec:
+        mode = self._hosts.mode
+        return mode.spec.data_cache if isinstance(mode, PoolMode) else CacheSpec()
+
+    def _find_cache(self) -> DataCache:
+        named = self._spec.folder
+        home = self._hosts.settings.home
+        folder = home / _DEFAULT_FOLDER if named is None else Path(named) / f"riseml-{self._server[:16]}"
+        with self._lock:
+            if folder not in self._caches:
+                self._caches[folder] = DataCache(folder)
+            return self._caches[folder]

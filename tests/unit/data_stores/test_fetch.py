@@ -1,0 +1,158 @@
+"""A fetch: nothing half, whatever the store does meanwhile."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from riseml.data_stores import fetch
+from riseml.data_stores.data_cache import DataCache
+from riseml.data_stores.fetch import FetchOrder, fetch_set
+from riseml.data_stores.memory_remote import MemoryRemote
+from riseml.data_stores.remote import Away, RemoteFile
+from riseml.errors import EngineError
+from riseml.spec.scalars.data_url import parse_data_url
+
+URL = parse_data_url("s3://datasets/mnist")
+FILES = {"train/images": bytes(range(256)) * 40_000, "labels": b"0 1 2", "empty": b""}
+
+
+class Scene:
+    """One cache, and fetches into it."""
+
+    def __init__(self, folder: Path, remote: MemoryRemote) -> None:
+        self.cache = DataCache(folder / "cache")
+        self.remote = remote
+        self.reports: list[tuple[int, int, str]] = []
+        self.order = FetchOrder(
+            url=URL,
+            remote=remote,
+            limit=1 << 30,
+            etag_is_md5=True,
+            stop=threading.Event(),
+            progress=lambda *report: self.reports.append(report),
+            patience=0.0,
+            first_pause=0.001,
+        )
+
+    def fetch(self) -> Path:
+        with ExitStack() as hold:
+            return fetch_set(self.cache, self.order, hold)
+
+    def refusal(self) -> EngineError:
+        with pytest.raises(EngineError) as raised:
+            self.fetch()
+        return raised.value
+
+    def left(self) -> list[Path]:
+        """Return every file below the sets and the parts."""
+        return [path for path in (self.cache.folder).rglob("*") if path.is_file()]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path, MemoryRemote(dict(FILES)))
+
+
+def test_a_set_is_fetched_once_and_read_only(scene: Scene) -> None:
+    found = scene.fetch()
+    assert {str(path.relative_to(found)): path.read_bytes() for path in found.rglob("*") if path.is_file()} == FILES
+    assert {path.stat().st_mode & 0o777 for path in found.rglob("*")} == {0o444, 0o555}
+    total = sum(map(len, FILES.values()))
+    assert scene.reports[-1] == (total, total, "")
+    count = len(scene.remote.ranges)
+    assert scene.fetch() == found
+    assert len(scene.remote.ranges) == count, "no byte came twice"
+
+
+def test_another_content_is_another_set(scene: Scene) -> None:
+    first = scene.fetch()
+    scene.remote.contents["labels"] = b"3 4 5"
+    second = scene.fetch()
+    assert first != second
+    assert ((first / "labels").read_bytes(), (second / "labels").read_bytes()) == (b"0 1 2", b"3 4 5")
+
+
+def test_a_store_that_is_away_for_a_while_only_delays(scene: Scene) -> None:
+    scene.order = replace(scene.order, patience=60.0)
+    scene.remote.troubles = [Away("the store answers 503")]
+    assert (scene.fetch() / "labels").read_bytes() == b"0 1 2"
+    assert (0, 0, "the store answers 503") in scene.reports
+
+
+def test_a_fetch_goes_on_in_the_middle_of_a_file(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "_RANGE", 1 << 20)
+    image = "train/images"
+
+    def cut(file: RemoteFile) -> None:
+        if len([path for path, _, _ in scene.remote.ranges if path == image]) == 3:
+            scene.remote.before_read = lambda _: None
+            raise Away("the connection broke")
+
+    scene.remote.before_read = cut
+    scene.order = replace(scene.order, patience=60.0)
+    assert (scene.fetch() / image).read_bytes() == FILES[image]
+    starts = [start for path, start, _ in scene.remote.ranges if path == image]
+    assert starts == sorted(set(starts)), "no range came twice"
+
+
+def test_a_store_that_stays_away_fails_with_its_reason(scene: Scene) -> None:
+    scene.remote.troubles = [Away("the store answers 503")] * 9
+    error = scene.refusal()
+    assert (error.permanent, error.message) == (True, "the store answers 503; nothing came for 0 s")
+
+
+def test_what_changes_all_the_time_is_refused(scene: Scene) -> None:
+    def change(file: RemoteFile) -> None:
+        scene.remote.contents[file.path] += b"x"
+
+    scene.remote.before_read = change
+    assert "changed while it was fetched" in scene.refusal().message
+    assert not list(scene.cache.folder.glob("sets/*"))
+
+
+def test_bytes_that_do_not_fit_the_etag_are_refused(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scene.remote.__class__, "read", lambda self, file, start, stop: b"y" * (stop - start))
+    assert "is not what its ETag says" in scene.refusal().message
+    scene.order = replace(scene.order, etag_is_md5=False)
+    assert (scene.fetch() / "labels").read_bytes() == b"yyyyy"
+
+
+def test_a_full_disk_leaves_nothing(scene: Scene) -> None:
+    scene.remote.troubles = []
+
+    def fill(_: RemoteFile) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    scene.remote.before_read = fill
+    error = scene.refusal()
+    assert (error.permanent, "no space was left" in error.message) == (True, True)
+    assert scene.left() == []
+
+
+def test_a_set_larger_than_the_cache_is_refused_before_a_byte_comes(scene: Scene) -> None:
+    scene.order = replace(scene.order, limit=1000)
+    assert scene.refusal().message == "the data has 10,240,005 bytes, and the cache of data holds 1,000"
+    assert scene.remote.ranges == []
+
+
+def test_a_cancelled_fetch_ends(scene: Scene) -> None:
+    scene.remote.before_read = lambda _: scene.order.stop.set()
+    assert scene.refusal().message == "the fetch was cancelled"
+
+
+def test_two_fetches_of_one_thing_are_one(scene: Scene) -> None:
+    found: list[Path] = []
+    threads = [threading.Thread(target=lambda: found.append(scene.fetch())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 1
+    assert len(scene.remote.ranges) == len({(path, start) for path, start, _ in scene.remote.ranges})

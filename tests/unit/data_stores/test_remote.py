@@ -1,0 +1,135 @@
+"""What a store answers, over real connections: sentences, no redirects, and nothing of the server's own variables."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from riseml.data_stores.remote import Away, Changed, RemoteFile, check_names, open_remote
+from riseml.data_stores.store_file import Store
+from riseml.errors import EngineError
+from riseml.spec.scalars.data_url import parse_data_url
+
+LIST = (
+    "<ListBucketResult><Name>b</Name><IsTruncated>false</IsTruncated><Contents><Key>x/file</Key><Size>6</Size>"
+    '<ETag>"e1"</ETag><LastModified>2024-01-01T00:00:00.000Z</LastModified></Contents></ListBucketResult>'
+)
+HEADERS = {"Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT", "ETag": '"e1"'}
+
+
+class Answers(BaseHTTPRequestHandler):
+    """Answers by the first part of the path, and notes what it was asked."""
+
+    asked: list[dict[str, str]]
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+    def do_GET(self) -> None:
+        self.asked.append({"path": self.path, **{name.lower(): value for name, value in self.headers.items()}})
+        if "secret" in self.path:
+            self.answer(206, b"SECRET", {**HEADERS, "Content-Range": "bytes 0-5/6"})
+        elif self.path.startswith("/away"):
+            self.answer(503, b"")
+        elif self.path.startswith("/elsewhere"):
+            self.answer(302, b"", {"Location": "/secret"})
+        elif self.path.startswith("/cut"):
+            self.answer(206 if "Range" in self.headers else 200, b"abc", HEADERS, claimed=6)
+        elif "list-type" in self.path:
+            self.answer(200, LIST.encode(), {"Content-Type": "application/xml"})
+        else:
+            self.answer(404, b"")
+
+    do_HEAD = do_GET
+
+    def answer(self, code: int, body: bytes, headers: dict[str, str] | None = None, claimed: int = 0) -> None:
+        self.send_response(code)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(claimed or len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+        self.close_connection = True
+
+
+@pytest.fixture
+def site() -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """A web server, and what it was asked."""
+    asked: list[dict[str, str]] = []
+    handler: Any = type("Handler", (Answers,), {"asked": asked})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+        thread.join()
+
+
+def test_a_web_file_follows_no_redirect(site: tuple[str, list[dict[str, str]]]) -> None:
+    address, asked = site
+    with pytest.raises(EngineError, match="leads to another address") as raised:
+        open_remote(parse_data_url(f"http://{address}/elsewhere"), Store("web", ())).list_files()
+    assert raised.value.permanent
+    assert [one["path"] for one in asked] == ["/elsewhere"]
+
+
+def test_a_web_server_that_is_away_or_cuts_is_tried_again(site: tuple[str, list[dict[str, str]]]) -> None:
+    address, _ = site
+    with pytest.raises(Away, match="answers 503"):
+        open_remote(parse_data_url(f"http://{address}/away"), Store("web", ())).list_files()
+    remote = open_remote(parse_data_url(f"http://{address}/cut"), Store("web", ()))
+    (file,) = remote.list_files()
+    assert (file.path, file.size) == ("cut", 6)
+    with pytest.raises(Away, match="connection broke"):
+        remote.read(file, 0, 6)
+    with pytest.raises(Away, match="does not answer"):
+        open_remote(parse_data_url("http://127.0.0.1:1/x"), Store("web", ())).list_files()
+
+
+def test_an_object_store_gets_no_variable_of_the_server(
+    site: tuple[str, list[dict[str, str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, asked = site
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SKIP_SIGNATURE"):
+        monkeypatch.setenv(name, "true")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    own = Store("lab", (), endpoint=f"http://{address}", access_key_id="OWN", secret_access_key="hush")
+    (file,) = open_remote(parse_data_url("s3://b/x"), own).list_files()
+    assert (file.path, file.size, file.key) == ("file", 6, "x/file")
+    open_remote(parse_data_url("s3://b/x"), Store("open", (), endpoint=f"http://{address}")).list_files()
+    signed, plain = asked
+    assert "Credential=OWN/" in signed["authorization"]
+    assert not {"x-amz-security-token"} & signed.keys()
+    assert "authorization" not in plain
+
+
+def test_an_object_store_is_told_in_one_sentence(site: tuple[str, list[dict[str, str]]]) -> None:
+    address, _ = site
+    store = Store("lab", (), endpoint=f"http://{address}", access_key_id="OWN", secret_access_key="hush")
+    with pytest.raises(Away, match="the store answers 503"):
+        open_remote(parse_data_url("s3://away/x"), store).list_files()
+    with pytest.raises(Away, match=r"the store at http://127.0.0.1:1 does not answer"):
+        open_remote(parse_data_url("s3://b/x"), Store("lab", (), endpoint="http://127.0.0.1:1")).list_files()
+
+
+def test_an_answer_of_another_place_is_refused(site: tuple[str, list[dict[str, str]]]) -> None:
+    address, _ = site
+    remote = open_remote(parse_data_url("s3://elsewhere/x"), Store("lab", (), endpoint=f"http://{address}"))
+    with pytest.raises(Changed):
+        remote.read(RemoteFile("file", 6, '"other"', "x/file"), 0, 6)
+
+
+@pytest.mark.parametrize("path", ["../x", "a//b", "/etc/x", "a/./b", "x" * 256, "a\0b"])
+def test_names_that_no_file_can_have_are_refused(path: str) -> None:
+    with pytest.raises(EngineError, match="has an object of the name"):
+        check_names(parse_data_url("s3://b"), [RemoteFile(path, 1, "e")])
+
+
+def test_an_object_and_a_folder_of_one_name_are_refused() -> None:
+    with pytest.raises(EngineError, match="name of its folder"):
+        check_names(parse_data_url("s3://b"), [RemoteFile("a", 1, "e"), RemoteFile("a/b", 1, "e")])

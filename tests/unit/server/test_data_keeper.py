@@ -1,0 +1,106 @@
+"""What a submission may name as data, before anything is fetched."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from riseml.errors import EngineError, Refused, RisemlError
+from riseml.executors.base import ignore_report
+from riseml.executors.memory import MemoryExecutor
+from riseml.executors.pool import HostPool
+from riseml.model import Capacity, Plan, World
+from riseml.names import HostName
+from riseml.server.pool.data_keeper import DataKeeper
+from riseml.server.pool.host_set import HostSet
+from riseml.server.pool.mode import PoolMode
+from riseml.settings import Settings
+from riseml.spec.config.types import DataSource
+from riseml.spec.pool.types import CacheSpec, PoolSpec, Volume
+from tests.unit.control.simulation import make_experiment, make_plan
+
+
+class Hosts(HostSet):
+    """The hosts of a pool.yml that was read; they are on this machine unless `far` names them."""
+
+    far: frozenset[HostName] = frozenset()
+    spec = PoolSpec(())
+
+    @property
+    def mode(self) -> PoolMode:
+        return PoolMode(self.spec)
+
+    def is_this_machine(self, host: HostName) -> bool:
+        return host not in self.far
+
+
+def make_keeper(folder: Path) -> tuple[DataKeeper, Hosts]:
+    executors = tuple(MemoryExecutor(HostName(name), Capacity(4.0, 4096)) for name in ("h1", "h2"))
+    settings = Settings(folder, folder / "output", folder / "data")
+    hosts = Hosts(settings, "5e17e4", HostPool(executors, 2.0, lambda *_: None))
+    return DataKeeper("5e17e4", hosts), hosts
+
+
+def name_data(*urls: str, store: str = "") -> Plan:
+    sources = tuple(DataSource(url, f"d{place}") for place, url in enumerate(urls))
+    return replace(make_plan("train"), data=sources, store=store)
+
+
+def refusal(keeper: DataKeeper, *urls: str) -> RisemlError:
+    with pytest.raises(RisemlError) as raised:
+        keeper.check_plans([name_data(*urls)])
+    return raised.value
+
+
+def allow(folder: Path, *urls: str) -> None:
+    (folder / "stores.yml").write_text(json.dumps({"stores": [{"name": "lab", "urls": list(urls)}]}))
+    (folder / "stores.yml").chmod(0o600)
+
+
+def test_what_no_store_allows_is_refused_with_what_to_write(tmp_path: Path) -> None:
+    keeper, _ = make_keeper(tmp_path)
+    error = refusal(keeper, "http://169.254.169.254/latest/meta-data")
+    assert isinstance(error, Refused)
+    assert "urls: [http://169.254.169.254/latest/meta-data]" in str(error.hint)
+    allow(tmp_path, "s3://datasets")
+    keeper.check_plans([name_data("s3://datasets/mnist"), name_data()])
+    assert "no store" in refusal(keeper, "s3://datasets/mnist", "s3://other/x").message
+
+
+def test_a_host_that_does_not_see_the_cache_is_named(tmp_path: Path) -> None:
+    keeper, hosts = make_keeper(tmp_path)
+    allow(tmp_path, "s3://datasets")
+    hosts.far = frozenset({HostName("h2")})
+    error = refusal(keeper, "s3://datasets/mnist")
+    assert error.message.startswith("train.data: the host h2 is another machine")
+    keeper.check_plans([name_data("data://mnist")])
+    hosts.spec = PoolSpec((), data_cache=CacheSpec(folder=str(tmp_path / "shared")))
+    keeper.check_plans([name_data("s3://datasets/mnist")])
+
+
+def test_a_part_of_a_volume_is_refused(tmp_path: Path) -> None:
+    keeper, hosts = make_keeper(tmp_path)
+    hosts.spec = PoolSpec((), data=Volume("riseml-data"))
+    assert "is in a volume" in refusal(keeper, "data://mnist").message
+
+
+def test_a_folder_of_the_data_folder_is_read_in_its_place_and_no_link_leads_out(tmp_path: Path) -> None:
+    keeper, _ = make_keeper(tmp_path)
+    (tmp_path / "data" / "mnist").mkdir(parents=True)
+    (tmp_path / "data" / "out").symlink_to("/etc")
+    experiment = make_experiment(1, name_data("data://mnist"))
+    assert keeper.find_fetched(World((experiment,))) == frozenset()
+    keeper.fetch_data(experiment, ignore_report)
+    assert keeper.find_fetched(World((experiment,))) == {1}
+    view = keeper.find_view(experiment)
+    assert view is not None
+    assert view.parts == (("d0", str(tmp_path / "data" / "mnist")),)
+    for url in ("data://out", "data://none"):
+        with pytest.raises(EngineError, match=f"there is no folder {url}"):
+            keeper.fetch_data(make_experiment(2, name_data(url)), ignore_report)
+    assert keeper.find_fetched(World(())) == frozenset()
+    with pytest.raises(EngineError, match="gone from the cache"):
+        keeper.find_view(experiment)
