@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.support.rig import Rig
 from tests.support.web_scene import WAIT, enter, fill_server, make_home, open_browser, show
@@ -18,6 +18,7 @@ VIEWS = {
     "log": ("/experiments/4/log", "link", "Line 40"),
     "files": ("/experiments/4/files?path=history.csv", "table", "Content"),
     "picture": ("/experiments/4/files?path=loss.svg", "img", "Picture loss.svg"),
+    "shell": ("/experiments/4/shell", "button", "Open a shell"),
     "failure": ("/experiments/3", "region", "Failure"),
     "configuration": ("/experiments/5/config", "region", "riseml.yml"),
     "explain": ("/experiments/6/explain", "region", "Hosts"),
@@ -49,6 +50,8 @@ def _draw_views(browser: Browser, rig: Rig, folder: Path, scheme: str, sizes: di
     page = enter(browser, rig, color_scheme=scheme)
     for name, (path, role, text) in VIEWS.items():
         show(page, path)
+        if name == "shell":
+            _use_shell(page)
         for suffix, (width, height) in sizes.items():
             page.set_viewport_size({"width": width, "height": height})
             found = page.get_by_role(role, name=text).first  # type: ignore[arg-type]  # one of its names of roles
@@ -56,6 +59,15 @@ def _draw_views(browser: Browser, rig: Rig, folder: Path, scheme: str, sizes: di
             expect(page.locator(".plot:empty")).to_have_count(0, timeout=WAIT)
             page.screenshot(path=folder / f"{name}-{scheme}{suffix}.png")
     page.context.close()
+
+
+def _use_shell(page: Page) -> None:
+    """Open a shell, and let it show something. What the shell of this machine shows by itself is cleared."""
+    page.get_by_role("button", name="Open a shell").click()
+    expect(page.get_by_role("status").filter(has_text="Open in")).to_be_visible(timeout=WAIT)
+    page.keyboard.type("PS1='$ '; clear\n")
+    page.keyboard.type("tail -n 3 $OUTPUT_DIR/history.csv\n")
+    expect(page.locator(".xterm-rows")).to_contain_text("40,0.0", timeout=WAIT)
 
 
 if __name__ == "__main__":

@@ -14,12 +14,14 @@ _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
 
 PAGE = "/"
 """The page itself, among the ends of addresses of its files."""
 
+_VENDOR = "vendor"  # the folder with what others wrote, as they published it
 _PAGE_FILE = "index.html"
 
 
@@ -33,11 +35,13 @@ class Asset:
 
 def read_assets() -> Mapping[str, Asset]:
     """Return the files of the page by the ends of their addresses, such as `0123abcd/app.js`, and the page itself."""
+    static = files("riseml.web").joinpath("static")
     found = {}
-    for one in files("riseml.web").joinpath("static").iterdir():
-        kind = _TYPES.get(f".{one.name.rpartition('.')[2]}")
-        if kind is not None:
-            found[one.name] = Asset(one.read_bytes(), kind)
+    for folder, prefix in ((static, ""), (static.joinpath(_VENDOR), f"{_VENDOR}/")):
+        for one in folder.iterdir():
+            kind = _TYPES.get(f".{one.name.rpartition('.')[2]}")
+            if kind is not None:
+                found[f"{prefix}{one.name}"] = Asset(one.read_bytes(), kind)
     version = hashlib.sha256(b"".join(found[name].content for name in sorted(found))).hexdigest()[:16]
     page = found.pop(_PAGE_FILE)
     assets = {f"{version}/{name}": asset for name, asset in found.items()}

@@ -16,6 +16,7 @@ from riseml.errors import Conflict, RisemlError
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import read_assets
 from riseml.server.web.gate import WebGate
+from riseml.stream_messages import LONGEST_MESSAGE
 
 _ADDRESS = "127.0.0.1"
 _LAST_ANSWERS = 1  # seconds that pending answers get when the door closes
@@ -101,6 +102,9 @@ class WebDoor:
             server_header=False,
             timeout_graceful_shutdown=_LAST_ANSWERS,
             ws="websockets-sansio",
+            ws_max_size=LONGEST_MESSAGE,
+            ws_ping_interval=None,
+            ws_per_message_deflate=False,
         )
         self._server, self._port = _WebServer(config), port
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))

@@ -4,6 +4,10 @@ A foreign web page can send requests to a port of loopback, and every user of th
 the gate takes no name of a host but those of loopback (a foreign name may resolve to 127.0.0.1), no foreign origin, and
 nothing of the API without cookie and proof (`access`). The files of the page tell nothing, and need neither: a link to
 a page can be opened from anywhere.
+
+The page opens one kind of stream: a command in a job. Browsers send such a handshake from any page, with all cookies,
+and let no page add a header to it: so it needs the page's own origin, the cookie, and the proof as the name of a
+protocol.
 """
 
 from __future__ import annotations
@@ -28,7 +32,11 @@ PROOF = "x-riseml-proof"
 CHALLENGE = "x-riseml-challenge"
 """The header with the challenge of this server, in a refusal for the lack of a proof."""
 
+_STREAM = "riseml"  # the protocol of the page's streams
+_STREAM_PROOF = "riseml-proof."  # begins the protocol that has the proof
+_STREAMS = re.compile(r"/api/v1/experiments/[^/]{1,200}/command", re.ASCII)
 _LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.ASCII)
+_HANDSHAKE = (b"origin", b"sec-websocket-protocol")  # headers that are meant for the gate alone
 _READS = ("GET", "HEAD")
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
@@ -61,8 +69,8 @@ class WebGate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
+        if scope["type"] == "websocket":
+            await self._pass_stream(scope, receive, send)
             return
 
         async def send_safely(message: Message) -> None:
@@ -72,11 +80,32 @@ class WebGate:
 
         answer = self._choose_answer(scope)
         if answer is None:
-            path = scope["path"].removeprefix("/api")
-            scope = {**scope, "path": path, "raw_path": scope["raw_path"].removeprefix(b"/api")}
-            await self._api(scope, receive, send_safely)
+            await self._api(_enter_api(scope), receive, send_safely)
         else:
             await answer(scope, receive, send_safely)
+
+    async def _pass_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the API open a stream, or refuse the handshake."""
+
+        async def send_accepted(message: Message) -> None:
+            named = {"subprotocol": _STREAM} if message["type"] == "websocket.accept" else {}
+            await send({**message, **named})
+
+        headers = Headers(scope=scope)
+        proofs = [one.removeprefix(_STREAM_PROOF) for one in scope["subprotocols"] if one.startswith(_STREAM_PROOF)]
+        origins = headers.getlist("origin")
+        is_allowed = (
+            bool(origins)
+            and _check_origin("GET", headers) is None
+            and _STREAMS.fullmatch(scope["path"]) is not None
+            and len(proofs) == 1
+            and self._is_proven(scope, headers, "CONNECT", proofs[0])
+        )
+        if not is_allowed:
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        kept = [(name, value) for name, value in scope["headers"] if name not in _HANDSHAKE]
+        await self._api({**_enter_api(scope), "headers": kept, "subprotocols": []}, receive, send_accepted)
 
     def _choose_answer(self, scope: Scope) -> Response | None:
         """Return the answer of the gate itself; None: the API answers."""
@@ -111,16 +140,32 @@ class WebGate:
             return _refuse(HTTPStatus.FORBIDDEN, "the page cannot open or close its own door", "use `riseml web`")
         if not (path.startswith("/api/v1/") or path == "/api/openapi.json"):
             return _refuse(HTTPStatus.NOT_FOUND, "the server has no such address", "see /api/openapi.json")
-        session = self._access.find_session(cookie_parser(headers.get("cookie", "")).get(self._cookie, ""))
-        asked = scope["raw_path"].decode("latin-1")
-        query = scope["query_string"].decode("latin-1")
-        request = f"{scope['method']} {asked}" + (f"?{query}" if query else "")
-        if session is not None and self._access.is_proven(session, headers.get(PROOF, ""), request):
+        if self._is_proven(scope, headers, scope["method"], headers.get(PROOF, "")):
             return None
+        session = self._find_session(headers)
         answer = _refuse(HTTPStatus.UNAUTHORIZED, "this browser has no session", "`riseml web` prints an address")
         if session is not None:
             answer.headers[CHALLENGE] = self._access.challenge
         return answer
+
+    def _find_session(self, headers: Headers) -> str | None:
+        return self._access.find_session(cookie_parser(headers.get("cookie", "")).get(self._cookie, ""))
+
+    def _is_proven(self, scope: Scope, headers: Headers, method: str, proof: str) -> bool:
+        """Return True when a request has a cookie of this server, and a proof that the page of that session made."""
+        session = self._find_session(headers)
+        query = scope["query_string"].decode("latin-1")
+        request = f"{method} {scope['raw_path'].decode('latin-1')}" + (f"?{query}" if query else "")
+        return session is not None and self._access.is_proven(session, proof, request)
+
+
+def _enter_api(scope: Scope) -> Scope:
+    """Return a request as the API knows it."""
+    return {
+        **scope,
+        "path": scope["path"].removeprefix("/api"),
+        "raw_path": scope["raw_path"].removeprefix(b"/api"),
+    }
 
 
 def _check_origin(method: str, headers: Headers) -> Response | None:

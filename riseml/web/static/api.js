@@ -70,6 +70,22 @@ export function stream(path, headers, signal) {
   return request("GET", makeUrl(path, {}), { headers, signal });
 }
 
+/**
+ * Return a WebSocket of the server. Browsers let no page add a header to its handshake, so that the proof is the name of
+ * a protocol.
+ * @param {string} path
+ * @returns {Promise<WebSocket>}
+ */
+export async function openSocket(path) {
+  await get("/server"); // the challenge of the process that answers now
+  const url = makeUrl(path, {});
+  const proof = await prove(`CONNECT ${url.pathname}`);
+  url.protocol = "ws:";
+  const socket = new WebSocket(url, ["riseml", `riseml-proof.${proof}`]);
+  socket.binaryType = "arraybuffer";
+  return socket;
+}
+
 /** @param {string} path @param {Record<string, any>} query */
 function makeUrl(path, query) {
   const url = new URL(`/api/v1${path}`, location.origin);

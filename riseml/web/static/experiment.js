@@ -12,6 +12,7 @@ import { showLog } from "./log.js";
 import { showOverview } from "./overview.js";
 import { ask, hasEnded, linkTo, makeAge, makeDuration, makeLink, makeProblem, makeState } from "./parts.js";
 import { showSet } from "./set.js";
+import { showShell } from "./shell.js";
 import { numberOf } from "./store.js";
 
 /**
@@ -30,6 +31,7 @@ const TABS = {
   log: { label: "Log", show: showLog },
   files: { label: "Files", show: showFiles },
   config: { label: "Configuration", show: showConfig },
+  shell: { label: "Shell", show: showShell },
   explain: { label: "Explain", show: showExplanation },
 };
 

@@ -11,11 +11,16 @@ import os
 import re
 import socket
 from collections.abc import Iterator
+from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin, Subprotocol
 
-from tests.support.rig import Rig
+from riseml.stream_messages import Channel, CommandOrder, Piece, decode_message, encode_message
+from tests.support.rig import Rig, single
 
 
 class Intruder:
@@ -55,6 +60,21 @@ def intruder(rig: Rig) -> Iterator[Intruder]:
     made = Intruder(rig)
     yield made
     made.client.close()
+
+
+def open_stream(
+    url: str, headers: dict[str, str], origin: str | None, protocols: list[str], name: str = ""
+) -> ClientConnection:
+    """Open a WebSocket as a browser does, under another name of the host if one is given."""
+    place = urlsplit(url)
+    return connect(
+        urlunsplit(("ws", name or place.netloc, place.path, "", "")),
+        sock=socket.create_connection((place.hostname, place.port)),
+        additional_headers=headers,
+        origin=None if origin is None else Origin(origin),
+        subprotocols=[Subprotocol(one) for one in protocols],
+        proxy=None,
+    )
 
 
 def is_listening(port: int) -> bool:
@@ -120,15 +140,47 @@ def test_an_address_that_is_used_again(intruder: Intruder) -> None:
 
 
 def test_a_page_that_opens_doors(intruder: Intruder) -> None:
-    """A page that was let in asks for further addresses, and for streams into jobs."""
+    """A page that was let in asks for further addresses."""
     cookie, key = intruder.enter(intruder.url)
     own = {**cookie, "Origin": intruder.origin}
     for path in ("/api/v1/web", "/api/v1/web/close"):
         assert intruder.ask("POST", path, own, key).status_code == 403
-    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
-    upgrade |= {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
-    answer = intruder.client.get("/api/v1/experiments/1/command", headers={**own, **upgrade})
-    assert answer.status_code == 403
+
+
+def test_a_stream_into_a_job_that_somebody_else_opens(rig: Rig, intruder: Intruder) -> None:
+    """A page of another origin opens a WebSocket: browsers let it, and send the cookie. Or a program does."""
+    cookie, key = intruder.enter(intruder.url)
+    rig.submit(single("exec sleep 600"))
+    rig.wait_state("1", "RUNNING")
+    challenge = intruder.ask("GET", "/api/v1/server", cookie).headers["x-riseml-challenge"]
+    command, port = "/api/v1/experiments/1/command", "/api/v1/experiments/1/ports/80"
+
+    def prove(path: str, method: str = "CONNECT") -> list[str]:
+        proof = hmac.new(key.encode(), f"{challenge}\n{method} {path}".encode(), hashlib.sha256).hexdigest()
+        return ["riseml", f"riseml-proof.{proof}"]
+
+    own = intruder.origin
+    with open_stream(own + command, cookie, own, prove(command)) as stream:
+        assert stream.subprotocol == "riseml"
+        stream.send(encode_message(CommandOrder(("echo", "in the job"))))
+        pieces = [decode_message(data) for data in stream if isinstance(data, bytes)]
+    assert Piece(Channel.OUTPUT, b"in the job\n") in pieces, "who has both halves may pass"
+    attacks = {
+        "another origin": (command, cookie, "http://127.0.0.1:9999", prove(command)),
+        "no origin": (command, cookie, None, prove(command)),
+        "no cookie": (command, {}, own, prove(command)),
+        "no proof": (command, cookie, own, ["riseml"]),
+        "a proof of a request": (command, cookie, own, prove(command, "GET")),
+        "a proof of another stream": (command, cookie, own, prove(port)),
+        "a port": (port, cookie, own, prove(port)),
+    }
+    for name, (path, headers, origin, protocols) in attacks.items():
+        with pytest.raises(InvalidStatus, match="403"), open_stream(own + path, headers, origin, protocols):
+            pytest.fail(name)
+    with pytest.raises(InvalidStatus, match="403"):
+        open_stream(own + command, cookie, own, prove(command), "evil.example")
+    rig.post("/v1/experiments/1/kill")
+    rig.wait_closed("1")
 
 
 def test_sessions_end_with_the_door_and_when_the_port_was_taken(rig: Rig, intruder: Intruder) -> None:

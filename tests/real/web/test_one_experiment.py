@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -133,13 +134,47 @@ def test_pictures_run_nothing_and_long_files_are_cut(entered: Page) -> None:
     assert is_clean(page)
 
 
+def test_a_shell_runs_in_the_page(entered: Page) -> None:
+    """The terminal of xterm.js under the strict policy: typed text, colours, sizes, exit code, hostile output."""
+    page = entered
+    refused: list[str] = []
+    page.on("console", lambda message: refused.append(message.text) if "Security Policy" in message.text else None)
+    show(page, "/experiments/1/shell")
+    page.get_by_role("button", name="Open a shell").click()
+    expect(page.get_by_role("status").filter(has_text="Open in 1.train")).to_be_visible()
+    rows = page.locator(".xterm-rows")
+    page.keyboard.type("echo $((6 * 7))-$TERM; stty size | tr ' ' x\n")
+    expect(rows).to_contain_text("42-xterm-256color")
+    expect(rows).to_contain_text(re.compile(r"[1-9][0-9]x[1-9][0-9]"))
+    page.keyboard.type(f"printf '\\033]0;title\\007\\033[31mred {EVIL}\\033[0m\\n'\n")
+    expect(rows.locator(".xterm-fg-1").first).to_contain_text("red")
+    page.keyboard.type("printf '\\033[38;2;1;200;30mexact\\033[0m\\n'\n")
+    expect(rows.locator("span[style*='color']").first).to_have_text("exact")
+    assert is_clean(page)
+    assert "title" not in page.title()
+    page.keyboard.press("F6")
+    expect(page.locator(".shell :focus")).to_have_count(0)
+    page.get_by_role("textbox", name="Terminal input").focus()
+    page.keyboard.type("seq 1 60000 | tail -n 60000; exit 7\n")
+    expect(page.get_by_role("status").filter(has_text="exit code 7")).to_be_visible()
+    expect(rows).to_contain_text("60000")
+    assert refused == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_part_can_be_used_by_everybody(scene: Rig, browser: Browser, scheme: str) -> None:
     """axe finds nothing, in light and dark; and nothing is wider than a phone."""
     page = enter(browser, scene, color_scheme=scheme)
-    parts = {"files": "table", "files?path=metrics.csv": ".cells", "files?path=curve.png": ".picture"}
+    parts = {
+        "files": "table",
+        "files?path=metrics.csv": ".cells",
+        "files?path=curve.png": ".picture",
+        "shell": ".xterm-rows",
+    }
     for part, sign in parts.items():
         show(page, f"/experiments/1/{part}")
+        if part == "shell":
+            page.get_by_role("button", name="Open a shell").click()
         expect(page.locator(f"main {sign}").first).to_be_visible()
         page.evaluate(AXE)
         found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
