@@ -36,6 +36,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
                                                 -> NDJSON of Entry  (tail: the last lines, without states)
     GET    /v1/experiments/{id}/samples         -> Samples
     GET    /v1/experiments/{id}/samples?since=&until=&step= -> SampleHistory  (with one of the three)
+    GET    /v1/experiments/{id}/remarks         -> Remarks
     GET    /v1/samples                          -> Samples          (of every job that has a place)
     GET    /v1/experiments/{id}/metrics         -> MetricsList      (of a set: of each of its experiments)
     GET    /v1/experiments/{id}/metrics/history?metric= -> MetricHistoryView  (of one experiment; a set is refused)
@@ -189,7 +190,7 @@ from riseml.wire.pool import (
 )
 from riseml.wire.pool_changes import AddedHost, NewHost, RemovedHost
 from riseml.wire.results import ObjectiveView, ResultList, ResultView
-from riseml.wire.samples import JobSamples, SampleHistory, Samples, SampleView
+from riseml.wire.samples import JobSamples, Remarks, RemarkView, SampleHistory, Samples, SampleView
 from riseml.wire.searches import BestTrial, SearchView, TrialOrder
 from riseml.wire.server import ServerView, SystemView
 from riseml.wire.sets import Curve, CurveList, ImportanceView, ParameterImportance
@@ -315,6 +316,8 @@ __all__ = [
     "QueuePlaceView",
     "QueueView",
     "QueuedView",
+    "RemarkView",
+    "Remarks",
     "RemovalView",
     "RemovedHost",
     "ReportEntry",

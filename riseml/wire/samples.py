@@ -74,3 +74,16 @@ class SampleHistory(TypedDict):
     until: str
     step: int  # seconds that one value is the mean of; the server keeps 1 s for an hour, 10 s for a day, 60 s for good
     jobs: list[JobSamples]  # in the order of the experiments and their jobs, without those that have no samples
+
+
+class RemarkView(TypedDict):
+    """What was measured of a job that holds the others of its experiment up."""
+
+    job: str  # ID: `4.worker.1`
+    text: str
+
+
+class Remarks(TypedDict):
+    """Which jobs hold others up, as `riseml monitor` says it; nothing until somebody has asked for 15 seconds."""
+
+    remarks: list[RemarkView]

@@ -19,8 +19,8 @@ from riseml.settings import MOST_TAIL
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.cli.output.trends import Trends
     from riseml.client import Client
+    from riseml.trends import Trends
 
 FollowOption = Annotated[
     bool,
@@ -163,7 +163,7 @@ def monitor_experiment(  # noqa: PLR0913  # one parameter for each option
     what an experiment has used, also when it has ended: the server keeps every second or ten seconds of the last
     hour, ten seconds of the last day, and minutes for good.
     """
-    from riseml.cli.output.trends import Trends
+    from riseml.trends import Trends
 
     command: CommandContext = context.obj
     if since is not None:

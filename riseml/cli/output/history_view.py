@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from riseml.cli.output.cards import build_cards
+from riseml.cli.output.sparklines import draw_sparkline
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column
 from riseml.cli.output.text import clean_text, count_noun, format_bytes, format_cores, format_moment, format_of
-from riseml.cli.output.trends import draw_sparkline
 from riseml.names import LOCAL_HOST, THIS_MACHINE
 
 if TYPE_CHECKING:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from riseml.cli.output.cards import build_cards, fit_cards, measure_card
-from riseml.cli.output.stragglers import WINDOW, Remark, find_stragglers
+from riseml.cli.output.sparklines import draw_sparkline
 from riseml.cli.output.style import Style, paint
 from riseml.cli.output.tables import Column, measure_table
 from riseml.cli.output.text import clean_text, count_noun, format_bytes, format_cores, format_of, format_rate
-from riseml.cli.output.trends import Amount, Trends, draw_sparkline
 from riseml.cli.output.widths import wrap_to_width
 from riseml.names import LOCAL_HOST, THIS_MACHINE
+from riseml.stragglers import WINDOW, Remark, find_stragglers
+from riseml.trends import Amount, Trends
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -7,6 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from riseml.amounts import format_bytes as format_bytes  # the views take all texts of amounts from here
+from riseml.amounts import format_digits
+from riseml.amounts import format_rate as format_rate
 from riseml.terminal_text import plain_line
 
 _ESCAPE = "\x1b"
@@ -112,15 +115,6 @@ def count_noun(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def format_bytes(size: float) -> str:
-    """Return bytes with three digits in the unit that fits: `16 MiB`, `1.02 GiB`, `0 B`."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 999.5:
-            return f"{_format_digits(size)} {unit}"
-        size /= 1024
-    return f"{_format_digits(size)} TiB"
-
-
 def format_of(used: str, whole: str) -> str:
     """Return an amount of another one; a unit that both have is said once: `0.37/2 cores`, `16 MiB/2 GiB`."""
     amount, _, unit = used.partition(" ")
@@ -129,19 +123,7 @@ def format_of(used: str, whole: str) -> str:
 
 def format_cores(cores: float) -> str:
     """Return cores with three digits: `0.37 cores`, `0.004 cores`."""
-    return f"{_format_digits(cores)} cores"
-
-
-def format_rate(rate: float) -> str:
-    """Return what happens `rate` times a second: `12/s`, or `6/min` below once a second."""
-    return f"{_format_digits(rate)}/s" if rate >= 1 else f"{_format_digits(rate * 60)}/min"
-
-
-def _format_digits(value: float) -> str:
-    """Return a number with three digits at most, and at most three of them behind the point."""
-    places = 0 if value >= 99.5 else 1 if value >= 9.95 else 2 if value >= 0.995 else 3
-    text = f"{value:.{places}f}"
-    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
+    return f"{format_digits(cores)} cores"
 
 
 def format_gib(size: int | None) -> str:

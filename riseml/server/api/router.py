@@ -19,6 +19,7 @@ from riseml.server.api.name_routes import add_name_routes
 from riseml.server.api.output_routes import add_output_routes
 from riseml.server.api.pool_history_routes import add_pool_history_routes
 from riseml.server.api.pool_routes import add_pool_routes
+from riseml.server.api.remark_routes import add_remark_routes
 from riseml.server.api.result_routes import add_result_routes
 from riseml.server.api.sample_routes import add_sample_routes
 from riseml.server.api.server_routes import add_server_routes
@@ -38,6 +39,7 @@ def make_router(services: Services) -> APIRouter:
     add_list_routes(router, services)
     add_experiment_routes(router, services)
     add_sample_routes(router, services)
+    add_remark_routes(router, services)
     add_result_routes(router, services)
     add_capsule_routes(router, services)
     add_file_routes(router, services)

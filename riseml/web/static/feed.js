@@ -22,6 +22,8 @@ export class Feed {
   constructor() {
     /** @type {Set<ChangeListener>} */
     this.listeners = new Set();
+    /** @type {Set<() => void>} */
+    this.pulses = new Set();
     /** @type {(connection: Connection) => void} */
     this.onConnection = () => {};
     /** @type {Connection | ""} */
@@ -42,6 +44,16 @@ export class Feed {
     signal.addEventListener("abort", () => this.listeners.delete(listener));
   }
 
+  /**
+   * Call a listener whenever anything comes from the server, until the signal is aborted: that is every 15 s at least.
+   * @param {() => void} listener
+   * @param {AbortSignal} signal
+   */
+  onPulse(listener, signal) {
+    this.pulses.add(listener);
+    signal.addEventListener("abort", () => this.pulses.delete(listener));
+  }
+
   /** Follow the changes for ever: read them, or hear of them from the page that reads them. */
   async run() {
     this.channel.postMessage({ asks: true });
@@ -57,6 +69,12 @@ export class Feed {
     this.cursor = cursor || this.cursor;
     if (connection) this.show(connection);
     if (changes) this.deliver(changes);
+    this.pulse();
+  }
+
+  /** Call who wants to know that the server has said something. */
+  pulse() {
+    for (const listener of [...this.pulses]) listener();
   }
 
   /** Tell the other pages what this one knows. @param {Changes | null} changes */
@@ -104,6 +122,8 @@ export class Feed {
         onEvent();
         this.show("live");
         for (const part of parts) this.take(part);
+        this.pulse();
+        if (parts.every((part) => part.startsWith(":"))) this.channel.postMessage({}); // the others hear of all else
       }
     } finally {
       control.abort();

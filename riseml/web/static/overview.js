@@ -8,6 +8,7 @@ import { fill, make } from "./dom.js";
 import { makeCoalesced } from "./feed.js";
 import { formatMemory, formatNumber } from "./format.js";
 import { linkTo, makeDuration, makeState, makeTable } from "./parts.js";
+import { ResourcePanel } from "./resources.js";
 import { makeTimeline } from "./timeline.js";
 
 /** @type {import("./experiment.js").Tab} */
@@ -15,20 +16,23 @@ export function showOverview(page) {
   const failure = make("div");
   const charts = make("div", { class: "charts" });
   const jobs = make("section", { "aria-label": "Jobs" });
+  const use = make("section", { "aria-label": "Resources" });
   const life = make("section", { "aria-label": "Timeline" });
   const parameters = make("section", { "aria-label": "Parameters" });
-  fill(page.place, failure, charts, jobs, life, parameters);
+  fill(page.place, failure, charts, jobs, use, life, parameters);
   const panels = new MetricPanels(charts, page);
+  const resources = new ResourcePanel(use, page);
   const readEvents = makeCoalesced(async () => {
     const { events } = await get(`/experiments/${encodeURIComponent(page.id)}/events`, {}, page.signal);
     fill(life, make("h2", {}, "Timeline"), makeTimeline(events, page.view));
   });
   const update = () => {
     fill(failure, makeFailure(page.view));
-    fill(jobs, make("h2", {}, "Jobs"), makeJobs(page.view));
+    fill(jobs, make("h2", {}, "Jobs ", make("span", { class: "soft" }, countRoles(page.view.jobs))), makeJobs(page.view));
     fill(parameters, makeParameters(page.view));
     readEvents();
     panels.update();
+    resources.update();
   };
   update();
   return { update, grow: () => panels.update() };
@@ -52,6 +56,15 @@ function makeFailure(view) {
       make("ul", {}, view.jobs.filter((/** @type {any} */ job) => job.reason === "CASCADE").map((/** @type {any} */ job) => make("li", {}, job.name)))),
     make("p", {}, make("a", { href: linkTo(view.cause ? `${view.id}.${view.cause}` : view.id, "log") }, "Its log")),
   );
+}
+
+/** @param {{name: string}[]} jobs @returns {string} such as `1 master, 3 workers` */
+function countRoles(jobs) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const { name } of jobs) counts.set(name.split(".")[0], (counts.get(name.split(".")[0]) ?? 0) + 1);
+  counts.delete("build");
+  return counts.size > 1 ? [...counts].map(([role, count]) => `${count} ${role}`).join(", ") : "";
 }
 
 /** @param {any} view */

@@ -79,6 +79,7 @@ ROUTES = [
     "GET /v1/experiments/{name}",
     "POST /v1/experiments/{name}/kill",
     "GET /v1/experiments/{name}/samples",
+    "GET /v1/experiments/{name}/remarks",
     "GET /v1/experiments/{name}/tfconfig",
     "GET /v1/experiments/{name}/environment",
     "GET /v1/experiments/{name}/explain",

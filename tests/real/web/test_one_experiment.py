@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.rig import Rig, single
+from tests.support.rig import Rig, gang, single
 from tests.support.web_scene import AXE, WAIT, enter, make_home, show
 
 EVIL = "<img src=x onerror=window.pwned=1><script>window.pwned=1</script>"
@@ -76,6 +76,23 @@ def is_clean(page: Page) -> bool:
     return (
         page.evaluate("window.pwned") is None and page.locator("main script, main h1:text('not a page')").count() == 0
     )
+
+
+def test_the_overview_shows_what_jobs_use_and_which_one_is_behind(scene: Rig, entered: Page) -> None:
+    """Two jobs print fast, one slowly; the server compares what it keeps anyway, and the page says which it is."""
+    page = entered
+    fast, slow = "while :; do echo a line; sleep 0.1; done", "while :; do echo a line; sleep 3; done"
+    scene.submit(gang({"master": fast, "worker.1": fast, "worker.2": slow}))
+    scene.wait_state("2", "RUNNING")
+    show(page, "/experiments/2")
+    table = page.get_by_role("table", name="Resources")
+    expect(table.get_by_role("img", name=re.compile("^Cores of worker.1: last "))).to_be_visible()
+    expect(table.get_by_role("img", name=re.compile("^Memory of master: last "))).to_be_visible()
+    expect(page.get_by_role("region", name="Jobs", exact=True)).to_contain_text("1 master, 2 worker, 1 ps")
+    expect(table.get_by_role("row").filter(has_text="furthest behind")).to_contain_text("worker.2")
+    expect(page.locator(".remark")).to_contain_text("2.worker.2 is furthest behind: it prints")
+    scene.post("/v1/experiments/2/kill")
+    scene.wait_closed("2")
 
 
 def test_files_are_shown_as_what_they_are_and_never_run(entered: Page) -> None:

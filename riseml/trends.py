@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 MEMORY = 300.0  # seconds that are remembered
 _LONGEST_SAME = 1.0  # seconds; two looks that are closer count as one
-_BARS = "▁▂▃▄▅▆▇█"
 
 Amount = Callable[["wire.SampleView"], float | None]
 """Takes one amount from a sample; None: unknown."""
@@ -76,31 +75,3 @@ class Trends:
     def _select(self, job: str, seconds: float) -> Iterator[tuple[float, wire.SampleView]]:
         begin = self.now - seconds
         return ((at, one) for at, one in self._seen.get(job, ()) if at >= begin)
-
-
-def draw_sparkline(values: Sequence[float | None], width: int, top: float = 0.0) -> str:
-    """Return values as bars from 0 to the highest of them, at least to `top`; an unknown value is a space.
-
-    More values than columns are averaged, fewer leave the left free.
-
-    Example:
-        >>> draw_sparkline([0, 1, 2, None, 8], 6)
-        ' ▁▂▃ █'
-    """
-    shown = list(values) if len(values) <= width else [_average(part) for part in _split_evenly(values, width)]
-    highest = max([top, *(value for value in shown if value is not None)])
-    bars = "".join(
-        " " if value is None else _BARS[round(value / highest * (len(_BARS) - 1)) if highest > 0 else 0]
-        for value in shown
-    )
-    return bars.rjust(width)
-
-
-def _split_evenly(values: Sequence[float | None], parts: int) -> Iterator[Sequence[float | None]]:
-    for at in range(parts):
-        yield values[at * len(values) // parts : (at + 1) * len(values) // parts]
-
-
-def _average(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None

@@ -1,6 +1,6 @@
 """Which job holds the others up, as far as the numbers of the server say. Each remark names what was measured. Pure.
 
-Two remarks, from what a live view has seen in the last minute:
+Two remarks, from what a live view has seen in the last minute (`riseml monitor`, and the web page through the server):
 
 - **The worker furthest behind.** Of the jobs that train (master or chief, and workers), at least three. They are
   compared by the lines that they print, because a training loop prints a line for so many steps. Jobs that print fewer
@@ -18,8 +18,8 @@ from itertools import groupby
 from statistics import median
 from typing import TYPE_CHECKING
 
-from riseml.cli.output.text import format_bytes, format_rate
-from riseml.cli.output.trends import Amount, Trends
+from riseml.amounts import format_bytes, format_rate
+from riseml.trends import Amount, Trends
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -1,0 +1,24 @@
+"""Amounts as people read them: bytes, rates, numbers of three digits. Pure."""
+
+from __future__ import annotations
+
+
+def format_bytes(size: float) -> str:
+    """Return bytes with three digits in the unit that fits: `16 MiB`, `1.02 GiB`, `0 B`."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 999.5:
+            return f"{format_digits(size)} {unit}"
+        size /= 1024
+    return f"{format_digits(size)} TiB"
+
+
+def format_rate(rate: float) -> str:
+    """Return what happens `rate` times a second: `12/s`, or `6/min` below once a second."""
+    return f"{format_digits(rate)}/s" if rate >= 1 else f"{format_digits(rate * 60)}/min"
+
+
+def format_digits(value: float) -> str:
+    """Return a number with three digits at most, and at most three of them behind the point."""
+    places = 0 if value >= 99.5 else 1 if value >= 9.95 else 2 if value >= 0.995 else 3
+    text = f"{value:.{places}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"

@@ -1,0 +1,62 @@
+"""The route of remarks: which jobs of an experiment hold the others up.
+
+A rate needs two looks. The server remembers what those who asked have seen, as `riseml monitor` does for itself, and
+reads no job more often for it: the samples are those that it keeps anyway.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+from fastapi import APIRouter
+
+from riseml import wire
+from riseml.names import parse_id
+from riseml.server.api.experiment_routes import Name
+from riseml.server.api.named_experiments import find_single_experiment
+from riseml.server.api.views import show_sample
+from riseml.server.services import Services
+from riseml.stragglers import Remark, find_stragglers
+from riseml.trends import Trends
+
+_MOST_WATCHED = 32  # experiments whose looks are remembered
+
+
+def add_remark_routes(router: APIRouter, services: Services) -> None:
+    """Add /experiments/{name}/remarks."""
+    looks = Looks()
+
+    @router.get("/experiments/{name}/remarks")
+    def read_remarks(name: Name) -> wire.Remarks:
+        experiment = find_single_experiment(parse_id(name), services)
+        lines = services.pump.count_lines()
+        keys = [(job, experiment.key_of(job)) for job in experiment.gang]
+        shown = [show_sample(experiment, job, services.samples.find_last(key), lines.get(key)) for job, key in keys]
+        found = looks.look(experiment.id, shown)
+        return {"remarks": [{"job": one.job, "text": one.text} for one in found]}
+
+
+class Looks:
+    """What those who asked have seen of the jobs of experiments. Several threads use it.
+
+    Args:
+        clock: seconds; never set back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._trends: OrderedDict[int, Trends] = OrderedDict()  # by experiment; asked for last, last
+
+    def look(self, experiment: int, samples: Sequence[wire.SampleView]) -> list[Remark]:
+        """Remember a look at the jobs of an experiment, and return what all looks together say."""
+        with self._lock:
+            trends = self._trends.pop(experiment, None) or Trends()
+            self._trends[experiment] = trends
+            while len(self._trends) > _MOST_WATCHED:
+                self._trends.popitem(last=False)
+            trends.add_samples(samples, self._clock())
+            return find_stragglers(samples, trends)

@@ -1,0 +1,117 @@
+// @ts-check
+/** What the jobs of an experiment use: a sparkline for each amount, and which job holds the others up. */
+
+import { get } from "./api.js";
+import { draw, fill, make } from "./dom.js";
+import { makeCoalesced } from "./feed.js";
+import { formatBytes, formatNumber } from "./format.js";
+import { hasEnded, linkTo, makeTable } from "./parts.js";
+
+const SPAN = 3600; // seconds that are shown of what runs
+const LEAST_PAUSE = 8000; // milliseconds between two reads; the server keeps a sample each ten seconds
+const [WIDTH, HEIGHT] = [96, 22]; // of a sparkline, in its own unit
+
+/**
+ * @typedef {{title: string, amount: string, asked: (job: any) => number, format: (value: number) => string}} Column
+ * `asked` is what the sparkline reaches at least
+ */
+
+/** @type {Column[]} */
+const COLUMNS = [
+  { title: "Cores", amount: "cpu", asked: (job) => job.cpus * 100, format: (value) => formatNumber(Number((value / 100).toPrecision(3))) },
+  { title: "Memory", amount: "mem_used", asked: (job) => job.mem_mib * 2 ** 20, format: formatBytes },
+  { title: "GPU", amount: "gpu", asked: () => 100, format: (value) => `${Math.round(value)} %` },
+  { title: "GPU memory", amount: "gpu_mem_used", asked: () => 0, format: formatBytes },
+  { title: "Network in", amount: "net_in", asked: () => 0, format: formatSpeed },
+  { title: "Network out", amount: "net_out", asked: () => 0, format: formatSpeed },
+  { title: "Disk read", amount: "disk_read", asked: () => 0, format: formatSpeed },
+  { title: "Disk write", amount: "disk_write", asked: () => 0, format: formatSpeed },
+];
+
+/** Shows what jobs use, and brings it up to date when something comes from the server, which says something every 15 s. */
+export class ResourcePanel {
+  /** @param {HTMLElement} place @param {import("./experiment.js").ExperimentPage} page */
+  constructor(place, page) {
+    this.place = place;
+    this.page = page;
+    this.readAt = -LEAST_PAUSE;
+    this.read = makeCoalesced(() => this.readAll());
+    page.feed.onPulse(() => this.update(), page.signal);
+  }
+
+  update() {
+    const now = performance.now();
+    const isEnded = hasEnded(this.page.view.state) && this.place.firstChild;
+    if (now - this.readAt < LEAST_PAUSE || document.hidden || isEnded) return;
+    this.readAt = now;
+    this.read();
+  }
+
+  async readAll() {
+    const { view, signal } = this.page;
+    const path = `/experiments/${encodeURIComponent(view.id)}`;
+    const created = Date.parse(view.created_at) / 1000;
+    const since = hasEnded(view.state) ? created : Math.max(created, Date.now() / 1000 - SPAN);
+    const { jobs } = await get(`${path}/samples`, { since: new Date(since * 1000).toISOString() }, signal);
+    const { remarks } = view.state === "RUNNING" ? await get(`${path}/remarks`, {}, signal) : { remarks: [] };
+    if (!signal.aborted) fill(this.place, jobs.length ? [make("h2", {}, "Resources"), ...makeRemarks(remarks), makeUse(jobs, view, remarks)] : []);
+  }
+}
+
+/** @param {{job: string, text: string}[]} remarks */
+function makeRemarks(remarks) {
+  return remarks.map((one) => make("p", { class: "remark" }, one.text));
+}
+
+/** @param {any[]} jobs @param {any} view @param {{job: string, text: string}[]} remarks */
+function makeUse(jobs, view, remarks) {
+  const shown = COLUMNS.filter((column) => jobs.some((job) => job[column.amount].some((/** @type {number | null} */ value) => value !== null)));
+  const marked = new Set(remarks.map((one) => one.job));
+  const rows = jobs.map((job) => {
+    const name = job.id.slice(view.id.length + 1);
+    const mark = marked.has(job.id) && make("span", { class: "mark", title: "it holds the others up" }, "furthest behind");
+    return [[make("a", { href: linkTo(job.id, "log") }, name), mark], ...shown.map((column) => makeCell(job, name, column))];
+  });
+  return make("div", { class: "use" }, makeTable(["Job", ...shown.map((column) => column.title)], rows, { caption: "Resources" }));
+}
+
+/** @param {any} job @param {string} name @param {Column} column */
+function makeCell(job, name, column) {
+  /** @type {(number | null)[]} */
+  const values = job[column.amount];
+  const known = values.filter((value) => value !== null);
+  if (!known.length) return "";
+  const last = column.format(known[known.length - 1]);
+  const label = `${column.title} of ${name}: last ${last}, highest ${column.format(Math.max(...known))}`;
+  return make("div", { class: "spark" }, drawSparkline(job.time, values, column.asked(job), label), make("span", { class: "number" }, last));
+}
+
+/**
+ * @param {number[]} times
+ * @param {(number | null)[]} values null: unknown
+ * @param {number} least the highest value that the picture has room for, at least
+ * @param {string} label
+ */
+function drawSparkline(times, values, least, label) {
+  const top = Math.max(least, ...values.map((value) => value ?? 0)) || 1;
+  const first = times[0];
+  const length = Math.max(1, times[times.length - 1] - first);
+  const points = times.flatMap((time, at) => {
+    const value = values[at];
+    if (value === null) return [];
+    return [`${round(((time - first) / length) * WIDTH)},${round(HEIGHT - 1 - (value / top) * (HEIGHT - 2))}`];
+  });
+  if (points.length === 1) points.unshift(`0,${points[0].split(",")[1]}`);
+  return draw("svg", { class: "sparkline", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": label },
+    draw("title", {}, label), draw("polyline", { points: points.join(" ") }));
+}
+
+/** @param {number} value */
+function round(value) {
+  return Math.round(value * 10) / 10;
+}
+
+/** @param {number} rate bytes per second */
+function formatSpeed(rate) {
+  return `${formatBytes(Math.round(rate))}/s`;
+}

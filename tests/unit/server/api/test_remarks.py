@@ -1,0 +1,29 @@
+"""What those who ask see of jobs that hold others up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+from riseml.server.api.remark_routes import Looks
+from riseml.states import State
+from tests.unit.cli.test_live import make_sample
+
+
+def test_several_looks_tell_which_job_is_behind() -> None:
+    ticks: Iterator[int] = count(0, 10)
+    looks = Looks(lambda: float(next(ticks)))
+    found = []
+    for at in range(4):
+        counted = {"4.master": 100 * at, "4.worker.1": 90 * at, "4.worker.2": 20 * at}
+        samples = [make_sample(name, state=State.RUNNING.value, lines=lines) for name, lines in counted.items()]
+        found.append([one.job for one in looks.look(4, samples)])
+    assert found == [[], [], ["4.worker.2"], ["4.worker.2"]], "two looks of ten seconds are too few"
+    assert looks.look(5, samples) == [], "another experiment has its own looks"
+
+
+def test_looks_at_few_experiments_are_remembered() -> None:
+    looks = Looks(lambda: 0.0)
+    for experiment in range(100):
+        looks.look(experiment, [])
+    assert len(looks._trends) == 32
