@@ -25,7 +25,7 @@ from benchmarks.common import Bar, BenchContext, Report, format_bars, format_rep
 from benchmarks.engine import BASE, BenchEngine
 
 BENCHES = (
-    *("start", "end", "whole_run", "cli", "logs", "reports", "searches", "sync", "code"),
+    *("start", "end", "whole_run", "cli", "logs", "reports", "searches", "stopping", "sync", "code"),
     *("training", "scale", "placement", "process", "encryption"),
 )
 _DEFAULT = Path("build/benchmarks.json")

@@ -101,7 +101,7 @@ class Plan:
     parameters: Environment = ()  # this point of the grid
     options: Environment = ()  # what the plug-in needs again at the launch
     shm_size: int | None = None  # MiB of /dev/shm; None: half of the job's memory
-    stop_grace: float = 10.0  # seconds between SIGTERM and SIGKILL
+    stop_grace: float = 10.0  # seconds between SIGTERM and SIGKILL; a trial that is stopped early has less
     max_duration: float | None = None  # seconds after the start; None: no limit
     idle_timeout: float | None = None  # seconds without output and processor time in all jobs; None: no limit
     retry: Retry = NO_RETRY

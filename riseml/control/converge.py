@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
 
 from riseml.control import networks
 from riseml.control.actions import (
@@ -22,6 +21,7 @@ from riseml.control.images import ImageLocations, find_next_image, find_next_ref
 from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
 from riseml.control.placement.candidates import find_record
+from riseml.control.verdict import find_kill_time
 from riseml.model import ContainerSeen, Experiment, JobKey, World
 from riseml.names import HostName
 from riseml.states import TERMINAL, Reason, State
@@ -64,7 +64,7 @@ def _converge_container(
         elif found.drained or not found.started:
             yield RemoveJob(name, key)
     elif found.running and job.ending_at is not None:
-        late = seen.now >= job.ending_at + timedelta(seconds=experiment.plan.stop_grace)
+        late = seen.now >= find_kill_time(experiment, job, job.ending_at)
         yield StopJob(name, key, Signal.KILL if late else Signal.TERM)
     elif not found.started and not found.error and job.ending is None:
         yield StartJob(name, key)

@@ -18,7 +18,14 @@ from riseml.control.observation import Observation
 from riseml.control.placement.connect import repair_networks
 from riseml.control.placement.place import place_gangs
 from riseml.control.settle import choose_builder, settle_jobs, with_jobs
-from riseml.control.verdict import add_verdict, conclude_experiment, end_jobs, find_grace_end, find_left_end
+from riseml.control.verdict import (
+    add_verdict,
+    conclude_experiment,
+    end_jobs,
+    find_grace_end,
+    find_kill_time,
+    find_left_end,
+)
 from riseml.model import Experiment, Job, World
 from riseml.states import TERMINAL, Part, Reason, State, Wanted
 
@@ -210,6 +217,6 @@ def _find_deadlines(experiment: Experiment, seen: Observation) -> Iterator[datet
         if job.unseen_since is not None and job.state not in TERMINAL:
             yield job.unseen_since + timedelta(seconds=seen.lost_after)
         if job.ending_at is not None and job.state not in TERMINAL:
-            yield job.ending_at + timedelta(seconds=experiment.plan.stop_grace)
+            yield find_kill_time(experiment, job, job.ending_at)
         elif verdict is not None and job.part is Part.HELPS and job.state not in TERMINAL:
             yield find_grace_end(experiment, job, verdict)

@@ -40,6 +40,10 @@ _RETRY_ON = {
 _LATE_LINES = timedelta(seconds=30)
 """How long after the end of a job the others may still print that they wait for it."""
 
+_EARLY_GRACE = 0.5
+"""The most seconds between SIGTERM and SIGKILL of a trial that its search has stopped. Its GPUs are free in a second,
+also when it ignores SIGTERM; the search has its values already."""
+
 _PLACE_LOST = frozenset({Reason.HOST_LOST, Reason.ENGINE_STOPPED})
 _ENDS_BADLY = frozenset({Part.PREPARES, Part.DECIDES, Part.HELPS, Part.SERVES})
 _COUNTS = frozenset({Part.DECIDES, Part.HELPS})
@@ -97,6 +101,12 @@ def find_grace_end(experiment: Experiment, job: Job, verdict: Verdict) -> dateti
         if planned.name == job.name:
             return verdict.at + timedelta(seconds=planned.grace)
     return verdict.at
+
+
+def find_kill_time(experiment: Experiment, job: Job, since: datetime) -> datetime:
+    """Return when a job that got SIGTERM at `since` gets SIGKILL."""
+    grace = experiment.plan.stop_grace
+    return since + timedelta(seconds=min(grace, _EARLY_GRACE) if job.ending is Reason.STOPPED_EARLY else grace)
 
 
 def find_left_end(experiment: Experiment, seen: Observation) -> datetime | None:

@@ -14,6 +14,7 @@ import errno
 import os
 import re
 import stat
+from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
@@ -138,36 +139,51 @@ class OpenAbove:
 
 
 def enter_folder(root: int, parts: list[bytes], path: str) -> int:
-    at = os.dup(root)
-    for part in parts:
-        try:
-            inner = os.open(part, FOLDER, dir_fd=at)
-        except OSError as error:
-            raise translate_step(error, at, part, path) from None
-        finally:
-            os.close(at)
-        at = inner
-    return at
+    """Return the folder that a path leads to, open; the caller closes it.
+
+    Raises:
+        FilesError: there is no such folder.
+    """
+    return _descend(root, parts, path, lambda part, above: os.open(part, FOLDER, dir_fd=above))
 
 
 def make_folders(root: int, parts: list[bytes], path: str, owner: tuple[int, int] | None) -> int:
+    """Return the folder that a path leads to, open, after making what is missing on the way; the caller closes it.
+
+    Raises:
+        FilesError: it cannot be made, or a part of the path is no folder.
+    """
+    return _descend(root, parts, path, lambda part, above: _make_inner(part, above, owner))
+
+
+def _descend(root: int, parts: list[bytes], path: str, open_inner: Callable[[bytes, int], int]) -> int:
+    """Open each of these folders in the one before it, and return the last one; those on the way are closed."""
     at = os.dup(root)
     for part in parts:
         try:
-            try:
-                os.mkdir(part, 0o755, dir_fd=at)
-                fresh = True
-            except FileExistsError:
-                fresh = False
-            inner = os.open(part, FOLDER, dir_fd=at)
-            if fresh and owner is not None:
-                os.fchown(inner, *owner)
+            inner = open_inner(part, at)
         except OSError as error:
             raise translate_step(error, at, part, path) from None
         finally:
             os.close(at)
         at = inner
     return at
+
+
+def _make_inner(part: bytes, above: int, owner: tuple[int, int] | None) -> int:
+    try:
+        os.mkdir(part, 0o755, dir_fd=above)
+        fresh = True
+    except FileExistsError:
+        fresh = False
+    inner = os.open(part, FOLDER, dir_fd=above)
+    if fresh and owner is not None:
+        try:
+            os.fchown(inner, *owner)
+        except OSError:
+            os.close(inner)
+            raise
+    return inner
 
 
 def make_folder(root: int, path: str, owner: tuple[int, int] | None = None) -> None:

@@ -85,8 +85,10 @@ def filter_rows(rows: Sequence[ResultRow], conditions: Sequence[Condition], colu
     Raises:
         UsageError: no row has a column of this name.
     """
-    tests = [_make_test(condition, columns.find_reader(condition.name)) for condition in conditions]
-    return [row for row in rows if all(test(row) for test in tests)]
+    left = list(rows)
+    for test in [_make_test(condition, columns.find_reader(condition.name)) for condition in conditions]:
+        left = [row for row in left if test(row)]
+    return left
 
 
 def _make_test(condition: Condition, read: Reader) -> Callable[[ResultRow], bool]:

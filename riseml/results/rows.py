@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from riseml.errors import UsageError
 from riseml.spec.config.types import Goal
@@ -46,16 +48,18 @@ def find_best(values: MetricValues | None, goal: Goal) -> float | None:
     return values.maximum if goal is Goal.MAXIMIZE else values.minimum
 
 
-@dataclass(frozen=True, slots=True)
-class ResultRow:
-    """One experiment and what came out of it."""
+class ResultRow(NamedTuple):
+    """One experiment and what came out of it.
+
+    An answer is made of up to ten thousand rows: a named tuple is made in a fourth of the time of a dataclass.
+    """
 
     name: str  # `144.3`
     state: str  # `FINISHED`
     reason: str  # `COMPLETED`
     number: tuple[int, int]  # number and sub: the order of names
-    parameters: Mapping[str, str] = field(default_factory=dict)
-    metrics: Mapping[str, MetricValues] = field(default_factory=dict)
+    parameters: Mapping[str, str] = MappingProxyType({})
+    metrics: Mapping[str, MetricValues] = MappingProxyType({})
     seconds: float | None = None  # that it has run; None: it has not run yet
     started: str = ""  # RFC 3339; empty: it has not run yet
     ended: str = ""
@@ -78,7 +82,14 @@ FIXED: Mapping[str, Reader] = {
 }
 """The columns that every row has."""
 
-PARTS = ("last", "best", "min", "max", "step", "count")
+_METRIC_PARTS: Mapping[str, Callable[[MetricValues], float | None]] = {
+    "last": operator.attrgetter("last"),
+    "min": operator.attrgetter("minimum"),
+    "max": operator.attrgetter("maximum"),
+    "step": lambda found: None if found.last_step is None else float(found.last_step),
+    "count": lambda found: float(found.count),
+}
+PARTS = ("best", *_METRIC_PARTS)
 """What `metric.PART` may name."""
 
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
@@ -92,17 +103,17 @@ def read_number(text: str) -> float | None:
 
 def list_parameters(rows: Iterable[ResultRow]) -> list[str]:
     """Return the names of all parameters, in the order in which they first appear."""
-    return _join_names(tuple(row.parameters) for row in rows)
+    return _join_names(row.parameters for row in rows)
 
 
 def list_metrics(rows: Iterable[ResultRow]) -> list[str]:
     """Return the names of all metrics, in the order in which they first appear."""
-    return _join_names(tuple(row.metrics) for row in rows)
+    return _join_names(row.metrics for row in rows)
 
 
-def _join_names(of_rows: Iterable[tuple[str, ...]]) -> list[str]:
+def _join_names(of_rows: Iterable[Iterable[str]]) -> list[str]:
     """Return each name once; most rows have the same ones, and are looked at as a whole."""
-    return list(dict.fromkeys(name for names in dict.fromkeys(of_rows) for name in names))
+    return list(dict.fromkeys(name for names in dict.fromkeys(map(tuple, of_rows)) for name in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +159,8 @@ class Columns:
                 f"write {metric}.max or {metric}.min; `search.goal` in riseml.yml, or --sort -{metric}, says it",
             )
         part = {Goal.MAXIMIZE: "max", Goal.MINIMIZE: "min"}[goal] if part == "best" and goal else part
-        return lambda row: _read_metric(row.metrics.get(metric), part)
+        read = _METRIC_PARTS[part]
+        return lambda row: None if (found := row.metrics.get(metric)) is None else read(found)
 
     def _suggest(self, name: str) -> str:
         import difflib
@@ -164,22 +176,6 @@ def _read_parameter(row: ResultRow, name: str) -> Value:
         return None
     number = read_number(text)
     return text if number is None else number
-
-
-def _read_metric(found: MetricValues | None, part: str) -> Value:
-    if found is None:
-        return None
-    match part:
-        case "last":
-            return found.last
-        case "min":
-            return found.minimum
-        case "max":
-            return found.maximum
-        case "step":
-            return None if found.last_step is None else float(found.last_step)
-        case _:
-            return float(found.count)
 
 
 def is_number(value: Value) -> bool:

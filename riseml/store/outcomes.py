@@ -1,15 +1,17 @@
 """What became of many experiments, read with as little as a table of results needs.
 
-A whole record of an experiment takes about 0.1 ms to build. This reads a set of 10,000 in a fraction of a second.
+A whole record of an experiment takes about 0.1 ms to build. This reads those of 10,000 experiments in 50 ms: where and
+when an experiment ran is read apart (`read_runs`), because a table shows a hundred of them. The records are named
+tuples, which are made in a fourth of the time of a dataclass.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -19,10 +21,10 @@ from riseml.store.schema import experiments, jobs
 
 _STATES = {state.value: state for state in State}
 _TRAINS = frozenset({Part.DECIDES.value, Part.HELPS.value})
+_IDS_PER_QUERY = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class ExperimentOutcome:
+class ExperimentOutcome(NamedTuple):
     """What became of one experiment."""
 
     id: int  # key in the store
@@ -32,11 +34,16 @@ class ExperimentOutcome:
     project: str
     state: State
     reason: str
-    started_at: datetime | None
-    ended_at: datetime | None
-    hosts: tuple[str, ...]  # of its jobs, without the build
-    workers: int  # jobs that train
     parameters: Mapping[str, str]
+
+
+class ExperimentRun(NamedTuple):
+    """When and where one experiment ran."""
+
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    hosts: tuple[str, ...] = ()  # of its jobs, without the build
+    workers: int = 1  # jobs that train
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +66,20 @@ class OutcomeStore:
             rows = connection.execute(_select_outcomes(user, query)).all()
         parameters = json.loads(f"[{','.join(row[-1] for row in rows)}]")  # at once: faster than one by one
         return tuple(
-            ExperimentOutcome(
-                *(*first, _STATES[state], reason, started, ended, _list_hosts(hosts), workers, dict(pairs))
-            )
-            for (*first, state, reason, started, ended, hosts, workers, _), pairs in zip(rows, parameters, strict=True)
+            ExperimentOutcome(identity, number, sub, set_id, project, _STATES[state], reason, dict(pairs))
+            for (identity, number, sub, set_id, project, state, reason, _), pairs in zip(rows, parameters, strict=True)
         )
+
+    def read_runs(self, wanted: Iterable[int]) -> dict[int, ExperimentRun]:
+        """Return when and where these experiments ran, by their keys."""
+        ids = list(wanted)
+        found: dict[int, ExperimentRun] = {}
+        with self._database.read_transaction() as connection:
+            for start in range(0, len(ids), _IDS_PER_QUERY):
+                for row in connection.execute(_select_runs(ids[start : start + _IDS_PER_QUERY])):
+                    identity, started, ended, hosts, workers = row
+                    found[identity] = ExperimentRun(started, ended, _list_hosts(hosts), workers)
+        return found
 
 
 def _list_hosts(text: str) -> tuple[str, ...]:
@@ -71,9 +87,16 @@ def _list_hosts(text: str) -> tuple[str, ...]:
 
 
 def _select_outcomes(user: str, query: OutcomeQuery) -> sa.Select[Any]:
-    columns = ("id", "number", "sub", "set_id", "project", "state", "reason", "started_at", "ended_at")
-    companion = experiments.c.plan["companion"]["kind"].as_string()
-    condition = sa.and_(experiments.c.user == user, companion.is_(None), _choose(query))
+    columns = ("id", "number", "sub", "set_id", "project", "state", "reason")
+    companion = experiments.c.plan["companion", "kind"].as_string()
+    return (
+        sa.select(*(experiments.c[name] for name in columns), sa.cast(experiments.c.plan["parameters"], sa.Text))
+        .where(experiments.c.user == user, companion.is_(None), _choose(query))
+        .order_by(experiments.c.id)
+    )
+
+
+def _select_runs(ids: list[int]) -> sa.Select[Any]:
     host, part = jobs.c.record["host"].as_string(), jobs.c.record["part"].as_string()
     placed = (
         sa.select(
@@ -81,20 +104,13 @@ def _select_outcomes(user: str, query: OutcomeQuery) -> sa.Select[Any]:
             sa.func.aggregate_strings(sa.func.coalesce(host, ""), ",").label("hosts"),
             sa.func.sum(sa.case((part.in_(_TRAINS), 1), else_=0)).label("workers"),
         )
-        .where(part != Part.PREPARES.value, jobs.c.experiment_id.in_(sa.select(experiments.c.id).where(condition)))
+        .where(part != Part.PREPARES.value, jobs.c.experiment_id.in_(ids))
         .group_by(jobs.c.experiment_id)
         .subquery()
     )
-    return (
-        sa.select(
-            *(experiments.c[name] for name in columns),
-            placed.c.hosts,
-            placed.c.workers,
-            sa.cast(experiments.c.plan["parameters"], sa.Text),
-        )
-        .join(placed, placed.c.experiment_id == experiments.c.id)
-        .where(condition)
-        .order_by(experiments.c.id)
+    columns = (experiments.c[name] for name in ("id", "started_at", "ended_at"))
+    return sa.select(*columns, placed.c.hosts, placed.c.workers).join(
+        placed, placed.c.experiment_id == experiments.c.id
     )
 
 

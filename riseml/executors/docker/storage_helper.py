@@ -162,6 +162,22 @@ class StorageHelpers:
         if oldest is not None:
             oldest.close()
 
+    @contextmanager
+    def guard(self, order: StorageOrder, session: HelperSession) -> Iterator[None]:
+        """Keep a helper that refuses what the block asks, and end it after everything else that goes wrong.
+
+        Raises:
+            RisemlError: the helper refused, in the words that users see.
+        """
+        try:
+            yield
+        except FilesError as error:
+            self.give_back(order, session)
+            raise describe_trouble(error, order.title) from None
+        except BaseException:
+            session.close()
+            raise
+
     def close(self) -> None:
         """End all helpers."""
         with self._lock:
@@ -196,14 +212,8 @@ class HelperFiles:
 
     def write_file(self, order: Incoming) -> FileWriter:
         session = self._helpers.take(self._order)
-        try:
+        with self._helpers.guard(self._order, session):
             session.ask(do="write", **order._asdict())
-        except FilesError as error:
-            self._helpers.give_back(self._order, session)
-            raise describe_trouble(error, self._order.title) from None
-        except BaseException:
-            session.close()
-            raise
         return _HelperWriter(self._helpers, self._order, session)
 
     def make_folder(self, path: str) -> None:
@@ -216,16 +226,10 @@ class HelperFiles:
 
     @contextmanager
     def _session(self) -> Iterator[HelperSession]:
-        """Give a helper; it serves on after a refusal, and ends after everything else that goes wrong."""
+        """Give a helper, and take it back afterwards."""
         session = self._helpers.take(self._order)
-        try:
+        with self._helpers.guard(self._order, session):
             yield session
-        except FilesError as error:
-            self._helpers.give_back(self._order, session)
-            raise describe_trouble(error, self._order.title) from None
-        except BaseException:
-            session.close()
-            raise
         self._helpers.give_back(self._order, session)
 
 
@@ -242,31 +246,23 @@ class _HelperWriter:
         self._session.send(b"D", piece)
 
     def finish(self) -> Seen:
-        try:
-            return Seen(*self._end("finish")["seen"])
-        except FilesError as error:
-            raise describe_trouble(error, self._order.title) from None
+        return Seen(*self._end("finish")["seen"])
 
     def discard(self) -> None:
-        if self._is_open:
-            with suppress(RisemlError, FilesError):
-                self._end("discard")
+        self._try_end("discard")
 
     def close(self) -> None:
+        self._try_end("close")
+
+    def _try_end(self, wish: str) -> None:
         if self._is_open:
-            with suppress(RisemlError, FilesError):
-                self._end("close")
+            with suppress(RisemlError):
+                self._end(wish)
 
     def _end(self, wish: str) -> dict[str, Any]:
         self._is_open = False
-        try:
+        with self._helpers.guard(self._order, self._session):
             found = self._session.ask(do=wish)
-        except FilesError:
-            self._helpers.give_back(self._order, self._session)
-            raise
-        except BaseException:
-            self._session.close()
-            raise
         self._helpers.give_back(self._order, self._session)
         return found
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
@@ -16,9 +16,12 @@ from riseml.results.rows import Columns, ResultRow, find_varying, list_metrics, 
 from riseml.server.api.metric_views import show_summary
 from riseml.server.services import Services
 from riseml.store.metrics.metric_summary import MetricSummary
-from riseml.store.outcomes import ExperimentOutcome, OutcomeQuery
+from riseml.store.outcomes import ExperimentOutcome, ExperimentRun, OutcomeQuery
 
 _NO_METRICS: Mapping[str, MetricSummary] = MappingProxyType({})
+_NOT_RUN = ExperimentRun()
+_RUN_COLUMNS = ("time", "host", "workers", "started", "ended")
+"""Columns that `ExperimentRun` has: read for all experiments only where a condition or the order names one of them."""
 Summaries = Mapping[int, Mapping[str, MetricSummary]]
 """The metrics of experiments by their keys in the store."""
 
@@ -36,11 +39,12 @@ class ResultQuery:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """One experiment in each of its forms."""
+    """What was read of the experiments."""
 
-    outcome: ExperimentOutcome
-    row: ResultRow
-    metrics: Mapping[str, MetricSummary]
+    outcomes: Mapping[str, ExperimentOutcome]  # by their names, oldest first
+    metrics: Summaries
+    runs: Mapping[int, ExperimentRun]  # by their keys in the store; empty: those that are shown are read later
+    moment: datetime  # now
 
 
 def read_results(query: ResultQuery, services: Services, moment: datetime) -> wire.ResultList:
@@ -50,8 +54,8 @@ def read_results(query: ResultQuery, services: Services, moment: datetime) -> wi
         NotFound: there is no such experiment.
         UsageError: neither IDs nor a project are named, or a condition or a column is wrong.
     """
-    found = {one.row.name: one for one in _load(query, services, moment)}
-    rows = [one.row for one in found.values()]
+    found = _load(query, services, moment)
+    rows = [_make_row(name, one, found) for name, one in found.outcomes.items()]
     metrics, parameters = frozenset(list_metrics(rows)), frozenset(list_parameters(rows))
     keys = parse_sort(query.sort)
     objective = choose_objective(keys, metrics, _find_objective(found, services))
@@ -62,7 +66,9 @@ def read_results(query: ResultQuery, services: Services, moment: datetime) -> wi
     if objective and not keys:
         matched = sort_by_rank(matched, ranks)
     varying, same = find_varying(matched)
-    best = next((row for row in matched if ranks.get(row.name) == 1), None)
+    shown = [row.name for row in matched[: query.limit]]
+    best = next((row.name for row in matched if ranks.get(row.name) == 1), None)
+    views = _show_results([*shown, *([] if best is None else [best])], found, ranks, services)
     return {
         "objective": {"metric": objective.metric, "goal": objective.goal.value} if objective else None,
         "total": len(rows),
@@ -70,35 +76,34 @@ def read_results(query: ResultQuery, services: Services, moment: datetime) -> wi
         "parameters": varying,
         "same": same,
         "metrics": list_metrics(matched),
-        "best": None if best is None else _show_result(found[best.name], 1),
-        "experiments": [_show_result(found[row.name], ranks.get(row.name)) for row in matched[: query.limit]],
+        "best": None if best is None else views[best],
+        "experiments": [views[name] for name in shown],
     }
 
 
-def _find_objective(found: Mapping[str, _Found], services: Services) -> Objective | None:
+def _find_objective(found: _Found, services: Services) -> Objective | None:
     """Return what the sets among the experiments search for; None when they differ, or none searches."""
-    sets = {one.outcome.set_id for one in found.values()} - {None}
+    sets = {one.set_id for one in found.outcomes.values()} - {None}
     searches = services.searches.load_searches([identity for identity in sets if identity is not None])
     wanted = {Objective(one.plan.search.metric, one.plan.search.goal) for one in searches.values()}
     return wanted.pop() if len(wanted) == 1 else None
 
 
-def _load(query: ResultQuery, services: Services, moment: datetime) -> Iterator[_Found]:
-    """Yield the experiments, oldest first."""
+def _load(query: ResultQuery, services: Services, moment: datetime) -> _Found:
     outcomes = services.outcomes.read_outcomes(services.info.owner.user, _make_outcome_query(query, services))
     if not outcomes:
         what = f"project {query.project} has" if not query.names else f"{', '.join(query.names)} names"
         raise NotFound(f"{what} no experiment", "`riseml status -a` lists all of yours")
-    known = {number for one in outcomes for number in ((one.number, None), (one.number, one.sub))}
+    by_name = {experiment_name(one.number, one.sub): one for one in outcomes}
+    sets = {str(one.number) for one in outcomes} if query.names else frozenset()
     for name in query.names:
         wanted = parse_id(name)
-        if (wanted.number, wanted.sub) not in known:
+        if experiment_name(wanted.number, wanted.sub) not in by_name.keys() | sets:
             raise NotFound(f"there is no experiment {name}", "`riseml status -a` lists all of yours")
-    summaries: Summaries = services.metrics.read_summaries([one.id for one in outcomes])
-    shows_moments = any(name in text for text in (query.sort, *query.where) for name in ("started", "ended"))
-    for one in outcomes:
-        found = _make_found(one, summaries.get(one.id, _NO_METRICS), moment)
-        yield _add_moments(found) if shows_moments else found
+    ids = [one.id for one in outcomes]
+    needs_runs = any(name in text for text in (query.sort, *query.where) for name in _RUN_COLUMNS)
+    runs = services.outcomes.read_runs(ids) if needs_runs else {}
+    return _Found(by_name, services.metrics.read_summaries(ids), runs, moment)
 
 
 def _make_outcome_query(query: ResultQuery, services: Services) -> OutcomeQuery:
@@ -115,27 +120,30 @@ def _make_outcome_query(query: ResultQuery, services: Services) -> OutcomeQuery:
     return OutcomeQuery(tuple(numbers), None if numbers else query.project)
 
 
-def _make_found(outcome: ExperimentOutcome, metrics: Mapping[str, MetricSummary], moment: datetime) -> _Found:
-    started, ended = outcome.started_at, outcome.ended_at
+def _make_row(name: str, outcome: ExperimentOutcome, found: _Found) -> ResultRow:
     row = ResultRow(
-        name=experiment_name(outcome.number, outcome.sub),
-        state=outcome.state.value,
-        reason=outcome.reason,
-        number=(outcome.number, outcome.sub or 0),
-        parameters=outcome.parameters,
-        metrics=metrics,
-        seconds=None if started is None else max(0.0, ((ended or moment) - started).total_seconds()),
-        hosts=outcome.hosts,
-        workers=outcome.workers,
+        name,
+        outcome.state.value,
+        outcome.reason,
+        (outcome.number, outcome.sub or 0),
+        outcome.parameters,
+        found.metrics.get(outcome.id, _NO_METRICS),
     )
-    return _Found(outcome, row, metrics)
+    run = found.runs.get(outcome.id)
+    if run is None:
+        return row
+    return row._replace(
+        seconds=_count_seconds(run, found.moment),
+        started=_show_moment(run.started_at),
+        ended=_show_moment(run.ended_at),
+        hosts=run.hosts,
+        workers=run.workers,
+    )
 
 
-def _add_moments(found: _Found) -> _Found:
-    """Add the moments as texts: most answers need those of a few rows only."""
-    outcome = found.outcome
-    row = replace(found.row, started=_show_moment(outcome.started_at), ended=_show_moment(outcome.ended_at))
-    return replace(found, row=row)
+def _count_seconds(run: ExperimentRun, moment: datetime) -> float | None:
+    """Return for how long an experiment has run; None: not yet."""
+    return None if run.started_at is None else max(0.0, ((run.ended_at or moment) - run.started_at).total_seconds())
 
 
 def _show_moment(moment: datetime | None) -> str:
@@ -143,19 +151,28 @@ def _show_moment(moment: datetime | None) -> str:
     return "" if moment is None else f"{moment.isoformat()[:19]}Z"
 
 
-def _show_result(found: _Found, rank: int | None) -> wire.ResultView:
-    row, outcome = found.row, found.outcome
-    return {
-        "id": row.name,
-        "project": outcome.project,
-        "rank": rank,
-        "state": outcome.state.value,
-        "reason": row.reason,
-        "parameters": dict(row.parameters),
-        "metrics": [show_summary(one) for one in found.metrics.values()],
-        "workers": row.workers,
-        "hosts": list(row.hosts),
-        "seconds": None if row.seconds is None else round(row.seconds, 3),
-        "started_at": _show_moment(outcome.started_at) or None,
-        "ended_at": _show_moment(outcome.ended_at) or None,
-    }
+def _show_results(
+    names: Collection[str], found: _Found, ranks: Mapping[str, int], services: Services
+) -> dict[str, wire.ResultView]:
+    """Return the answers for some of the experiments, by their names."""
+    wanted = {name: found.outcomes[name] for name in names}
+    runs = found.runs or services.outcomes.read_runs([one.id for one in wanted.values()])
+    views: dict[str, wire.ResultView] = {}
+    for name, outcome in wanted.items():
+        run = runs.get(outcome.id, _NOT_RUN)
+        seconds = _count_seconds(run, found.moment)
+        views[name] = {
+            "id": name,
+            "project": outcome.project,
+            "rank": ranks.get(name),
+            "state": outcome.state.value,
+            "reason": outcome.reason,
+            "parameters": dict(outcome.parameters),
+            "metrics": [show_summary(one) for one in found.metrics.get(outcome.id, _NO_METRICS).values()],
+            "workers": run.workers,
+            "hosts": list(run.hosts),
+            "seconds": None if seconds is None else round(seconds, 3),
+            "started_at": _show_moment(run.started_at) or None,
+            "ended_at": _show_moment(run.ended_at) or None,
+        }
+    return views

@@ -12,7 +12,12 @@ import sqlalchemy as sa
 from riseml.store.database import Database
 from riseml.store.logs.blocks import ReadPosition
 from riseml.store.metrics.metric_history import MetricHistory
-from riseml.store.metrics.metric_summary import MetricSummary, read_stored_summaries, summary_to_row
+from riseml.store.metrics.metric_summary import (
+    MetricSummary,
+    read_many_summaries,
+    read_stored_summaries,
+    summary_to_row,
+)
 from riseml.store.schema import experiments, metric_histories, metric_tallies
 
 _IDS_PER_QUERY = 1000
@@ -45,6 +50,20 @@ class MetricRows:
                 some = metric_tallies.c.experiment_id.in_(ids[start : start + _IDS_PER_QUERY])
                 for row in connection.execute(sa.select(metric_tallies).where(some)):
                     found[row.experiment_id] = _to_tally(row)
+        return found
+
+    def load_complete(self, wanted: Iterable[int]) -> dict[int, dict[str, MetricSummary]]:
+        """Return the metrics of those of these experiments that are counted to their end."""
+        ids = list(wanted)
+        found: dict[int, dict[str, MetricSummary]] = {}
+        columns = (metric_tallies.c.experiment_id, metric_tallies.c.summaries)
+        with self._database.read_transaction() as connection:
+            for start in range(0, len(ids), _IDS_PER_QUERY):
+                some = metric_tallies.c.experiment_id.in_(ids[start : start + _IDS_PER_QUERY])
+                rows = connection.execute(sa.select(*columns).where(some, metric_tallies.c.complete)).all()
+                stored = read_many_summaries(text for _, text in rows)
+                for (identity, _), one in zip(rows, stored, strict=True):
+                    found[identity] = {summary.name: summary for summary in one.metrics}
         return found
 
     def load_history(self, experiment: int, metric: str) -> MetricHistory:

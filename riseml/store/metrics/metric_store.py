@@ -177,8 +177,10 @@ class MetricStore:
 
     def read_summaries(self, experiments: Collection[int]) -> dict[int, dict[str, MetricSummary]]:
         """Return the metrics of each of these experiments that has any."""
-        found = self.read_tallies(experiments)
-        return {experiment: dict(row.summaries) for experiment, row in found.items() if row.summaries}
+        found = self._rows.load_complete(experiments)
+        tallies = self.read_tallies([one for one in experiments if one not in found])
+        found |= {experiment: dict(row.summaries) for experiment, row in tallies.items()}
+        return {experiment: summaries for experiment, summaries in found.items() if summaries}
 
     def read_history(self, experiment: int, metric: str) -> tuple[Bucket, ...]:
         """Return the history of a metric, downsampled; empty when it has no value."""

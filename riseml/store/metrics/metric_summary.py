@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -112,6 +112,7 @@ class StoredSummaries(msgspec.Struct, frozen=True):
 
 
 _DECODER = msgspec.json.Decoder(StoredSummaries, strict=False)  # the last value is a text: it may be nan
+_MANY = msgspec.json.Decoder(list[StoredSummaries], strict=False)
 
 
 def read_stored_summaries(text: str) -> StoredSummaries:
@@ -121,3 +122,12 @@ def read_stored_summaries(text: str) -> StoredSummaries:
         ValueError: the text is something else.
     """
     return _DECODER.decode(text)
+
+
+def read_many_summaries(texts: Iterable[str]) -> list[StoredSummaries]:
+    """Return what is stored of many experiments; at once, which is faster than one by one.
+
+    Raises:
+        ValueError: a text is something else.
+    """
+    return _MANY.decode(f"[{','.join(texts)}]")

@@ -7,15 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.rig import BASE, Rig
+from tests.support.waiting import DEADLINE
 
 _RUN = """
+trap '' TERM
 printf 'riseml.report {"step": %s, "score": %s}\\n' 1 {{x}}
-[ "{{hold}}" = no ] || until [ -e "$OUTPUT_DIR/go" ]; do sleep 0.05; done
+[ "{{hold}}" = no ] || until [ -e "$OUTPUT_DIR/../go" ]; do sleep 0.05; done
 """
 
 
 def make_config(hold: str = "no", **search: Any) -> str:
-    """Return a search that maximizes the parameter itself; with `hold` its jobs wait for their file `go`."""
+    """Return a search that maximizes the parameter itself. Its jobs ignore SIGTERM; with `hold` they wait for the file
+    `go` in the folder of the set.
+    """
     train = {
         "image": BASE,
         "run": _RUN,
@@ -58,9 +62,10 @@ def test_a_search_makes_its_trials_and_takes_more(tmp_path: Path) -> None:
 
 
 def test_a_trial_that_does_worse_stops_and_a_kill_ends_the_search(tmp_path: Path) -> None:
+    """A trial that ignores SIGTERM stops as well, long before its `stop_grace`."""
     with Rig(tmp_path / "home", None) as rig:
         config = json.loads(make_config(hold="yes", trials=9, stop={"method": "asha", "factor": 2}))
-        config["train"]["concurrency"] = 2
+        config["train"] |= {"concurrency": 2, "stop_grace": 2 * DEADLINE}
         rig.submit(json.dumps(config))
 
         def find_stopped() -> dict[str, Any] | None:
@@ -73,6 +78,7 @@ def test_a_trial_that_does_worse_stops_and_a_kill_ends_the_search(tmp_path: Path
         best = float(max(read_points(found), key=float))
         assert best not in [float(member["parameters"]["x"]) for member in stopped]
         rig.post("/v1/experiments/1/kill")
+        Path(found["output"], "go").touch()  # the others ignore the SIGTERM of the kill, and have all of `stop_grace`
         end = rig.wait_closed("1")
         assert (end["search"]["end"], end["search"]["running"]) == ("KILLED", 0)
         assert end["search"]["made"] < 9

@@ -117,6 +117,19 @@ def test_a_job_that_ignores_sigterm_is_killed_after_its_grace(simulation: Simula
     assert job_of(simulation, 1, "master").exit_code == 137
 
 
+def test_a_trial_that_is_stopped_early_is_killed_within_a_second(simulation: Simulation) -> None:
+    """Whatever `stop_grace` says, and also when its program ignores SIGTERM."""
+    simulation.hosts[HostName("h1")].faults.ignores_term = True
+    simulation.stop(1)
+    decision = simulation.decide(simulation.world(), simulation.observe())
+    assert decision.wake_at is not None
+    assert decision.wake_at - simulation.now < timedelta(seconds=1), "the loop wakes up for it"
+    simulation.settle(3)
+    stopped = simulation.stored[1]
+    assert (stopped.state, stopped.reason) == (State.FINISHED, Reason.STOPPED_EARLY)
+    assert stopped.plan.stop_grace == 10
+
+
 def test_a_kill_before_any_job_started_ends_the_experiment() -> None:
     simulation = make_simulation()
     simulation.submit(make_experiment(1, make_plan("train")))

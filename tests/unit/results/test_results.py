@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given, settings
@@ -174,7 +174,7 @@ def test_ranks_leave_out_what_failed_and_what_has_no_value() -> None:
     assert ranks == {"144.2": 1, "144.1": 2, "144.10": 2}
     assert names(sort_by_rank(ROWS, ranks)) == ["2", "1", "10", "3", "4", "5"]
     assert rank_rows(ROWS, Objective("accuracy", Goal.MINIMIZE)) == {"144.1": 1, "144.10": 2, "144.2": 3}
-    killed = [replace(row, state="KILLED") if row.name == "144.2" else row for row in ROWS]
+    killed = [row._replace(state="KILLED") if row.name == "144.2" else row for row in ROWS]
     assert rank_rows(killed, BEST) == {"144.1": 1, "144.10": 1}
 
 
