@@ -30,6 +30,7 @@ def run(context: BenchContext) -> Report:
     rounds = context.rounds(8, 2)
     for executor in ("process", "docker"):
         with Home(context, executor, RISEML_EXECUTOR=executor, RISEML_LOG_FORMAT="json") as home:
+            home.run("status")  # starts the server
             for name, end in _ENDS.items():
                 title = f"{executor}, {name}"
                 times = _stop_trials(context, home, end, rounds)
@@ -48,14 +49,14 @@ def _stop_trials(context: BenchContext, home: Home, end: str, rounds: int) -> tu
     trials = make_project(context, {**whole, "run": line, "parameters": {"x": scores}, "search": search}, "trials")
     waiting = make_project(context, {**whole, "run": "true"}, "waiting")
     found = home.train(trials)
-    _go(home, f"{found}.1")
+    _find_running(home, f"{found}.1").touch()
     times = []
     for number in range(2, rounds + 2):
         trial = f"{found}.{number}"
-        home.wait_jobs(trial, "RUNNING", 1)
+        go = _find_running(home, trial)
         other = home.train(waiting)
         _wait_queued(home, other)
-        _go(home, trial)
+        go.touch()
         home.wait_closed(other)
         times.append(_read_moment(home, f"{other} placed:") - _read_moment(home, f"{trial} stopped early:"))
         print_progress(f"  {trial}: {times[-1]:.3f} s")
@@ -70,9 +71,15 @@ def _wait_queued(home: Home, experiment: str) -> None:
     )
 
 
-def _go(home: Home, trial: str) -> None:
-    home.wait_jobs(trial, "RUNNING", 1)
-    Path(home.get(f"/experiments/{trial}")["output"], "go").touch()
+def _find_running(home: Home, trial: str) -> Path:
+    """Wait until a trial was made and runs, and return the file that it waits for."""
+
+    def look() -> Path | None:
+        members = home.get(f"/experiments/{trial.partition('.')[0]}")["experiments"]
+        runs = any((member["id"], member["state"]) == (trial, "RUNNING") for member in members)
+        return Path(home.get(f"/experiments/{trial}")["output"], "go") if runs else None
+
+    return poll_until(f"{trial} runs", look, 90)
 
 
 def _read_moment(home: Home, beginning: str) -> float:

@@ -43,7 +43,11 @@ def report(*positional: object, **values: object) -> None:
 
 
 def report_result(*positional: object, **values: object) -> None:
-    """Report results, as RiseML's function of this name does: `riseml.report_result(accuracy=0.97)`."""
+    """Report results, as RiseML's function of this name does: `riseml.report_result(accuracy=0.97)`.
+
+    RiseML's functions took the ID of an experiment, too; here a report is always of its own experiment.
+    """
+    values.pop("experiment_id", None)
     report(*positional, **values)
 
 

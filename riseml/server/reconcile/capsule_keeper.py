@@ -1,7 +1,7 @@
 """Capsules: written when an experiment gets its output folder, completed when its hosts are released.
 
-A capsule never holds up an experiment. Where its files cannot be written the server's log says so, and the server still
-has the capsule.
+A capsule holds up the end of an experiment for 20 seconds at most, while its results cannot be read. Where its files
+cannot be written the server's log says so, and the server still has the capsule.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 
 from riseml import wire
 from riseml.archives.project_files import write_tar
-from riseml.errors import RisemlError
+from riseml.errors import RisemlError, StoreError
 from riseml.executors.capabilities import PackageLister
 from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, Job
 from riseml.names import THIS_MACHINE, HostName
 from riseml.planning.capsule import Circumstances, make_capsule, write_capsule
 from riseml.planning.launch import job_folders, output_folder
+from riseml.server.clock import now
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.storage_mounts import describe_root
 from riseml.storage.capsule_files import CapsuleFiles, write_capsule_files
@@ -31,6 +33,7 @@ from riseml.store.snapshots import SnapshotStore
 from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, MOST_CODE
 
 _MOST_ENTRIES = 1000  # names of the data folder
+_LATE_RESULTS = timedelta(seconds=20)  # after the end of an experiment for which its capsule waits for its results
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +101,10 @@ class CapsuleKeeper:
         Args:
             experiment: its record.
             config: the text of its riseml.yml.
+
+        Raises:
+            StoreError: the results cannot be read now, and the experiment has only just ended: a later try writes them,
+                too.
         """
         self._begun.discard(experiment.id)
         self._beginning.pop(experiment.id, None)
@@ -106,6 +113,10 @@ class CapsuleKeeper:
             return None
         capsule = self._renew(experiment, before)
         if not self._has_results(experiment):
+            if experiment.ended_at is not None and now() - experiment.ended_at < _LATE_RESULTS:
+                raise StoreError(
+                    f"the results of experiment {experiment.number} cannot be read yet", "they are read again"
+                )
             capsule = {**capsule, "complete": False}  # who asks for it later gets it with the results
         record = describe_run(experiment, config, capsule["results"]).encode()
         return CapsuleFiles(self._keep(experiment, capsule), beside=((RECORD, record),))

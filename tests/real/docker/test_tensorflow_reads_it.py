@@ -1,19 +1,26 @@
-"""TensorFlow's own parsers on the TF_CONFIG of every layout, in one container of the real image."""
+"""TensorFlow's own parsers on the TF_CONFIG of every layout, and Keras with the callback that docs/metrics.md shows; in
+one container of the real image.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import docker
 
+from riseml.job_programs import read_program
+from riseml.store.logs.report_lines import split_report
 from tests.unit.frameworks.layouts import LAYOUTS, VERSIONS, configs, flags, gang, make_experiment, make_spec
 
 IMAGE = "tensorflow/tensorflow:2.21.0"
 PATIENCE = 300  # seconds
+DOCS = Path(__file__).parents[3] / "docs" / "metrics.md"
 
 READER = """
 import json, os, sys
@@ -52,16 +59,42 @@ def flag(found):
     kind, index = found["job_name"], int(found["task_index"])
     return [spec.as_dict(), serve(spec, kind, index), spec.task_address(kind, index)]
 
+def train(module, snippet):
+    os.mkdir("/tmp/riseml")
+    open("/tmp/riseml/riseml.py", "w").write(module)
+    sys.path.insert(0, "/tmp/riseml")
+    os.environ["RISEML_JOB"] = "train"
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile(optimizer="sgd", loss="mse", metrics=["accuracy"])
+    found = {"model": model, "x": tf.ones([8, 1]), "y": tf.ones([8, 1])}
+    exec(snippet, found)
+    # Then the line of RiseML's official cifar10 example, with what Keras gives it there.
+    exec("evaluation = model.evaluate(x, y, verbose=0)\\nriseml.report_result(accuracy=float(evaluation[1]))", found)
+
 cases = json.load(sys.stdin)
+train(cases["module"], cases["snippet"])
 print(json.dumps({"configs": [read(one) for one in cases["configs"]], "flags": [flag(one) for one in cases["flags"]]}))
 """
 
 
-def test_every_layout(engine_url: str) -> None:
+class Answer(NamedTuple):
+    """What the reader has printed."""
+
+    found: dict[str, Any]  # what TensorFlow's parsers say
+    reports: list[dict[str, float]]  # what Keras has reported
+
+
+def test_every_layout_and_the_callback_for_keras(engine_url: str) -> None:
     cases = list(make_cases())
     placeholders = list(make_flags())
     assert len(cases) > 80
-    answer = ask(engine_url, {"configs": [config for _, config in cases], "flags": placeholders})
+    snippet = re.search(r"A callback for Keras:\n\n```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    assert snippet is not None
+    programs = {"module": read_program("reports"), "snippet": snippet[1]}
+    answer, reports = ask(engine_url, {"configs": [one for _, one in cases], "flags": placeholders, **programs})
+    of_epoch, result = reports
+    assert (set(of_epoch), of_epoch["step"]) == ({"accuracy", "loss", "step"}, 0)
+    assert set(result) == {"accuracy"}
     for (name, config), found in zip(cases, answer["configs"], strict=True):
         assert found == expect(config), name
     for sent, found in zip(placeholders, answer["flags"], strict=True):
@@ -107,7 +140,7 @@ def expect(config: dict[str, Any]) -> dict[str, Any]:
     return {**found, "chief": chief, "workers": workers}
 
 
-def ask(url: str, cases: dict[str, Any]) -> Any:
+def ask(url: str, cases: dict[str, Any]) -> Answer:
     """Return what the reader prints for these cases, and remove its container."""
     with docker.APIClient(base_url=url, version="auto", timeout=PATIENCE) as api:
         made = api.create_container(
@@ -126,6 +159,12 @@ def ask(url: str, cases: dict[str, Any]) -> Any:
                 connection.shutdown(socket.SHUT_WR)
             code = api.wait(made["Id"], timeout=PATIENCE)["StatusCode"]
             assert code == 0, api.logs(made["Id"], stdout=False, stderr=True, tail=30).decode()
-            return json.loads(api.logs(made["Id"], stdout=True, stderr=False))
+            return read_answer(api.logs(made["Id"], stdout=True, stderr=False).split(b"\n"))
         finally:
             api.remove_container(made["Id"], force=True, v=True)
+
+
+def read_answer(lines: list[bytes]) -> Answer:
+    """Return what the lines of the reader say; its own answer is the last one."""
+    reports = [report for _, report in map(split_report, lines) if report is not None]
+    return Answer(json.loads(lines[-2]), [json.loads(one.removeprefix(b"riseml.report ")) for one in reports])

@@ -38,7 +38,7 @@ def test_the_calls_of_riseml_become_lines(tmp_path: Path) -> None:
     lines, errors = run(
         tmp_path,
         "import riseml\n"
-        "riseml.report_result(accuracy=.97, loss=.1)\n"
+        "riseml.report_result(accuracy=.97, loss=.1, experiment_id='4')\n"
         "print('between')\n"
         "riseml.report(step=120, loss=.31)\n"
         "riseml.report({'val/acc (top)': 1, 'step': True}, step=-3.0)\n"

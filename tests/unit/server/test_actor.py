@@ -9,7 +9,7 @@ import shutil
 import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
 
@@ -25,6 +25,7 @@ from riseml.model import Capacity, Frame, JobKey, Owner
 from riseml.names import HostName, JobName
 from riseml.planning.plan import first_jobs
 from riseml.server.api.metric_views import show_summary
+from riseml.server.clock import now
 from riseml.server.pool.data_keeper import DataKeeper
 from riseml.server.pool.host_set import HostSet
 from riseml.server.reconcile.activities import Activities
@@ -267,7 +268,7 @@ LOSS = show_summary(MetricSummary("loss", 1, 0.5, None, "", 1, 0.5, None, 0.5, N
 
 
 @pytest.mark.parametrize("error", [StoreError("the store is away"), KeyError("loss")])
-def test_metrics_that_cannot_be_read_hold_up_no_capsule(tmp_path: Path, error: Exception) -> None:
+def test_metrics_that_cannot_be_read_hold_up_no_capsule_for_long(tmp_path: Path, error: Exception) -> None:
     scene = Scene(tmp_path)
 
     def fail(_: int) -> NoReturn:
@@ -276,7 +277,10 @@ def test_metrics_that_cannot_be_read_hold_up_no_capsule(tmp_path: Path, error: E
     hosts, snapshots = scene.hosts, SnapshotStore(tmp_path / "snapshots")
     keeper = CapsuleKeeper(hosts, snapshots, CapsuleStore(tmp_path / "capsules"), fail, "2.0")
     assert keeper.begin_capsule(scene.detail.experiment, CONFIG) is not None
-    ended = replace(scene.detail.experiment, state=State.FINISHED)
+    ended = replace(scene.detail.experiment, state=State.FINISHED, ended_at=now())
+    with pytest.raises(StoreError, match="cannot be read yet"):
+        keeper.complete_capsule(ended, CONFIG)
+    ended = replace(ended, ended_at=now() - timedelta(minutes=1))
     assert keeper.complete_capsule(ended, CONFIG) is not None
     assert not keeper.show_capsule(ended, CONFIG)["results"]
     later = CapsuleKeeper(hosts, snapshots, CapsuleStore(tmp_path / "capsules"), lambda _: {"loss": LOSS}, "2.0")
