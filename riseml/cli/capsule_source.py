@@ -44,15 +44,22 @@ def find_capsule(command: CommandContext, text: str) -> CapsuleInFolder | None:
     return None if folder is None else read_capsule(folder)
 
 
-def open_source(place: CapsuleInFolder, text: str) -> CapsuleSource:
-    """Return a capsule in a folder."""
-    return CapsuleSource(text, place.capsule, place.capsule["config"], place)
+def read_source(
+    command: CommandContext, text: str, place: CapsuleInFolder | None, client: Client | None
+) -> CapsuleSource:
+    """Return the run that a user has named.
 
-
-def fetch_source(command: CommandContext, client: Client, text: str) -> CapsuleSource:
-    """Return the capsule of an experiment of the server."""
+    Args:
+        command: its context.
+        text: as the user wrote it.
+        place: what `find_capsule` returns for the text.
+        client: needed for an experiment of the server.
+    """
     from riseml.cli.arguments import choose_experiment_id
 
+    if place is not None:
+        return CapsuleSource(text, place.capsule, place.capsule["config"], place)
+    assert client is not None, "an ID needs the server"
     chosen = choose_experiment_id(command, client, text)
     is_set = client.get_experiment(chosen)["type"] == "set"
     found = client.get_capsule(chosen)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from riseml.cli.arguments import choose_experiment_id, parse_pairs
 from riseml.cli.config_source import check_config_source, read_config_source
@@ -40,6 +40,49 @@ class PlannedFile:
 
     spec: Spec
     jobs: list[wire.PlanJob]
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """The options with which a command names jobs of a file, instead of those of an experiment."""
+
+    file: Path | None  # a riseml.yml; None: the jobs are those of an experiment
+    parameters: list[str] | None  # the values of `-p`
+    settings: list[str] | None  # the values of `--set`
+
+
+@dataclass(frozen=True, slots=True)
+class NamedJobs(Generic[Value]):
+    """What is known of each job of an experiment or of a file, and which of them the user has named."""
+
+    found: Mapping[str, Value]  # by the names of the jobs
+    job: str | None  # a job or a role; None: all jobs
+    prefix: str  # before the names of the jobs: `4.`; empty for a file
+
+
+def read_jobs(
+    command: CommandContext,
+    words: list[str],
+    options: JobOptions,
+    ask: Callable[[Client, str], Mapping[str, Value]],
+    plan: Callable[[PlannedFile], Mapping[str, Value]],
+) -> NamedJobs[Value]:
+    """Return what the server says of the jobs of an experiment, or what the plan of a file says of its jobs.
+
+    Args:
+        command: the running command.
+        words: an ID and a job; with a file only a job.
+        options: the file, and what changes it.
+        ask: asks the server about an experiment or a job.
+        plan: reads the same from a plan.
+    """
+    if options.file is None:
+        refuse_changes(options.parameters, options.settings)
+        with command.connect() as client:
+            chosen = choose_jobs(command, client, words)
+            return NamedJobs(ask(client, chosen.identity), chosen.job, f"{chosen.experiment}.")
+    found = plan(plan_file(command, options.file, options.parameters or [], options.settings or []))
+    return NamedJobs(found, get_single_word(words), "")
 
 
 def choose_jobs(command: CommandContext, client: Client, words: list[str]) -> ChosenJobs:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from riseml.cli.capsule_source import fetch_source, find_capsule, open_archive, open_source
+from riseml.cli.capsule_source import find_capsule, open_archive, read_source
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext
 from riseml.cli.output.text import clean_text, count_noun
@@ -36,11 +36,7 @@ def check_out_code(
     with ExitStack() as stack:
         has_code = place is not None and place.find_archive() is not None
         client = None if has_code else stack.enter_context(command.connect())
-        if place is not None:
-            found = open_source(place, source)
-        else:
-            assert client is not None, "an ID needs the server"
-            found = fetch_source(command, client, source)
+        found = read_source(command, source, place, client)
         digest = found.capsule["code"]["digest"]
         archive = stack.enter_context(open_archive(command, found, client))
         count = unpack_code(archive, digest, folder)

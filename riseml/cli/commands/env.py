@@ -8,7 +8,7 @@ import typer
 
 from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption, SettingOption
 from riseml.cli.context import CommandContext
-from riseml.cli.job_choice import PlannedFile, choose_jobs, get_single_word, plan_file, refuse_changes, select_jobs
+from riseml.cli.job_choice import JobOptions, PlannedFile, read_jobs, select_jobs
 from riseml.cli.output.text import clean_text
 
 if TYPE_CHECKING:
@@ -33,24 +33,21 @@ def print_environment(  # noqa: PLR0913  # one parameter for each option of the 
     riseml.yml are never shown, nor those of variables whose names look secret, such as API_KEY. The image may set more.
     """
     command: CommandContext = context.obj
-    words = list(names or [])
-    if file is None:
-        refuse_changes(parameters, settings)
-        with command.connect() as client:
-            chosen = choose_jobs(command, client, words)
-            found = client.get_job_environments(chosen.identity)["jobs"]
-        job, prefix = chosen.job, f"{chosen.experiment}."
-    else:
-        found = _plan_environments(plan_file(command, file, parameters or [], settings or []))
-        job, prefix = get_single_word(words), ""
-    selected = select_jobs(found, job)
+    jobs = read_jobs(
+        command,
+        list(names or []),
+        JobOptions(file, parameters, settings),
+        lambda client, identity: client.get_job_environments(identity)["jobs"],
+        _plan_environments,
+    )
+    selected = select_jobs(jobs.found, jobs.job)
     if json:
         command.printer.print_json(selected)
         return
-    several = len({one["image"] for one in found.values()}) > 1
+    several = len({one["image"] for one in jobs.found.values()}) > 1
     for at, (name, one) in enumerate(selected.items()):
         image = f" in {one['image']}" if several else ""
-        heading = [] if job in found else [*([""] if at else []), clean_text(f"{prefix}{name}{image}")]
+        heading = [] if jobs.job in jobs.found else [*([""] if at else []), clean_text(f"{jobs.prefix}{name}{image}")]
         command.printer.print_lines([*heading, *_list_lines(one)])
 
 

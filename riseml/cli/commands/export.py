@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from riseml.cli.capsule_source import CapsuleSource, fetch_source, find_capsule, open_archive, open_source
+from riseml.cli.capsule_source import CapsuleSource, find_capsule, open_archive, read_source
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext
 from riseml.cli.output.text import clean_text
@@ -60,11 +60,7 @@ def export_run(  # noqa: PLR0913  # one parameter for each option of the command
     place = find_capsule(command, source)
     with ExitStack() as stack:
         client = stack.enter_context(command.connect()) if _needs_server(place) else None
-        if place is not None:
-            found = open_source(place, source)
-        else:
-            assert client is not None, "an ID needs the server"
-            found = fetch_source(command, client, source)
+        found = read_source(command, source, place, client)
         if found.is_set:
             raise UsageError(f"{source} is a set, and files run one experiment", f"name one of its: `{source}.1`")
         folder = _export(command, found, client, chosen[0], target)

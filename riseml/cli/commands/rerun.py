@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from riseml.cli.arguments import parse_pairs
-from riseml.cli.capsule_source import CapsuleSource, fetch_source, find_capsule, open_source
+from riseml.cli.capsule_source import CapsuleSource, find_capsule, read_source
 from riseml.cli.commands.options import JsonOption, ParameterOption, SettingOption
 from riseml.cli.commands.train import (
     AllowOption,
@@ -92,11 +92,9 @@ def rerun_experiment(  # noqa: PLR0913  # one parameter for each option of the c
 def _begin(command: CommandContext, text: str, order: RerunOrder) -> Rerun:
     """Submit the run that a user has named, once nothing is missing and the user agrees."""
     place = find_capsule(command, text)
-    if place is None:
-        with command.connect() as client:
-            source = fetch_source(command, client, text)
-    else:
-        source = open_source(place, text)
+    with ExitStack() as stack:
+        own = stack.enter_context(command.connect()) if place is None else None
+        source = read_source(command, text, place, own)
     submission, missing = _prepare(command, source, order)
     client = command.connect_to_run()
     try:

@@ -10,7 +10,7 @@ import typer
 
 from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption, SettingOption
 from riseml.cli.context import CommandContext
-from riseml.cli.job_choice import choose_jobs, get_single_word, plan_file, refuse_changes, select_jobs
+from riseml.cli.job_choice import JobOptions, PlannedFile, read_jobs, select_jobs
 from riseml.cli.output.text import clean_text
 from riseml.errors import NotFound
 
@@ -38,19 +38,20 @@ def print_tf_config(  # noqa: PLR0913  # one parameter for each option of the co
     TF_CONFIG of one job is one line: `export TF_CONFIG="$(riseml tfconfig 4.worker.1)"`.
     """
     command: CommandContext = context.obj
-    words = list(names or [])
-    if file is None:
-        refuse_changes(parameters, settings)
-        with command.connect() as client:
-            chosen = choose_jobs(command, client, words)
-            found: Configs = client.get_tf_configs(chosen.identity)["configs"]
-        job, prefix = chosen.job, f"{chosen.experiment}."
-    else:
-        planned = plan_file(command, file, parameters or [], settings or [])
-        texts = {one["name"]: one["environment"].get("TF_CONFIG") for one in planned.jobs}
-        found = {name: None if text is None else loads(text) for name, text in texts.items()}
-        job, prefix = get_single_word(words), ""
-    _print_configs(command, select_jobs(found, job), prefix, single=job in found, as_json=json)
+    jobs = read_jobs(
+        command,
+        list(names or []),
+        JobOptions(file, parameters, settings),
+        lambda client, identity: client.get_tf_configs(identity)["configs"],
+        _plan_configs,
+    )
+    selected = select_jobs(jobs.found, jobs.job)
+    _print_configs(command, selected, jobs.prefix, single=jobs.job in jobs.found, as_json=json)
+
+
+def _plan_configs(planned: PlannedFile) -> Configs:
+    texts = {one["name"]: one["environment"].get("TF_CONFIG") for one in planned.jobs}
+    return {name: None if text is None else loads(text) for name, text in texts.items()}
 
 
 def _print_configs(command: CommandContext, configs: Configs, prefix: str, *, single: bool, as_json: bool) -> None:
