@@ -1,0 +1,59 @@
+"""Trains a softmax on the digits of {{data_dir}}/digits, and saves it in a bucket: the keys come from `train.store`."""
+
+import argparse
+import gzip
+import io
+import os
+
+import numpy as np
+import obstore
+from obstore.store import S3Store
+
+EPOCHS = 20
+BATCH = 50
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--save", required=True, help="the bucket of the model")
+    parser.add_argument("--lr", type=float, required=True)
+    options = parser.parse_args()
+    images, labels = load_digits(options.data)
+    weights = np.zeros((images.shape[1], 10))
+    random = np.random.default_rng(5)
+    for epoch in range(1, EPOCHS + 1):
+        for batch in np.split(random.permutation(4000), 4000 // BATCH):
+            weights += options.lr * images[batch].T @ find_errors(weights, images[batch], labels[batch]) / BATCH
+        if epoch % 5 == 0:
+            right = np.argmax(images[4000:] @ weights, axis=1) == labels[4000:]
+            print(f"epoch {epoch}/{EPOCHS}: test accuracy {right.mean():.4f}")
+    save_model(weights, options.save)
+
+
+def load_digits(folder: str) -> tuple[np.ndarray, np.ndarray]:
+    with gzip.open(os.path.join(folder, "mnist_5k.csv.gz"), "rt") as file:
+        rows = np.loadtxt(file, delimiter=",", dtype=np.uint8)
+    np.random.default_rng(5).shuffle(rows)
+    return np.hstack([rows[:, :-1] / 255, np.ones((len(rows), 1))]), rows[:, -1]
+
+
+def find_errors(weights: np.ndarray, images: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    scores = np.exp(images @ weights)
+    errors: np.ndarray = np.eye(10)[labels] - scores / scores.sum(axis=1, keepdims=True)
+    return errors
+
+
+def save_model(weights: np.ndarray, bucket: str) -> None:
+    """Save the weights as digits/<experiment>/model.npy. obstore reads AWS_ACCESS_KEY_ID and the others itself."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
+    store = S3Store(bucket, client_options={"allow_http": endpoint.startswith("http://")})
+    content = io.BytesIO()
+    np.save(content, weights)
+    path = f"digits/{os.environ['EXPERIMENT_ID']}/model.npy"
+    obstore.put(store, path, content.getvalue())
+    print(f"saved s3://{bucket}/{path}: {len(content.getvalue()):,} bytes")
+
+
+if __name__ == "__main__":
+    main()
