@@ -145,7 +145,7 @@ def test_the_capsule_is_written_while_the_host_makes_the_network(tmp_path: Path)
         def prepare(self, share: Share) -> None:
             shared.append(share)
             assert (folder / RECORD).is_file()  # before the network, which says that the host is prepared
-            wait_for("the capsule in the output", lambda: capsule.is_file() or None, 30)
+            wait_for("the capsule in the output", lambda: capsule.is_file() or None, 60)
 
     folder = tmp_path / "output/paul/toaster/1"
     capsule = folder / ".riseml/capsule.json"
