@@ -51,8 +51,8 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     WS     /v1/experiments/{id}/ports/{port}    -> messages of `stream_messages`  (one connection to a port of a job)
     WS     /v1/experiments/{id}/presence        -> messages of `stream_messages`  (a client is there until it closes)
     GET    /v1/experiments/{id}/events          -> EventList        (of one experiment; a set is refused)
-    GET    /v1/experiments/{id}/lines?first=&count= -> LinePage     (of one experiment; first < 0: from the end)
-    GET    /v1/experiments/{id}/lines/matches?text=&first=&most= -> LineMatches
+    GET    /v1/experiments/{id}/lines?first=&count=&level= -> LinePage  (of one experiment; first < 0: from the end)
+    GET    /v1/experiments/{id}/lines/matches?text=&first=&most=&level= -> LineMatches
     GET    /v1/changes                          -> events of Changes  (server-sent events; Last-Event-ID goes on)
     POST   /v1/web                   WebOrder   -> WebView          (opens the web page; each answer has a new token)
     POST   /v1/web/close                        -> WebView          (and ends all of its sessions)

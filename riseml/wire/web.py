@@ -34,7 +34,8 @@ class Changes(TypedDict):
 class NumberedLine(TypedDict):
     """One line of a log, with its number."""
 
-    number: int  # 0 is the first line of the log, or of the jobs that were asked for
+    number: int  # 0 is the first line of the log, or of the jobs and the level that were asked for
+    whole: int  # its number among the lines of all levels
     id: str  # of the job
     time: str  # RFC 3339 with fractions of a second
     stream: Literal["stdout", "stderr", "engine"]

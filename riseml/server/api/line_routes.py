@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
@@ -16,13 +16,17 @@ from riseml.server.api.submit import check_text
 from riseml.server.services import Services
 from riseml.states import SENTENCES
 from riseml.store.experiments import StateEvent
-from riseml.store.logs.blocks import OutputLine
-from riseml.store.logs.line_index import LineIndexes
+from riseml.store.logs.levels import LogLevel
+from riseml.store.logs.line_index import LineIndexes, NumberedOutput, Selection
 
 _MOST_LINES = 5_000  # of one page
 _MOST_NUMBER = 2**40
 
 First = Annotated[int, Query(ge=-_MOST_NUMBER, le=_MOST_NUMBER, description="0 is the first line, -1 the last")]
+Level = Annotated[
+    Literal["error", "warning", "info"] | None,
+    Query(description="only lines of this level and more serious ones; numbers count these alone"),
+]
 
 
 def add_line_routes(router: APIRouter, services: Services) -> None:
@@ -40,12 +44,11 @@ def add_line_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/experiments/{name}/lines")
     def read_lines(
-        name: Name, first: First = 0, count: Annotated[int, Query(ge=0, le=_MOST_LINES)] = 500
+        name: Name, first: First = 0, count: Annotated[int, Query(ge=0, le=_MOST_LINES)] = 500, level: Level = None
     ) -> wire.LinePage:
-        wanted = parse_id(name)
-        experiment = find_single_experiment(wanted, services)
-        total, found = lines.read_page(experiment.id, wanted, first, count)
-        return {"total": total, "lines": [_show_line(experiment, number, line) for number, line in found]}
+        experiment, selection = _select(name, level, services)
+        total, found = lines.read_page(selection, first, count)
+        return {"total": total, "lines": [_show_line(experiment, one) for one in found]}
 
     @router.get("/experiments/{name}/lines/matches")
     def search_lines(
@@ -53,11 +56,10 @@ def add_line_routes(router: APIRouter, services: Services) -> None:
         text: Annotated[str, Query(min_length=1, max_length=200)],
         first: Annotated[int, Query(ge=0, le=_MOST_NUMBER)] = 0,
         most: Annotated[int, Query(ge=1, le=10_000)] = 1_000,
+        level: Level = None,
     ) -> wire.LineMatches:
         check_text(text)
-        wanted = parse_id(name)
-        experiment = find_single_experiment(wanted, services)
-        total, matches, following = lines.search(experiment.id, wanted, text, first, most)
+        total, matches, following = lines.search(_select(name, level, services)[1], text, first, most)
         return {"total": total, "matches": matches, "next": following}
 
 
@@ -74,9 +76,17 @@ def _show_event(experiment: Experiment, event: StateEvent) -> wire.EventView:
     }
 
 
-def _show_line(experiment: Experiment, number: int, line: OutputLine) -> wire.NumberedLine:
+def _select(name: str, level: str | None, services: Services) -> tuple[Experiment, Selection]:
+    wanted = parse_id(name)
+    experiment = find_single_experiment(wanted, services)
+    return experiment, Selection(experiment.id, wanted, None if level is None else LogLevel(level))
+
+
+def _show_line(experiment: Experiment, found: NumberedOutput) -> wire.NumberedLine:
+    line = found.line
     return {
-        "number": number,
+        "number": found.number,
+        "whole": found.whole,
         "id": f"{experiment_name(experiment.number, experiment.sub)}.{line.job}",
         "time": line.at,
         "stream": name_stream(line.stream),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from riseml.names import CanonicalId
 from riseml.store.logs.blocks import LogBlock, OutputLine, ReadPosition
+from riseml.store.logs.levels import LogLevel, has_level
 from riseml.store.logs.log_store import LogStore
 
 _STEP = 1000  # lines between two marks, at least
@@ -22,15 +23,57 @@ _MOST_BYTES = 2 * 2**20  # of the lines of one answer
 _MOST_SEARCHED = 64 * 2**20  # bytes of the lines that one search looks at
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which lines of which log a reader wants."""
+
+    experiment: int
+    wanted: CanonicalId  # names the jobs whose lines count
+    level: LogLevel | None = None  # None: lines of all levels, and those without one
+
+    def count(self, block: LogBlock) -> int:
+        """Return how many lines of a block are wanted."""
+        if self.level is None:
+            return block.count
+        rows = block.data.split(b"\n")[:-1]
+        return sum(has_level(row.partition(b" ")[2], self.level) for row in rows)
+
+    def choose(self, block: LogBlock) -> list[tuple[int, OutputLine]]:
+        """Return the wanted lines of a block, each with its place among all lines of the block."""
+        level = self.level
+        return [(at, line) for at, line in enumerate(block.lines()) if level is None or has_level(line.text, level)]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedOutput:
+    """A line with its numbers; 0 is the first one."""
+
+    number: int  # among the lines that are wanted
+    whole: int  # among the lines of all levels
+    line: OutputLine
+
+
 @dataclass(slots=True)
 class _LineIndex:
-    """The marks of one log."""
+    """The marks of one selection."""
 
-    numbers: list[int] = field(default_factory=lambda: [0])  # of the line behind each mark
+    numbers: list[int] = field(default_factory=lambda: [0])  # of the wanted line behind each mark
+    wholes: list[int] = field(default_factory=lambda: [0])  # of the line of any level behind each mark
     positions: list[ReadPosition] = field(default_factory=lambda: [ReadPosition()])
-    total: int = 0  # lines before `end`
+    total: int = 0  # wanted lines before `end`
+    whole: int = 0  # lines of any level before `end`
     end: ReadPosition = field(default_factory=ReadPosition)  # up to where they were counted
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """Where a read begins."""
+
+    total: int  # wanted lines of the log
+    number: int  # of the wanted line behind the mark
+    whole: int  # of the line of any level behind the mark
+    position: ReadPosition
 
 
 class LineIndexes:
@@ -43,76 +86,80 @@ class LineIndexes:
     def __init__(self, logs: LogStore) -> None:
         self._logs = logs
         self._guard = threading.Lock()
-        self._indexes: OrderedDict[tuple[int, str], _LineIndex] = OrderedDict()
+        self._indexes: OrderedDict[tuple[int, str, LogLevel | None], _LineIndex] = OrderedDict()
 
-    def read_page(
-        self, experiment: int, wanted: CanonicalId, first: int, count: int
-    ) -> tuple[int, list[tuple[int, OutputLine]]]:
+    def read_page(self, selection: Selection, first: int, count: int) -> tuple[int, list[NumberedOutput]]:
         """Return how many lines there are, and some of them with their numbers.
 
         Args:
-            experiment: whose log it is.
-            wanted: names the jobs whose lines count.
+            selection: which lines count.
             first: number of the first line; below 0 it counts from the end.
             count: of lines, at most; long lines make an answer shorter.
         """
-        total, begin, position = self._find(experiment, wanted, first)
+        mark = self._find(selection, first)
+        total, begin, whole = mark.total, mark.number, mark.whole
         first = max(0, total + first) if first < 0 else first
-        found: list[tuple[int, OutputLine]] = []
+        found: list[NumberedOutput] = []
         size = 0
-        for block in self._read_blocks(experiment, wanted, position):
-            if begin + block.count > first:
-                for line in block.lines()[max(0, first - begin) :]:
+        for block in self._read_blocks(selection, mark.position):
+            chosen = selection.count(block)
+            if begin + chosen > first:
+                for number, (at, line) in enumerate(selection.choose(block), begin):
+                    if number < first:
+                        continue
                     if len(found) == count or size > _MOST_BYTES:
                         return total, found
-                    found.append((first + len(found), line))
+                    found.append(NumberedOutput(number, whole + at, line))
                     size += len(line.text)
-            begin += block.count
+            begin, whole = begin + chosen, whole + block.count
         return max(total, begin), found
 
-    def search(
-        self, experiment: int, wanted: CanonicalId, text: str, first: int, most: int
-    ) -> tuple[int, list[int], int | None]:
+    def search(self, selection: Selection, text: str, first: int, most: int) -> tuple[int, list[int], int | None]:
         """Return how many lines there are, the numbers of lines that contain a text, and where to search on.
 
-        Upper and lower case of ASCII letters are alike. `first` and below are as for `read_page`.
+        Upper and lower case of ASCII letters are alike. `selection` and `first` are as for `read_page`.
         """
-        total, begin, position = self._find(experiment, wanted, first)
+        mark = self._find(selection, first)
+        total, begin = mark.total, mark.number
         sought, matches, seen = text.encode().lower(), list[int](), 0
-        for block in self._read_blocks(experiment, wanted, position):
+        for block in self._read_blocks(selection, mark.position):
             if sought in block.data.lower():
-                for number, line in enumerate(block.lines(), begin):
+                for number, (_, line) in enumerate(selection.choose(block), begin):
                     if number >= first and sought in line.text.lower():
                         matches.append(number)
-            begin, seen = begin + block.count, seen + len(block.data)
+            begin, seen = begin + selection.count(block), seen + len(block.data)
             if len(matches) >= most or seen > _MOST_SEARCHED:
                 kept = matches[:most]
                 return total, kept, kept[-1] + 1 if len(kept) < len(matches) else begin
         return max(total, begin), matches, None
 
-    def _find(self, experiment: int, wanted: CanonicalId, first: int) -> tuple[int, int, ReadPosition]:
-        """Count the lines that are new, and return the total, and the last mark before a line with its number."""
-        index = self._open(experiment, wanted)
+    def _find(self, selection: Selection, first: int) -> _Mark:
+        """Count the lines that are new, and return the last mark before a line with its number."""
+        index = self._open(selection)
         with index.lock:
-            if index.end.offset > self._logs.log_size(experiment):
-                index.numbers[1:], index.positions[1:], index.total, index.end = [], [], 0, ReadPosition()
-            self._count_on(index, experiment, wanted)
+            if index.end.offset > self._logs.log_size(selection.experiment):
+                index.numbers[1:], index.wholes[1:], index.positions[1:] = [], [], []
+                index.total, index.whole, index.end = 0, 0, ReadPosition()
+            self._count_on(index, selection)
             at = bisect_right(index.numbers, max(0, index.total + first if first < 0 else first)) - 1
-            return index.total, index.numbers[at], index.positions[at]
+            return _Mark(index.total, index.numbers[at], index.wholes[at], index.positions[at])
 
-    def _count_on(self, index: _LineIndex, experiment: int, wanted: CanonicalId) -> None:
+    def _count_on(self, index: _LineIndex, selection: Selection) -> None:
         while True:
-            blocks, end = self._logs.read_blocks(experiment, index.end)
+            blocks, end = self._logs.read_blocks(selection.experiment, index.end)
             if end == index.end:
                 return
-            if index.total >= index.numbers[-1] + _STEP:
+            if index.whole >= index.wholes[-1] + _STEP:
                 index.numbers.append(index.total)
+                index.wholes.append(index.whole)
                 index.positions.append(index.end)
-            index.total += sum(block.count for block in blocks if wanted.names(block.job))
+            own = [block for block in blocks if selection.wanted.names(block.job)]
+            index.total += sum(selection.count(block) for block in own)
+            index.whole += sum(block.count for block in own)
             index.end = end
 
-    def _open(self, experiment: int, wanted: CanonicalId) -> _LineIndex:
-        key = (experiment, wanted.job or "")
+    def _open(self, selection: Selection) -> _LineIndex:
+        key = (selection.experiment, selection.wanted.job or "", selection.level)
         with self._guard:
             index = self._indexes.pop(key, None) or _LineIndex()
             self._indexes[key] = index
@@ -120,10 +167,10 @@ class LineIndexes:
                 self._indexes.popitem(last=False)
         return index
 
-    def _read_blocks(self, experiment: int, wanted: CanonicalId, position: ReadPosition) -> Iterator[LogBlock]:
+    def _read_blocks(self, selection: Selection, position: ReadPosition) -> Iterator[LogBlock]:
         while True:
-            blocks, end = self._logs.read_blocks(experiment, position)
-            yield from (block for block in blocks if wanted.names(block.job))
+            blocks, end = self._logs.read_blocks(selection.experiment, position)
+            yield from (block for block in blocks if selection.wanted.names(block.job))
             if end == position:
                 return
             position = end

@@ -14,8 +14,9 @@ const CHUNK = 500; // lines that are asked for at once
 const MOST_CHUNKS = 60; // that are kept
 const LONGEST = 5000; // characters of a line that are shown
 const COLOURS = 8;
+const LEVELS = { "": "all lines", info: "info and worse", warning: "warnings and errors", error: "errors" };
 
-/** @typedef {{number: number, id: string, time: string, stream: string, text: string}} LogLine */
+/** @typedef {{number: number, whole: number, id: string, time: string, stream: string, text: string}} LogLine */
 
 /** @type {import("./experiment.js").Tab} */
 export function showLog(page) {
@@ -31,7 +32,9 @@ class LogView {
     /** @type {Map<number, LogLine[] | null>} by number of the chunk; null: asked for */
     this.chunks = new Map();
     this.total = 0;
-    this.marked = Number(new URLSearchParams(location.search).get("line") ?? "-1");
+    const query = new URLSearchParams(location.search);
+    this.marked = Number(query.get("line") ?? "-1");
+    this.level = Object.hasOwn(LEVELS, query.get("level") ?? "") ? (query.get("level") ?? "") : "";
     this.follows = this.marked < 0;
     /** @type {number[]} */
     this.matches = [];
@@ -39,6 +42,7 @@ class LogView {
     this.grow = makeCoalesced(() => this.readEnd());
     this.find = makeCoalesced(() => this.search());
     this.jobs = make("select", { id: "job", "aria-label": "Jobs", onchange: () => this.chooseJob() });
+    this.levels = make("select", { "aria-label": "Levels", onchange: () => this.chooseLevel(this.levels.value, -1) }, Object.entries(LEVELS).map(([value, label]) => make("option", { value, selected: value === this.level }, label)));
     this.input = make("input", { type: "search", placeholder: "Search the log", "aria-label": "Search the log", autocomplete: "off", spellcheck: "false", oninput: () => this.find(), onkeydown: (/** @type {KeyboardEvent} */ event) => this.onSearchKey(event) });
     this.found = make("span", { class: "soft", role: "status" });
     this.box = make("input", { type: "checkbox", checked: this.follows, onchange: () => this.setFollowing(this.box.checked) });
@@ -59,7 +63,7 @@ class LogView {
   arrange() {
     const previous = make("button", { type: "button", "aria-label": "Previous match", onclick: () => this.step(-1) }, "↑");
     const next = make("button", { type: "button", "aria-label": "Next match", onclick: () => this.step(1) }, "↓");
-    const bar = make("div", { class: "bar" }, this.jobs, this.input, previous, next, this.found, make("label", {}, this.box, " follow"), this.size);
+    const bar = make("div", { class: "bar" }, this.jobs, this.levels, this.input, previous, next, this.found, make("label", {}, this.box, " follow"), this.size);
     fill(this.page.place, bar, this.note, this.scroller);
     this.scroller.addEventListener("wheel", () => this.noteScroll(), { passive: true, signal: this.page.signal });
     this.scroller.addEventListener("keydown", () => this.noteScroll(), { signal: this.page.signal });
@@ -91,22 +95,39 @@ class LogView {
   }
 
   chooseJob() {
-    const link = make("a", { href: linkTo(this.jobs.value, "log") });
+    this.follow(linkTo(this.jobs.value, "log"), this.level, -1);
+  }
+
+  /** Show lines of a level, or all of them. @param {string} level @param {number} line that is marked; -1: none */
+  chooseLevel(level, line) {
+    this.follow(location.pathname, level, line);
+  }
+
+  /** @param {string} path @param {string} level @param {number} line */
+  follow(path, level, line) {
+    const query = new URLSearchParams({ ...(level ? { level } : {}), ...(line < 0 ? {} : { line: String(line) }) }).toString();
+    const link = make("a", { href: query ? `${path}?${query}` : path });
     this.page.place.append(link);
     link.click();
+    link.remove();
+  }
+
+  /** What the server is asked for besides numbers. */
+  get filter() {
+    return { level: this.level || null };
   }
 
   /** Read what is new at the end, and show it if the user follows. */
   async readEnd() {
     const last = Math.floor(this.total / CHUNK);
     const first = this.total ? last * CHUNK : -CHUNK;
-    const { total, lines } = await get(this.path, { first, count: CHUNK }, this.page.signal);
+    const { total, lines } = await get(this.path, { first, count: CHUNK, ...this.filter }, this.page.signal);
     const former = this.total;
     this.total = total;
     if (former) this.keep(last, lines);
     else this.keepEnd(lines, total);
     setText(this.size, countNoun(total, "line"));
-    if (!total) fill(this.note, make("p", { class: "empty" }, "No job has printed anything so far."));
+    if (!total) fill(this.note, make("p", { class: "empty" }, this.level ? "No line has this level so far. Most lines of a training have none." : "No job has printed anything so far."));
     else if (this.note.firstChild) fill(this.note);
     this.virtual.refresh(total);
     if (this.follows) this.virtual.showEnd();
@@ -141,7 +162,9 @@ class LogView {
   drawLine(number) {
     const line = this.findLine(number);
     const row = make("div", { class: "log-line", "data-stream": line?.stream, "data-marked": number === this.marked ? "true" : null });
-    const link = make("a", { class: "log-number", href: `${location.pathname}?line=${number}`, "aria-label": `Line ${number + 1}`, onclick: (/** @type {Event} */ event) => this.mark(event, number) }, String(number + 1));
+    const shown = this.level ? (line?.whole ?? -1) : number; // a line of a level leads to its place among all lines
+    if (shown < 0) return row;
+    const link = make("a", { class: "log-number", href: `${location.pathname}?line=${shown}`, "aria-label": `Line ${shown + 1}`, onclick: (/** @type {Event} */ event) => this.mark(event, shown) }, String(shown + 1));
     row.append(link);
     if (!line) return row;
     const job = line.id.slice(this.page.view.id.length + 1);
@@ -170,7 +193,7 @@ class LogView {
   async readChunk(chunk, first, known) {
     this.chunks.set(chunk, null);
     try {
-      const { total, lines } = await get(this.path, { first, count: (chunk + 1) * CHUNK - first }, this.page.signal);
+      const { total, lines } = await get(this.path, { first, count: (chunk + 1) * CHUNK - first, ...this.filter }, this.page.signal);
       this.keep(chunk, [...known, ...lines]);
       this.virtual.refresh(Math.max(this.total, total));
     } catch (error) {
@@ -182,6 +205,7 @@ class LogView {
   /** @param {Event} event @param {number} number */
   mark(event, number) {
     event.preventDefault();
+    if (this.level) return this.chooseLevel("", number);
     this.marked = number;
     history.replaceState(null, "", `${location.pathname}?line=${number}`);
     this.setFollowing(false);
@@ -207,7 +231,7 @@ class LogView {
     if (!text) return setText(this.found, "");
     let first = 0;
     for (;;) {
-      const { matches, next } = await get(`${this.path}/matches`, { text, first }, this.page.signal);
+      const { matches, next } = await get(`${this.path}/matches`, { text, first, ...this.filter }, this.page.signal);
       if (text !== this.input.value) return;
       this.matches.push(...matches);
       setText(this.found, `${formatNumber(this.matches.length)} found${next === null ? "" : " so far"}`);

@@ -18,6 +18,12 @@ EVIL = "<img src=x onerror=window.pwned=1><script>window.pwned=1</script>"
 SCRIPT = "<script>window.pwned = 1; parent.pwned = 1; top.pwned = 1</script>"
 SIZE = 'width="40" height="40"'
 DRAWING = f'<svg xmlns="http://www.w3.org/2000/svg" {SIZE} onload="window.pwned=1">{SCRIPT}<rect {SIZE}/></svg>'
+PRINT = f"""
+i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo "epoch $i"
+[ $((i % 100)) -ne 0 ] || {{ echo 'WARNING: {EVIL}'; echo 'ERROR: it broke'; }}
+done
+exec sleep 3600
+"""
 BIDI = "gnp\u202egpj.txt"
 
 expect.set_options(timeout=WAIT)
@@ -28,7 +34,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """A server whose experiment 1 runs, with files of all kinds in its OUTPUT_DIR."""
     with make_home(tmp_path_factory.mktemp("one")) as rig:
         try:
-            rig.submit(single("exec sleep 3600"))
+            rig.submit(single(PRINT))
             rig.wait_state("1", "RUNNING")
             write_files(Path(rig.experiment("1")["output"]))
             yield rig
@@ -93,6 +99,27 @@ def test_the_overview_shows_what_jobs_use_and_which_one_is_behind(scene: Rig, en
     expect(page.locator(".remark")).to_contain_text("2.worker.2 is furthest behind: it prints")
     scene.post("/v1/experiments/2/kill")
     scene.wait_closed("2")
+
+
+def test_the_log_of_a_level_leads_to_the_lines_around(entered: Page) -> None:
+    page = entered
+    show(page, "/experiments/1/log")
+    expect(page.get_by_text("epoch 300", exact=True)).to_be_visible()
+    page.get_by_role("combobox", name="Levels").select_option("warning")
+    lines = page.locator(".log-line")
+    expect(lines).to_have_count(6)
+    assert page.url.endswith("/experiments/1/log?level=warning")
+    expect(lines.filter(has_text=EVIL)).to_have_count(3)
+    page.get_by_role("combobox", name="Levels").select_option("error")
+    expect(lines).to_have_count(3)
+    page.get_by_role("searchbox", name="Search the log").fill("broke")
+    expect(page.get_by_text("1 of 3")).to_be_visible()
+    lines.nth(1).get_by_role("link").click()
+    expect(page.locator(".log-line[data-marked]")).to_contain_text("it broke")
+    expect(page.get_by_text("epoch 201", exact=True)).to_be_attached()
+    show(page, "/experiments/1/log?level=<img src=x onerror=window.pwned=1>")
+    expect(page.get_by_text("epoch 300", exact=True)).to_be_visible()
+    assert is_clean(page)
 
 
 def test_files_are_shown_as_what_they_are_and_never_run(entered: Page) -> None:
@@ -183,6 +210,7 @@ def test_every_part_can_be_used_by_everybody(scene: Rig, browser: Browser, schem
     """axe finds nothing, in light and dark; and nothing is wider than a phone."""
     page = enter(browser, scene, color_scheme=scheme)
     parts = {
+        "log?level=error": ".log-line",
         "files": "table",
         "files?path=metrics.csv": ".cells",
         "files?path=curve.png": ".picture",
