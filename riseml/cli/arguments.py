@@ -33,19 +33,28 @@ def find_last_experiment(context: CommandContext, client: Client) -> wire.Experi
     Raises:
         NotFound: there is no project, or it has no experiment.
     """
+    name = find_own_project(context)
+    found = client.list_experiments(ended=True, project=name, limit=1, companions=False)
+    if not found:
+        raise NotFound(f"project {name} has no experiment yet", "`riseml train` starts one")
+    return found[-1]
+
+
+def find_own_project(context: CommandContext) -> str:
+    """Return the name of the project in the working directory.
+
+    Raises:
+        NotFound: there is none.
+    """
     from riseml.project.folder import find_project
 
     try:
-        name = _read_project_name(find_project(context.folder))
+        return _read_project_name(find_project(context.folder))
     except NotFound as error:
         raise NotFound(
             f"no ID was given, and {error.message}",
             "give an ID (`riseml status -a` lists yours), or go to a project's folder",
         ) from None
-    found = client.list_experiments(ended=True, project=name, limit=1, companions=False)
-    if not found:
-        raise NotFound(f"project {name} has no experiment yet", "`riseml train` starts one")
-    return found[-1]
 
 
 def _read_project_name(project: Project) -> str:

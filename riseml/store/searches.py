@@ -72,6 +72,16 @@ class SearchStore:
             found |= {record.id: record for record in self._load(some)}
         return found
 
+    def load_plans(self, ids: Collection[int]) -> tuple[SearchPlan, ...]:
+        """Return what the searches among these sets look for, without their trials."""
+        wanted = sorted(ids)
+        texts: list[Any] = []
+        with self._database.read_transaction() as connection:
+            for start in range(0, len(wanted), _IDS_PER_QUERY):
+                some = sa.and_(sets.c.search.isnot(None), sets.c.id.in_(wanted[start : start + _IDS_PER_QUERY]))
+                texts += connection.execute(sa.select(sets.c.search).where(some)).scalars()
+        return tuple(from_json(one, SearchPlan) for one in texts)
+
     def list_members(self, set_id: int) -> tuple[int, ...]:
         """Return the ids of the experiments of a set, in the order of their numbers."""
         members = sa.select(experiments.c.id).where(experiments.c.set_id == set_id).order_by(experiments.c.sub)

@@ -13,7 +13,6 @@ from riseml.errors import UsageError
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
-    from riseml.client import Client
 
 IdsArgument = Annotated[
     list[str] | None,
@@ -84,8 +83,9 @@ def show_results(  # noqa: PLR0913  # one parameter for each option of the comma
     most = _USUAL if rows is None and not (csv or json or scaling) else rows
     if most:
         query["limit"] = most
+    query |= _choose_experiments(command, identities or [], project)
     with command.connect() as client:
-        found = client.get_results(query | _choose_experiments(command, client, identities or [], project))
+        found = client.get_results(query)
     _print_results(command, found, output)
 
 
@@ -98,9 +98,7 @@ def _check_output(output: _Presentation) -> _Presentation:
     return output
 
 
-def _choose_experiments(
-    command: CommandContext, client: Client, identities: list[str], project: str | None
-) -> dict[str, object]:
+def _choose_experiments(command: CommandContext, identities: list[str], project: str | None) -> dict[str, object]:
     from riseml.names import parse_id
 
     if identities and project is not None:
@@ -108,9 +106,9 @@ def _choose_experiments(
     if identities:
         return {"of": [str(parse_id(identity)) for identity in identities]}
     if project is None:
-        from riseml.cli.arguments import find_last_experiment
+        from riseml.cli.arguments import find_own_project
 
-        project = find_last_experiment(command, client)["project"]
+        project = find_own_project(command)
     return {"project": project}
 
 

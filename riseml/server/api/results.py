@@ -84,8 +84,8 @@ def read_results(query: ResultQuery, services: Services, moment: datetime) -> wi
 def _find_objective(found: _Found, services: Services) -> Objective | None:
     """Return what the sets among the experiments search for; None when they differ, or none searches."""
     sets = {one.set_id for one in found.outcomes.values()} - {None}
-    searches = services.searches.load_searches([identity for identity in sets if identity is not None])
-    wanted = {Objective(one.plan.search.metric, one.plan.search.goal) for one in searches.values()}
+    plans = services.searches.load_plans([identity for identity in sets if identity is not None])
+    wanted = {Objective(one.search.metric, one.search.goal) for one in plans}
     return wanted.pop() if len(wanted) == 1 else None
 
 
