@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shutil
 import threading
@@ -25,6 +26,8 @@ from typing import Any
 
 from riseml.errors import EngineError
 from riseml.folders import make_private
+
+log = logging.getLogger(__name__)
 
 _CLAIM_PAUSE = 1.0  # seconds after which a thread that waits for another one looks whether it may go on waiting
 
@@ -175,10 +178,13 @@ class DataCache:
     def drop_uses_except(self, open_ids: frozenset[int]) -> None:
         """Forget what experiments read that are closed."""
         for experiment in [one for one in list(self._uses) if one not in open_ids]:
-            (self.folder / "uses" / f"{experiment}.json").unlink(missing_ok=True)
-            remove_tree(self.folder / "views" / str(experiment))
             with self._lock:
                 self._uses.pop(experiment, None)
+            try:
+                (self.folder / "uses" / f"{experiment}.json").unlink(missing_ok=True)
+                remove_tree(self.folder / "views" / str(experiment))
+            except OSError as error:  # the next server tries again; the loop of this one goes on
+                log.warning("what experiment %s read stays noted in %s: %s", experiment, self.folder, error.strerror)
 
     def list_sets(self) -> list[HeldSet]:
         """Return every set and every part, those first that were not used for the longest time."""
@@ -229,7 +235,7 @@ class DataCache:
     def _list(self, name: str) -> list[Path]:
         try:
             return sorted((self.folder / name).iterdir())
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError:  # it is not there, or cannot be read now
             return []
 
 

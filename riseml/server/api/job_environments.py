@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from riseml import wire
+from riseml.errors import RisemlError
 from riseml.model import Experiment, Job
 from riseml.names import CanonicalId, experiment_name
 from riseml.planning.launch import bind_job, job_folders
@@ -24,4 +25,13 @@ def show_job_environments(experiment: Experiment, wanted: CanonicalId, services:
 def _show_job_environment(experiment: Experiment, job: Job, services: Services) -> wire.JobEnvironment:
     folders = job_folders(experiment, services.data.find_target(experiment, job.host))
     shown = list_variables(bind_job(experiment, job, folders))
-    return {"variables": shown.values, "hidden": shown.hidden, "image": experiment.image_of(job.name).base}
+    keys = [name for name in _list_keys(experiment, services) if name not in {*shown.values, *shown.hidden}]
+    return {"variables": shown.values, "hidden": [*shown.hidden, *keys], "image": experiment.image_of(job.name).base}
+
+
+def _list_keys(experiment: Experiment, services: Services) -> list[str]:
+    """Return the names of the variables that jobs get with `train.store`; none when the store is no longer there."""
+    try:
+        return [name for name, _ in services.data.list_variables(experiment)]
+    except RisemlError:
+        return []

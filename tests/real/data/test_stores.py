@@ -72,6 +72,9 @@ def test_jobs_share_one_read_only_copy(rig: Rig, store: ObjectStoreServer) -> No
             f"{store.endpoint} test:tester {len(SECRET)}",
             *mode,
         ]
+    shown_variables = rig.get("/v1/experiments/1/environment")["jobs"]["train"]
+    assert "AWS_SECRET_ACCESS_KEY" in shown_variables["hidden"]
+    assert SECRET not in json.dumps(shown_variables)
     (kept,) = (rig.home / "data-cache" / "sets").iterdir()
     assert {path.stat().st_mode & 0o777 for path in (kept / "files").rglob("*")} == {0o555, 0o444}
     files = [path for path in rig.home.rglob("*") if path.is_file() and path.name != "stores.yml"]

@@ -82,3 +82,13 @@ def test_parts_of_a_fetch_that_ended_make_room(tmp_path: Path) -> None:
     (part / "x").write_bytes(b"x" * 4500)
     fetch(cache, "a")
     assert not part.exists()
+
+
+def test_a_use_that_cannot_be_removed_holds_up_nothing(tmp_path: Path) -> None:
+    cache = DataCache(tmp_path / "cache")
+    cache.note_use(7, {"mnist": str(fetch(cache, "a"))})
+    note = tmp_path / "cache" / "uses" / "7.json"
+    note.unlink()
+    note.mkdir()
+    cache.drop_uses_except(frozenset())
+    assert cache.find_use(7) is None
