@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import sqlite3
@@ -162,6 +163,15 @@ def _place(size: int, waiting: int) -> Case:
 
 
 def _load_world(folder: Path, size: int) -> Case:
+    """Return a call that does what a server does that starts: the collector of cycles is off until it serves."""
+
+    def load() -> None:
+        gc.disable()
+        try:
+            ExperimentStore(database).load_world()
+        finally:
+            gc.enable()
+
     path = folder / f"world-{size}.db"
     database = Database(f"sqlite:///{path}")
     plan = _plan()
@@ -169,7 +179,7 @@ def _load_world(folder: Path, size: int) -> Case:
         NewExperiments(_OWNER, "bench", _CONFIG, "", ((plan, first_jobs(plan)),)), _NOW
     )
     copy_first_experiment(path, size - 1)
-    return lambda: ExperimentStore(database).load_world()
+    return load
 
 
 def _load_again(folder: Path, size: int) -> Case:
