@@ -92,6 +92,7 @@ class ExperimentTable {
     this.virtual = new VirtualRows({ scroller: this.scroller, rows: this.body, height: ROW_HEIGHT, draw, space }, page.signal);
     this.arrange(main);
     this.list.onChange = () => this.update();
+    this.list.onMetrics = () => this.showNewMetrics();
   }
 
   /** @param {HTMLElement} main */
@@ -230,6 +231,13 @@ class ExperimentTable {
     this.table.setAttribute("aria-rowcount", String(rows.length + 1));
     this.virtual.refresh(rows.length);
     this.showActions();
+  }
+
+  /** Show metrics of rows in sight that have come: all rows are sorted anew only when the order or the filter asks. */
+  showNewMetrics() {
+    if (this.filter || this.sort.endsWith("metric")) return this.update();
+    for (const row of this.rows) row.metrics = this.list.metrics.get(row.id) ?? row.metrics;
+    this.virtual.refresh();
   }
 
   showEmpty() {

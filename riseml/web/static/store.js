@@ -8,6 +8,7 @@ const FIRST_PAGE = 100;
 const PAGE = 500;
 const MOST_SINGLE = 20; // changed experiments that are read one by one
 const MOST_RESULTS = 50; // experiments whose metrics are asked for at once
+const WANTED_PAUSE = 100; // milliseconds in which wanted metrics are gathered
 const VALUES_PAUSE = 2000; // milliseconds between two readings of the values of all experiments
 
 export class ExperimentList {
@@ -30,8 +31,12 @@ export class ExperimentList {
     this.stale = new Set();
     this.isComplete = false;
     this.onChange = () => {};
+    this.onMetrics = () => {}; // metrics of rows in sight have come
     this.readStale = makeCoalesced(() => this.refresh());
-    this.readMetrics = makeCoalesced(() => this.fetchMetrics());
+    this.readMetrics = makeCoalesced(async () => {
+      await new Promise((resolve) => setTimeout(resolve, WANTED_PAUSE)); // what is scrolled past is not asked for
+      await this.fetchMetrics();
+    });
     this.readLasts = makeCoalesced(async () => {
       await this.fetchLasts();
       await new Promise((resolve) => setTimeout(resolve, VALUES_PAUSE));
@@ -97,8 +102,9 @@ export class ExperimentList {
     this.views.set(number, await get(`/experiments/${number}`, {}, this.signal));
   }
 
-  /** Ask for the metrics of rows that are shown. @param {string[]} ids */
+  /** Ask for the metrics of the rows that are shown, and of no others. @param {string[]} ids */
   want(ids) {
+    for (const id of this.wanted) if (!this.metrics.has(id)) this.wanted.delete(id);
     for (const id of ids) if (!this.metrics.has(id)) this.wanted.add(id);
     if (this.wanted.size) this.readMetrics();
   }
@@ -112,7 +118,7 @@ export class ExperimentList {
     if (!ids.length) return;
     const { experiments } = await get("/results", { of: ids }, this.signal);
     for (const one of experiments) this.metrics.set(one.id, one.metrics);
-    this.onChange();
+    this.onMetrics();
     if (this.wanted.size) this.readMetrics();
   }
 

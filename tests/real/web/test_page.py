@@ -54,6 +54,9 @@ def test_the_table_filters_sorts_and_unfolds(entered: Page) -> None:
     page.get_by_role("searchbox").fill("")
     page.get_by_role("button", name="Unfold set 2").click()
     expect(find_row(page, "2.4")).to_be_visible()
+    page.set_viewport_size({"width": 1280, "height": 400})
+    assert page.evaluate("document.documentElement.scrollHeight") <= 400, "the table scrolls, not the page"
+    page.set_viewport_size({"width": 1280, "height": 800})
     page.get_by_role("button", name="Fold set 2").click()
     expect(find_row(page, "2.4")).to_have_count(0)
     page.get_by_role("button", name="ID").click()
@@ -152,8 +155,11 @@ def test_the_metric_of_every_row_sorts_and_filters(entered: Page) -> None:
 def test_a_line_is_on_the_page_when_a_job_prints_it(scene: Rig, entered: Page) -> None:
     page = entered
     show(page, "/experiments/4/log")
-    expect(page.locator(".log-line")).to_have_count(40, timeout=WAIT)
+    expect(page.get_by_text("40 lines", exact=True)).to_be_visible()
     expect(page.locator(".ansi-green").first).to_have_text("loss")
+    page.set_viewport_size({"width": 1280, "height": 600})
+    assert page.evaluate("document.documentElement.scrollHeight") <= 600, "the log scrolls, not the page"
+    page.set_viewport_size({"width": 1280, "height": 800})
     scene.go_file("4").touch()
     expect(page.get_by_text("a new line")).to_be_visible()
     page.get_by_role("searchbox", name="Search the log").fill("EPOCH 3")
