@@ -14,7 +14,7 @@ import struct
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +32,7 @@ from riseml.job_programs import read_file_service
 from riseml.job_programs.folder_contents import Incoming
 from riseml.job_programs.folder_listing import Page, Removed
 from riseml.job_programs.folder_paths import FilesError, Seen, Trouble
+from riseml.names import CODE_REPOSITORY
 from riseml.storage_files import FileWriter, ListOrder, describe_trouble
 from riseml.stream_messages import Channel, Piece
 
@@ -295,16 +296,24 @@ def _start_helper(engine: Engine, server: str, order: StorageOrder) -> HelperSes
 
 
 def _list_images(api: docker.APIClient, first: str) -> list[str]:
-    """Return images to try: the one that is named, those of Python, and the newest others."""
-    found = sorted(api.images(), key=lambda image: -int(image.get("Created") or 0))
-    names = [tag for image in found for tag in (image.get("RepoTags") or [])[:1]]
-    names = [name for name in names if not name.startswith(("<none>", "riseml/empty:"))]
-    names.sort(key=lambda name: not name.startswith("python:"))
+    """Return images to try: the one that is named, then those of the host."""
+    names = choose_names(api.images())
     with suppress(ImageNotFound):
         if first:
             api.inspect_image(first)
             names.insert(0, first)
     return names[:_MOST_IMAGES]
+
+
+def choose_names(images: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return images that may have Python, from the engine's list: those of Python, then the newest others.
+
+    A layer of code is none: it may be another server's, which could not remove it while a helper uses it.
+    """
+    found = sorted(images, key=lambda image: -int(image.get("Created") or 0))
+    names = [tag for image in found for tag in (image.get("RepoTags") or [])[:1]]
+    names = [name for name in names if not name.startswith(("<none>", "riseml/empty:", f"{CODE_REPOSITORY}:"))]
+    return sorted(names, key=lambda name: not name.startswith("python:"))
 
 
 def _start_with(engine: Engine, server: str, order: StorageOrder, image: str) -> HelperSession:

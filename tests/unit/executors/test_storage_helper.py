@@ -18,7 +18,7 @@ import pytest
 
 from riseml.errors import Conflict, EngineError, NotFound, Refused
 from riseml.executors.capabilities import StorageAccess, StorageOrder
-from riseml.executors.docker.storage_helper import HelperFiles, HelperSession, StorageHelpers
+from riseml.executors.docker.storage_helper import HelperFiles, HelperSession, StorageHelpers, choose_names
 from riseml.executors.memory import MemoryExecutor
 from riseml.executors.transports.engine_client import Engine
 from riseml.job_programs import read_file_service
@@ -115,6 +115,16 @@ def test_a_helper_serves_files(files: StorageFiles, tmp_path: Path) -> None:
     assert (files.remove_files("deep", 10).folders, files.remove_files("out", 10).files) == (2, 1)
     assert [one.path for one in files.list_files(ListOrder("sub")).entries if one.path != "z"][:1] != []
     assert (tmp_path / "me/4/sub/y").read_bytes() == b"abc"
+
+
+def test_a_helper_is_never_made_of_a_layer_of_code() -> None:
+    names = ["riseml/code:1", "me/env:2", "riseml/empty:1", "<none>:<none>", "python:3.12", "riseml/environment:4"]
+    images = [{"Created": number, "RepoTags": [name]} for number, name in enumerate(names)]
+    assert choose_names([*images, {"Created": 9, "RepoTags": None}]) == [
+        "python:3.12",
+        "riseml/environment:4",
+        "me/env:2",
+    ]
 
 
 def test_the_parts_of_the_program_have_different_names() -> None:
