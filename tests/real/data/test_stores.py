@@ -112,8 +112,11 @@ def test_what_cannot_be_fetched_is_one_sentence(process_rig: Rig, store: ObjectS
     assert (keys.status_code, "does not give the keys of a to jobs" in keys.text) == (403, True)
 
 
-def test_a_server_that_dies_in_a_fetch_leaves_nothing_half(tmp_path: Path, store: ObjectStoreServer) -> None:
-    with Rig(tmp_path / "home", None, RISEML_FAULT="P31:2") as rig:
+@pytest.mark.parametrize("point", ["P31:2", "P32"])
+def test_a_server_that_dies_in_a_fetch_leaves_nothing_half(
+    tmp_path: Path, store: ObjectStoreServer, point: str
+) -> None:
+    with Rig(tmp_path / "home", None, RISEML_FAULT=point) as rig:
         allow(rig, store.entry("lab", "s3://datasets"))
         rig.submit(make_config("sha256sum <$DATA_DIR/mnist/train/images", ("s3://datasets/mnist", "mnist")))
         rig.wait("the server died", lambda: rig.process is not None and rig.process.poll() is not None)

@@ -8,8 +8,10 @@ import pytest
 
 from riseml.control.actions import (
     Action,
+    CancelData,
     CancelImage,
     EnsureImage,
+    FetchData,
     PrepareHost,
     ReleaseHost,
     RemoveJob,
@@ -29,6 +31,8 @@ SENTENCES: dict[Action, str] = {
     EnsureImage(GPU1, 4, "tf:2"): "build or fetch environment tf:2 of 4 on gpu1",
     ShareImage(GPU2, 4, "tf:2", GPU1): "copy environment tf:2 of 4 from gpu1 to gpu2",
     CancelImage(GPU1, 4, "tf:2"): "cancel environment tf:2 of 4 on gpu1",
+    FetchData(GPU1, 4): "fetch the data of 4",
+    CancelData(GPU1, 4): "cancel the fetch of the data of 4",
     PrepareHost(GPU1, 4, "10.213.0.0/26"): "prepare gpu1 for 4 with network 10.213.0.0/26",
     PrepareHost(GPU1, 4, None): "prepare gpu1 for 4",
     StartJob(GPU1, WORKER): "start 4.worker.1 on gpu1",
