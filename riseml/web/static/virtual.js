@@ -20,9 +20,12 @@ export class VirtualRows {
     this.total = 0;
     this.first = 0; // the row at the top
     this.drawn = "";
+    this.isHeld = false; // a button of the mouse is down on a row, which must be there when it goes up: else there is no click
     this.above = options.space(0);
     this.below = options.space(0);
     options.scroller.addEventListener("scroll", () => this.update(), { passive: true, signal });
+    options.rows.addEventListener("pointerdown", () => { this.isHeld = true; }, { signal });
+    for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, () => setTimeout(() => this.release()), { signal });
     const watcher = new ResizeObserver(() => this.update());
     watcher.observe(options.scroller);
     signal.addEventListener("abort", () => watcher.disconnect());
@@ -45,7 +48,15 @@ export class VirtualRows {
     this.update();
   }
 
+  /** Draw what was put off while a row was held. */
+  release() {
+    if (!this.isHeld) return;
+    this.isHeld = false;
+    this.update();
+  }
+
   update() {
+    if (this.isHeld) return;
     const { scroller, height } = this.options;
     const isScaled = this.total * height > MOST_HEIGHT;
     const reach = Math.max(1, this.height - scroller.clientHeight);
