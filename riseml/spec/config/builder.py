@@ -46,6 +46,7 @@ def build_spec(file: SourceFile) -> Spec:
     limits = _read_limits(file)
     resources = read_resources(file, (*_TRAIN, "resources"), _default_resources(limits))
     tensorflow, pytorch = read_tensorflow(file, image, resources), read_pytorch(file, image, resources)
+    jax, roles = read_jax(file, resources), read_roles(file, RoleDefaults(resources, install))
     run = read_lines(file, (*_TRAIN, "run"))
     _check_framework(file, framework, image)
     parameters = read_parameters(file)
@@ -59,8 +60,8 @@ def build_spec(file: SourceFile) -> Spec:
         framework=framework,
         tensorflow=tensorflow,
         pytorch=pytorch,
-        jax=read_jax(file, resources),
-        roles=read_roles(file, RoleDefaults(resources, install)),
+        jax=jax,
+        roles=roles,
         parameters=parameters,
         search=read_search(file, parameters),
         concurrency=_int_or(file.value_at((*_TRAIN, "concurrency")), 1),
@@ -76,13 +77,17 @@ def build_spec(file: SourceFile) -> Spec:
         finish_grace=_read_duration(file, "finish_grace", None),
         priority=_int_or(file.value_at((*_TRAIN, "priority")), 0),
     )
-    for check in (_check_limits, _check_gpus, _check_scope):
-        check(file, train)
+    _check_train(file, train)
     return Spec(str(file.value_at(("project",))), train, notes=_list_notes(file, train))
 
 
 def _int_or(value: Any, default: int) -> int:
     return default if value is None else int(value)
+
+
+def _check_train(file: SourceFile, train: Train) -> None:
+    for check in (_check_limits, _check_gpus, _check_scope):
+        check(file, train)
 
 
 def _check_framework(file: SourceFile, framework: str | None, image: str | None) -> None:
