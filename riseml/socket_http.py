@@ -171,9 +171,9 @@ class SocketConnections:
             is_sent = _send(connection, request)
             with _translate_errors():
                 received = connection.getresponse()
+            with received:  # which may hold the socket alone from now on
                 if received.length is None and not received.chunked:
-                    raise IncompleteRead(b"")  # riseml's server always says where its answers end
-            with received:
+                    raise AnswerCut("the answer does not say where it ends")  # riseml's server always does
                 answer = SocketAnswer(received)
                 yield answer
                 is_usable = is_sent and answer.is_complete()
