@@ -16,6 +16,7 @@ from tests.chaos.scenes import Scene, count_lines, write_solo, write_trio
 from tests.chaos.sites import Fault, Site
 
 COUNT = 240  # reports of a job; they take longer than the server waits between two saves of its counts
+LONG_COUNT = 1_000  # of jobs that still report when three servers in turn start late
 FLOOD = 200_000  # reports
 _REPORT = 'printf \'riseml.report {"step": %d, "%s": %d}\\n\' $i "$RISEML_JOB" $i; '
 _JOBS = ("master", "worker.1")
@@ -34,7 +35,8 @@ def report_faults() -> list[Fault]:
 def kill_around_counts(site: Site) -> Tally:
     """Let each server die at its first step: reports read and not written, counted and not saved, saved."""
     orders = [f"{point.value}:1" for point in AROUND_COUNTS]
-    return _run(site, make_reporting_scene(), itertools.chain(orders, [f"{Point.LOG_READ.value}:3"], orders), _pass)
+    scene = make_reporting_scene(LONG_COUNT)
+    return _run(site, scene, itertools.chain(orders, [f"{Point.LOG_READ.value}:3"], orders), _pass)
 
 
 def tear_report(site: Site) -> Tally:
