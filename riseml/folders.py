@@ -9,7 +9,7 @@ import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from riseml.errors import Refused
+from riseml.errors import Refused, UsageError
 
 _ROOT = 0  # the user who may change everything anyway
 _MOST_LINKS = 40  # of one path, as the kernel
@@ -39,6 +39,33 @@ def is_private(folder: Path) -> bool:
     """
     found = folder.lstat()
     return found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
+
+
+def read_private_file(path: Path, most: int) -> bytes | None:
+    """Return the content of a file with secrets, which its user alone may read or write; None: there is no such file.
+
+    Args:
+        path: of the file; a link is not followed.
+        most: bytes that it may have.
+
+    Raises:
+        Refused: another user may read or write the file, or it cannot be read.
+        UsageError: the file is larger.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Refused(f"{path} cannot be read: {error.strerror}", "make it a file of yours, mode 0600") from None
+    with open(file, "rb") as opened:
+        found = os.fstat(file)
+        if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode) or stat.S_IMODE(found.st_mode) & 0o077:
+            raise Refused(f"{path} is not a file of yours alone", f"run `chmod 600 {path}`")
+        data = opened.read(most + 1)
+    if len(data) > most:
+        raise UsageError(f"{path} is larger than {most // 1024} KiB", "remove what is not needed")
+    return data
 
 
 def open_folder(parent: int, name: str, mode: int) -> int:

@@ -7,9 +7,7 @@ anybody.
 from __future__ import annotations
 
 import ipaddress
-import os
 import re
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from riseml.errors import NotFound, Refused, UsageError
+from riseml.folders import read_private_file
 from riseml.spec.scalars.data_url import OBJECT_STORES, DataScheme, DataUrl, parse_data_url
 from riseml.spec.scalars.texts import BadText
 
@@ -110,20 +109,8 @@ def read_stores(home: Path) -> tuple[Store, ...]:
         Refused: another user may read or write the file.
         UsageError: the file has a mistake, which is named without its values.
     """
-    try:
-        file = os.open(home / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return ()
-    except OSError as error:
-        raise Refused(f"{home / FILE} cannot be read: {error.strerror}", "make it a file of yours, mode 0600") from None
-    with open(file, "rb") as opened:
-        found = os.fstat(file)
-        if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode) or stat.S_IMODE(found.st_mode) & 0o077:
-            raise Refused(f"{home / FILE} is not a file of yours alone", f"run `chmod 600 {home / FILE}`")
-        data = opened.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
-        raise UsageError(f"{home / FILE} is larger than 256 KiB", f"it holds at most {_MOST} stores")
-    return _parse(data)
+    data = read_private_file(home / FILE, _LARGEST)
+    return () if data is None else _parse(data)
 
 
 def _parse(data: bytes) -> tuple[Store, ...]:
