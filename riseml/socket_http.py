@@ -245,7 +245,7 @@ def _make_chunks(body: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _is_quiet(door: socket.socket) -> bool:
-    """Return False when the server has closed an idle connection, or said something that nobody asked for."""
+    """Return False when the server has closed an idle connection, or sent something that no request asked for."""
     door.settimeout(0)
     try:
         door.recv(1, socket.MSG_PEEK)

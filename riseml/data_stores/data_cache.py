@@ -248,7 +248,7 @@ def read_rows(folder: Path) -> list[FileRow] | None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder whose folders nobody may write; one that is not there is none."""
+    """Remove a folder whose folders are read-only; one that is not there is none."""
     if not folder.is_dir() or folder.is_symlink():
         return
     for place, _, _ in os.walk(folder):

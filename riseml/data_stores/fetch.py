@@ -101,7 +101,7 @@ def fetch_set(cache: DataCache, order: FetchOrder, hold: ExitStack) -> Path:
         except Changed as error:
             changes += 1
             if changes == _MOST_CHANGES:
-                raise EngineError(error.message, "try again when nobody writes there", permanent=True) from None
+                raise EngineError(error.message, "try again when nothing writes there", permanent=True) from None
         except Away as error:
             if tally.progressed_at > before:
                 pause = order.first_pause
@@ -229,7 +229,7 @@ def _fetch_file(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tall
 
 
 def _check_content(order: FetchOrder, file: RemoteFile, md5: str, size: int, source: Path) -> None:
-    """Refuse what is not what the store has; it is removed, so that the next try gets it anew."""
+    """Refuse what is not what the store has; it is removed, so that the next try gets it again."""
     told = _MD5.fullmatch(file.etag)
     if size == file.size and (told is None or not order.etag_is_md5 or told[1] == md5):
         return

@@ -84,6 +84,6 @@ class RemarkView(TypedDict):
 
 
 class Remarks(TypedDict):
-    """Which jobs hold others up, as `riseml monitor` says it; nothing until somebody has asked for 15 seconds."""
+    """Which jobs hold others up, as `riseml monitor` says it; nothing until a client has asked for 15 seconds."""
 
     remarks: list[RemarkView]

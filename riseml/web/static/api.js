@@ -6,7 +6,7 @@ const TRIES = 4; // of a request: browsers drop those under way when a network o
 const FIRST_PAUSE = 80; // milliseconds before the second try
 const encoder = new TextEncoder();
 let challenge = ""; // of the server process that answers
-let keyText = ""; // of the page key; another page of the browser may be let in anew, and store another one
+let keyText = ""; // of the page key; another page of the browser may be let in again, and store another one
 /** @type {Promise<CryptoKey> | null} */
 let pageKey = null;
 

@@ -233,7 +233,7 @@ class ExperimentTable {
     this.showActions();
   }
 
-  /** Show metrics of rows in sight that have come: all rows are sorted anew only when the order or the filter asks. */
+  /** Show metrics of rows in sight that have come: all rows are sorted again only when the order or the filter asks. */
   showNewMetrics() {
     if (this.filter || this.sort.endsWith("metric")) return this.update();
     for (const row of this.rows) row.metrics = this.list.metrics.get(row.id) ?? row.metrics;

@@ -128,7 +128,7 @@ def test_the_pool_shows_its_use_and_its_queue_and_users_drain_it(scene: Rig, ent
 
 
 def press_and_redraw(page: Page, box: Locator) -> None:
-    """Click while the table is drawn anew between the press and the release of the button."""
+    """Click while the table is drawn again between the press and the release of the button."""
     box.hover()
     page.mouse.down()
     page.get_by_role("searchbox").dispatch_event("input")
