@@ -41,6 +41,7 @@ host=0.0.0.0
 _IMPORT = "python3 -c 'import sys; sys.path = [one for one in sys.path if one]; import {0}' 2>/dev/null"
 """Imports a package without the working directory: a module of the project may have the same name."""
 
+# Where the job may not write into its working directory, `mktemp` makes the folder of links among temporary files.
 _TENSORBOARD_SCRIPT = """\
 {has_program} || {{
   echo 'error: the environment of experiment {first} has no TensorBoard: add it to train.install' >&2
