@@ -93,6 +93,13 @@ class EngineError(Unreachable):
         self.permanent = permanent
 
 
+class PortReset(RisemlError):
+    """A program of a job broke one connection to its port. Its other connections go on."""
+
+    exit_code = 5
+    http_status = 502
+
+
 class StoreError(Unreachable):
     """The store cannot be used: it is locked, full, damaged, not reachable, or belongs to another server.
 

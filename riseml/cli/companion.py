@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from riseml.cli.job_command import ask_job
 from riseml.cli.log_follower import make_reconnect, open_footer
-from riseml.cli.port_forward import HOST, PortPair, choose_local_port, find_answering_jobs, forward_ports
+from riseml.cli.port_forward import HOST, ForwardOrder, PortPair, choose_local_port, find_answering_jobs, forward_ports
 from riseml.client import LogQuery
 from riseml.errors import Conflict, ExperimentFailed, Interrupted, NotFound, RisemlError
 from riseml.states import NO_LOGS, NO_PROGRAM
@@ -129,7 +129,8 @@ def forward_companion(
 
     local = choose_local_port(view.port) if view.local is None else view.local
     try:
-        forward_ports(client.address, job, [PortPair(local, port)], say, experiment)
+        order = ForwardOrder(job, [PortPair(local, port)], experiment)
+        forward_ports(client.address, order, say, command.printer.say)
     finally:
         for page in pages:
             page.unlink(missing_ok=True)

@@ -6,16 +6,18 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from riseml.errors import Conflict, NotFound, RisemlError, Unreachable
+from riseml.errors import Conflict, NotFound, PortReset, RisemlError, Unreachable
 from riseml.exchange import Address
 from riseml.stream_client import StreamConnection, open_stream, port_path, presence_path
 from riseml.stream_messages import LONGEST_PIECE, WINDOW, Channel, ChannelEnd, Piece
 
 HOST = "127.0.0.1"
+_PATIENCE = 30.0  # seconds of tries to open a connection while the server or the host does not answer
+_PAUSE = 0.5  # seconds between two tries
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -25,6 +27,15 @@ class PortPair:
 
     local: int  # 0: any free one
     remote: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardOrder:
+    """What to forward."""
+
+    job: str  # its ID
+    pairs: Sequence[PortPair]
+    attended: str | None = None  # an experiment that goes on as long as a client is there: this one is, until the end
 
 
 def find_answering_jobs(address: Address, jobs: Sequence[str], port: int) -> list[str]:
@@ -49,26 +60,24 @@ def choose_local_port(wanted: int) -> int:
 
 def forward_ports(
     address: Address,
-    job: str,
-    pairs: Sequence[PortPair],
+    order: ForwardOrder,
     on_ready: Callable[[Sequence[PortPair]], None],
-    attended: str | None = None,
+    on_failure: Callable[[str], None],
 ) -> None:
     """Forward until the user ends it.
 
     Args:
         address: where the server is.
-        job: the ID of the job.
-        pairs: the ports.
+        order: the job and its ports.
         on_ready: is called once with the ports that are in use.
-        attended: the ID of an experiment that goes on as long as a client is there: this one is, until the end.
+        on_failure: is called with why a connection failed, once for each reason; the others go on.
 
     Raises:
         KeyboardInterrupt: the user ended it.
         Conflict: a port of this machine is in use, or the job has ended.
-        Unreachable: the server or the host does not answer any more.
+        Unreachable: the server or the host has not answered for half a minute when a connection was to be opened.
     """
-    asyncio.run(_Forwarder(address, job, on_ready).run(pairs, attended))
+    asyncio.run(_Forwarder(address, order, on_failure).run(on_ready))
     raise KeyboardInterrupt
 
 
@@ -87,24 +96,26 @@ async def _find_answering_jobs(address: Address, jobs: Sequence[str], port: int)
 class _Forwarder:
     """All connections of one command."""
 
-    def __init__(self, address: Address, job: str, on_ready: Callable[[Sequence[PortPair]], None]) -> None:
+    def __init__(self, address: Address, order: ForwardOrder, on_failure: Callable[[str], None]) -> None:
         self._address = address
-        self._job = job
-        self._on_ready = on_ready
+        self._order = order
+        self._on_failure = on_failure
+        self._failures: set[str] = set()  # what the user has been told
         self._is_over = asyncio.Event()
         self._error: RisemlError | None = None  # why it is over; None: the user ends it
         self._connections: set[asyncio.Task[None]] = set()
 
-    async def run(self, pairs: Sequence[PortPair], attended: str | None) -> None:
+    async def run(self, on_ready: Callable[[Sequence[PortPair]], None]) -> None:
         """Listen until the command is to end."""
+        attended = self._order.attended
         presence = None if attended is None else asyncio.create_task(self._attend(attended))
         loop = asyncio.get_running_loop()
         for number in _ENDINGS:
             loop.add_signal_handler(number, self._is_over.set)
         async with AsyncExitStack() as stack:
             try:
-                used = [await self._listen(stack, pair) for pair in pairs]
-                self._on_ready(used)
+                used = [await self._listen(stack, pair) for pair in self._order.pairs]
+                on_ready(used)
                 await self._is_over.wait()
             finally:
                 tasks = [*self._connections, *([] if presence is None else [presence])]
@@ -137,7 +148,7 @@ class _Forwarder:
         except OSError as error:
             raise Conflict(
                 f"port {pair.local} of this machine cannot be used: {os.strerror(error.errno or 0)}",
-                f"choose another one: `riseml forward {self._job} 0:{pair.remote}` takes any free port",
+                f"choose another one: `riseml forward {self._order.job} 0:{pair.remote}` takes any free port",
             ) from None
         stack.callback(server.close)
         return PortPair(server.sockets[0].getsockname()[1], pair.remote)
@@ -145,7 +156,7 @@ class _Forwarder:
     async def _serve(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass one connection on, to its end."""
         try:
-            async with open_stream(self._address, port_path(self._job, port)) as stream:
+            async with self._open(port) as stream:
                 sending = asyncio.create_task(_send(reader, stream))
                 try:
                     await _receive(stream, writer)
@@ -155,16 +166,44 @@ class _Forwarder:
             writer.close()
         except OSError:  # the program at this end is gone
             writer.transport.abort()
-        except NotFound:  # nothing listens there now: the connection ends as if it had been refused
+        except PortReset:  # the program reads it
             writer.transport.abort()
         except RisemlError as error:
             writer.transport.abort()
-            if isinstance(error, Conflict | Unreachable):
-                self._error = self._error or error
-                self._is_over.set()
+            self._note_failure(port, error)
         except asyncio.CancelledError:
             writer.transport.abort()
             raise
+
+    @asynccontextmanager
+    async def _open(self, port: int) -> AsyncIterator[StreamConnection]:
+        """Open a stream to a port. Nothing is lost while it is not open: so try again as long as nobody answers.
+
+        Raises:
+            RisemlError: it cannot be opened. `Conflict` and `Unreachable` are the end of the whole command.
+        """
+        give_up = asyncio.get_running_loop().time() + _PATIENCE
+        async with AsyncExitStack() as stack:
+            while True:
+                try:
+                    stream = await stack.enter_async_context(
+                        open_stream(self._address, port_path(self._order.job, port))
+                    )
+                    break
+                except (Conflict, Unreachable) as error:
+                    if isinstance(error, Conflict) or asyncio.get_running_loop().time() > give_up:
+                        self._error = self._error or error
+                        self._is_over.set()
+                        raise
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._is_over.wait(), _PAUSE)
+            yield stream
+
+    def _note_failure(self, port: int, error: RisemlError) -> None:
+        """Say once why a connection failed, unless the command ends with it."""
+        if error is not self._error and error.message not in self._failures:
+            self._failures.add(error.message)
+            self._on_failure(f"a connection to port {port} of {self._order.job} failed: {error.message}")
 
 
 async def _send(reader: asyncio.StreamReader, stream: StreamConnection) -> None:

@@ -35,7 +35,7 @@ def forward_port(
     `riseml forward 4.worker.1 8888` listens at 127.0.0.1:8888, and `9999:8888` at 127.0.0.1:9999; Ctrl-C ends it.
     Without a job, the job in which something listens on the port is taken.
     """
-    from riseml.cli.port_forward import forward_ports
+    from riseml.cli.port_forward import ForwardOrder, forward_ports
 
     command: CommandContext = context.obj
     pairs = [parse_ports(text) for text in ports]
@@ -51,7 +51,7 @@ def forward_port(
                 command.printer.print_lines([f"{one['address']} is port {one['port']} of {job}" for one in shown])
                 command.printer.say("Ctrl-C ends it; the job runs on.")
 
-        forward_ports(client.address, job, pairs, say)
+        forward_ports(client.address, ForwardOrder(job, pairs), say, command.printer.say)
 
 
 def choose_answering_job(client: Client, jobs: list[str], port: int) -> str:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from starlette.concurrency import run_in_threadpool
 
-from riseml.errors import EngineError, RisemlError, Unreachable
+from riseml.errors import EngineError, PortReset, RisemlError, Unreachable
 from riseml.executors.job_streams import JobStream
 from riseml.stream_messages import (
     LONGEST_PIECE,
@@ -121,7 +121,7 @@ class _StreamRelay:
                 await self._client.send(CommandExit(code))
             elif broken is not None:
                 hint = "`riseml status` shows whether it runs on"
-                await self._client.send(make_failure(Unreachable(f"the connection to the job broke: {broken}", hint)))
+                await self._client.send(make_failure(PortReset(f"the job broke the connection: {broken}", hint)))
             else:
                 await self._client.send(ChannelEnd(Channel.OUTPUT))
         except RisemlError as error:

@@ -8,6 +8,7 @@ import json
 import signal
 import socket
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -20,9 +21,12 @@ from tests.support.rig import Rig, single
 from tests.support.waiting import DEADLINE
 
 SERVER = """
-import hashlib, http.server, sys, threading
+import hashlib, http.server, socket, struct, sys, threading
 class Echo(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    def do_GET(self):  # break the connection
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
     def do_POST(self):
         size = int(self.headers["Content-Length"])
         body = self.rfile.read(size)
@@ -62,7 +66,7 @@ class EchoJob:
             yield process, [int(one["address"].rpartition(":")[2]) for one in shown["forwards"]]
         finally:
             process.kill()
-            process.communicate()
+            print(process.communicate()[1].decode())  # pytest shows it when the test fails
 
 
 def post(port: int, body: bytes) -> bool:
@@ -84,6 +88,13 @@ def test_many_connections_reach_both_ports(rig: Rig) -> None:
         with ThreadPoolExecutor(24) as pool:
             assert all(pool.map(post, [open_] * 24, bodies))
             assert all(pool.map(post, [inner] * 4, bodies[:4]))
+            with pytest.raises(OSError), urllib.request.urlopen(f"http://127.0.0.1:{open_}/", timeout=DEADLINE):
+                pass  # the job breaks this connection; the others go on
+            assert post(open_, b"after it")
+            rig.kill()
+            late = pool.submit(post, open_, b"while no server runs")
+            rig.start()
+            assert late.result(DEADLINE)
         with socket.create_connection(("127.0.0.1", open_)) as silent:  # a connection that is open at the end
             silent.sendall(b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\n")
             process.send_signal(signal.SIGINT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 from collections.abc import Awaitable, Callable
 
 from riseml.executors.job_streams import JobStream, NoControl, RawCodec
@@ -17,6 +18,7 @@ from riseml.stream_messages import (
     CommandOrder,
     Grant,
     Piece,
+    StreamFailure,
     StreamMessage,
     StreamReady,
     WindowSize,
@@ -137,6 +139,25 @@ def test_the_exit_code_of_a_command_that_leaves_its_input_unread_is_told() -> No
         assert await desk.read() == CommandExit(44)
 
     play(act)
+
+
+def test_a_port_that_the_job_resets_is_told_apart_from_a_lost_host() -> None:
+    async def run() -> None:
+        desk = Desk()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            near = socket.create_connection(listener.getsockname())
+            far, _ = listener.accept()
+        relay = asyncio.create_task(relay_stream(JobStream(near, RawCodec(), NoControl()), desk))
+        assert await desk.read() == StreamReady()
+        far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        far.close()
+        failure = await desk.read()
+        assert isinstance(failure, StreamFailure)
+        assert (failure.kind, failure.message[:30]) == ("PortReset", "the job broke the connection: ")
+        desk.to_server.put_nowait(None)
+        await asyncio.wait_for(relay, DEADLINE)
+
+    asyncio.run(run())
 
 
 def test_a_port_is_open_until_both_directions_have_ended() -> None:
