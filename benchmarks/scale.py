@@ -36,6 +36,7 @@ _TRAIN = {
 }
 _REPORT = """printf 'riseml.report {"step": %s, "accuracy": 0.5, "loss": 0.25}\\n' 1 2 3"""
 _ONE = {"image": BASE, "resources": {"cpus": 0.001, "mem": "16MiB"}, "run": _REPORT, "parameters": {"lr": 0.1}}
+_SHOWN = 100  # rows of `riseml results`
 _RESULTS_TIME = 0.300  # seconds, of `riseml results` over all of them
 
 
@@ -109,7 +110,7 @@ def _past(context: BenchContext, report: Report) -> None:
             report.add("the first command, which starts the server", Measure(name, (time.perf_counter() - begun,)))
             print_progress(f"  {name}")
             _measure_server(report, home, name, "/experiments")
-            _ask_all(report, home, name, project)
+            _ask_all(report, home, made, project)
         screen = report.groups[f"latency of GET {_SCREEN}"][-1]
         report.bars.append(bar_at_most(f"a screen of {made:,} ended experiments", screen.median, _SCREEN_TIME, "ms"))
         page = report.groups[f"latency of GET {_PAGE}"][-1]
@@ -118,12 +119,16 @@ def _past(context: BenchContext, report: Report) -> None:
         report.bars.append(bar_at_most(f"riseml results of {made:,} experiments", results.median, _RESULTS_TIME, "ms"))
 
 
-def _ask_all(report: Report, home: Home, name: str, project: Path) -> None:
-    for path in ("/experiments?all=true", _SCREEN, _PAGE, "/experiments/1"):
-        report.add(f"latency of GET {path}", Measure(name, _ask(home, path, 3), "ms"))
+def _ask_all(report: Report, home: Home, made: int, project: Path) -> None:
+    name = f"{made:,} finished"
+    for path, times in (("/experiments?all=true", 3), (_SCREEN, 15), (_PAGE, 15), ("/experiments/1", 15)):
+        report.add(f"latency of GET {path}", Measure(name, _ask(home, path, times), "ms"))
     shown = tuple(home.run("status", "-a").seconds for _ in range(3))
     report.add("riseml status -a, the whole command", Measure(name, shown))
-    found = tuple(home.run(*_RESULTS.split()[1:], cwd=project).seconds for _ in range(5))
+    done = [home.run(*_RESULTS.split()[1:], cwd=project) for _ in range(5)]
+    if any(f"... and {made - _SHOWN:,} more" not in one.out for one in done):
+        raise AssertionError(f"`{_RESULTS}` does not show {made:,} experiments")
+    found = tuple(one.seconds for one in done)
     report.add(f"{_RESULTS}, the whole command", Measure(name, found))
 
 

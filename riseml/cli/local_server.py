@@ -82,11 +82,24 @@ def stop_server(client: Client, settings: Settings) -> wire.ServerView | None:
     pause, begun = threading.Event(), time.monotonic()
     while time.monotonic() - begun < ANSWER_DEADLINE:
         after = probe_server(client)
-        if after is None or after["pid"] != server["pid"]:
+        if (after is None and not _is_there(server["pid"])) or (after is not None and after["pid"] != server["pid"]):
             return server
         pause.wait(_PROBE_INTERVAL)
     message = f"the riseml server (process {server['pid']}) did not end within {ANSWER_DEADLINE:.0f} s"
     raise Unreachable(message, _hint_at_log(settings))
+
+
+def _is_there(pid: int) -> bool:
+    """Return whether a process of this machine has not ended: a server that answers no more may still save.
+
+    A zombie has ended. Its parent is no server, and may never read its exit code.
+    """
+    import psutil
+
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def check_wanted_executor(settings: Settings, environ: Mapping[str, str]) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import ExitStack
+
+import psutil
 
 from riseml import __version__
 from tests.real.e2e.console import OLD, OLD_RISEML, Console, run_old_server, write
@@ -68,6 +71,8 @@ def test_a_stopped_server_leaves_jobs_running_and_the_next_command_starts_it_aga
         stopped = console.run("server", "stop")
         assert stopped.code == 0
         assert stopped.out.endswith(" 1 experiment goes on without it.\n")
+        server = int(re.findall(r"process (\d+)", stopped.out)[0])
+        assert not psutil.pid_exists(server) or psutil.Process(server).status() == psutil.STATUS_ZOMBIE
         assert console.containers(running=True) == ["train"]
         assert console.run("kill").code == 0
         result = running.finish()
