@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
+from riseml.clusters import OwnQueue
 from riseml.names import HostName, JobName, job_type
 from riseml.origins import NO_ORIGIN, Origin
 from riseml.spec.config.types import NO_RETRY, DataSource, Limits, Resources, Retry
@@ -267,6 +268,10 @@ class ContainerSeen:
     started_at: datetime | None = None  # clock of the host
     finished_at: datetime | None = None  # clock of the host
     drained: bool = False  # it has ended, and the server has its whole log
+    waits: str = ""  # why it is still in the queue of its host; empty: it is in no queue
+    address: str | None = None  # where the other jobs reach it, if only its host knows
+    port: int | None = None  # likewise
+    ending: Reason | None = None  # why its host ended it by the rules of its gang; None: it did not
 
     @property
     def running(self) -> bool:
@@ -337,6 +342,7 @@ class HostSeen:
     swarm: str = ""  # id of its swarm; empty: none
     manager: bool = False  # it may create networks in its swarm
 
+    queue: OwnQueue | None = None  # it places whole gangs itself; None: riseml's queue places jobs there
     settles_in: float | None = None  # seconds after which an observation tells how a container ended; None: it is known
 
 

@@ -80,6 +80,7 @@ class Reason(enum.Enum):
     NEXT = "NEXT"
     CONCURRENCY = "CONCURRENCY"
     PLACED = "PLACED"
+    IN_QUEUE = "IN_QUEUE"
     RUNNING = "RUNNING"
     COMPLETED = "COMPLETED"
     EXIT_CODE = "EXIT_CODE"
@@ -116,6 +117,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.NEXT: "Next in the queue: room is kept for it",
     Reason.CONCURRENCY: "Waiting for another experiment of the set to end",
     Reason.PLACED: "Starting on its host",
+    Reason.IN_QUEUE: "Waits in the queue of its cluster",
     Reason.RUNNING: "Running",
     Reason.COMPLETED: "Completed",
     Reason.EXIT_CODE: "Ended with an exit code other than 0",

@@ -128,6 +128,19 @@ class StartJob(Describable):
 
 
 @dataclass(frozen=True, slots=True)
+class StartGang(Describable):
+    """Hand one attempt of a gang over to a host that starts it as one thing, when it finds room."""
+
+    host: HostName
+    experiment: int  # id of the record
+    attempt: int
+
+    def describe(self, experiment: str | None = None) -> str:
+        again = "" if self.attempt == 1 else f" (attempt {self.attempt})"
+        return f"hand {experiment or self.experiment}{again} over to {self.host}"
+
+
+@dataclass(frozen=True, slots=True)
 class StopJob(Describable):
     """Send a signal to a running job."""
 
@@ -169,6 +182,7 @@ Action = (
     | CancelData
     | PrepareHost
     | StartJob
+    | StartGang
     | StopJob
     | RemoveJob
     | ReleaseHost
@@ -180,7 +194,9 @@ def owner_of(action: Action) -> int:
     match action:
         case StartJob() | StopJob() | RemoveJob():
             return action.key.experiment
-        case EnsureImage() | ShareImage() | CancelImage() | FetchData() | CancelData() | PrepareHost() | ReleaseHost():
+        case EnsureImage() | ShareImage() | CancelImage() | FetchData() | CancelData():
+            return action.experiment
+        case PrepareHost() | StartGang() | ReleaseHost():
             return action.experiment
 
 

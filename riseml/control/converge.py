@@ -14,6 +14,7 @@ from riseml.control.actions import (
     RemoveJob,
     ShareImage,
     Signal,
+    StartGang,
     StartJob,
     StopJob,
 )
@@ -21,6 +22,7 @@ from riseml.control.images import ImageLocations, find_next_image, find_next_ref
 from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
 from riseml.control.placement.candidates import find_record
+from riseml.control.placement.hand_over import takes_whole_gangs
 from riseml.control.verdict import find_kill_time
 from riseml.model import ContainerSeen, Experiment, JobKey, World
 from riseml.names import HostName
@@ -29,6 +31,11 @@ from riseml.states import TERMINAL, Reason, State
 
 def converge(world: World, seen: Observation, occupied: OccupiedHosts) -> Iterator[Action]:
     """Yield every action that brings the hosts closer to the records."""
+    yield from dict.fromkeys(_find_actions(world, seen, occupied))
+
+
+def _find_actions(world: World, seen: Observation, occupied: OccupiedHosts) -> Iterator[Action]:
+    """Yield the actions; a gang that starts as one thing comes once for each of its jobs."""
     experiments = {experiment.id: experiment for experiment in world.experiments}
     for name, host in sorted(seen.hosts.items()):
         if host.silent_since is None:
@@ -66,8 +73,8 @@ def _converge_container(
     elif found.running and job.ending_at is not None:
         late = seen.now >= find_kill_time(experiment, job, job.ending_at)
         yield StopJob(name, key, Signal.KILL if late else Signal.TERM)
-    elif not found.started and not found.error and job.ending is None:
-        yield StartJob(name, key)
+    elif not found.started and not found.error and not found.waits and job.ending is None:
+        yield _make_start(name, key, seen)
 
 
 def _continue_build(experiment: Experiment, seen: Observation) -> Iterator[Action]:
@@ -115,7 +122,14 @@ def _start_gang(
     elif networks.hosts_are_prepared(experiment, jobs, seen) and not _earlier_attempt_runs(experiment, seen, occupied):
         for job in jobs:
             if job.host is not None and seen.hosts[job.host].silent_since is None:
-                yield StartJob(job.host, experiment.key_of(job))
+                yield _make_start(job.host, experiment.key_of(job), seen)
+
+
+def _make_start(host: HostName, key: JobKey, seen: Observation) -> StartJob | StartGang:
+    """Return what starts a job on its host: alone, or with its whole gang."""
+    if takes_whole_gangs(host, seen):
+        return StartGang(host, key.experiment, key.attempt)
+    return StartJob(host, key)
 
 
 def _earlier_attempt_runs(experiment: Experiment, seen: Observation, occupied: OccupiedHosts) -> bool:
@@ -129,6 +143,9 @@ def _earlier_attempt_runs(experiment: Experiment, seen: Observation, occupied: O
         if key.experiment == experiment.id and found.running
     )
     starting = ((action.host, action.key) for action in seen.busy if isinstance(action, StartJob))
+    gangs = (action for action in seen.busy if isinstance(action, StartGang) and action.experiment == experiment.id)
+    if any(action.attempt < max(job.attempt for job in experiment.gang) for action in gangs):
+        return True
     return any(
         key.experiment == experiment.id and find_record(experiment, key, host) is None
         for host, key in (*running, *starting)

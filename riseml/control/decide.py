@@ -152,11 +152,12 @@ def _roll_up_jobs(experiment: Experiment) -> Experiment:
         if not begun:
             return experiment
         return _with_state(experiment, State.BUILDING, build.reason, experiment.message)
-    starting = [job.reason for job in gang if job.state is State.STARTING]
+    starting = {job.reason: job.message for job in gang if job.state is State.STARTING}
     if starting:
-        waits = Reason.WAITING_FOR_IMAGE in starting
-        reason = Reason.WAITING_FOR_IMAGE if waits else Reason.PLACED
-        return _with_state(experiment, State.STARTING, reason, experiment.message)
+        found = (one for one in (Reason.WAITING_FOR_IMAGE, Reason.IN_QUEUE) if one in starting)
+        reason = next(found, Reason.PLACED)
+        message = starting[reason] if reason is Reason.IN_QUEUE else experiment.message
+        return _with_state(experiment, State.STARTING, reason, message)
     if any(job.state is State.RUNNING for job in gang):
         return _with_state(experiment, State.RUNNING, Reason.RUNNING, "")
     return experiment

@@ -13,6 +13,7 @@ from riseml.control.placement.connect import needs_ports
 from riseml.control.placement.fit import find_hosts
 from riseml.control.placement.free import find_free_resources
 from riseml.control.placement.gpu_models import describe_wanted, wants_models
+from riseml.control.placement.hand_over import takes_whole_gangs
 from riseml.control.placement.place import PlacementPass
 from riseml.control.placement.queue import make_queue, waits_for_place
 from riseml.control.placement.refusal import describe_misfit, show_label
@@ -22,6 +23,7 @@ from riseml.names import HostName
 from riseml.states import SENTENCES, TERMINAL, Part, State
 
 _ANY_LINK = "any"
+_CLUSTER_CHOOSES = "the cluster decides where its jobs run"
 
 
 def explain_experiment(world: World, seen: Observation, experiment: Experiment) -> Explanation:
@@ -111,7 +113,10 @@ def _find_blockers(
     if never:
         yield Blocker(BlockerKind.NEVER, f"it can never run: {'; '.join(never)}")
     elif not placement.room.candidates:
-        yield Blocker(BlockerKind.NO_HOST, "no host answers and takes anything new")
+        troubles = [
+            f"; {name}: {one.queue.trouble}" for name, one in seen.hosts.items() if one.queue and one.queue.trouble
+        ]
+        yield Blocker(BlockerKind.NO_HOST, f"no host answers and takes anything new{''.join(troubles)}")
     else:
         yield from _find_lack(placement, experiment, name)
 
@@ -160,11 +165,14 @@ def _explain_place(world: World, seen: Observation, experiment: Experiment) -> E
             job.address,
             job.port,
             experiment.image_of(job.name).base,
-            _explain_host(job, gang, candidates),
+            _CLUSTER_CHOOSES if takes_whole_gangs(job.host, seen) else _explain_host(job, gang, candidates),
             tuple(
                 name
                 for name, free in room.items()
-                if name != job.host and free.holds(job.resources) and candidates[name].accepts(job.resources)
+                if name != job.host
+                and name in candidates
+                and free.holds(job.resources)
+                and candidates[name].accepts(job.resources)
             ),
         )
         for job in gang

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from riseml.control.actions import Action, EnsureImage, FetchData, PrepareHost, StartJob
+from riseml.control.actions import Action, EnsureImage, FetchData, PrepareHost, StartGang, StartJob
 from riseml.control.images import (
     ImageLocations,
     find_builder,
@@ -201,7 +201,7 @@ def _settle_job(experiment: Experiment, job: Job, seen: Observation) -> Job:
     if found is not None and found.error and not found.started:
         return _end_without_exit(job, seen, State.FAILED, Reason.START_FAILED, found.error)
     if found is None or not found.started:
-        return _settle_absent(experiment, job, host, seen)
+        return _settle_queued(_settle_absent(experiment, job, host, seen), found)
     if found.exit_code is None:
         if job.state is State.RUNNING and job.reason is Reason.RUNNING and job.started_at is not None:
             return replace(job, message="") if job.message else job
@@ -211,6 +211,8 @@ def _settle_job(experiment: Experiment, job: Job, seen: Observation) -> Job:
             reason=Reason.RUNNING,
             message="",
             started_at=job.started_at or found.started_at or seen.now,
+            address=found.address or job.address,
+            port=found.port or job.port,
         )
     return _settle_exit(job, found, seen)
 
@@ -280,16 +282,28 @@ def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, seen: Obser
         return _end_without_exit(job, seen, State.FAILED, Reason.VANISHED, f"it is gone from host {job.host}")
     if job.state is not State.STARTING or job.host is None:
         return job
-    start = StartJob(job.host, experiment.key_of(job))
+    start: Action = StartJob(job.host, experiment.key_of(job))
+    if host.queue is not None:
+        start = StartGang(job.host, experiment.id, job.attempt)
     shared = {job.host, experiment.network_host or job.host}
     needed: list[Action] = [start, *(PrepareHost(host, experiment.id, experiment.subnet) for host in sorted(shared))]
     for action in needed:
         problem = seen.problems.get(action)
-        if problem is not None and _is_final(problem, seen):
+        waits = host.queue is not None and problem is not None and not problem.permanent  # for its controller
+        if problem is not None and _is_final(problem, seen) and not waits:
             return _end_without_exit(job, seen, State.FAILED, Reason.START_FAILED, problem.message)
     if job.ending is not None and start not in seen.busy:
         return _end_without_exit(job, seen, State.FAILED, Reason.VANISHED, "")
     return job
+
+
+def _settle_queued(job: Job, found: ContainerSeen | None) -> Job:
+    """Return the record of a job with the reason why it waits in the queue of its host, if it does."""
+    if found is None or not found.waits or job.state is not State.STARTING:
+        return job
+    if (job.reason, job.message) == (Reason.IN_QUEUE, found.waits):
+        return job
+    return replace(job, reason=Reason.IN_QUEUE, message=found.waits)
 
 
 def _settle_exit(job: Job, found: ContainerSeen, seen: Observation) -> Job:
@@ -301,9 +315,10 @@ def _settle_exit(job: Job, found: ContainerSeen, seen: Observation) -> Job:
         started_at=job.started_at or found.started_at,
         ended_at=found.finished_at or seen.now,
     )
-    if job.ending is not None:
-        state = State.FINISHED if job.ending in GOOD_ENDS else State.KILLED
-        return replace(job, state=state, reason=job.ending, message="")
+    ending = job.ending or found.ending
+    if ending is not None:
+        state = State.FINISHED if ending in GOOD_ENDS else State.KILLED
+        return replace(job, state=state, reason=ending, message="")
     if job.part is Part.SERVES and not found.error:
         return replace(job, state=State.FAILED, reason=Reason.SERVICE_ENDED, message=describe_exit(code, oom=found.oom))
     if code == 0:

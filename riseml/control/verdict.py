@@ -21,6 +21,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from riseml.control.observation import Observation
+from riseml.control.placement.hand_over import takes_whole_gangs
 from riseml.control.settle import GOOD_ENDS, with_jobs
 from riseml.model import Experiment, Job, Verdict
 from riseml.planning.plan import make_next_attempt
@@ -60,7 +61,7 @@ def add_verdict(experiment: Experiment, seen: Observation) -> Experiment:
         return experiment
     if asked is not None:
         return replace(experiment, verdict=asked)
-    experiment = with_jobs(experiment, [_retry_alone(experiment, job) for job in experiment.jobs])
+    experiment = with_jobs(experiment, [_retry_alone(experiment, job, seen) for job in experiment.jobs])
     verdict = _find_first_cause(experiment, seen)
     return experiment if verdict is None else replace(experiment, verdict=verdict)
 
@@ -149,13 +150,15 @@ def _end_job(experiment: Experiment, job: Job, verdict: Verdict, seen: Observati
     return replace(job, ending=reason, ending_at=seen.now)
 
 
-def _retry_alone(experiment: Experiment, job: Job) -> Job:
+def _retry_alone(experiment: Experiment, job: Job, seen: Observation) -> Job:
     """Return the record of another attempt of a failed job alone, for `retry.scope: role`; the other jobs continue.
 
-    When the host of the job is lost, the whole gang needs another place, and so another attempt.
+    When the host of the job is lost, the whole gang needs another place, and so another attempt. So it does on a
+    host that starts gangs as one thing.
     """
     retry = experiment.plan.retry
     alone = retry.scope is RetryScope.ROLE and job.part in _COUNTS | {Part.SERVES} and job.state is State.FAILED
+    alone = alone and not takes_whole_gangs(job.host, seen)
     if not alone or job.reason in _PLACE_LOST or not _may_retry(experiment, job):
         return job
     fresh = Job(job.name, job.part, job.resources, State.STARTING, Reason.RETRY, job.message, job.attempt + 1)

@@ -17,12 +17,31 @@ from datetime import datetime
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
+from riseml.archives.project_files import ProjectFiles
 from riseml.executors.base import Output, Report, ignore_report
+from riseml.executors.gangs import GangOrder
 from riseml.executors.job_streams import JobStream
 from riseml.model import Gpu, Image, JobKey, Mount
 from riseml.samples import Sample
 from riseml.storage_files import StorageFiles
 from riseml.stream_messages import CommandOrder
+
+
+@runtime_checkable
+class GangRunner(Protocol):
+    """Places jobs itself, and starts the jobs of a gang as one thing.
+
+    Its observation has `HostSeen.queue`, so that riseml's queue hands gangs over at once, and each job that waits there
+    has `ContainerSeen.waits`. A gang ends by the rules of `control.verdict` without a server, too; what it ended so has
+    `ContainerSeen.ending`.
+    """
+
+    def start_gang(self, gang: GangOrder, code: ProjectFiles | None) -> None:
+        """Put a gang into the queue of the host, with the project's files `code` in each working directory.
+
+        Raises:
+            EngineError: the host refuses it (permanent), or an earlier attempt has not ended.
+        """
 
 
 @runtime_checkable

@@ -6,6 +6,7 @@ The framework plug-in is asked once for each launch (`bind_job`); everything els
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -60,6 +61,10 @@ class DataView:
     parts: tuple[tuple[str, str], ...] = ()  # names below the data folder of the jobs, and the folders of the host
 
 
+AddressTokens = tuple[str, str]
+"""What stands for the address of a job and for its port until its host knows both."""
+
+
 @dataclass(frozen=True, slots=True)
 class LaunchTarget:
     """What the launches of one server on one executor have in common."""
@@ -68,6 +73,7 @@ class LaunchTarget:
     roots: StorageRoots
     contained: bool = True  # False: the job is a process of the host, without a container
     view: DataView | None = None  # None: the experiment names no data, and its jobs see the whole data folder
+    tokens: Mapping[JobName, AddressTokens] | None = None  # stand for addresses that only the host knows; None: none do
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +86,15 @@ class BoundJob:
     framework: Framework
     binding: Binding  # the plug-in's answer for this job
     folders: JobFolders
+    tokens: AddressTokens | None = None  # of this job; None: its address is known
 
 
-def bind_job(experiment: Experiment, job: Job, folders: JobFolders = CONTAINER_FOLDERS) -> BoundJob:
+def bind_job(
+    experiment: Experiment,
+    job: Job,
+    folders: JobFolders = CONTAINER_FOLDERS,
+    tokens: Mapping[JobName, AddressTokens] | None = None,
+) -> BoundJob:
     """Return the job, bound to the addresses of its gang; the only caller of a plug-in's `bind`.
 
     Example:
@@ -93,13 +105,15 @@ def bind_job(experiment: Experiment, job: Job, folders: JobFolders = CONTAINER_F
     """
     framework = find_framework(experiment.plan.framework)
     planned = find_planned_job(experiment, job.name)
-    binding = framework.bind(experiment.plan, job.name, job_addresses(experiment))
-    return BoundJob(experiment, job, planned, framework, binding, folders)
+    known = job_addresses(experiment) if tokens is None else {name: ":".join(pair) for name, pair in tokens.items()}
+    binding = framework.bind(experiment.plan, job.name, known)
+    own = None if tokens is None else tokens[job.name]
+    return BoundJob(experiment, job, planned, framework, binding, folders, own)
 
 
 def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launch:
     """Return everything that an executor needs to start `job`, whose experiment has a place."""
-    bound = bind_job(experiment, job, job_folders(experiment, target))
+    bound = bind_job(experiment, job, job_folders(experiment, target), target.tokens)
     planned = bound.planned
     name = experiment_name(experiment.number, experiment.sub)
     return Launch(
@@ -155,7 +169,7 @@ def job_variables(bound: BoundJob) -> Environment:
         **{"PYTHONUNBUFFERED": "1", "HOME": bound.folders.home, "USER": user, "LOGNAME": user},
         **{name: value for name, value in experiment.environment if not is_reserved(name)},
         **{variable_name(name): value for name, value in plan.parameters},
-        **_own_variables(experiment, bound.job, bound.folders),
+        **_own_variables(bound),
         **bound.binding.variables,
     }
     return tuple(variables.items())
@@ -192,6 +206,11 @@ def job_addresses(experiment: Experiment) -> dict[JobName, str]:
         host = job.address if job.port is not None and job.address is not None else hostname(job.name)
         found[job.name] = f"{host}:{job.port or JOB_PORT}"
     return found
+
+
+def make_address_tokens(job: JobName) -> AddressTokens:
+    """Return what stands for the address and the port of a job; a shell and JSON leave these texts as they are."""
+    return f"riseml-host-of-{hostname(job)}-end", f"riseml-port-of-{hostname(job)}-end"
 
 
 def job_folders(experiment: Experiment, target: LaunchTarget) -> JobFolders:
@@ -252,7 +271,8 @@ def find_planned_job(experiment: Experiment, name: JobName) -> PlannedJob:
     raise LookupError(f"experiment {experiment.id} has no job {name}")
 
 
-def _own_variables(experiment: Experiment, job: Job, folders: JobFolders) -> dict[str, str]:
+def _own_variables(bound: BoundJob) -> dict[str, str]:
+    experiment, job, folders = bound.experiment, bound.job, bound.folders
     reader = {"RISEML_OUTPUTS": folders.output}
     own = reader if experiment.reads else {"OUTPUT_DIR": folders.output, "DATA_DIR": folders.data}
     own |= {
@@ -262,6 +282,8 @@ def _own_variables(experiment: Experiment, job: Job, folders: JobFolders) -> dic
         "RISEML_ATTEMPT": str(job.attempt),
         "TINI_KILL_PROCESS_GROUP": "1",
     }
-    if job.port is not None:
+    if bound.tokens is not None:
+        own |= {"RISEML_HOST": bound.tokens[0], "RISEML_PORT": bound.tokens[1]}
+    elif job.port is not None:
         own |= {"RISEML_HOST": job.address or "", "RISEML_PORT": str(job.port)}
     return own

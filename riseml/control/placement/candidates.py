@@ -38,7 +38,7 @@ class CandidateHost:
 def find_candidates(
     seen: Observation, excluded: Iterable[HostName] = (), unreachable: Iterable[HostName] = ()
 ) -> dict[HostName, CandidateHost]:
-    """Return the candidate hosts in the order of their names.
+    """Return the candidate hosts in the order of their names; none of those that place jobs themselves.
 
     Args:
         seen: what the pass saw.
@@ -51,7 +51,7 @@ def find_candidates(
     return {
         name: CandidateHost(host.labels, len(host.capacity.gpus), list_models(host), _find_link(host, seen, swarms))
         for name, host in sorted(seen.hosts.items())
-        if name not in left_out
+        if name not in left_out and host.queue is None
     }
 
 
@@ -73,8 +73,12 @@ def find_obstacles(experiments: Mapping[int, Experiment], seen: Observation) -> 
             found[name] = Obstacle.LOST if seen.is_lost(host) else Obstacle.SILENT
         elif not host.taking:
             found[name] = Obstacle.DRAINED
-        elif name in starting or any(
-            container.running and not _is_expected(key, name, experiments) for key, container in host.containers.items()
+        elif host.queue is None and (
+            name in starting
+            or any(
+                container.running and not _is_expected(key, name, experiments)
+                for key, container in host.containers.items()
+            )
         ):
             found[name] = Obstacle.STALE
     return found

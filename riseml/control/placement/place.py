@@ -16,6 +16,7 @@ from riseml.control.placement.candidates import find_candidates, find_obstacles
 from riseml.control.placement.connect import FreeAddresses, GangConnection
 from riseml.control.placement.fit import Gang, make_gang
 from riseml.control.placement.free import FreeByHost
+from riseml.control.placement.hand_over import find_cluster, hand_over
 from riseml.control.placement.queue import Needs, QueueHead, QueueProgress, make_queue
 from riseml.control.placement.room import Room, could_hold_when_empty
 from riseml.model import Experiment, Job, World
@@ -92,6 +93,9 @@ class PlacementPass:
         return _keep_waiting(waiting, Reason.NEXT if is_head else Reason.NO_ROOM)
 
     def _place(self, waiting: Experiment) -> Experiment | None:
+        cluster = find_cluster(waiting, self.seen, self.obstacles)
+        if cluster is not None:
+            return hand_over(waiting, cluster, self.seen.now)
         needs = _needs_of(waiting)
         if not self.progress.may_try(needs, behind_head=self.head is not None):
             return None

@@ -10,6 +10,7 @@ from riseml.control.placement.candidates import CandidateHost, find_candidates
 from riseml.control.placement.fit import Gang, find_hosts, make_gang
 from riseml.control.placement.free import free_after
 from riseml.control.placement.gpu_models import describe_models, describe_wanted, wants_models
+from riseml.control.placement.hand_over import describe_cluster_misfit
 from riseml.model import HostSeen
 from riseml.names import HostName, JobName
 from riseml.spec.config.types import Labels, Resources
@@ -24,6 +25,9 @@ def describe_misfit(needs: Mapping[JobName, Resources], seen: Observation) -> tu
     Returns:
         What the gang needs, then a sentence for each host; empty when the hosts could hold it.
     """
+    misfit = describe_cluster_misfit(needs, seen)
+    if any(host.queue is not None for host in seen.hosts.values()):
+        return misfit
     gang = make_gang(tuple(needs.values()))
     candidates = find_candidates(seen)
     room = {name: free_after(host.capacity, ()) for name, host in seen.hosts.items()}

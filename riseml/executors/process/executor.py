@@ -25,17 +25,17 @@ from riseml.errors import EngineError
 from riseml.executors import machine
 from riseml.executors.base import BuildOrder, NotThere, Share
 from riseml.executors.capabilities import EnvironmentReview, GpuReading, InventoryItem, InventoryKind
+from riseml.executors.environments.project_files import copy_made_files, unpack_project
+from riseml.executors.environments.venvs import VirtualEnvironments
 from riseml.executors.gpus import GpuReader
 from riseml.executors.job_streams import JobStream
+from riseml.executors.log_reader import JobLogReader
 from riseml.executors.process import supervisor
 from riseml.executors.process.job_commands import open_process_command, open_process_port
 from riseml.executors.process.job_folders import ProcessJobFolders
 from riseml.executors.process.job_processes import MARKER, list_job_processes, signal_supervisor
 from riseml.executors.process.job_records import runs_now
-from riseml.executors.process.log_reader import JobLogReader
-from riseml.executors.process.project_files import copy_made_files, unpack_project
 from riseml.executors.process.use_meter import JobProcessMeter
-from riseml.executors.process.venvs import VirtualEnvironments
 from riseml.executors.process.watch import JobWatch
 from riseml.model import ContainerSeen, Frame, HostSeen, Image, JobKey, Launch, LogCursor
 from riseml.names import HOST_LABEL, HostName

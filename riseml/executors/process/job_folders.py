@@ -11,15 +11,11 @@ import json
 import logging
 import os
 import re
-import shutil
 import signal
-import stat
-import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from riseml.errors import EngineError
 from riseml.executors.process import supervisor
@@ -32,6 +28,7 @@ from riseml.executors.process.job_records import (
     parse_state,
     runs_now,
 )
+from riseml.executors.removal import remove_tree
 from riseml.model import JobKey
 from riseml.names import JobName
 
@@ -149,32 +146,6 @@ class ProcessJobFolders:
         except FileNotFoundError:
             return None
         return parse_state(state)
-
-
-def remove_tree(folder: Path) -> None:
-    """Remove a folder, also when its files or folders are read-only.
-
-    Raises:
-        EngineError: something in it cannot be removed.
-    """
-    try:
-        if sys.version_info >= (3, 12):
-            shutil.rmtree(folder, onexc=_remove_read_only)
-        else:
-            shutil.rmtree(folder, onerror=_remove_read_only)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise EngineError(f"{folder} cannot be removed: {error.strerror}", "remove it by hand") from error
-
-
-def _remove_read_only(_function: Callable[..., Any], path: str, _error: Any) -> None:
-    """Remove what is in a folder that a job made read-only."""
-    for place in (os.path.dirname(path), path):
-        with contextlib.suppress(OSError):
-            os.chmod(place, os.stat(place, follow_symlinks=False).st_mode | stat.S_IRWXU, follow_symlinks=False)
-    with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
 
 
 def _list_folder(folder: Path) -> list[str]:

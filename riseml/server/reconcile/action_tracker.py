@@ -17,6 +17,7 @@ from riseml.control.actions import (
     RemoveJob,
     ShareImage,
     Signal,
+    StartGang,
     StartJob,
     StopJob,
     owner_of,
@@ -143,7 +144,7 @@ class ActionTracker:
             write_line(log, describe_done(action, experiment, seconds))
         elif self._note_failure(action, error):
             write_line(log, describe_failure(action, experiment, error.message, seconds), logging.WARNING)
-        if isinstance(action, StartJob):
+        if isinstance(action, StartJob | StartGang):
             reach(Point.GANG_STARTING)
         self._wake.set()
 

@@ -21,13 +21,15 @@ from riseml.control.actions import (
     ReleaseHost,
     RemoveJob,
     ShareImage,
+    StartGang,
     StartJob,
     StopJob,
 )
 from riseml.control.images import choose_image
 from riseml.errors import EngineError, StoreError, Unreachable
 from riseml.executors.base import BuildOrder, Cancellation, Executor, Output, Report, Share, Work, WorkReport
-from riseml.executors.capabilities import ImageMover, OutputWriter
+from riseml.executors.capabilities import GangRunner, ImageMover, OutputWriter
+from riseml.executors.gangs import make_gang_order
 from riseml.faultpoints import Point, reach
 from riseml.model import Experiment, Frame, JobKey, Launch
 from riseml.names import BUILD, HostName
@@ -50,10 +52,16 @@ log = logging.getLogger(__name__)
 _POINT_BEFORE = {
     EnsureImage: Point.FETCHING,
     StartJob: Point.STARTING,
+    StartGang: Point.STARTING,
     RemoveJob: Point.REMOVING,
     ReleaseHost: Point.RELEASING,
 }
-_POINT_AFTER = {StartJob: Point.STARTED, StopJob: Point.TERMINATED, ReleaseHost: Point.RELEASED}
+_POINT_AFTER = {
+    StartJob: Point.STARTED,
+    StartGang: Point.STARTED,
+    StopJob: Point.TERMINATED,
+    ReleaseHost: Point.RELEASED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +112,7 @@ class Actor:
                 self._cancel(action)
             case ShareImage(_, _, reference, source):
                 self._share_image(executor, self._find_executor(source), reference)
-            case EnsureImage() | FetchData() | PrepareHost() | StartJob():
+            case EnsureImage() | FetchData() | PrepareHost() | StartJob() | StartGang():
                 if experiment is None:
                     raise EngineError(f"cannot {action}: the experiment is not in the store", permanent=True)
                 self._dispatch_for_experiment(action, executor, experiment)
@@ -120,7 +128,10 @@ class Actor:
             order.ask()
 
     def _dispatch_for_experiment(
-        self, action: EnsureImage | FetchData | PrepareHost | StartJob, executor: Executor, experiment: Experiment
+        self,
+        action: EnsureImage | FetchData | PrepareHost | StartJob | StartGang,
+        executor: Executor,
+        experiment: Experiment,
     ) -> None:
         match action:
             case EnsureImage():
@@ -128,16 +139,28 @@ class Actor:
             case PrepareHost(_, _, subnet):
                 self._prepare_host(action.host, executor, experiment, subnet)
             case StartJob(_, key):
-                root = self._find_own_root(action.host, experiment)
-                if root is not None:
-                    self.capsules.ensure_begun(root, experiment, lambda: self._read_config(experiment))
+                target, code = self._begin_start(action.host, executor, experiment)
                 job = next(job for job in experiment.jobs if job.name == key.job)
-                view = self.data.find_view(experiment)
-                place = LaunchTarget(self.server, self.hosts.roots, executor.contained, view)
-                code = None if experiment.reads else self._find_files(experiment)
-                executor.start(self._add_keys(make_launch(experiment, job, place), experiment), code)
+                executor.start(self._add_keys(make_launch(experiment, job, target), experiment), code)
+            case StartGang():
+                if not isinstance(executor, GangRunner):
+                    raise EngineError(f"{executor.name} does not start gangs as one thing", permanent=True)
+                target, code = self._begin_start(action.host, executor, experiment)
+                gang = make_gang_order(experiment, target, lambda launch: self._add_keys(launch, experiment))
+                executor.start_gang(gang, code)
             case FetchData():
                 self._fetch_data(action, experiment)
+
+    def _begin_start(
+        self, host: HostName, executor: Executor, experiment: Experiment
+    ) -> tuple[LaunchTarget, ProjectFiles | None]:
+        """Make sure of the capsule; return how jobs on the host see the storage, and the project's files."""
+        root = self._find_own_root(host, experiment)
+        if root is not None:
+            self.capsules.ensure_begun(root, experiment, lambda: self._read_config(experiment))
+        view = self.data.find_view(experiment)
+        target = LaunchTarget(self.server, self.hosts.roots, executor.contained, view)
+        return target, None if experiment.reads else self._find_files(experiment)
 
     def _add_keys(self, launch: Launch, experiment: Experiment) -> Launch:
         """Return the launch with the keys of the store that the experiment asks for; `env` of riseml.yml comes first.

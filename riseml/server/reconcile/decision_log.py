@@ -23,6 +23,7 @@ from riseml.control.actions import (
     ReleaseHost,
     RemoveJob,
     ShareImage,
+    StartGang,
     StartJob,
     StopJob,
     owner_of,
@@ -97,7 +98,9 @@ def _key_of(action: Action) -> JobKey | None:
     match action:
         case StartJob() | StopJob() | RemoveJob():
             return action.key
-        case EnsureImage() | ShareImage() | CancelImage() | FetchData() | CancelData() | PrepareHost() | ReleaseHost():
+        case EnsureImage() | ShareImage() | CancelImage() | FetchData() | CancelData():
+            return None
+        case PrepareHost() | StartGang() | ReleaseHost():
             return None
 
 
@@ -111,8 +114,8 @@ def name_owner(action: Action, experiment: Experiment | None) -> str:
 def _past_of(action: Action) -> str:
     """Return what an action has done, without its subject: `started on gpu1`."""
     match action:
-        case StartJob(host, _):
-            return f"started on {host}"
+        case StartJob() | StartGang():
+            return f"started on {action.host}" if isinstance(action, StartJob) else f"handed over to {action.host}"
         case StopJob(host, _, signal):
             return f"got {signal.value} on {host}"
         case RemoveJob(host, _):

@@ -13,8 +13,8 @@ import pytest
 
 from riseml.archives.project_files import TarFiles
 from riseml.errors import EngineError
-from riseml.executors.process.venv_recipe import choose_packages
-from riseml.executors.process.venvs import VirtualEnvironments
+from riseml.executors.environments.venv_recipe import choose_packages
+from riseml.executors.environments.venvs import VirtualEnvironments
 from riseml.model import Image
 from riseml.planning.image import Manifest, plan_image
 from tests.real.process.conftest import message, order, wait
@@ -45,7 +45,7 @@ HARMLESS_LINES = [
 BUILDER = """
 import sys
 from pathlib import Path
-from riseml.executors.process.venvs import VirtualEnvironments
+from riseml.executors.environments.venvs import VirtualEnvironments
 from tests.real.process.conftest import order
 from riseml.model import Image
 environments = VirtualEnvironments(Path(sys.argv[1]), gpus=False)

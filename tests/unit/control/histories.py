@@ -13,6 +13,7 @@ import random
 import sys
 import time
 
+from tests.unit.control.cluster_history import ClusterHistory
 from tests.unit.control.history import History
 from tests.unit.control.steps import Machine, draw_steps, find_rules, play, shorten
 from tests.unit.control.stored import stored_history
@@ -44,6 +45,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=ROUND, help="how many histories")
     parser.add_argument("--first", type=int, default=0, help="the place of the first one")
     parser.add_argument("--stored", type=int, default=0, help="how many more with the real store behind them")
+    parser.add_argument("--clusters", type=int, default=0, help="how many more on clusters with queues of their own")
     parser.add_argument("--minutes", type=float, help="go on for so long, round after round")
     parser.add_argument("--seed", type=int, help="of the first round")
     asked = parser.parse_args()
@@ -52,6 +54,7 @@ def main() -> int:
     seed = asked.seed if asked.seed is not None else random.SystemRandom().getrandbits(32) if soak else 1
     if asked.minutes is None:
         run(asked.count, seed, first=asked.first)
+        run(asked.clusters, seed, first=asked.first, machine=ClusterHistory)
         if asked.stored:
             with stored_history() as machine:
                 run(asked.stored, seed, machine=machine)
@@ -60,6 +63,7 @@ def main() -> int:
     while time.monotonic() < end:
         print(f"seed {seed + done // ROUND}: {done} histories so far", flush=True)
         run(ROUND, seed + done // ROUND)
+        run(ROUND // 5, seed + done // ROUND, machine=ClusterHistory)
         done += ROUND
     print(f"{done} histories, no law broken")
     return 0

@@ -19,6 +19,7 @@ Laws:
 15. A pass without news writes nothing.
 16. The tag of an image is resolved once: all hosts and all attempts run the same image for a role.
 17. An experiment is ended as idle only when all its jobs that are left were quiet for its `idle_timeout`.
+18. A gang goes to a host with a queue of its own as a whole, starts there as one thing, and its place is learned there.
 
 Invariants:
  I1. No accepted experiment is lost or stuck.
@@ -42,9 +43,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from riseml.control.actions import Action, PrepareHost, ReleaseHost, RemoveJob, ShareImage, StartJob
+from riseml.control.actions import Action, PrepareHost, ReleaseHost, RemoveJob, ShareImage, StartGang, StartJob
 from riseml.control.decide import takes_place
 from riseml.control.observation import Observation
+from riseml.executors.memory_cluster import MemoryCluster
 from riseml.model import Experiment, HostSeen, Job, JobKey, Launch
 from riseml.names import HostName, JobName, job_type
 from riseml.spec.config.types import RetryScope
@@ -104,7 +106,10 @@ class Laws(Witness):
                 assert seen.hosts[source].images[reference].present, "the source has the environment"
                 assert source != action.host
             case StartJob(_, key):
+                assert host.queue is None, "18: a host with a queue of its own gets whole gangs"
                 self._start_is_allowed(key, host, seen)
+            case StartGang(name, identity, attempt):
+                self._hand_over_is_allowed(name, identity, attempt, seen)
             case RemoveJob(_, key):
                 found = host.containers[key]
                 unread = found.started and not found.running and not found.drained
@@ -132,7 +137,10 @@ class Laws(Witness):
                     held.setdefault(job.host, []).append(job)
         assert len(subnets) == len(set(subnets)), "no subnet twice"
         for name, host in self.simulation.hosts.items():
-            self._host_is_not_overfull(host.capacity.cpus, host.capacity.gpus, held.get(name, []))
+            if isinstance(host, MemoryCluster):
+                self._gangs_are_whole(host)
+            else:
+                self._host_is_not_overfull(host.capacity.cpus, host.capacity.gpus, held.get(name, []))
             launches = {launch.key: launch for launch in host.launches}
             running = [launches[key] for key, found in host.containers.items() if found.running]
             assert sum(launch.resources.cpus for launch in running) <= host.capacity.cpus, (
@@ -147,7 +155,8 @@ class Laws(Witness):
     def _runs_one_image(self) -> None:
         for name, host in self.simulation.hosts.items():
             for launch in host.launches[self.checked_launches.get(name, 0) :]:
-                assert launch.image.resolved, "16: no job runs what a tag stands for at its start"
+                on_cluster = isinstance(host, MemoryCluster)  # where jobs have no images
+                assert launch.image.resolved or on_cluster, "16: no job runs what a tag stands for at its start"
                 key = (launch.key.experiment, job_type(launch.key.job))
                 image = self.images.setdefault(key, launch.image.reference)
                 assert image == launch.image.reference, "16: one image for each role"
@@ -192,6 +201,9 @@ class Laws(Witness):
         verdict = new.verdict
         if old.verdict is not None or verdict is None or verdict.job is None:
             return
+        key = new.key_of(next(job for job in new.jobs if job.name == verdict.job))
+        found = [host.containers[key] for host in self.simulation.hosts.values() if key in host.containers]
+        assert all(one.ending is None for one in found), "11: what its cluster ended is no cause"
         ends = {
             job.name: job.ended_at for job in gang_of(new) if job.state is State.FAILED and job.ended_at is not None
         }
@@ -240,13 +252,17 @@ class Laws(Witness):
         for name, host in hosts.items():
             assert host.silent_since is None, "not on a silent host"
             assert host.taking, "not on a drained host"
-            for key, found in host.containers.items():
+            for key, found in () if host.queue else host.containers.items():
                 assert not found.running or self._is_recorded(key, name), "the host still runs jobs of earlier attempts"
         for job in gang:
             if job.host is not None:
                 assert all(hosts[job.host].labels.get(n) == v for n, v in job.resources.labels), "labels"
                 names = [hosts[job.host].devices[one].name.lower() for one in job.gpus]
                 assert all(job.resources.gpu in name for name in names), "the model of its GPUs"
+        if any(host.queue is not None for host in hosts.values()):
+            assert len(hosts) == 1, "18: a whole gang goes to one cluster"
+            assert not any(host.queue.trouble for host in hosts.values() if host.queue), "not to one that takes nothing"
+            return
         addresses = [(job.address, job.port) for job in gang]
         assert len(addresses) == len(set(addresses)), "every job has an address of its own"
         if len(hosts) == 1:
@@ -298,6 +314,25 @@ class Laws(Witness):
             assert key.experiment in seen.hosts[job.host].networks, "the network first, everywhere"
         if experiment.network_host is not None:
             assert key.experiment in seen.hosts[experiment.network_host].networks, "the network_host first"
+
+    def _hand_over_is_allowed(self, name: HostName, identity: int, attempt: int, seen: Observation) -> None:
+        assert seen.hosts[name].queue is not None, "18: only a cluster starts gangs"
+        gang = gang_of(self.simulation.stored[identity])
+        assert {(job.host, job.attempt) for job in gang} == {(name, attempt)}, "18: the gang of one attempt, whole"
+        for job in gang:
+            self._start_is_allowed(JobKey(identity, job.name, attempt), seen.hosts[name], seen)
+
+    def _gangs_are_whole(self, cluster: MemoryCluster) -> None:
+        """18: the roles of a gang wait together and start together, and each knows where it runs."""
+        for gang in cluster.gangs.values():
+            found = [cluster.containers.get(role.launch.key) for role in gang.roles]
+            there = [one for one in found if one is not None and not one.error]
+            assert len({one.started for one in there}) <= 1, "18: a gang starts as one thing"
+        for experiment in self.simulation.open.values():
+            for job in gang_of(experiment):
+                if job.host == cluster.name and job.state is State.RUNNING:
+                    assert job.address is not None, "18: the place is learned from the cluster"
+                    assert job.port is not None, "18: the place is learned from the cluster"
 
     def _release_is_allowed(self, name: HostName, identity: int, seen: Observation) -> None:
         assert not any(key.experiment == identity for key in seen.hosts[name].containers), "it is still used"

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from riseml.control import converge, decide, images, networks, observation, settle, verdict
-from riseml.control.actions import Action, PrepareHost, ReleaseHost
+from riseml.control.actions import Action, PrepareHost, ReleaseHost, StartJob
 from riseml.control.explanation import Obstacle
 from riseml.control.placement import candidates, fit, place, room
 from riseml.model import Experiment, Job, JobKey, World
@@ -210,6 +210,42 @@ def restart_graces(original: Callable[..., Job]) -> Callable[..., Job]:
     return mutant
 
 
+def hand_over_in_part(original: Callable[..., Experiment]) -> Callable[..., Experiment]:
+    def mutant(*rest: Any) -> Experiment:
+        found = original(*rest)
+        last = replace(found.jobs[-1], host=None, state=State.CREATED)
+        return found if len(found.jobs) < 3 else replace(found, jobs=(*found.jobs[:-1], last))
+
+    return mutant
+
+
+def start_jobs_alone(original: Callable[..., Action]) -> Callable[..., Action]:
+    return lambda host, key, seen: StartJob(host, key)
+
+
+def forget_what_the_cluster_ended(original: Callable[..., Job]) -> Callable[..., Job]:
+    return lambda job, found, seen: original(job, replace(found, ending=None), seen)
+
+
+def take_every_host_for_one_of_riseml(original: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda *_: False
+
+
+def learn_no_place(original: Callable[..., Job]) -> Callable[..., Job]:
+    return lambda experiment, job, seen: replace(original(experiment, job, seen), address=None)
+
+
+def believe_clusters_in_trouble(original: Callable[..., Any]) -> Callable[..., Any]:
+    def mutant(experiment: Experiment, seen: Any, obstacles: Any) -> Any:
+        hosts = {
+            name: replace(host, queue=None if host.queue is None else replace(host.queue, trouble=""))
+            for name, host in seen.hosts.items()
+        }
+        return original(experiment, replace(seen, hosts=hosts), obstacles)
+
+    return mutant
+
+
 def save_whatever_came_meanwhile(original: Callable[..., bool]) -> Callable[..., bool]:
     def mutant(self: Any, before: Experiment, after: Experiment, now: Any) -> bool:
         current = self.get_experiment(before.id).experiment.version
@@ -266,6 +302,20 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "what ended first is not the cause": ((verdict, "_find_first_cause", blame_the_first_in_the_list),),
     "one quiet job is a hang": ((verdict, "_is_idle", end_when_one_job_is_quiet),),
     "every pass restarts the grace": ((decide, "_limit_future_job_times", restart_graces),),
+}
+
+ON_CLUSTERS: dict[str, tuple[Change, ...]] = {
+    "a gang is handed over in part": ((place, "hand_over", hand_over_in_part),),
+    "a cluster gets single jobs": ((converge, "_make_start", start_jobs_alone),),
+    "what a cluster ended counts as a cause": ((settle, "_settle_exit", forget_what_the_cluster_ended),),
+    "a role of a gang is retried alone": ((verdict, "takes_whole_gangs", take_every_host_for_one_of_riseml),),
+    "the place is not learned": ((settle, "_settle_job", learn_no_place),),
+    "a cluster that takes nothing gets gangs": ((place, "find_cluster", believe_clusters_in_trouble),),
+    "an attempt starts beside the last one": MUTANTS["an attempt starts beside the last one"],
+    "a kill does not end retrying": MUTANTS["a kill does not end retrying"],
+    "a failed master counts as success": MUTANTS["a failed master counts as success"],
+    "logs are removed unread": MUTANTS["logs are removed unread"],
+    "orphans are left": MUTANTS["orphans are left"],
 }
 
 OF_THE_STORE: dict[str, tuple[Change, ...]] = {

@@ -17,6 +17,7 @@ from riseml.control.actions import (
     ReleaseHost,
     RemoveJob,
     ShareImage,
+    StartGang,
     StartJob,
     StopJob,
     owner_of,
@@ -26,7 +27,9 @@ from riseml.control.images import awaited_images, choose_image
 from riseml.control.observation import Observation
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import BuildOrder, Cancellation, ImageMissing, Share, SubnetTaken
+from riseml.executors.gangs import make_gang_order
 from riseml.executors.memory import MemoryExecutor
+from riseml.executors.memory_cluster import MemoryCluster
 from riseml.model import (
     ActionFailure,
     Capacity,
@@ -286,6 +289,10 @@ class Simulation:
                 assert experiment is not None, "only a stored experiment starts jobs"
                 job = next(job for job in experiment.jobs if job.name == key.job)
                 host.start(make_launch(experiment, job, LAUNCH_TARGET), None)
+            case StartGang():
+                assert experiment is not None, "only a stored experiment is handed over"
+                assert isinstance(host, MemoryCluster), "only a cluster starts gangs"
+                host.start_gang(make_gang_order(experiment, LAUNCH_TARGET), None)
             case StopJob(_, key, signal):
                 host.stop(key, signal)
             case RemoveJob(_, key):

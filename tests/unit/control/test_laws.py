@@ -12,15 +12,26 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.control.cluster_history import ClusterHistory
 from tests.unit.control.histories import run
 from tests.unit.control.stored import stored_history
 
 ROOT = Path(__file__).parents[3]
 EACH = 5000
 STORED = 100
+CLUSTERS = 500
 FEW = 100
 FEW_STORED = 5
-HISTORIES = ("-m", "tests.unit.control.histories", "--count", str(EACH), "--stored", str(STORED))
+HISTORIES = (
+    "-m",
+    "tests.unit.control.histories",
+    "--count",
+    str(EACH),
+    "--stored",
+    str(STORED),
+    "--clusters",
+    str(CLUSTERS),
+)
 DEADLINE = 3600  # seconds; 40 on a quiet machine
 
 
@@ -34,5 +45,6 @@ def test_the_laws_hold_in_five_thousand_histories(seed: int) -> None:
 
 def test_the_laws_hold_in_a_hundred_histories() -> None:
     run(FEW, 1)
+    run(FEW, 1, machine=ClusterHistory)
     with stored_history() as machine:
         run(FEW_STORED, 1, machine=machine)

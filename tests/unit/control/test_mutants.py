@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.unit.control.cluster_history import ClusterHistory
 from tests.unit.control.histories import run
-from tests.unit.control.mutants import MUTANTS, OF_THE_STORE
+from tests.unit.control.mutants import MUTANTS, OF_THE_STORE, ON_CLUSTERS
 from tests.unit.control.stored import stored_history
 
 pytestmark = pytest.mark.long
@@ -26,6 +27,14 @@ def mutant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 def test_the_laws_catch_a_loop_that_breaks_a_rule(mutant: str) -> None:
     with pytest.raises((AssertionError, LookupError, ExceptionGroup)):
         run(MOST, 1, shrink=False)
+
+
+@pytest.mark.parametrize("name", ON_CLUSTERS)
+def test_the_laws_catch_a_loop_that_breaks_a_rule_on_clusters(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, attribute, mutate in ON_CLUSTERS[name]:
+        monkeypatch.setattr(module, attribute, mutate(getattr(module, attribute)))
+    with pytest.raises((AssertionError, LookupError, ExceptionGroup)):
+        run(MOST, 1, shrink=False, machine=ClusterHistory)
 
 
 @pytest.mark.parametrize("name", OF_THE_STORE)

@@ -16,13 +16,15 @@ from typing import NoReturn
 import pytest
 import yaml
 
-from riseml.control.actions import Action, EnsureImage, PrepareHost, ReleaseHost, ShareImage, StartJob
+from riseml.control.actions import Action, EnsureImage, PrepareHost, ReleaseHost, ShareImage, StartGang, StartJob
 from riseml.errors import EngineError, RisemlError, StoreError
 from riseml.executors.base import BuildOrder, Share, Work, WorkReport
 from riseml.executors.memory import MemoryExecutor
+from riseml.executors.memory_cluster import MemoryCluster
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, Frame, JobKey, Owner
 from riseml.names import HostName, JobName
+from riseml.planning.launch import make_address_tokens
 from riseml.planning.plan import first_jobs
 from riseml.server.api.metric_views import show_summary
 from riseml.server.clock import now
@@ -285,3 +287,15 @@ def test_metrics_that_cannot_be_read_hold_up_no_capsule_for_long(tmp_path: Path,
     assert not keeper.show_capsule(ended, CONFIG)["results"]
     later = CapsuleKeeper(hosts, snapshots, CapsuleStore(tmp_path / "capsules"), lambda _: {"loss": LOSS}, "2.0")
     assert later.show_capsule(ended, CONFIG)["results"] == {"loss": LOSS}, "once they can be read"
+
+
+def test_a_gang_goes_to_a_cluster_as_one_thing_with_tokens_for_its_addresses(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    assert "does not start gangs" in scene.refusal(StartGang(HOST, 1, 1)).message
+    cluster = MemoryCluster(HOST, Capacity(4.0, 4096))
+    scene.hosts.pool.replace_executors((cluster,))
+    scene.perform(StartGang(HOST, 1, 1))
+    (gang,) = cluster.gangs.values()
+    assert (gang.title, gang.attempt, [role.launch.key for role in gang.roles]) == ("paul.1", 1, [MASTER])
+    variables = dict(gang.roles[0].launch.environment)
+    assert (variables["RISEML_HOST"], variables["RISEML_PORT"]) == make_address_tokens(MASTER.job)

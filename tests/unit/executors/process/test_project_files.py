@@ -12,7 +12,7 @@ import pytest
 
 from riseml.archives.project_files import TarFiles
 from riseml.errors import EngineError
-from riseml.executors.process.project_files import copy_made_files, unpack_project
+from riseml.executors.environments.project_files import copy_made_files, unpack_project
 
 MTIME = 1_700_000_000
 

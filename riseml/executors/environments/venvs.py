@@ -26,15 +26,15 @@ from uv import find_uv_bin
 from riseml.errors import EngineError
 from riseml.executors.base import BuildOrder, Work, WorkReport
 from riseml.executors.capabilities import EnvironmentReview, InventoryItem, InventoryKind
-from riseml.executors.process.build_step import BuildStep, run_build_step
-from riseml.executors.process.job_folders import remove_tree
-from riseml.executors.process.project_files import unpack_project
-from riseml.executors.process.venv_recipe import (
+from riseml.executors.environments.build_step import BuildStep, run_build_step
+from riseml.executors.environments.project_files import unpack_project
+from riseml.executors.environments.venv_recipe import (
     DOCKER_HINT,
     choose_packages,
     make_installer_variables,
     refuse_root_commands,
 )
+from riseml.executors.removal import remove_tree
 from riseml.model import Image, ImageSeen
 from riseml.planning.image import parse_packages
 

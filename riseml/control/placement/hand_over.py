@@ -1,0 +1,98 @@
+"""Hand gangs over to hosts that have a queue of their own: such a host decides where and when a gang runs.
+
+Nothing is counted there: a gang goes over as soon as it has its turn, however many are there before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from riseml.clusters import NodeKind, OwnQueue
+from riseml.control.explanation import Obstacle
+from riseml.control.observation import Observation
+from riseml.control.placement.gpu_models import wants_models
+from riseml.model import Experiment, HostSeen
+from riseml.names import HostName, JobName
+from riseml.spec.config.types import Resources
+from riseml.states import Network, Reason, State
+
+
+def find_cluster(experiment: Experiment, seen: Observation, obstacles: Mapping[HostName, Obstacle]) -> HostName | None:
+    """Return the first host with a queue of its own that takes the gang; None when there is none."""
+    needs = {job.name: job.resources for job in experiment.gang}
+    for name, host in sorted(seen.hosts.items()):
+        if host.queue is None or host.queue.trouble or name in obstacles:
+            continue
+        if not any(_find_reasons(needs, host, host.queue)):
+            return name
+    return None
+
+
+def hand_over(waiting: Experiment, host: HostName, now: datetime) -> Experiment:
+    """Return the experiment with its whole gang on a host, which tells later where each job runs."""
+    gang = {job.name for job in waiting.gang}
+    jobs = tuple(
+        replace(job, state=State.STARTING, reason=Reason.PLACED, host=host) if job.name in gang else job
+        for job in waiting.jobs
+    )
+    return replace(
+        waiting,
+        jobs=jobs,
+        network=Network.HOST,
+        network_host=None,
+        subnet=None,
+        placed_at=now,
+        state=State.STARTING,
+        reason=Reason.PLACED,
+        message="",
+    )
+
+
+def describe_cluster_misfit(needs: Mapping[JobName, Resources], seen: Observation) -> tuple[str, ...]:
+    """Return why each host with a queue of its own could never run a gang; empty when one could, or there is none."""
+    found: list[str] = []
+    for name, host in sorted(seen.hosts.items()):
+        if host.queue is None:
+            continue
+        reasons = [f"{name}: {reason}" for reason in _find_reasons(needs, host, host.queue)]
+        if not reasons:
+            return ()
+        found += reasons
+    return tuple(found)
+
+
+def takes_whole_gangs(host: HostName | None, seen: Observation) -> bool:
+    """Return True when a host has a queue of its own, as this pass saw it."""
+    found = None if host is None else seen.hosts.get(host)
+    return found is not None and found.queue is not None
+
+
+def _find_reasons(needs: Mapping[JobName, Resources], host: HostSeen, queue: OwnQueue) -> Iterator[str]:
+    for job, need in needs.items():
+        if wants_models(need):
+            yield f"{job} asks for a model of GPU, which `constraint` of pool.yml chooses on a cluster"
+        lacking = [f"{name}={value}" for name, value in need.labels if host.labels.get(name) != value]
+        if lacking:
+            yield f"{job} asks for the labels {', '.join(lacking)}, and a cluster has none"
+        if not any(_holds(node, need) for node in queue.nodes):
+            size = f"{need.cpus:g} cpus, {need.mem} MiB and {need.gpus} gpus"
+            yield f"{job} needs {size} on one node, and {_describe_largest(queue)}"
+    whole = [(sum(one.cpus * one.count for one in queue.nodes), sum(need.cpus for need in needs.values()), "cpus")]
+    whole.append((sum(one.mem * one.count for one in queue.nodes), sum(need.mem for need in needs.values()), "MiB"))
+    whole.append((sum(one.gpus * one.count for one in queue.nodes), sum(need.gpus for need in needs.values()), "gpus"))
+    for there, wanted, what in whole:
+        if wanted > there:
+            yield f"the {len(needs)} jobs together need {wanted:g} {what}, and all nodes together have {there}"
+
+
+def _holds(node: NodeKind, need: Resources) -> bool:
+    return need.cpus <= node.cpus and need.mem <= node.mem and need.gpus <= node.gpus
+
+
+def _describe_largest(queue: OwnQueue) -> str:
+    if not queue.nodes:
+        return "the cluster has no nodes"
+    kinds = ", ".join(f"{one.cpus} cpus, {one.mem} MiB, {one.gpus} gpus" for one in queue.nodes[:3])
+    return f"its nodes have {kinds}"

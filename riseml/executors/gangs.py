@@ -1,0 +1,54 @@
+"""What a host gets that starts a gang as one thing: `capabilities.GangRunner`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from riseml.model import Experiment, Launch
+from riseml.names import JobName, experiment_name
+from riseml.planning.launch import LaunchTarget, make_address_tokens, make_launch
+from riseml.states import Part
+
+
+@dataclass(frozen=True, slots=True)
+class GangRole:
+    """One job of a gang, and what its end means for the others."""
+
+    launch: Launch  # in it, tokens of `make_address_tokens` stand for addresses that only the host knows
+    part: Part
+    grace: float  # seconds that it may go on after the experiment succeeded
+
+
+@dataclass(frozen=True, slots=True)
+class GangOrder:
+    """One attempt of a gang."""
+
+    experiment: int  # id of the record
+    attempt: int
+    title: str  # for people: `paul.4`
+    roles: tuple[GangRole, ...]
+    stop_grace: float  # seconds between SIGTERM and SIGKILL
+    max_duration: float | None = None  # seconds after the start; None: no limit
+
+
+def make_gang_order(
+    experiment: Experiment, target: LaunchTarget, complete: Callable[[Launch], Launch] = lambda launch: launch
+) -> GangOrder:
+    """Return the order for a gang that has been handed over to a host.
+
+    Args:
+        experiment: its record; all jobs are of one attempt.
+        target: how jobs on the host see the storage.
+        complete: adds to a launch what no record has, such as keys.
+    """
+    tokens = {job.name: make_address_tokens(job.name) for job in experiment.gang}
+    learned = replace(target, tokens=tokens)
+    graces: dict[JobName, float] = {planned.name: planned.grace for planned in experiment.plan.jobs}
+    roles = tuple(
+        GangRole(complete(make_launch(experiment, job, learned)), job.part, graces[job.name]) for job in experiment.gang
+    )
+    plan = experiment.plan
+    title = f"{experiment.owner.user}.{experiment_name(experiment.number, experiment.sub)}"
+    attempt = max(job.attempt for job in experiment.gang)
+    return GangOrder(experiment.id, attempt, title, roles, plan.stop_grace, plan.max_duration)

@@ -1,0 +1,137 @@
+"""A cluster in memory: the fake for hosts that place jobs themselves, with the behaviour that was measured on Slurm.
+
+A gang waits in the queue of the cluster until all of it fits, and then starts as one thing. Its roles end each other by
+the rules of `control.verdict`, with or without a server. Removing a role that has not ended cancels the whole gang.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from riseml.archives.project_files import ProjectFiles
+from riseml.clusters import NodeKind, OwnQueue
+from riseml.control.actions import Signal
+from riseml.errors import EngineError
+from riseml.executors.gangs import GangOrder, GangRole
+from riseml.executors.memory import KILLED, TERMINATED, MemoryExecutor
+from riseml.model import Capacity, ContainerSeen, HostSeen, JobKey, Launch
+from riseml.names import HostName
+from riseml.states import Part, Reason
+
+WAITS = "the nodes that it needs are not free yet"
+CANCELLED = "the job was cancelled"
+_PORT = 40000  # of the first role that starts; each has another one
+
+
+class MemoryCluster(MemoryExecutor):
+    """One cluster in memory. Its capability beside those of a host in memory: GangRunner."""
+
+    def __init__(self, name: HostName, capacity: Capacity, site: HostSeen | None = None) -> None:
+        super().__init__(name, capacity, site)
+        self.gangs: dict[tuple[int, int], GangOrder] = {}  # by experiment and attempt, in the order of the queue
+        self.trouble = ""  # why the cluster takes nothing now
+        self._ordered: set[JobKey] = set()  # jobs that the server has stopped
+        self._decided: set[tuple[int, int]] = set()  # gangs that a role has ended
+
+    def observe(self, references: frozenset[str]) -> HostSeen:
+        self._demand_answer()
+        self.start_waiting()
+        size = NodeKind(1, int(self.capacity.cpus), self.capacity.mem, len(self.capacity.gpus))
+        return replace(super().observe(references), isolated=False, queue=OwnQueue((size,), self.trouble))
+
+    def start(self, launch: Launch, code: ProjectFiles | None) -> None:
+        raise EngineError("a cluster starts gangs, and no single jobs", permanent=True)
+
+    def start_gang(self, gang: GangOrder, code: ProjectFiles | None) -> None:
+        self._begin_write()
+        if self.faults.bad_starts:
+            self.faults.bad_starts -= 1
+            raise EngineError("the cluster refuses the gang", permanent=True)
+        self.gangs[gang.experiment, gang.attempt] = gang
+        missing = [role.launch.key for role in gang.roles if role.launch.key not in self.containers]
+        for key in missing:  # in part: somebody has taken a role out of the gang
+            found = ContainerSeen(key, str(key), started=False, waits=WAITS)
+            self.containers[key] = (
+                found if len(missing) == len(gang.roles) else replace(found, waits="", error=CANCELLED)
+            )
+        self._end_write()
+
+    def stop(self, key: JobKey, signal: Signal) -> None:
+        self._ordered.add(key)
+        super().stop(key, signal)
+
+    def remove(self, key: JobKey) -> None:
+        self._begin_write()
+        found = self.containers.pop(key, None)
+        if found is not None and (found.running or found.waits):
+            self._cancel(key)
+        self._end_write()
+
+    def exit(self, key: JobKey, code: int, *, oom: bool = False) -> None:
+        super().exit(key, code, oom=oom)
+        identity = key.experiment, key.attempt
+        gang = self.gangs.get(identity)
+        if gang is not None:
+            self._apply_rules(gang, next(role for role in gang.roles if role.launch.key == key), code)
+
+    def start_waiting(self) -> None:
+        """Start the gangs that fit, in the order of the queue; one that does not fit holds up those behind it."""
+        for gang in self.gangs.values():
+            waiting = [role for role in gang.roles if self._waits(role.launch.key)]
+            if waiting and not self._fits(waiting):
+                return
+            for role in waiting:
+                key = role.launch.key
+                port = _PORT + len(self.launches)
+                self.launches.append(role.launch)
+                self.containers[key] = replace(
+                    self.containers[key], started=True, started_at=self.now, waits="", address=self.name, port=port
+                )
+
+    def _waits(self, key: JobKey) -> bool:
+        found = self.containers.get(key)
+        return found is not None and bool(found.waits)
+
+    def _fits(self, roles: list[GangRole]) -> bool:
+        launches = {launch.key: launch for launch in self.launches}
+        running = [launches[key].resources for key, found in self.containers.items() if found.running]
+        needs = [role.launch.resources for role in roles] + running
+        cpus, gpus = sum(need.cpus for need in needs), sum(need.gpus for need in needs)
+        return cpus <= self.capacity.cpus and gpus <= len(self.capacity.gpus)
+
+    def _cancel(self, removed: JobKey) -> None:
+        """End the other roles of a gang, as Slurm does with a job that is cancelled."""
+        for key, found in self.containers.items():
+            if (key.experiment, key.attempt) != (removed.experiment, removed.attempt):
+                continue
+            if found.running:
+                super().exit(key, KILLED)
+                self.containers[key] = replace(self.containers[key], error=CANCELLED)
+            elif found.waits:
+                self.containers[key] = replace(found, waits="", error=CANCELLED)
+
+    def _apply_rules(self, gang: GangOrder, role: GangRole, code: int) -> None:
+        """Let the end of a role end others, as the gang's supervisor does."""
+        identity = gang.experiment, gang.attempt
+        bad = role.part is Part.SERVES or (role.part in (Part.DECIDES, Part.HELPS) and code != 0)
+        if identity not in self._decided and role.launch.key not in self._ordered and bad:
+            self._decided.add(identity)
+            self._end_roles(gang, Reason.CASCADE)
+        deciders = [self.containers.get(one.launch.key) for one in gang.roles if one.part is Part.DECIDES]
+        if identity not in self._decided and all(one is not None and one.exit_code == 0 for one in deciders):
+            self._decided.add(identity)
+        working = [one for one in gang.roles if one.part in (Part.DECIDES, Part.HELPS)]
+        if identity in self._decided and not any(self._runs(one) for one in working):
+            self._end_roles(gang, Reason.NO_LONGER_NEEDED)
+
+    def _runs(self, role: GangRole) -> bool:
+        found = self.containers.get(role.launch.key)
+        return found is not None and found.running
+
+    def _end_roles(self, gang: GangOrder, ending: Reason) -> None:
+        """End what still runs of a gang; with `ignores_term` it goes on until the server kills it."""
+        for role in gang.roles:
+            key = role.launch.key
+            if self._runs(role) and not self.faults.ignores_term:
+                super().exit(key, TERMINATED)
+                self.containers[key] = replace(self.containers[key], ending=ending)
