@@ -1,13 +1,20 @@
-"""Trains a softmax on the digits of {{data_dir}}/digits, and saves it in a bucket: the keys come from `train.store`."""
+"""Trains a softmax on the digits of {{data_dir}}/digits, and saves it in a bucket: the keys come from `train.store`.
+
+The accuracy after each epoch goes into the same bucket, for TensorBoard: logs/<experiment>.
+"""
 
 import argparse
 import gzip
 import io
 import os
+import time
 
 import numpy as np
 import obstore
 from obstore.store import S3Store
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 EPOCHS = 20
 BATCH = 50
@@ -22,12 +29,16 @@ def main() -> None:
     images, labels = load_digits(options.data)
     weights = np.zeros((images.shape[1], 10))
     random = np.random.default_rng(5)
+    logs = EventFileWriter(f"s3://{options.save}/logs/{os.environ['EXPERIMENT_ID']}")
     for epoch in range(1, EPOCHS + 1):
         for batch in np.split(random.permutation(4000), 4000 // BATCH):
             weights += options.lr * images[batch].T @ find_errors(weights, images[batch], labels[batch]) / BATCH
+        accuracy = float((np.argmax(images[4000:] @ weights, axis=1) == labels[4000:]).mean())
+        value = Summary.Value(tag="accuracy", simple_value=accuracy)
+        logs.add_event(Event(step=epoch, wall_time=time.time(), summary=Summary(value=[value])))
         if epoch % 5 == 0:
-            right = np.argmax(images[4000:] @ weights, axis=1) == labels[4000:]
-            print(f"epoch {epoch}/{EPOCHS}: test accuracy {right.mean():.4f}")
+            print(f"epoch {epoch}/{EPOCHS}: test accuracy {accuracy:.4f}")
+    logs.close()
     save_model(weights, options.save)
 
 

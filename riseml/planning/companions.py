@@ -14,7 +14,15 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from riseml.errors import Refused
-from riseml.frameworks.tensorboard import LOGDIR_OPTION, is_outside
+from riseml.frameworks.tensorboard import (
+    LOGDIR_OPTION,
+    STORE_PACKAGE,
+    check_import,
+    is_in_store,
+    is_outside,
+    make_package_step,
+    start_on_store,
+)
 from riseml.model import Companion, Experiment, Image, Plan, PlannedJob
 from riseml.names import HOST_LABEL, HostName, JobName, experiment_name
 from riseml.planning.launch import output_folder
@@ -38,13 +46,10 @@ host=0.0.0.0
 """
 """A companion that shares the network of its machine listens on the loopback alone: the forward reaches it there."""
 
-_IMPORT = "python3 -c 'import sys; sys.path = [one for one in sys.path if one]; import {0}' 2>/dev/null"
-"""Imports a package without the working directory: a module of the project may have the same name."""
-
 # Where the job may not write into its working directory, `mktemp` makes the folder of links among temporary files.
 _TENSORBOARD_SCRIPT = """\
 {has_program} || {{
-  echo 'error: the environment of experiment {first} has no TensorBoard: add it to train.install' >&2
+  echo 'error: the environment of experiment {first} has no {packages}: add it to train.install' >&2
   exit {no_program}
 }}
 logs=$(mktemp -d "$PWD/logs.XXXXXX" 2>/dev/null || mktemp -d)
@@ -54,11 +59,20 @@ show() {{
   [ -n "$found" ] || [ -z "$(find -H "$logs/$1" -name '*tfevents*' 2>/dev/null | head -n 1)" ] || found=yes
 }}
 {shows}
+{place}{end} --host "$host" --port "${{RISEML_PORT:-6006}}"
+"""
+
+_OUTPUTS_ALONE = """\
 if [ -z "$found" ]; then
   echo '{level}: there are no files of TensorBoard (*tfevents*) in the output of {names}' >&2
   {otherwise}
 fi
-{place}exec python3 -m tensorboard.main --logdir "$logs" --host "$host" --port "${{RISEML_PORT:-6006}}"
+exec python3 -m tensorboard.main --logdir "$logs"\
+"""
+
+_WITH_STORE = """\
+cd "$logs"
+exec {program} "$found" --logdir_spec {places}\
 """
 
 _NOTEBOOK_SCRIPT = """\
@@ -102,12 +116,15 @@ def plan_tensorboard(outputs: Sequence[NamedOutputs], host: HostName | None, lef
         left_after: seconds without a client after which it ends.
 
     Raises:
-        Refused: the logs of an experiment are not in its output folder.
+        Refused: the logs of an experiment are neither in its output folder nor in a store that it names.
     """
     first = choose_environment(outputs)
     image = first.plan.image
     if first.plan.framework != "tensorflow":
         image = with_package(image, "tensorboard")
+    store = _choose_store(outputs)
+    if store:
+        image = with_package(image, STORE_PACKAGE)
     resources = replace(_TENSORBOARD_RESOURCES, labels=() if host is None else ((HOST_LABEL, host),))
     name = JobName(CompanionKind.TENSORBOARD.value)
     return Plan(
@@ -115,6 +132,7 @@ def plan_tensorboard(outputs: Sequence[NamedOutputs], host: HostName | None, lef
         image=image,
         jobs=(PlannedJob(name, Part.DECIDES, resources, Limits(), (_make_tensorboard_script(outputs),)),),
         framework="plain",
+        store=store,
         companion=Companion(
             CompanionKind.TENSORBOARD,
             left_after,
@@ -150,7 +168,7 @@ def plan_notebook(plan: Plan, resources: Resources, limits: Limits, idle_timeout
             )
     idle = max(1, round(idle_timeout))
     script = _NOTEBOOK_SCRIPT.format(
-        has_program=_IMPORT.format("jupyterlab"),
+        has_program=check_import("jupyterlab"),
         no_program=NO_PROGRAM,
         place=_OWN_PLACE,
         idle=idle,
@@ -173,7 +191,9 @@ def plan_notebook(plan: Plan, resources: Resources, limits: Limits, idle_timeout
 
 def with_package(image: Image, package: str) -> Image:
     """Return the environment with a Python package, which the step installs unless it is there."""
-    step = f"{_IMPORT.format(package)} || python3 -m pip install {package}"
+    step = make_package_step(package)
+    if step in image.install:
+        return image
     digest = hashlib.sha256(f"{image.digest or image.base} {step}".encode()).hexdigest()
     return replace(image, install=(*image.install, step), digest=digest)
 
@@ -191,35 +211,106 @@ def name_run(experiment: Experiment, common: frozenset[tuple[str, str]] = frozen
 
 
 def _make_tensorboard_script(outputs: Sequence[NamedOutputs]) -> str:
-    shows: list[str] = []
-    source = choose_environment(outputs)
-    for one in outputs:
-        common = frozenset.intersection(*(frozenset(member.plan.parameters) for member in one.members))
-        hidden = common if len(one.members) > 1 else frozenset()
-        shows += [f"show {shlex.quote(name_run(m, hidden))} {shlex.quote(_find_logs(m))}" for m in one.members]
+    logs = _find_logs(outputs)
     goes_on = any(member.state not in TERMINAL for one in outputs for member in one.members)
+    packages = "tensorboard, boto3" if logs.stored else "tensorboard"
     return _TENSORBOARD_SCRIPT.format(
-        has_program=_IMPORT.format("tensorboard"),
+        has_program=check_import(packages),
         no_program=NO_PROGRAM,
-        shows="\n".join(dict.fromkeys(shows)),
-        level="note" if goes_on else "error",
-        otherwise=":" if goes_on else f"exit {NO_LOGS}",
-        names=", ".join(one.name for one in outputs),
-        first=experiment_name(source.number, source.sub),
+        shows="\n".join(f"show {shlex.quote(name)} {shlex.quote(folder)}" for name, folder in logs.local),
+        first=experiment_name(choose_environment(outputs).number, choose_environment(outputs).sub),
+        packages="TensorBoard, or no boto3" if logs.stored else "TensorBoard",
         place=_OWN_PLACE,
+        end=_end_with_store(logs, outputs, "note" if goes_on else "error")
+        if logs.stored
+        else _OUTPUTS_ALONE.format(
+            level="note" if goes_on else "error",
+            otherwise=":" if goes_on else f"exit {NO_LOGS}",
+            names=", ".join(one.name for one in outputs),
+        ),
     )
 
 
-def _find_logs(experiment: Experiment) -> str:
-    """Return the folder of TensorBoard's files below the root of outputs."""
+@dataclass(frozen=True, slots=True)
+class _ShownLogs:
+    """Where the logs of experiments are, with the names under which TensorBoard shows them."""
+
+    local: tuple[tuple[str, str], ...]  # names, and folders below the root of outputs
+    stored: tuple[tuple[str, str], ...]  # names, and addresses in a store, each once
+
+
+def _find_logs(outputs: Sequence[NamedOutputs]) -> _ShownLogs:
+    local: dict[tuple[str, str], None] = {}
+    stored: dict[str, str] = {}
+    for one in outputs:
+        common = frozenset.intersection(*(frozenset(member.plan.parameters) for member in one.members))
+        hidden = common if len(one.members) > 1 else frozenset()
+        for member in one.members:
+            written, name = _find_logdir(member), name_run(member, hidden)
+            if is_in_store(written):
+                stored.setdefault(written.rstrip("/"), one.name if one.is_set else name)
+            else:
+                local[name, str(output_folder(member) / written)] = None
+    if stored:  # TensorBoard gets a list with commas
+        local = dict.fromkeys((name.replace(",", "_"), folder) for name, folder in local)
+    return _ShownLogs(tuple(local), tuple((name.replace(",", "_"), url) for url, name in stored.items()))
+
+
+def _end_with_store(logs: _ShownLogs, outputs: Sequence[NamedOutputs], level: str) -> str:
+    """Return the end of the script where a store has logs.
+
+    TensorBoard takes names and places as one list, with commas between them: links in the working directory keep the
+    folders of the host out of it.
+    """
+    names = ", ".join(one.name for one in outputs)
+    places = [(name, f"./{name}") for name, _ in logs.local] + list(logs.stored)
+    shown = ",".join(f"{name}:{place}" for name, place in places)
+    program = start_on_store([url for _, url in logs.stored], names, level)
+    return _WITH_STORE.format(program=program, places=shlex.quote(shown))
+
+
+def _find_logdir(experiment: Experiment) -> str:
+    """Return where TensorBoard's files are: a folder below the output, or an address in a store.
+
+    Raises:
+        Refused: they are elsewhere, or at an address that TensorBoard cannot be given.
+    """
     written = dict(experiment.plan.options).get(LOGDIR_OPTION, "")
+    name = experiment_name(experiment.number, experiment.sub)
+    if is_in_store(written):
+        if "," in written:
+            raise Refused(
+                f"experiment {name} has its logs at {written}, and TensorBoard takes no comma there beside others",
+                f"`riseml tensorboard {name}` opens them while it runs",
+            )
+        return written
     if is_outside(written):
-        name = experiment_name(experiment.number, experiment.sub)
         raise Refused(
-            f"experiment {name} has its logs at {written}, and this TensorBoard reads the folders of outputs only",
+            f"experiment {name} has its logs at {written}, and this TensorBoard reads outputs and s3:// only",
             f"`riseml tensorboard {name}` opens them while it runs; `logdir: logs` is a folder below OUTPUT_DIR",
         )
-    return str(output_folder(experiment) / written)
+    return written
+
+
+def _choose_store(outputs: Sequence[NamedOutputs]) -> str:
+    """Return the store whose keys a TensorBoard needs; empty: none.
+
+    Raises:
+        Refused: logs are in a store that their experiment does not name, or in several stores.
+    """
+    stores: dict[str, str] = {}
+    for member in (member for one in outputs for member in one.members):
+        if is_in_store(_find_logdir(member)):
+            stores.setdefault(member.plan.store, experiment_name(member.number, member.sub))
+    if "" in stores:
+        raise Refused(
+            f"experiment {stores['']} has its logs in a store, and names none whose keys this TensorBoard could have",
+            "`store: NAME` in `train` names one of the server's stores.yml (docs/stores.md)",
+        )
+    if len(stores) > 1:
+        where = ", ".join(f"{name} in {store}" for store, name in stores.items())
+        raise Refused(f"one TensorBoard has the keys of one store, and the logs are of several: {where}", "name fewer")
+    return next(iter(stores), "")
 
 
 def _drop_nested(folders: Sequence[PurePosixPath]) -> tuple[str, ...]:

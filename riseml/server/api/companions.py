@@ -40,7 +40,7 @@ def make_tensorboard(order: wire.TensorBoardOrder, services: Services) -> NewExp
     """Return what is stored of a TensorBoard.
 
     Raises:
-        Refused: the outputs are on several hosts.
+        Refused: the outputs are on several hosts, or the server's stores.yml gives jobs no keys for their logs.
         NotFound: an output folder is gone.
         Unreachable: the host of the outputs does not answer, or is not in the pool.
         RisemlError: as `find_outputs`.
@@ -50,6 +50,7 @@ def make_tensorboard(order: wire.TensorBoardOrder, services: Services) -> NewExp
     for one in outputs:
         _check_folder(one, services)
     plan = plan_tensorboard(outputs, host, order.get("left_after", _LEFT_AFTER))
+    services.data.check_plans([plan])
     source = choose_environment(outputs)
     return NewExperiments(
         owner=services.info.owner,

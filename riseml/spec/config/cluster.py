@@ -13,6 +13,7 @@ from riseml.spec.yaml.values import SourceFile
 _PATH: KeyPath = ("train", "tensorflow")
 _TENSORBOARD: KeyPath = (*_PATH, "tensorboard")
 _DISTRIBUTED: KeyPath = (*_PATH, "distributed")
+_WHOLE_BUCKET = re.compile(r"s3://[^/]*/*")
 _OFFICIAL = re.compile(r"(?:.*/)?tensorflow/tensorflow:([0-9][A-Za-z0-9_.-]*)")
 
 
@@ -43,6 +44,9 @@ def _read_tensorboard(file: SourceFile) -> TensorBoard | None:
     logdir = file.value_at((*_TENSORBOARD, "logdir")) or ""
     if ".." in logdir.split("/"):
         file.refuse_key((*_TENSORBOARD, "logdir"), "leads out of OUTPUT_DIR", "write a folder below it, such as `logs`")
+    if _WHOLE_BUCKET.fullmatch(logdir):
+        hint = f"write a folder of it, such as `{logdir.rstrip('/')}/logs`"
+        file.refuse_key((*_TENSORBOARD, "logdir"), "is a whole bucket, which TensorBoard does not read", hint)
     return TensorBoard(logdir, file.value_at((*_TENSORBOARD, "version")))
 
 

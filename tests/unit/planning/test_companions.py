@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -122,6 +123,41 @@ def test_logs_elsewhere_are_refused(logdir: str) -> None:
     elsewhere = replace(experiment, plan=replace(experiment.plan, options=options))
     with pytest.raises(Refused, match=f"experiment 7 has its logs at {logdir}"):
         plan_tensorboard([NamedOutputs("7", (elsewhere,))], None, 60)
+
+
+def make_stored(number: int, url: str, store: str = "lab", **parameters: str) -> NamedOutputs:
+    experiment = make_ended(number, **parameters)
+    plan = replace(experiment.plan, options=(*experiment.plan.options, ("logdir", url)), store=store)
+    return NamedOutputs(str(number), (replace(experiment, plan=plan),))
+
+
+def test_logs_in_a_store_are_shown_beside_those_of_outputs(tmp_path: Path) -> None:
+    outputs = [make_single(8), make_stored(7, "s3://runs/logs/", lr="1,2"), make_stored(9, "s3://runs/logs")]
+    plan = plan_tensorboard(outputs, None, 60)
+    assert plan.store == "lab", "its jobs get the keys as those of the experiment did"
+    assert plan.image.install[-1].endswith("import boto3' 2>/dev/null || python3 -m pip install boto3")
+    (tmp_path / "paul/toaster/8").mkdir(parents=True)
+    (tmp_path / "work").mkdir()
+    python = tmp_path / "python3"
+    python.write_text('#!/bin/sh\ncase "$2" in *import*boto3*sys.exit*) shift 2; printf "%s\\n" "$PWD" "$@" ;; esac\n')
+    python.chmod(0o755)
+    companion = make_experiment(5, plan)
+    command = make_launch(companion, companion.gang[0], FOLDERS).command
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "RISEML_OUTPUTS": str(tmp_path)}
+    done = subprocess.run(command, env=environment, cwd=tmp_path / "work", capture_output=True, text=True, check=True)
+    folder, order, found, *arguments = done.stdout.splitlines()
+    assert Path(folder, "8").resolve() == tmp_path / "paul/toaster/8"
+    assert json.loads(order) == {"urls": ["s3://runs/logs"], "names": "8, 7, 9", "level": "error"}
+    assert (found, arguments[:2]) == ("", ["--logdir_spec", "8:./8,7 lr=1_2:s3://runs/logs"])
+
+
+def test_logs_in_a_store_need_its_name_and_one_store_alone() -> None:
+    with pytest.raises(Refused, match="experiment 7 has its logs in a store, and names none"):
+        plan_tensorboard([make_stored(7, "s3://runs/logs", store="")], None, 60)
+    with pytest.raises(Refused, match="several: 7 in lab, 9 in other"):
+        plan_tensorboard([make_stored(7, "s3://runs/logs"), make_stored(9, "s3://runs/x", store="other")], None, 60)
+    with pytest.raises(Refused, match="no comma"):
+        plan_tensorboard([make_stored(7, "s3://runs/a,b")], None, 60)
 
 
 @pytest.mark.parametrize(
