@@ -1,29 +1,28 @@
 """HTTP over a unix socket, with the standard library alone: how a command reaches the user's own server.
 
 `riseml.exchange` reaches every other server with httpx. To import httpx and to make its client takes about 60 ms of
-processor time, which was half of what `riseml status` took; http.client takes 12 ms.
+processor time, which was half of what `riseml status` took.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from typing import Protocol
 from urllib.parse import urlencode
 
-_PIECE = 1 << 16  # bytes read at once
+from riseml.answer_reader import AnswerCut, AnswerHead, AnswerReader
+
+_SMALL_BODY = 1 << 14  # bytes that are sent together with the head of their request
 _MOST_IDLE = 4  # connections that are kept; a command asks from few threads
+_PATH, _FIELD = re.compile(r"/[!-~]*"), re.compile(r"[!-~]+: [ -~\x80-\xff]*")  # no text may end its line
 
 QueryValue = str | int | float | bool | None
-
-
-class AnswerCut(Exception):
-    """The connection broke before the answer was complete."""
 
 
 class AnswerOverdue(Exception):
@@ -97,11 +96,11 @@ class SocketAnswer:
         AnswerOverdue: every method that reads; nothing came for too long.
     """
 
-    def __init__(self, answer: HTTPResponse) -> None:
-        self.status_code = answer.status
-        self.is_success = 200 <= answer.status < 300
-        self.headers = {name.lower(): value for name, value in answer.getheaders()}
-        self._answer = answer
+    def __init__(self, head: AnswerHead, reader: AnswerReader) -> None:
+        self.status_code = head.status
+        self.is_success = 200 <= head.status < 300
+        self.headers = head.headers
+        self._reader = reader
         self._content: bytes | None = None  # None: the body was not read as a whole
 
     def read(self) -> bytes:
@@ -117,16 +116,17 @@ class SocketAnswer:
 
     iter_raw = iter_bytes
 
-    def is_complete(self) -> bool:
-        """Return True when nothing of the answer is left in the connection, which can be used again."""
-        return (self._answer.isclosed() or self._answer.length == 0) and not self._answer.will_close
-
     def _read_piece(self) -> bytes:
         with _translate_errors():
-            piece = self._answer.read1(_PIECE)
-            if not piece and self._answer.length:
-                raise IncompleteRead(b"", self._answer.length)
-            return piece
+            return self._reader.read_piece()
+
+
+class _Connection:
+    """One connection to the server."""
+
+    def __init__(self, door: socket.socket) -> None:
+        self.door = door
+        self.reader = AnswerReader(door)
 
 
 class SocketConnections:
@@ -139,8 +139,8 @@ class SocketConnections:
     def __init__(self, dial: Callable[[], socket.socket]) -> None:
         self._dial = dial
         self._lock = threading.Lock()
-        self._idle: list[HTTPConnection] = []
-        self._busy: set[HTTPConnection] = set()
+        self._idle: list[_Connection] = []
+        self._busy: set[_Connection] = set()
 
     def close(self) -> None:
         """Close all connections; what other threads read from them ends. The next request opens a new one."""
@@ -151,7 +151,7 @@ class SocketConnections:
         for connection in busy:
             _shut_down(connection)  # the thread that reads closes it
         for connection in idle:
-            connection.close()
+            connection.door.close()
 
     @contextmanager
     def open_answer(self, request: SocketRequest, timeout: float) -> Iterator[SocketAnswer]:
@@ -170,71 +170,77 @@ class SocketConnections:
         try:
             is_sent = _send(connection, request)
             with _translate_errors():
-                received = connection.getresponse()
-            with received:  # which may hold the socket alone from now on
-                if received.length is None and not received.chunked:
-                    raise AnswerCut("the answer does not say where it ends")  # riseml's server always does
-                answer = SocketAnswer(received)
-                yield answer
-                is_usable = is_sent and answer.is_complete()
+                head = connection.reader.read_head(request.method)
+            yield SocketAnswer(head, connection.reader)
+            is_usable = is_sent and connection.reader.is_complete
         finally:
             self._give_back(connection, is_usable=is_usable)
 
-    def _take(self, timeout: float) -> HTTPConnection:
+    def _take(self, timeout: float) -> _Connection:
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
                 if connection is not None:
                     self._busy.add(connection)
             if connection is None:
-                door = self._dial()
-                door.settimeout(timeout)
-                connection = HTTPConnection("riseml")
-                connection.auto_open = 0
-                connection.sock = door
+                connection = _Connection(self._dial())
+                connection.door.settimeout(timeout)
                 with self._lock:
                     self._busy.add(connection)
                 return connection
-            if _is_quiet(connection.sock):
-                connection.sock.settimeout(timeout)
+            if _is_quiet(connection.door):
+                connection.door.settimeout(timeout)
                 return connection
             self._give_back(connection, is_usable=False)
 
-    def _give_back(self, connection: HTTPConnection, *, is_usable: bool) -> None:
+    def _give_back(self, connection: _Connection, *, is_usable: bool) -> None:
         with self._lock:
             is_ours = connection in self._busy
             self._busy.discard(connection)
             if is_ours and is_usable and len(self._idle) < _MOST_IDLE:
                 self._idle.append(connection)
                 return
-        connection.close()
+        connection.door.close()
 
 
-def _send(connection: HTTPConnection, request: SocketRequest) -> bool:
+def _send(connection: _Connection, request: SocketRequest) -> bool:
     """Send a request, and return whether all of it was sent: a server may refuse before it has read the whole body.
 
     Raises:
         AnswerOverdue: the server took nothing for too long.
         AnswerCut: the connection broke before the head of the request was sent.
     """
+    body = request.body
+    small = body if isinstance(body, bytes) and len(body) <= _SMALL_BODY else None
     with _translate_errors():
-        connection.putrequest(request.method, request.path)
-        for name, value in request.headers.items():
-            connection.putheader(name, value)
-        if not isinstance(request.body, bytes):
-            connection.putheader("Transfer-Encoding", "chunked")
-        elif request.body or request.method not in ("GET", "HEAD"):
-            connection.putheader("Content-Length", str(len(request.body)))
-        connection.endheaders()
-    pieces = [request.body] if isinstance(request.body, bytes) else _make_chunks(request.body)
-    for piece in pieces:  # its own errors are not those of the connection
+        connection.door.sendall(_write_head(request) + (small or b""))
+    if small is not None:
+        return True
+    for piece in [body] if isinstance(body, bytes) else _make_chunks(body):  # its own errors are not the connection's
         try:
-            connection.send(piece)
+            connection.door.sendall(piece)
         except TimeoutError as error:
             raise AnswerOverdue from error
         except OSError:
             return False
     return True
+
+
+def _write_head(request: SocketRequest) -> bytes:
+    """Return what comes before the body of a request.
+
+    Raises:
+        ValueError: a text of the request would be read as something else.
+    """
+    fields = {"Host": "riseml", "Accept-Encoding": "identity", **request.headers}
+    if not isinstance(request.body, bytes):
+        fields["Transfer-Encoding"] = "chunked"
+    elif request.body or request.method not in ("GET", "HEAD"):
+        fields["Content-Length"] = str(len(request.body))
+    lines = [f"{name}: {value}" for name, value in fields.items()]
+    if not _PATH.fullmatch(request.path) or not all(map(_FIELD.fullmatch, lines)):
+        raise ValueError("a request has a character that none may have")
+    return "\r\n".join([f"{request.method} {request.path} HTTP/1.1", *lines, "\r\n"]).encode("latin-1")
 
 
 def _make_chunks(body: Iterable[bytes]) -> Iterator[bytes]:
@@ -256,12 +262,10 @@ def _is_quiet(door: socket.socket) -> bool:
     return False
 
 
-def _shut_down(connection: HTTPConnection) -> None:
+def _shut_down(connection: _Connection) -> None:
     """End a connection, so that a thread that reads from it goes on."""
-    door: socket.socket | None = connection.sock
-    if door is not None:
-        with suppress(OSError):
-            door.shutdown(socket.SHUT_RDWR)
+    with suppress(OSError):
+        connection.door.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager
@@ -270,7 +274,7 @@ def _translate_errors() -> Iterator[None]:
         yield
     except TimeoutError as error:
         raise AnswerOverdue from error
-    except (HTTPException, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise AnswerCut(str(error) or type(error).__name__) from error
 
 

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from riseml import __version__
 from riseml.cli.command_table import add_commands
 from riseml.cli.context import CommandContext, Exit
+from riseml.cli.leaving import leave_process
 from riseml.cli.output.printer import discard_output, make_printer
 from riseml.errors import Interrupted, Refused, RisemlError, UsageError
 
@@ -72,7 +73,7 @@ def make_app(words: Sequence[str]) -> typer.Typer:
 def run() -> None:
     """Run the command line of this process: the console script."""
     try:
-        sys.exit(execute(sys.argv[1:]))
+        leave_process(execute(sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)
     except Exception:  # with --debug alone
