@@ -5,7 +5,7 @@ Nothing is counted there: a gang goes over as soon as it has its turn, however m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -19,13 +19,23 @@ from riseml.spec.config.types import Resources
 from riseml.states import Network, Reason, State
 
 
-def find_cluster(experiment: Experiment, seen: Observation, obstacles: Mapping[HostName, Obstacle]) -> HostName | None:
-    """Return the first host with a queue of its own that takes the gang; None when there is none."""
+def list_clusters(seen: Observation, obstacles: Mapping[HostName, Obstacle]) -> tuple[HostName, ...]:
+    """Return the hosts with a queue of their own that take gangs now, in the order of their names."""
+    return tuple(
+        sorted(
+            name
+            for name, host in seen.hosts.items()
+            if host.queue is not None and not host.queue.trouble and name not in obstacles
+        )
+    )
+
+
+def find_cluster(experiment: Experiment, seen: Observation, clusters: Iterable[HostName]) -> HostName | None:
+    """Return the first of these hosts that takes the gang; None when none does."""
     needs = {job.name: job.resources for job in experiment.gang}
-    for name, host in sorted(seen.hosts.items()):
-        if host.queue is None or host.queue.trouble or name in obstacles:
-            continue
-        if not any(_find_reasons(needs, host, host.queue)):
+    for name in clusters:
+        host = seen.hosts[name]
+        if host.queue is not None and not any(_find_reasons(needs, host, host.queue)):
             return name
     return None
 

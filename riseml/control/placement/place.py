@@ -16,7 +16,7 @@ from riseml.control.placement.candidates import find_candidates, find_obstacles
 from riseml.control.placement.connect import FreeAddresses, GangConnection
 from riseml.control.placement.fit import Gang, make_gang
 from riseml.control.placement.free import FreeByHost
-from riseml.control.placement.hand_over import find_cluster, hand_over
+from riseml.control.placement.hand_over import find_cluster, hand_over, list_clusters
 from riseml.control.placement.queue import Needs, QueueHead, QueueProgress, make_queue
 from riseml.control.placement.room import Room, could_hold_when_empty
 from riseml.model import Experiment, Job, World
@@ -57,6 +57,7 @@ class PlacementPass:
         self.progress = QueueProgress(world.experiments)
         self.head: QueueHead | None = None
         self._gangs: dict[Needs, Gang] = {}
+        self._clusters = list_clusters(seen, self.obstacles)
 
     def serve_queue(self, queue: Iterable[Experiment], held: frozenset[int] = frozenset()) -> dict[int, Experiment]:
         """Serve these experiments in their order; return those that got a place or another reason to wait, by id."""
@@ -93,7 +94,7 @@ class PlacementPass:
         return _keep_waiting(waiting, Reason.NEXT if is_head else Reason.NO_ROOM)
 
     def _place(self, waiting: Experiment) -> Experiment | None:
-        cluster = find_cluster(waiting, self.seen, self.obstacles)
+        cluster = find_cluster(waiting, self.seen, self._clusters) if self._clusters else None
         if cluster is not None:
             return hand_over(waiting, cluster, self.seen.now)
         needs = _needs_of(waiting)

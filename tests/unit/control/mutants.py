@@ -236,12 +236,12 @@ def learn_no_place(original: Callable[..., Job]) -> Callable[..., Job]:
 
 
 def believe_clusters_in_trouble(original: Callable[..., Any]) -> Callable[..., Any]:
-    def mutant(experiment: Experiment, seen: Any, obstacles: Any) -> Any:
+    def mutant(seen: Any, obstacles: Any) -> Any:
         hosts = {
             name: replace(host, queue=None if host.queue is None else replace(host.queue, trouble=""))
             for name, host in seen.hosts.items()
         }
-        return original(experiment, replace(seen, hosts=hosts), obstacles)
+        return original(replace(seen, hosts=hosts), obstacles)
 
     return mutant
 
@@ -310,7 +310,7 @@ ON_CLUSTERS: dict[str, tuple[Change, ...]] = {
     "what a cluster ended counts as a cause": ((settle, "_settle_exit", forget_what_the_cluster_ended),),
     "a role of a gang is retried alone": ((verdict, "takes_whole_gangs", take_every_host_for_one_of_riseml),),
     "the place is not learned": ((settle, "_settle_job", learn_no_place),),
-    "a cluster that takes nothing gets gangs": ((place, "find_cluster", believe_clusters_in_trouble),),
+    "a cluster that takes nothing gets gangs": ((place, "list_clusters", believe_clusters_in_trouble),),
     "an attempt starts beside the last one": MUTANTS["an attempt starts beside the last one"],
     "a kill does not end retrying": MUTANTS["a kill does not end retrying"],
     "a failed master counts as success": MUTANTS["a failed master counts as success"],
