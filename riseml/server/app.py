@@ -19,6 +19,7 @@ from riseml.executors.pool import HostPool
 from riseml.model import Experiment, Owner
 from riseml.names import HostName
 from riseml.server.api.failures import Api, install_handlers
+from riseml.server.api.guest_program import GuestProgram
 from riseml.server.api.limits import BodyLimit
 from riseml.server.api.metric_views import show_summary
 from riseml.server.api.prometheus_routes import add_prometheus_routes
@@ -48,6 +49,7 @@ from riseml.server.services import ServerInfo, Services
 from riseml.server.timings import Timings
 from riseml.server.web.access import WebAccess
 from riseml.server.web.door import WebDoor
+from riseml.server.web.guest_gate import GUEST_MOUNT
 from riseml.server.webhooks.webhook_loop import WebhookLoop
 from riseml.settings import Settings
 from riseml.store.capsules import CapsuleStore
@@ -213,6 +215,7 @@ def _make_api(services: Services) -> FastAPI:
     install_handlers(api)
     api.include_router(make_router(services))
     add_prometheus_routes(api.router, services)
+    api.mount(GUEST_MOUNT, GuestProgram(services))
     return api
 
 

@@ -37,6 +37,7 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/experiments/{id}/samples         -> Samples
     GET    /v1/experiments/{id}/samples?since=&until=&step= -> SampleHistory  (with one of the three)
     GET    /v1/experiments/{id}/remarks         -> Remarks
+    POST   /v1/experiments/{id}/address         -> GuestAddress     (of its TensorBoard, for one browser)
     GET    /v1/samples                          -> Samples          (of every job that has a place)
     GET    /v1/experiments/{id}/metrics         -> MetricsList      (of a set: of each of its experiments)
     GET    /v1/experiments/{id}/metrics/history?metric= -> MetricHistoryView  (of one experiment; a set is refused)
@@ -204,7 +205,17 @@ from riseml.wire.submissions import (
     Submission,
     TensorBoardOrder,
 )
-from riseml.wire.web import Changes, EventList, EventView, LineMatches, LinePage, NumberedLine, WebOrder, WebView
+from riseml.wire.web import (
+    Changes,
+    EventList,
+    EventView,
+    GuestAddress,
+    LineMatches,
+    LinePage,
+    NumberedLine,
+    WebOrder,
+    WebView,
+)
 
 __all__ = [
     "ActivityView",
@@ -252,6 +263,7 @@ __all__ = [
     "GpuList",
     "GpuTrouble",
     "GpuView",
+    "GuestAddress",
     "HostFinding",
     "HostFindings",
     "HostFitView",

@@ -23,6 +23,12 @@ class WebView(TypedDict):
     url: str | None  # opens a session once, within ten minutes; null: the door is closed
 
 
+class GuestAddress(TypedDict):
+    """Where a browser sees the TensorBoard of an experiment."""
+
+    url: str  # leads one browser there, once, within a minute
+
+
 class Changes(TypedDict):
     """What has changed since the message before; an event of the feed."""
 

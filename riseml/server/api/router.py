@@ -11,6 +11,7 @@ from riseml.server.api.experiment_routes import add_experiment_routes
 from riseml.server.api.failures import FAILURES
 from riseml.server.api.file_routes import add_file_routes
 from riseml.server.api.gpu_routes import add_gpu_routes
+from riseml.server.api.guest_routes import add_guest_routes
 from riseml.server.api.line_routes import add_line_routes
 from riseml.server.api.list_routes import add_list_routes
 from riseml.server.api.log_routes import add_log_routes
@@ -40,6 +41,7 @@ def make_router(services: Services) -> APIRouter:
     add_experiment_routes(router, services)
     add_sample_routes(router, services)
     add_remark_routes(router, services)
+    add_guest_routes(router, services)
     add_result_routes(router, services)
     add_capsule_routes(router, services)
     add_file_routes(router, services)

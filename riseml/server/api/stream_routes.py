@@ -15,16 +15,12 @@ from typing import Annotated
 from fastapi import APIRouter, Path, WebSocket, WebSocketDisconnect
 from starlette.concurrency import run_in_threadpool
 
-from riseml.errors import Conflict, RisemlError, StoreError, UsageError
-from riseml.model import Job
-from riseml.names import CanonicalId, parse_id
+from riseml.errors import RisemlError, StoreError, UsageError
 from riseml.server.api.experiment_routes import Name
-from riseml.server.api.named_experiments import find_details, find_single_experiment
+from riseml.server.api.job_doors import find_door, find_running
 from riseml.server.log_line import LogLine, write_line
-from riseml.server.pool.job_access import JobDoor
 from riseml.server.pool.stream_relay import make_failure, relay_stream
 from riseml.server.services import Services
-from riseml.states import TERMINAL
 from riseml.stream_messages import CommandOrder, StreamMessage, StreamReady, decode_message, encode_message
 
 log = logging.getLogger(__name__)
@@ -44,7 +40,7 @@ def add_stream_routes(router: APIRouter, services: Services) -> None:
             order = await _receive_order(client)
             if order is None:
                 return
-            door = await run_in_threadpool(_find_door, name, services)
+            door = await run_in_threadpool(find_door, name, services)
             stream = await run_in_threadpool(door.open_command, order)
         except RisemlError as error:
             await client.refuse(error)
@@ -60,7 +56,7 @@ def add_stream_routes(router: APIRouter, services: Services) -> None:
         if not await client.accept():
             return
         try:
-            door = await run_in_threadpool(_find_door, name, services)
+            door = await run_in_threadpool(find_door, name, services)
             stream = await run_in_threadpool(door.open_port, port)
         except RisemlError as error:
             await client.refuse(error)
@@ -79,7 +75,7 @@ def _add_presence_route(router: APIRouter, services: Services) -> None:
         if not await client.accept():
             return
         try:
-            identity = await run_in_threadpool(_find_running, name, services)
+            identity = await run_in_threadpool(find_running, name, services)
         except RisemlError as error:
             await client.refuse(error)
             return
@@ -153,7 +149,7 @@ async def _wait_for_end(client: _WebSocketClient, services: Services, name: str,
         while not gone.done():
             subscription.take_changed()
             try:
-                await run_in_threadpool(_find_running, name, services)
+                await run_in_threadpool(find_running, name, services)
             except StoreError as error:
                 log.warning("the store does not say whether %s has ended: %s", name, error.message)
             except RisemlError as error:
@@ -164,37 +160,3 @@ async def _wait_for_end(client: _WebSocketClient, services: Services, name: str,
             changed.cancel()
     gone.cancel()
     await asyncio.gather(gone, return_exceptions=True)
-
-
-def _find_running(name: str, services: Services) -> int:
-    """Return the id of an experiment that has not ended.
-
-    Raises:
-        Conflict: it has.
-    """
-    experiment = find_single_experiment(parse_id(name), services)
-    if experiment.state in TERMINAL:
-        raise Conflict(f"{name} has ended ({experiment.state.value})", f"`riseml status {name}` says why")
-    return experiment.id
-
-
-def _find_door(name: str, services: Services) -> JobDoor:
-    wanted = parse_id(name)
-    find_details(wanted, services)
-    experiment = find_single_experiment(wanted, services)
-    return JobDoor(services.hosts, experiment, _find_single_job(wanted, experiment.gang))
-
-
-def _find_single_job(wanted: CanonicalId, jobs: tuple[Job, ...]) -> Job:
-    """Return the one job that an ID names.
-
-    Raises:
-        UsageError: it names several, or the build.
-    """
-    named = [job for job in jobs if wanted.names(job.name)]
-    if len(named) == 1:
-        return named[0]
-    if not named:
-        raise UsageError(f"{wanted} builds the environment and cannot be entered", "name another job")
-    base = str(wanted).removesuffix(f".{wanted.job}")
-    raise UsageError(f"{wanted} has several jobs", f"name one: {', '.join(f'{base}.{job.name}' for job in named[:20])}")

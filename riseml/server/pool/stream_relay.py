@@ -60,10 +60,10 @@ async def relay_stream(stream: JobStream, client: StreamClient) -> None:
         await _StreamRelay(stream, client).run()
     finally:
         stream.socket.close()
-        _end_in_thread(stream)
+        end_in_thread(stream)
 
 
-def _end_in_thread(stream: JobStream) -> None:
+def end_in_thread(stream: JobStream) -> None:
     """End what was started. That may take seconds, and no client waits for it."""
     threading.Thread(target=stream.control.end, name="end-stream", daemon=True).start()
 

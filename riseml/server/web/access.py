@@ -84,7 +84,7 @@ class WebAccess:
             return None
         session = secrets.token_hex(16)
         until = int(self._clock()) + _SESSION_LIFE
-        cookie = f"{session}.{until}.{self._sign(f'cookie {session} {until}')}"
+        cookie = f"{session}.{until}.{self.sign(f'cookie {session} {until}')}"
         return WebSession(cookie, f"{session}.{self._page_key(session)}")
 
     def find_session(self, cookie: str) -> str | None:
@@ -93,7 +93,7 @@ class WebAccess:
         until, _, signature = rest.partition(".")
         if not (until.isascii() and until.isdigit()) or len(until) > 12:
             return None
-        if not _is_equal(signature, self._sign(f"cookie {session} {until}")):
+        if not _is_equal(signature, self.sign(f"cookie {session} {until}")):
             return None
         return session if int(until) > self._clock() else None
 
@@ -104,9 +104,10 @@ class WebAccess:
         return _is_equal(proof, expected)
 
     def _page_key(self, session: str) -> str:
-        return self._sign(f"page {session}")
+        return self.sign(f"page {session}")
 
-    def _sign(self, text: str) -> str:
+    def sign(self, text: str) -> str:
+        """Return a signature that this server and the next ones make, until the door is closed for good."""
         return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
     def _write(self) -> None:

@@ -33,6 +33,13 @@ class Asset:
     type: str  # its media type
 
 
+def read_frame() -> Mapping[str, Asset]:
+    """Return the files of the frame around the program of a job, by their names."""
+    folder = files("riseml.web").joinpath("guest")
+    kinds = {one.name: _TYPES.get(f".{one.name.rpartition('.')[2]}") for one in folder.iterdir()}
+    return {name: Asset(folder.joinpath(name).read_bytes(), kind) for name, kind in kinds.items() if kind is not None}
+
+
 def read_assets() -> Mapping[str, Asset]:
     """Return the files of the page by the ends of their addresses, such as `0123abcd/app.js`, and the page itself."""
     static = files("riseml.web").joinpath("static")

@@ -1,4 +1,8 @@
-"""The listener of the web page. Nothing listens on TCP until `riseml web` asks for it; its port survives a restart."""
+"""The listener of the web page. Nothing listens on TCP until `riseml web` asks for it; its port survives a restart.
+
+It has the port at 127.0.0.1 and, where the machine has IPv6, at ::1: browsers ask there first for a name below
+localhost, such as that of a TensorBoard, and nobody else may answer.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,15 @@ from starlette.types import ASGIApp
 
 from riseml.errors import Conflict, RisemlError
 from riseml.server.web.access import WebAccess
-from riseml.server.web.assets import read_assets
+from riseml.server.web.assets import read_assets, read_frame
 from riseml.server.web.gate import WebGate
+from riseml.server.web.guest_gate import GuestGate
+from riseml.server.web.guests import WebGuests
 from riseml.stream_messages import LONGEST_MESSAGE
 
-_ADDRESS = "127.0.0.1"
+_ADDRESS, _OTHER_ADDRESS = "127.0.0.1", "::1"
+_NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # the machine has no IPv6
+_TRIES = 5  # to find a port that is free at both addresses
 _LAST_ANSWERS = 1  # seconds that pending answers get when the door closes
 _WAITING = 128  # connections that the kernel keeps until the server takes them
 
@@ -34,6 +42,7 @@ class WebDoor:
 
     def __init__(self, access: WebAccess) -> None:
         self.access = access
+        self.guests = WebGuests(access.sign)
         self._server: _WebServer | None = None
         self._serving: asyncio.Task[None] | None = None
         self._port: int | None = None
@@ -51,12 +60,12 @@ class WebDoor:
         """
         if self._port is not None and port in (None, self._port):
             return self._port
-        listener = self._listen_anywhere() if port is None else _listen(port)
+        listeners = self._listen_anywhere() if port is None else _listen(port)
         await self.suspend()
-        self._start(api, listener)
-        self.access.remember(listener.getsockname()[1])
-        log.info("the web page is open at http://%s:%d", _ADDRESS, self._port)
-        return listener.getsockname()[1]  # type: ignore[no-any-return]  # the type of an address is not known
+        found = self._start(api, listeners)
+        self.access.remember(found)
+        log.info("the web page is open at http://%s:%d", _ADDRESS, found)
+        return found
 
     async def resume(self, api: ASGIApp) -> None:
         """Listen where an earlier server of this home did.
@@ -85,17 +94,21 @@ class WebDoor:
         await self.suspend()
         log.info("the web page is closed")
 
-    def _listen_anywhere(self) -> socket.socket:
+    def _listen_anywhere(self) -> list[socket.socket]:
         """Listen at the port that the door had before, else at a free one."""
-        try:
-            return _listen(self.access.port or 0)
-        except Conflict:
-            return _listen(0)
+        for port in (self.access.port or 0, *[0] * _TRIES):
+            try:
+                return _listen(port)
+            except Conflict as error:
+                log.debug("the web page does not open there: %s", error.message)
+        return _listen(0)
 
-    def _start(self, api: ASGIApp, listener: socket.socket) -> None:
-        port = listener.getsockname()[1]
+    def _start(self, api: ASGIApp, listeners: list[socket.socket]) -> int:
+        """Serve, and return the port."""
+        port: int = listeners[0].getsockname()[1]
+        guests = GuestGate(api, self.guests, read_frame())
         config = uvicorn.Config(
-            WebGate(api, self.access, read_assets(), port),
+            WebGate(api, self.access, read_assets(), guests, port),
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -107,7 +120,8 @@ class WebDoor:
             ws_per_message_deflate=False,
         )
         self._server, self._port = _WebServer(config), port
-        self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
+        self._serving = asyncio.create_task(self._server.serve(sockets=listeners))
+        return port
 
 
 class _WebServer(uvicorn.Server):
@@ -118,21 +132,43 @@ class _WebServer(uvicorn.Server):
         yield
 
 
-def _listen(port: int) -> socket.socket:
-    """Return a socket that listens at a port of loopback; 0: at a free one.
+def _listen(port: int) -> list[socket.socket]:
+    """Return sockets that listen at a port of loopback; 0: at a free one.
+
+    Raises:
+        Conflict: they cannot.
+    """
+    first = _listen_at(socket.AF_INET, _ADDRESS, port)
+    try:
+        return [first, _listen_at(socket.AF_INET6, _OTHER_ADDRESS, first.getsockname()[1])]
+    except OSError as error:
+        log.debug("the web page listens at %s alone: %s", _ADDRESS, error)
+        return [first]
+    except Conflict:
+        first.close()
+        raise
+
+
+def _listen_at(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
+    """Return a socket that listens.
 
     Raises:
         Conflict: it cannot.
+        OSError: the machine has no such address.
     """
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((_ADDRESS, port))
+        if family is socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((address, port))
         listener.listen(_WAITING)
     except OSError as error:
         listener.close()
+        if error.errno in _NO_ADDRESS:
+            raise
         hint = "choose another with `riseml web --port N`"
         if error.errno == errno.EACCES:
             raise Conflict(f"you may not listen at port {port}", hint) from None
-        raise Conflict(f"port {port} of {_ADDRESS} is in use by another program", hint) from None
+        raise Conflict(f"port {port} of {address} is in use by another program", hint) from None
     return listener

@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from riseml.errors import Refused
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import PAGE, Asset
+from riseml.server.web.guest_gate import GuestGate, find_label
 
 PROOF = "x-riseml-proof"
 """The header with the proof of a request."""
@@ -58,17 +59,25 @@ class WebGate:
         api: gets them below /v1, as those of the unix socket.
         access: knows who may pass.
         assets: the files of the page.
+        guests: has the hosts of programs in jobs, which share the port and nothing else.
         port: where it listens.
     """
 
-    def __init__(self, api: ASGIApp, access: WebAccess, assets: Mapping[str, Asset], port: int) -> None:
+    def __init__(  # one part of the door each
+        self, api: ASGIApp, access: WebAccess, assets: Mapping[str, Asset], guests: GuestGate, port: int
+    ) -> None:
         self._api = api
+        self._guests = guests
         self._access = access
         self._assets = assets
         self._cookie = f"riseml-{port}"  # cookies of several ports of one host share their names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        label = find_label(scope)
+        if label is not None:
+            await self._guests(scope, receive, send, label)
+            return
         if scope["type"] == "websocket":
             await self._pass_stream(scope, receive, send)
             return

@@ -9,6 +9,7 @@ import { showExperiments } from "./experiments.js";
 import { Feed } from "./feed.js";
 import { makeProblem, tick } from "./parts.js";
 import { showPool } from "./pool.js";
+import { showBoard } from "./tensorboard.js";
 
 /**
  * @typedef {object} Page what a view gets
@@ -62,6 +63,7 @@ function chooseView(parts) {
   if (parts[0] === "experiments" && parts.length >= 2) return showExperiment;
   if (parts[0] === "pool") return showPool;
   if (parts[0] === "compare") return showComparison;
+  if (parts[0] === "tensorboard") return showBoard;
   return showNothing;
 }
 
@@ -70,9 +72,13 @@ function showNothing(place) {
   fill(place, make("h1", {}, "There is no such page"), make("p", {}, make("a", { href: "/" }, "Experiments")));
 }
 
-/** Go to an address of the page without loading it anew. @param {string} address */
-export function go(address) {
-  history.pushState(null, "", address);
+/**
+ * Go to an address of the page without loading it anew.
+ * @param {string} address
+ * @param {{begins: boolean} | null} [state] `begins`: the user has pressed a button, and the view may start what it is for
+ */
+export function go(address, state = null) {
+  history.pushState(state, "", address);
   arrive();
 }
 
@@ -95,7 +101,7 @@ function followLink(event) {
   const url = new URL(link.href);
   if (url.origin !== location.origin || link.target || link.hash || link.download) return;
   event.preventDefault();
-  go(url.pathname + url.search);
+  go(url.pathname + url.search, link.hasAttribute("data-begins") ? { begins: true } : null);
 }
 
 /** @param {KeyboardEvent} event */

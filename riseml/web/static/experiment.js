@@ -14,6 +14,7 @@ import { ask, hasEnded, linkTo, makeAge, makeDuration, makeLink, makeProblem, ma
 import { showSet } from "./set.js";
 import { showShell } from "./shell.js";
 import { numberOf } from "./store.js";
+import { makeBoardLink } from "./tensorboard.js";
 
 /**
  * @typedef {object} ExperimentPage what a tab gets
@@ -102,7 +103,8 @@ function makeActions(view) {
   const kill = make("button", { type: "button", class: "danger", "data-action": "kill", onclick: () => askKill(view) }, "Kill");
   const rerun = make("button", { type: "button", "data-action": "rerun", onclick: () => askRerun(view) }, "Rerun");
   const isDone = hasEnded(view.state) && (!view.search || view.search.end);
-  return make("div", { class: "actions" }, !isDone && kill, view.type === "experiment" && rerun);
+  const board = view.type === "tensorboard" ? !isDone : view.type !== "notebook" && view.started_at;
+  return make("div", { class: "actions" }, board && makeBoardLink([view.id]), !isDone && kill, view.type === "experiment" && rerun);
 }
 
 /** @param {any} view */

@@ -7,6 +7,7 @@ import { countGpus, listHosts, listNames, parseFilter } from "./filter.js";
 import { countNoun, formatNumber } from "./format.js";
 import { ask, hasEnded, linkTo, makeAge, makeDuration, makeProblem, makeState } from "./parts.js";
 import { ExperimentList, numberOf } from "./store.js";
+import { makeBoardLink } from "./tensorboard.js";
 import { VirtualRows } from "./virtual.js";
 
 const ROW_HEIGHT = 34; // pixels; style.css has the same
@@ -89,7 +90,8 @@ class ExperimentTable {
     this.note = make("div");
     const space = () => make("tr", { class: "space", "aria-hidden": "true" });
     const draw = (/** @type {number} */ first, /** @type {number} */ last) => this.draw(first, last);
-    this.virtual = new VirtualRows({ scroller: this.scroller, rows: this.body, height: ROW_HEIGHT, draw, space }, page.signal);
+    const shown = (/** @type {number} */ first, /** @type {number} */ last) => this.wantMetrics(first, last);
+    this.virtual = new VirtualRows({ scroller: this.scroller, rows: this.body, height: ROW_HEIGHT, draw, shown, space }, page.signal);
     this.arrange(main);
     this.list.onChange = () => this.update();
     this.list.onMetrics = () => this.showNewMetrics();
@@ -256,10 +258,14 @@ class ExperimentTable {
     const rows = this.rows.slice(first, last);
     const focused = document.activeElement?.closest("tr")?.getAttribute("data-id");
     const isLink = document.activeElement?.tagName === "A";
-    this.list.want(rows.filter(({ view }) => view.type === "experiment" && view.started_at).map((row) => row.id));
     const drawn = rows.map((row, at) => this.drawRow(row, first + at));
     if (focused) queueMicrotask(() => this.focusRow(focused, isLink));
     return drawn;
+  }
+
+  /** Ask for the metrics of the rows that are drawn. @param {number} first @param {number} last */
+  wantMetrics(first, last) {
+    this.list.want(this.rows.slice(first, last).filter(({ view }) => view.type === "experiment" && view.started_at).map((row) => row.id));
   }
 
   /** Give the focus back to a row that was drawn anew. @param {string} id @param {boolean} isLink */
@@ -318,7 +324,7 @@ class ExperimentTable {
     const compare = make("a", { class: "button", href: `/compare?${ids.map((id) => `of=${encodeURIComponent(id)}`).join("&")}` }, "Compare");
     const kill = make("button", { type: "button", class: "danger", onclick: () => this.kill(ids) }, "Kill");
     const clear = make("button", { type: "button", onclick: () => this.clear() }, "Clear");
-    fill(this.actions, make("span", { class: "soft" }, `${ids.length} selected`), ids.length > 1 && (isTooMany ? many : compare), kill, clear);
+    fill(this.actions, make("span", { class: "soft" }, `${ids.length} selected`), ids.length > 1 && (isTooMany ? many : compare), makeBoardLink(ids), kill, clear);
   }
 
   clear() {

@@ -10,6 +10,7 @@ const MOST_HEIGHT = 8_000_000; // pixels; browsers draw no element that is much 
  * @property {HTMLElement} rows gets the rows
  * @property {number} height of one row, in pixels
  * @property {(first: number, last: number) => Node[]} draw makes the rows from `first` up to, and without, `last`
+ * @property {(first: number, last: number) => void} [shown] hears which rows are drawn now, old and new ones
  * @property {(height: number) => HTMLElement} space makes what fills the place of rows out of sight
  */
 
@@ -20,6 +21,9 @@ export class VirtualRows {
     this.total = 0;
     this.first = 0; // the row at the top
     this.drawn = "";
+    this.kept = 0; // the row that the first element of `nodes` is
+    /** @type {Node[]} */
+    this.nodes = []; // of the rows that are drawn
     this.isHeld = false; // a button of the mouse is down on a row, which must be there when it goes up: else there is no click
     this.above = options.space(0);
     this.below = options.space(0);
@@ -45,6 +49,7 @@ export class VirtualRows {
   refresh(total = this.total) {
     this.total = total;
     this.drawn = "";
+    this.nodes = [];
     this.update();
   }
 
@@ -73,11 +78,32 @@ export class VirtualRows {
 
   /** @param {number} first @param {number} last @param {number} offset pixels above the first row */
   place(first, last, offset) {
-    const { rows, height, draw } = this.options;
+    const { rows, height, shown } = this.options;
     const used = offset + (last - first) * height;
     setHeight(this.above, offset);
     setHeight(this.below, Math.max(0, this.height - used));
-    rows.replaceChildren(this.above, ...draw(first, last), this.below);
+    shown?.(first, last);
+    const end = this.kept + this.nodes.length;
+    if (first >= end || last <= this.kept) {
+      this.nodes = this.options.draw(first, last);
+      rows.replaceChildren(this.above, ...this.nodes, this.below);
+    } else {
+      this.move(first, last, end);
+    }
+    this.kept = first;
+  }
+
+  /** Draw the rows that come into sight, and let those stay that are in sight already. @param {number} first @param {number} last @param {number} end */
+  move(first, last, end) {
+    const { draw } = this.options;
+    const before = first < this.kept ? draw(first, this.kept) : [];
+    const behind = last > end ? draw(end, last) : [];
+    const stays = this.nodes.slice(Math.max(0, first - this.kept), last - this.kept);
+    for (const node of this.nodes.slice(0, Math.max(0, first - this.kept))) /** @type {ChildNode} */ (node).remove();
+    for (const node of this.nodes.slice(last - this.kept)) /** @type {ChildNode} */ (node).remove();
+    this.above.after(...before);
+    this.below.before(...behind);
+    this.nodes = [...before, ...stays, ...behind];
   }
 
   /** Scroll until a row is in sight. @param {number} row */

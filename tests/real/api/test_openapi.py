@@ -80,6 +80,7 @@ ROUTES = [
     "POST /v1/experiments/{name}/kill",
     "GET /v1/experiments/{name}/samples",
     "GET /v1/experiments/{name}/remarks",
+    "POST /v1/experiments/{name}/address",
     "GET /v1/experiments/{name}/tfconfig",
     "GET /v1/experiments/{name}/environment",
     "GET /v1/experiments/{name}/explain",

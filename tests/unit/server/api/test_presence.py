@@ -51,7 +51,7 @@ def test_a_store_that_does_not_answer_for_a_moment_ends_no_presence(
         return answer
 
     made = make_application(Settings(tmp_path, tmp_path, tmp_path, executor="process"), threading.Event())
-    monkeypatch.setattr(stream_routes, "_find_running", find_running)
+    monkeypatch.setattr(stream_routes, "find_running", find_running)
     ready, ended = asyncio.run(attend(made, "/v1/experiments/7/presence"))
     assert isinstance(ready, StreamReady)
     assert isinstance(ended, StreamFailure)

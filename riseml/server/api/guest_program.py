@@ -1,0 +1,150 @@
+"""The TensorBoard of an experiment, as the gate of guests passes requests on to it, and the presence of a tab.
+
+Nothing of the API is here: the gate has checked who asks, and what is answered is the job's (`guest_headers`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+
+import h11
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import PlainTextResponse, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from riseml.errors import Refused, RisemlError, StoreError, Unreachable
+from riseml.names import parse_id
+from riseml.server.api.job_doors import find_door, find_running
+from riseml.server.api.named_experiments import find_single_experiment
+from riseml.server.pool.job_access import JobDoor
+from riseml.server.pool.job_http import BadAnswer, JobExchange
+from riseml.server.services import Services
+from riseml.server.web.guest_gate import GUEST_MOUNT, PRESENCE
+from riseml.server.web.guest_headers import RawHeaders, choose_answered, choose_asked, find_own_place
+
+TENSORBOARD_JOB = "tensorboard"
+"""The job that a guest's host shows: it alone, so that no page reaches another port of a job."""
+
+_PORT = 6006  # unless riseml has chosen another one
+_SIGN = 15.0  # seconds between two signs of life of a presence
+_MOST_AT_ONCE = 32  # requests under way; a browser makes six
+_READS = ("GET", "HEAD")
+_NO_STORE = {"Cache-Control": "no-store"}
+
+log = logging.getLogger(__name__)
+
+
+def find_program(name: str, services: Services) -> tuple[JobDoor, int]:
+    """Return the way to the TensorBoard of an experiment, and its port.
+
+    Raises:
+        RisemlError: the experiment has none, or it does not run.
+    """
+    experiment = find_single_experiment(parse_id(name), services)
+    door = find_door(f"{name}.{TENSORBOARD_JOB}", services)
+    (job,) = (one for one in experiment.gang if one.name == TENSORBOARD_JOB)
+    return door, job.port or _PORT
+
+
+class GuestProgram:
+    """The application below `GUEST_MOUNT`: `/<experiment>/<path>`."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        name, _, path = scope["path"].removeprefix(f"{GUEST_MOUNT}/").partition("/")
+        try:
+            if f"/{path}" == PRESENCE:
+                presence = self._attend(name, await run_in_threadpool(find_running, name, self._services))
+                await StreamingResponse(presence, headers=_NO_STORE, media_type="text/plain")(scope, receive, send)
+            elif self._under_way >= _MOST_AT_ONCE:
+                await PlainTextResponse("Too many requests at the same time.\n", 503)(scope, receive, send)
+            else:
+                await self._pass(name, scope, receive, send)
+        except RisemlError as error:
+            hint = f"{error.hint}\n" if error.hint else ""
+            await PlainTextResponse(f"{error.message}\n{hint}", 502, _NO_STORE)(scope, receive, send)
+
+    async def _pass(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the program of the job answer. It is not asked for longer than the browser waits."""
+        self._under_way += 1
+        try:
+            body = await _read_body(receive)
+            door, port = await run_in_threadpool(find_program, name, self._services)
+            with self._services.attendance.attend(door.experiment):
+                exchange = JobExchange(await run_in_threadpool(door.open_port, port))
+                answer = asyncio.create_task(_give_answer(exchange, f"127.0.0.1:{port}", body, scope, send))
+                gone = asyncio.create_task(_wait_until_gone(receive))
+                try:
+                    await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    for task in (answer, gone):
+                        task.cancel()
+                    await asyncio.gather(answer, gone, return_exceptions=True)
+                    exchange.close()
+            if not answer.cancelled():
+                answer.result()
+        finally:
+            self._under_way -= 1
+
+    async def _attend(self, name: str, identity: int) -> AsyncIterator[bytes]:
+        """Give an empty line now and then while the experiment goes on, then why it has ended."""
+        with self._services.attendance.attend(identity), self._services.notifier.subscribe((identity,)) as changes:
+            while True:
+                changes.take_changed()
+                try:
+                    await run_in_threadpool(find_running, name, self._services)
+                except StoreError as error:
+                    log.warning("the store does not say whether %s has ended: %s", name, error.message)
+                except RisemlError as error:
+                    yield error.message.encode()
+                    return
+                yield b"\n"
+                await changes.wait_for_change(_SIGN)
+
+
+async def _give_answer(exchange: JobExchange, place: str, body: bytes, scope: Scope, send: Send) -> None:
+    """Pass a request on, and the answer back. One that breaks off stays incomplete, so that the browser sees it."""
+    asked = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
+    headers: RawHeaders = [(b"host", place.encode()), *choose_asked(scope["headers"]), (b"connection", b"close")]
+    length = [(b"content-length", str(len(body)).encode())] if body or scope["method"] not in _READS else []
+    try:
+        request = h11.Request(method=scope["method"], target=asked, headers=[*headers, *length])
+        head = await exchange.ask(request, body)
+    except (BadAnswer, h11.LocalProtocolError) as error:
+        raise Unreachable(f"TensorBoard does not answer: {error}", "`riseml logs` shows what it says") from None
+    kept = choose_answered(head.headers)
+    locations = [value for name, value in head.headers if name == b"location"]
+    if locations:
+        leads = find_own_place(locations[0], scope["raw_path"].decode("latin-1"), place)
+        if leads is None:
+            raise Refused("TensorBoard leads to another host, and its address shows this one alone")
+        kept.append((b"location", leads.encode()))
+    await send({"type": "http.response.start", "status": head.status_code, "headers": kept})
+    try:
+        async for piece in exchange.read_body():
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    except BadAnswer as error:
+        log.debug("an answer of a job broke off: %s", error)
+        return
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _read_body(receive: Receive) -> bytes:
+    """Return the whole body of a request, which `BodyLimit` keeps small."""
+    parts, more = [], True
+    while more:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+async def _wait_until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,50 @@
+"""The way from an ID to the one running job, or to the experiment, that it names."""
+
+from __future__ import annotations
+
+from riseml.errors import Conflict, UsageError
+from riseml.model import Job
+from riseml.names import CanonicalId, parse_id
+from riseml.server.api.named_experiments import find_details, find_single_experiment
+from riseml.server.pool.job_access import JobDoor
+from riseml.server.services import Services
+from riseml.states import TERMINAL
+
+
+def find_door(name: str, services: Services) -> JobDoor:
+    """Return the way into the one job that an ID names.
+
+    Raises:
+        RisemlError: it names none or several, or the job does not run.
+    """
+    wanted = parse_id(name)
+    find_details(wanted, services)
+    experiment = find_single_experiment(wanted, services)
+    return JobDoor(services.hosts, experiment, _find_single_job(wanted, experiment.gang))
+
+
+def _find_single_job(wanted: CanonicalId, jobs: tuple[Job, ...]) -> Job:
+    """Return the one job that an ID names.
+
+    Raises:
+        UsageError: it names several, or the build.
+    """
+    named = [job for job in jobs if wanted.names(job.name)]
+    if len(named) == 1:
+        return named[0]
+    if not named:
+        raise UsageError(f"{wanted} builds the environment and cannot be entered", "name another job")
+    base = str(wanted).removesuffix(f".{wanted.job}")
+    raise UsageError(f"{wanted} has several jobs", f"name one: {', '.join(f'{base}.{job.name}' for job in named[:20])}")
+
+
+def find_running(name: str, services: Services) -> int:
+    """Return the id of an experiment that has not ended.
+
+    Raises:
+        Conflict: it has.
+    """
+    experiment = find_single_experiment(parse_id(name), services)
+    if experiment.state in TERMINAL:
+        raise Conflict(f"{name} has ended ({experiment.state.value})", f"`riseml status {name}` says why")
+    return experiment.id

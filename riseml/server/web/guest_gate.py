@@ -1,0 +1,130 @@
+"""The gate of the guests: requests to `<label>.localhost` pass these checks, before they reach the program of a job.
+
+Below the address `/.riseml/` the host has some files of riseml's: the frame that a browser opens. It shows the program
+and tells the server that its tab is open. Everything else at this host is the program's. Nothing here leads to the API.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from riseml.server.web.assets import Asset
+from riseml.server.web.guest_headers import PROGRAM_POLICY, SAFE_HEADERS
+from riseml.server.web.guests import WebGuests
+
+OWN_PLACE = "/.riseml/"
+"""Begins the addresses at a guest's host that are riseml's."""
+
+PRESENCE = "/.riseml/presence"
+"""Tells the server that a tab is open, for as long as the answer goes on."""
+
+GUEST_MOUNT = "/guests"
+"""Where the API has the programs of jobs; no request of the page reaches it."""
+
+_HOST = re.compile(r"([0-9a-f-]{1,63})\.localhost(?::[0-9]{1,5})?", re.ASCII)
+_COOKIE = "riseml-guest"
+_READS = ("GET", "HEAD")
+_FRAME_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'none'"
+)
+_CLOSED = "This address has ended, or is another browser's. The button TensorBoard of riseml's page opens it again.\n"
+
+
+def find_label(scope: Scope) -> str | None:
+    """Return the label of a guest's host; None: the request is for another host."""
+    hosts = [value for name, value in scope["headers"] if name == b"host"]
+    found = _HOST.fullmatch(hosts[0].decode("latin-1")) if len(hosts) == 1 else None
+    return None if found is None else found[1]
+
+
+class GuestGate:
+    """The application at the hosts of guests.
+
+    Args:
+        api: has the programs below `GUEST_MOUNT`.
+        guests: knows who may pass.
+        frame: the files of the frame, by their names.
+    """
+
+    def __init__(self, api: ASGIApp, guests: WebGuests, frame: Mapping[str, Asset]) -> None:
+        self._api = api
+        self._guests = guests
+        self._frame = frame
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, label: str) -> None:
+        """Answer one request to the host of a label."""
+        if scope["type"] == "websocket":  # TensorBoard opens none
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        policy = _FRAME_POLICY if scope["path"].startswith(OWN_PLACE) else PROGRAM_POLICY
+
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(SAFE_HEADERS)
+                headers.append("Content-Security-Policy", policy)
+            await send(message)
+
+        answer = self._choose_answer(scope, label)
+        if answer is not None:
+            await answer(scope, receive, send_safely)
+            return
+        path = f"{GUEST_MOUNT}/{self._guests.find_experiment(label)}{scope['path']}"
+        await self._api({**scope, "path": path}, receive, send_safely)
+
+    def _choose_answer(self, scope: Scope, label: str) -> Response | None:
+        """Return the answer of the gate itself; None: the program answers."""
+        headers, path = Headers(scope=scope), scope["path"]
+        if _is_foreign(scope["method"], headers):
+            return PlainTextResponse("This request comes from another page.\n", HTTPStatus.FORBIDDEN)
+        if self._guests.find_experiment(label) is None:
+            return PlainTextResponse(_CLOSED, HTTPStatus.FORBIDDEN)
+        if path == f"{OWN_PLACE}enter":
+            return self._enter(scope, label)
+        if not self._guests.is_admitted(label, cookie_parser(headers.get("cookie", "")).get(_COOKIE, "")):
+            return PlainTextResponse(_CLOSED, HTTPStatus.FORBIDDEN)
+        if path == PRESENCE or not path.startswith(OWN_PLACE):
+            return None
+        asset = self._frame.get(path.removeprefix(OWN_PLACE) or "index.html")
+        if asset is None or scope["method"] not in _READS:
+            return PlainTextResponse("There is no such file.\n", HTTPStatus.NOT_FOUND)
+        return Response(asset.content, headers={"Cache-Control": "no-store"}, media_type=asset.type)
+
+    def _enter(self, scope: Scope, label: str) -> Response:
+        """Exchange the token of the address for a cookie of this host alone."""
+        tokens = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])
+        cookie = self._guests.admit(label, tokens[0]) if scope["method"] == "GET" else None
+        if cookie is None:
+            return PlainTextResponse(_CLOSED, HTTPStatus.FORBIDDEN)
+        answer = RedirectResponse(OWN_PLACE, HTTPStatus.SEE_OTHER, {"Cache-Control": "no-store"})
+        # Lax: the page of riseml, another site, leads here. It still goes with no request of another page but a link's.
+        answer.set_cookie(_COOKIE, cookie, path="/", httponly=True, samesite="lax")
+        return answer
+
+
+def _is_foreign(method: str, headers: Headers) -> bool:
+    """Return True for a request that a page of another origin makes, but the opening of a link."""
+    origins = headers.getlist("origin")
+    if origins not in ([], [f"http://{headers['host']}"]) or (method not in _READS and not origins):
+        return True
+    if "service-worker" in headers:  # it would outlive its page
+        return True
+    is_link = (
+        method == "GET"
+        and headers.get("sec-fetch-mode") == "navigate"
+        and headers.get("sec-fetch-dest")
+        in (
+            "document",
+            None,
+        )
+    )
+    return headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not is_link

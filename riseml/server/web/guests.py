@@ -1,0 +1,100 @@
+"""The addresses under which a browser sees the program of a job, such as TensorBoard: each is an origin of its own.
+
+What a job serves is code of somebody else. At the address of the page it could use the page's session; so it gets the
+host `<label>.localhost` at the same port, which browsers take for another site. A label names an experiment and cannot
+be guessed, since the server's key signs it. It is not enough, either: a one-time token of the page is exchanged for a
+cookie of this host alone, which scripts cannot read. Nothing of this is kept but the tokens, so that an open
+TensorBoard survives a restart of the server; `riseml web --stop` ends all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_TOKEN_LIFE = 60.0  # seconds; the page uses it at once
+_ADMISSION_LIFE = 7 * 86_400  # seconds
+_MOST_TOKENS = 20  # unused tokens at a time; the oldest is dropped
+_NAME = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10})?", re.ASCII)
+_LABEL = re.compile(r"([0-9]{1,10}(?:-[0-9]{1,10})?)-([0-9a-f]{40})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class GuestInvitation:
+    """What leads a browser to the program of a job, once."""
+
+    label: str  # of its host: `<label>.localhost`
+    token: str
+
+
+class WebGuests:
+    """Gives out addresses, and knows who may use them. Several threads use it.
+
+    Args:
+        sign: signs a text with the key of the door.
+        clock: seconds since 1970.
+    """
+
+    def __init__(self, sign: Callable[[str], str], clock: Callable[[], float] = time.time) -> None:
+        self._sign = sign
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._tokens: dict[bytes, tuple[str, float]] = {}  # digest of a token -> its label, and when it expires
+
+    def invite(self, experiment: str) -> GuestInvitation:
+        """Return what leads a browser to the program of an experiment within a minute.
+
+        Args:
+            experiment: `4`, or `144.3`.
+        """
+        if not _NAME.fullmatch(experiment):
+            raise ValueError(f"{experiment!r} is no name of an experiment")
+        label, token = self._make_label(experiment), secrets.token_urlsafe(32)
+        with self._lock:
+            while len(self._tokens) >= _MOST_TOKENS:
+                del self._tokens[next(iter(self._tokens))]
+            self._tokens[_digest(token)] = label, self._clock() + _TOKEN_LIFE
+        return GuestInvitation(label, token)
+
+    def find_experiment(self, label: str) -> str | None:
+        """Return the experiment of a label; None when this server did not give it."""
+        found = _LABEL.fullmatch(label)
+        if found is None:
+            return None
+        experiment = found[1].replace("-", ".")
+        return experiment if hmac.compare_digest(label, self._make_label(experiment)) else None
+
+    def admit(self, label: str, token: str) -> str | None:
+        """Exchange a token for the cookie of its host; None when it is unknown, too old, used, or of another host."""
+        with self._lock:
+            known, expires = self._tokens.pop(_digest(token), ("", 0.0))
+        if expires < self._clock() or known != label:
+            return None
+        until = int(self._clock()) + _ADMISSION_LIFE
+        return f"{until}.{self._sign_admission(label, str(until))}"
+
+    def is_admitted(self, label: str, cookie: str) -> bool:
+        """Return True when this server gave the cookie to a browser, for this host."""
+        until, _, signature = cookie.partition(".")
+        if not (until.isascii() and until.isdigit()) or len(until) > 12:
+            return False
+        expected = self._sign_admission(label, until)
+        return hmac.compare_digest(signature.encode("utf-8", "surrogatepass"), expected.encode()) and (
+            int(until) > self._clock()
+        )
+
+    def _make_label(self, experiment: str) -> str:
+        return f"{experiment.replace('.', '-')}-{self._sign(f'guest {experiment}')[:40]}"
+
+    def _sign_admission(self, label: str, until: str) -> str:
+        return self._sign(f"admission {label} {until}")
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,91 @@
+// @ts-check
+/** The way to a TensorBoard: start one, or find the one that runs, wait until it listens, and lead the browser there. */
+
+import { ApiError, get, post } from "./api.js";
+import { fill, make } from "./dom.js";
+import { makeCoalesced } from "./feed.js";
+import { hasEnded, linkTo, makeProblem, makeState } from "./parts.js";
+
+const KIND = "tensorboard";
+const NOT_YET = [404, 409]; // answers about a TensorBoard that does not listen yet
+
+/**
+ * Return a link that starts a TensorBoard with its click. The address alone starts nothing: every page can lead to it.
+ * @param {string[]} ids
+ */
+export function makeBoardLink(ids) {
+  return make("a", { class: "button", "data-action": KIND, "data-begins": true, href: `/${KIND}?${ids.map((id) => `of=${encodeURIComponent(id)}`).join("&")}` }, "TensorBoard");
+}
+
+/** @param {HTMLElement} main @param {import("./app.js").Page} page */
+export function showBoard(main, page) {
+  const ids = new URLSearchParams(location.search).getAll("of");
+  const place = make("div", { role: "status" });
+  const button = make("button", { type: "button", class: "primary", onclick: () => begin() }, "Open TensorBoard");
+  fill(main, make("div", { class: "line" }, make("h1", {}, `TensorBoard of ${ids.join(", ")}`), make("div", { class: "actions" }, button)), place);
+  const begin = async () => {
+    button.disabled = true;
+    try {
+      await open(await findBoard(ids, page.signal), place, page);
+    } catch (error) {
+      if (page.signal.aborted) return;
+      fill(place, makeProblem(error));
+      button.disabled = false;
+    }
+  };
+  if (!history.state?.begins) return;
+  history.replaceState(null, "");
+  begin();
+}
+
+/**
+ * Return the ID of the experiment that has the TensorBoard: the one of these, another one that shows the same, or a new one.
+ * @param {string[]} ids
+ * @param {AbortSignal} signal
+ * @returns {Promise<string>}
+ */
+async function findBoard(ids, signal) {
+  const views = await Promise.all(ids.map((id) => get(`/experiments/${encodeURIComponent(id)}`, {}, signal)));
+  const isOwn = (/** @type {any} */ job) => job.name === KIND && job.state === "RUNNING";
+  if (views.length === 1 && (views[0].type === KIND || (views[0].type === "experiment" && views[0].jobs.some(isOwn)))) return views[0].id;
+  const { experiments } = await get("/experiments", {}, signal);
+  const known = experiments.find((/** @type {any} */ one) => one.type === KIND && !hasEnded(one.state) && one.shows.join() === ids.join());
+  return known ? known.id : (await post("/tensorboards", { experiments: ids, key: crypto.randomUUID() })).id;
+}
+
+/**
+ * Lead the browser to a TensorBoard as soon as it listens; say what it does until then.
+ * @param {string} id
+ * @param {HTMLElement} place
+ * @param {import("./app.js").Page} page
+ * @returns {Promise<void>}
+ */
+function open(id, place, { feed, signal }) {
+  const path = `/experiments/${encodeURIComponent(id)}`;
+  let isFound = false;
+  return new Promise((_, reject) => {
+    const attempt = makeCoalesced(async () => {
+      if (signal.aborted || isFound) return;
+      try {
+        const url = new URL((await post(`${path}/address`)).url);
+        url.port = location.port; // the way of this browser to the server, which ssh may have made
+        isFound = true;
+        location.replace(url);
+      } catch (error) {
+        if (!(error instanceof ApiError && NOT_YET.includes(error.status))) return reject(error);
+        const view = await get(path, {}, signal);
+        if (hasEnded(view.state)) reject(new ApiError(`TensorBoard ${id} has ended: ${view.message}`, view.last_lines.at(-1) ?? "", 409));
+        else showWait(place, id, view);
+      }
+    });
+    feed.listen(({ changed, grown, reset }) => (reset || changed.includes(id) || grown.includes(id)) && attempt(), signal);
+    feed.onPulse(attempt, signal);
+    attempt();
+  });
+}
+
+/** @param {HTMLElement} place @param {string} id @param {any} view */
+function showWait(place, id, view) {
+  const text = `TensorBoard ${id} is about to listen. ${view.message.split("\n")[0]}`;
+  fill(place, make("p", { class: "sentence" }, makeState(view.state), make("span", {}, text)), make("p", {}, make("a", { href: linkTo(id, "log") }, "Its log")));
+}

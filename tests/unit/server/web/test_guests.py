@@ -1,0 +1,87 @@
+"""Addresses of guests: signed, for one browser, once, and worth nothing at another host."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+import pytest
+
+from riseml.server.web.guests import WebGuests
+
+
+class Clock:
+    """A time of day that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def sign(text: str, key: bytes = b"key") -> str:
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def test_a_token_is_good_once_for_a_minute_and_for_its_host() -> None:
+    clock = Clock()
+    guests = WebGuests(sign, clock)
+    one, other = guests.invite("4"), guests.invite("144.3")
+    assert guests.find_experiment(one.label) == "4"
+    assert guests.find_experiment(other.label) == "144.3"
+    assert guests.admit(other.label, one.token) is None, "of another host"
+    assert guests.admit(one.label, one.token) is None, "it was used"
+    again = guests.invite("4")
+    assert again.label == one.label, "TensorBoard finds what it has kept at its host"
+    cookie = guests.admit(again.label, again.token)
+    assert cookie is not None
+    assert guests.is_admitted(one.label, cookie)
+    assert not guests.is_admitted(other.label, cookie)
+    late = guests.invite("4")
+    clock.now += 61
+    assert guests.admit(late.label, late.token) is None
+    clock.now += 7 * 86_400
+    assert not guests.is_admitted(one.label, cookie), "too old"
+
+
+def test_what_a_server_gave_is_good_for_the_next_one_and_for_no_other_key() -> None:
+    first = WebGuests(sign, Clock())
+    invitation = first.invite("4")
+    cookie = first.admit(invitation.label, invitation.token) or ""
+    assert WebGuests(sign, Clock()).is_admitted(invitation.label, cookie)
+    foreign = WebGuests(lambda text: sign(text, b"other"), Clock())
+    assert foreign.find_experiment(invitation.label) is None
+    assert not foreign.is_admitted(invitation.label, cookie)
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["", "4", "4-", "4-" + "0" * 40, "5-LABEL", "LABEL ", "LABEL.localhost", "-4-LABEL", "4-4-LABEL", "\u0664-LABEL"],
+)
+def test_a_label_that_nobody_gave(label: str) -> None:
+    guests = WebGuests(sign)
+    given = guests.invite("4").label
+    assert guests.find_experiment(label.replace("LABEL", given.partition("-")[2])) is None
+
+
+@pytest.mark.parametrize(
+    "cookie", ["", ".", "9" * 13, "99999999999.", "99999999999.0", "\u0669.x", "a.b.c", "1\ud800."]
+)
+def test_a_cookie_that_nobody_gave(cookie: str) -> None:
+    guests = WebGuests(sign)
+    assert not guests.is_admitted(guests.invite("4").label, cookie)
+
+
+def test_few_tokens_wait() -> None:
+    guests = WebGuests(sign)
+    first = guests.invite("1")
+    for number in range(2, 40):
+        last = guests.invite(str(number))
+    assert guests.admit(first.label, first.token) is None
+    assert guests.admit(last.label, last.token) is not None
+
+
+def test_a_name_that_is_none_is_a_mistake_of_the_caller() -> None:
+    with pytest.raises(ValueError, match="no name"):
+        WebGuests(sign).invite("../4")
