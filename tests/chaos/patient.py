@@ -24,7 +24,7 @@ from tests.support.hosts import Engine
 from tests.support.rig import Rig
 
 PATIENCE = 300.0  # seconds without a change of state or a death of the server
-_BETWEEN = 0.02  # seconds between two requests
+_BETWEEN = 0.05  # seconds between two requests
 
 Found = TypeVar("Found")
 

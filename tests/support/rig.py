@@ -16,6 +16,7 @@ from tests.support.archives import find_digest, pack
 from tests.support.hosts import Engine, Host, Machine
 from tests.support.server_process import SERVER, ServerProcess, start_server
 from tests.support.waiting import DEADLINE, wait_for
+from tests.support.without_tls import NO_AUTHORITIES
 
 BASE = "riseml-test/base:py311"
 _MEMORY = "python3 -c 'x = bytearray(600 << 20)'"
@@ -84,7 +85,7 @@ class Rig:
 
     def client(self) -> httpx.Client:
         """Return an HTTP client for the server's socket."""
-        transport = httpx.HTTPTransport(uds=str(self.home / "server.sock"))
+        transport = httpx.HTTPTransport(uds=str(self.home / "server.sock"), verify=NO_AUTHORITIES)
         return httpx.Client(transport=transport, base_url="http://riseml", timeout=DEADLINE)
 
     def get(self, path: str, **params: Any) -> Any:

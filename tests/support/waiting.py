@@ -10,7 +10,9 @@ from typing import TypeVar
 DEADLINE = 300
 """Seconds that a test waits for an event. Correct code needs far less; but several tests share two cores, the machine
 may be busy with something else, and an engine that deletes a large image may not answer for a minute or two."""
-_BETWEEN = 0.05  # seconds between two calls of `look`
+_FIRST_PAUSE = 0.05  # seconds between the first two calls of `look`
+_GROWTH = 1.2  # each pause is so much longer than the one before it
+_LONGEST_PAUSE = 0.25  # seconds; asking a server costs the processor time that the awaited event needs, too
 
 Found = TypeVar("Found")
 
@@ -28,10 +30,11 @@ def wait_for(what: str, look: Callable[[], Found | None], deadline: float, words
         AssertionError: `look` returned nothing true within `deadline` seconds.
     """
     end = time.monotonic() + deadline
-    pause = threading.Event()
+    never, pause = threading.Event(), _FIRST_PAUSE
     while time.monotonic() < end:
         found = look()
         if found:
             return found
-        pause.wait(_BETWEEN)
+        never.wait(pause)
+        pause = min(pause * _GROWTH, _LONGEST_PAUSE)
     raise AssertionError(f"waited {deadline:.0f} s, but it did not happen: {what}\n{words()}")

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from tests.support.hosts import Engine
-from tests.support.waiting import DEADLINE
+from tests.support.waiting import DEADLINE, wait_for
 
 RISEML = (str(Path(sys.executable).with_name("riseml")),)
 OLD = "1.9.0"
@@ -192,13 +191,7 @@ class Console:
 
     def wait(self, what: str, look: Callable[[], Found | None]) -> Found:
         """Call `look` until it returns something, and return that."""
-        pause, end = threading.Event(), time.monotonic() + DEADLINE
-        while time.monotonic() < end:
-            found = look()
-            if found:
-                return found
-            pause.wait(0.05)
-        raise AssertionError(f"not within {DEADLINE:.0f} s: {what}")
+        return wait_for(what, look, DEADLINE)
 
     def environ(self) -> dict[str, str]:
         """Return the environment of its processes."""

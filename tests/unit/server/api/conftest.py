@@ -20,6 +20,7 @@ from tests.support.archives import find_digest, pack
 from tests.support.rig import single
 from tests.support.stores import open_database
 from tests.support.waiting import DEADLINE
+from tests.support.without_tls import NO_AUTHORITIES
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 CONFIG = single("echo {{lr}}", parameters={"lr": 0.1})
@@ -61,7 +62,7 @@ def serve(application: Application) -> Iterator[str]:
 
 
 def _fill(made: Application, url: str) -> None:
-    with httpx.Client(base_url=url, timeout=DEADLINE) as client:
+    with httpx.Client(base_url=url, timeout=DEADLINE, verify=NO_AUTHORITIES) as client:
         assert client.put(f"/v1/snapshots/{DIGEST}", content=ARCHIVE).status_code == 201
         assert client.post("/v1/experiments", json=SUBMISSION).status_code == 201
         both = single("echo {{lr}}", parameters={"lr": [0.1, 0.2]})
@@ -73,7 +74,7 @@ def _fill(made: Application, url: str) -> None:
 @pytest.fixture
 def client(url: str) -> Iterator[httpx.Client]:
     """Asks it."""
-    with httpx.Client(base_url=url, timeout=DEADLINE) as made:
+    with httpx.Client(base_url=url, timeout=DEADLINE, verify=NO_AUTHORITIES) as made:
         yield made
 
 

@@ -13,13 +13,18 @@ from riseml.names import HostName
 from riseml.server.app import make_application
 from riseml.settings import Settings
 from tests.support.waiting import DEADLINE
+from tests.support.without_tls import NO_AUTHORITIES
 from tests.unit.server.api.conftest import ARCHIVE, DIGEST, NOW, SUBMISSION, serve
 
 
 def test_the_environment_of_a_job_is_known_when_its_host_has_left_the_pool(tmp_path: Path) -> None:
     settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data", executor="process")
     made = make_application(settings, threading.Event())
-    with closing(made.database), serve(made) as url, httpx.Client(base_url=url, timeout=DEADLINE) as client:
+    with (
+        closing(made.database),
+        serve(made) as url,
+        httpx.Client(base_url=url, timeout=DEADLINE, verify=NO_AUTHORITIES) as client,
+    ):
         made.services.hosts.pool.observe_hosts(frozenset(), NOW)
         assert client.put(f"/v1/snapshots/{DIGEST}", content=ARCHIVE).status_code == 201
         assert client.post("/v1/experiments", json=SUBMISSION).status_code == 201

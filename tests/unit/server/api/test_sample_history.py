@@ -17,6 +17,7 @@ from riseml.server.app import Application, make_application
 from riseml.settings import Settings
 from riseml.store.samples.sample_rows import Span
 from tests.support.waiting import DEADLINE
+from tests.support.without_tls import NO_AUTHORITIES
 from tests.unit.server.api.conftest import ARCHIVE, DIGEST, NOW, SUBMISSION, serve
 
 SAMPLES = "/v1/experiments/1/samples"
@@ -29,7 +30,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Cli
     settings = Settings(home, home / "output", home / "data", executor="process")
     made = make_application(settings, threading.Event())
     made.services.hosts.pool.observe_hosts(frozenset(), NOW)
-    with serve(made) as url, httpx.Client(base_url=url, timeout=DEADLINE) as client:
+    with serve(made) as url, httpx.Client(base_url=url, timeout=DEADLINE, verify=NO_AUTHORITIES) as client:
         assert client.put(f"/v1/snapshots/{DIGEST}", content=ARCHIVE).status_code == 201
         for _ in range(2):
             assert client.post("/v1/experiments", json=SUBMISSION).status_code == 201
