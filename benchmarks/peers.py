@@ -85,3 +85,23 @@ def compose_version() -> str | None:
 
 def is_installed(command: str) -> bool:
     return shutil.which(command) is not None
+
+
+def make_tool(command: str, package: str) -> str | None:
+    """Return a command of a Python package, in an environment of its own that is made once; None: it cannot be made."""
+    folder = find_cache_folder() / package
+    program, ready = folder / "bin" / command, folder / "ready"
+    if ready.exists():
+        return str(program)
+    print_progress(f"installing {package}")
+    uv = str(Path(sys.executable).parent / "uv")
+    make = [uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder)]
+    fill = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(folder / "bin" / "python"), package]
+    try:
+        for words in (make, fill):
+            subprocess.run(words, check=True, timeout=_DEADLINE, capture_output=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        print_progress(f"{package} could not be installed: {error}")
+        return None
+    ready.touch()
+    return str(program)

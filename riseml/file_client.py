@@ -78,6 +78,10 @@ class FileClient:
         """Make a folder with those above it."""
         self._repeat(lambda: self._request("POST", "/files/folder", {"path": path}))
 
+    def make_link(self, path: str, target: str) -> None:
+        """Make a link with the folders above it; a file or a link that is there is replaced."""
+        self._repeat(lambda: self._request("POST", "/files/link", {"path": path, "target": target}))
+
     def remove_files(self, path: str) -> wire.RemovalView:
         """Remove a path with all below it, or a part of it."""
         return cast("wire.RemovalView", self._request("POST", "/files/remove", {"path": path}))

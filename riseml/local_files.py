@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from riseml.job_programs.folder_contents import Incoming, PartWriter, read_pieces
+from riseml.job_programs.folder_links import make_link
 from riseml.job_programs.folder_listing import Page, Removed, list_page, remove_tree
 from riseml.job_programs.folder_paths import Seen, make_folder
 from riseml.storage_files import FileWriter, ListOrder, translate_files_error
@@ -48,6 +49,10 @@ class LocalFiles:
     def make_folder(self, path: str) -> None:
         with translate_files_error(self._place), _opened(self._open_target) as root:
             make_folder(root, path, self._owner)
+
+    def make_link(self, path: str, target: str) -> Seen:
+        with translate_files_error(self._place), _opened(self._open_target) as root:
+            return make_link(root, path, target, self._owner)
 
     def remove_files(self, path: str, limit: int) -> Removed:
         with translate_files_error(self._place), _opened(self._open_root) as root:

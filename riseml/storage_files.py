@@ -65,6 +65,9 @@ class StorageFiles(Protocol):
     def make_folder(self, path: str) -> None:
         """Make a folder with those above it."""
 
+    def make_link(self, path: str, target: str) -> Seen:
+        """Make a link that leads to a place below the folder, with the folders above it."""
+
     def remove_files(self, path: str, limit: int) -> Removed:
         """Remove a path with all below it, or a part of it."""
 
@@ -101,6 +104,11 @@ _SENTENCES: dict[Trouble, tuple[type[RisemlError], str, str | None]] = {
     Trouble.NOT_FOLDER: (UsageError, "is not in a folder", "`riseml ls` shows what is there"),
     Trouble.IS_FOLDER: (UsageError, "is a folder", "name a file in it, or another target"),
     Trouble.LINK: (Refused, "is behind a link, and riseml follows none", "name what the link leads to"),
+    Trouble.OUTSIDE: (
+        Refused,
+        "would be a link that leads out",
+        "links lead to a place below the storage: `..` at the beginning alone, and no path that begins with /",
+    ),
     Trouble.SPECIAL: (Refused, "is neither a file nor a folder", "only files and folders are copied"),
     Trouble.EXISTS: (Conflict, "is there already", "name another target"),
     Trouble.CHANGED: (Conflict, "changed while it was copied", _CHANGED_HINT),

@@ -2,8 +2,8 @@
 (`reports`: 3.6).
 
 A plug-in of a framework puts their text into the script of a job, so that no image needs riseml. Does not belong here:
-what riseml itself imports, except for `folder_paths`, `folder_listing` and `folder_contents`. They run in riseml where
-it sees a storage itself, and in a helper container where it does not.
+what riseml itself imports, except for `folder_paths`, `folder_listing`, `folder_contents` and `folder_links`. They run
+in riseml where it sees a storage itself, and in a helper container where it does not.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _read_text(name: str) -> str:
 
 def read_file_service() -> str:
     """Return the text of `file_service` with the modules that it uses, for `python3 -c`."""
-    names = ("folder_paths", "folder_listing", "folder_contents", "file_service")
+    names = ("folder_paths", "folder_listing", "folder_contents", "folder_links", "file_service")
     texts = [_read_text(name) for name in names]
     return _FUTURE + "\n".join(_OWN_IMPORT.sub("", text.replace(_FUTURE, "")) for text in texts)
 

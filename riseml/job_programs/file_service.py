@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 
 from riseml.job_programs.folder_contents import Incoming, PartWriter, read_pieces
+from riseml.job_programs.folder_links import make_link
 from riseml.job_programs.folder_listing import list_page, remove_tree
 from riseml.job_programs.folder_paths import FilesError, Trouble, enter_folder, make_folder, split_path
 
@@ -104,6 +105,10 @@ def _serve_make(root: int, path: str) -> None:
     _answer(ready=1)
 
 
+def _serve_link(root: int, path: str, target: str) -> None:
+    _answer(seen=list(make_link(root, path, target)))
+
+
 def _serve_remove(root: int, path: str, limit: int) -> None:
     _answer(removed=list(remove_tree(root, path, limit)))
 
@@ -113,6 +118,7 @@ _SERVICES: dict[str, Callable[..., None]] = {
     "read": _serve_read,
     "write": _serve_write,
     "folder": _serve_make,
+    "link": _serve_link,
     "remove": _serve_remove,
 }
 

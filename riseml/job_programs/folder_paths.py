@@ -2,8 +2,8 @@
 
 Every folder is opened in the one above it with O_NOFOLLOW. So nothing outside of the folder is reached, whatever a job
 has put there, and whatever it changes meanwhile. The server uses these modules (`folder_paths`, `folder_listing`,
-`folder_contents`) for its own disk, the command line for the user's, and `file_service` in a helper container for a
-storage that neither of them sees.
+`folder_contents`, `folder_links`) for its own disk, the command line for the user's, and `file_service` in a helper
+container for a storage that neither of them sees.
 
 Paths are text: `/` between names, no `.` and no `..`. A byte that is not UTF-8 is written as `%FF`, and `%` as `%25`.
 """
@@ -36,6 +36,7 @@ class Trouble(Enum):
     NOT_FOLDER = "not a folder"
     IS_FOLDER = "a folder"
     LINK = "a link"
+    OUTSIDE = "a link that leads out"
     SPECIAL = "neither a file nor a folder"
     EXISTS = "there already"
     CHANGED = "changed"

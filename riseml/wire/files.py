@@ -77,6 +77,7 @@ class CopySummary(TypedDict):
     target: str
     files: int  # that were copied; with `-n`, that would be
     size: int  # bytes of them
-    unchanged: int  # files that were there already
-    left_out: list[str]  # links and what is no file
+    links: int  # that were copied, as links
+    unchanged: int  # files and links that were there already
+    left_out: list[str]  # links that lead out of what is copied, and what is no file
     dry_run: bool

@@ -12,7 +12,7 @@ import typer
 from riseml.cli.commands.jobs import choose_job
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.output.text import clean_text
-from riseml.errors import Conflict, UsageError
+from riseml.errors import Conflict, Refused, UsageError
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -38,7 +38,8 @@ def copy_files(
 
     `riseml cp output://4/model .`, `riseml cp ./mnist data://`, `riseml cp 'output://4/*.json' results/`. A folder
     comes with all in it. A file that is there with the same size and time stays, so that a copy which was broken off
-    goes on where it was. Links are left out. Checksums are compared.
+    goes on where it was. Checksums are compared. Links are copied as links, and none is followed; those that lead out
+    of what is copied are left out, and named.
 
     `riseml cp 4.master:/output/x .` and back: `riseml cp ./x 4.master:/output/`. Of a running job's paths, those that
     do not begin with / are below its working directory. A file is replaced, a folder never.
@@ -94,7 +95,7 @@ def _copy_job_path(command: CommandContext, source: str, target: str, *, json: b
 
 def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: bool) -> None:
     from riseml.cli.files.copies import CopyEnd, add_tallies, copy_tree
-    from riseml.cli.files.names import join_paths, to_path
+    from riseml.cli.files.names import join_paths, show_name, to_path
     from riseml.cli.files.opened import Openings
     from riseml.cli.files.progress import CopyProgress
     from riseml.cli.output.file_views import summarise_copy
@@ -105,6 +106,11 @@ def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: 
         found = [one for source in sources for one in openings.find_sources(source)]
         target, there, wants_folder = openings.open_target(text)
         into = wants_folder or (there is not None and there.kind == "folder")
+        if len(found) == 1 and found[0].seen.kind == "link":
+            raise Refused(
+                f"{found[0].shown} is a link to {show_name(found[0].seen.target or '')}, and riseml follows none",
+                "name what it leads to; in a folder that is copied links stay links",
+            )
         if len(found) > 1 and not into:
             raise UsageError(f"{text} is no folder, and there are {len(found)} sources", f"write {text}/")
         progress = CopyProgress(command.printer, dry=dry, quiet=json)
@@ -114,10 +120,11 @@ def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: 
             tallies.append(copy_tree(one.end, one.seen, at, progress.watch))
         progress.close()
     tally = add_tallies(tallies)
+    summary = _show_tally(tally, paths, dry=dry)
     if json:
-        command.printer.print_json(_show_tally(tally, paths, dry=dry))
+        command.printer.print_json(summary)
     else:
-        command.printer.print_lines([summarise_copy(tally.files, tally.size, tally.unchanged, dry=dry)])
+        command.printer.print_lines([summarise_copy(summary)])
     _report_trouble(command, tally)
 
 
@@ -127,6 +134,7 @@ def _show_tally(tally: CopyTally, paths: list[str], *, dry: bool) -> wire.CopySu
         "target": paths[-1],
         "files": tally.files,
         "size": tally.size,
+        "links": tally.links,
         "unchanged": tally.unchanged,
         "left_out": tally.left_out,
         "dry_run": dry,
@@ -143,7 +151,8 @@ def _report_trouble(command: CommandContext, tally: CopyTally) -> None:
 
     if tally.left_out:
         command.printer.warn(
-            f"left out, because they are links or no files: {', '.join(map(show_name, tally.left_out[:5]))}"
+            "left out, because they are links that lead out of what is copied, or no files: "
+            + ", ".join(map(show_name, tally.left_out[:5]))
             + (f" and {len(tally.left_out) - 5} more" if len(tally.left_out) > 5 else "")
         )
     if tally.changed:

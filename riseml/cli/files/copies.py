@@ -1,4 +1,7 @@
-"""A copy from one side to the other: files that are there already stay, links are left out, nothing is ever half."""
+"""A copy from one side to the other: files that are there already stay, nothing is ever half.
+
+Links are copied as links, unless they lead out of what is copied. None is followed.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from riseml.cli.files.names import join_paths
 from riseml.cli.files.sides import FileSide
 from riseml.errors import Conflict
 from riseml.job_programs.folder_contents import PART, Incoming
+from riseml.job_programs.folder_links import leads_inside
 from riseml.job_programs.folder_paths import Seen
 from riseml.storage_files import MOST_ENTRIES, ListOrder
 
@@ -33,6 +37,7 @@ class CopyTally:
 
     files: int = 0
     size: int = 0  # bytes of these files
+    links: int = 0
     unchanged: int = 0
     left_out: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)  # files that changed while they were copied, and were not
@@ -42,7 +47,7 @@ class CopyTally:
 class CopyWatch:
     """Who is told how far a copy is."""
 
-    note_file: Callable[[str, str, int], None]  # source and target for people, bytes
+    note_file: Callable[[str, str, int | None], None]  # source and target for people, bytes; None: a link
     note_bytes: Callable[[int], None]
     note_total: Callable[[int | None], None]  # bytes in all; None: too many files to know
     is_dry: bool = False  # nothing is written
@@ -63,6 +68,8 @@ def copy_tree(source: CopyEnd, found: Seen, target: CopyEnd, watch: CopyWatch) -
                 target.side.make_folder(to.path)
         elif seen.kind == "file":
             _copy_file(at, seen, to, (watch, tally))
+        elif path and seen.kind == "link" and leads_inside(path, seen.target or ""):
+            _copy_link(at, seen, to, (watch, tally))
         else:
             tally.left_out.append(f"{at.title}{at.path}")
     return tally
@@ -105,6 +112,18 @@ def _copy_file(source: CopyEnd, seen: Seen, target: CopyEnd, about: tuple[CopyWa
     else:
         tally.size += seen.size
     tally.files += 1
+
+
+def _copy_link(source: CopyEnd, seen: Seen, target: CopyEnd, about: tuple[CopyWatch, CopyTally]) -> None:
+    watch, tally = about
+    there = target.side.look_at(target.path)
+    if there is not None and (there.kind, there.target) == ("link", seen.target):
+        tally.unchanged += 1
+        return
+    watch.note_file(f"{source.title}{source.path}", f"{target.title}{target.path}", None)
+    if not watch.is_dry:
+        target.side.make_link(target.path, seen.target or "")
+    tally.links += 1
 
 
 def _copy_content(source: CopyEnd, seen: Seen, target: CopyEnd, watch: CopyWatch) -> int | None:
@@ -167,6 +186,7 @@ def add_tallies(tallies: list[CopyTally]) -> CopyTally:
     return CopyTally(
         sum(one.files for one in tallies),
         sum(one.size for one in tallies),
+        sum(one.links for one in tallies),
         sum(one.unchanged for one in tallies),
         list(chain.from_iterable(one.left_out for one in tallies)),
         list(chain.from_iterable(one.changed for one in tallies)),

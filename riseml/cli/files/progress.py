@@ -49,10 +49,11 @@ class CopyProgress:
         else:
             self._total += size
 
-    def _note_file(self, source: str, target: str, size: int) -> None:
+    def _note_file(self, source: str, target: str, size: int | None) -> None:
         self._name = show_name(source)
         if self._names_files:
-            self._printer.print_lines([f"{self._name} -> {show_name(target)}  {format_size(size)}"])
+            what = "link" if size is None else format_size(size)
+            self._printer.print_lines([f"{self._name} -> {show_name(target)}  {what}"])
 
     def _note_bytes(self, count: int) -> None:
         self._done += count

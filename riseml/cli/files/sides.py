@@ -10,6 +10,7 @@ from typing import Protocol
 from riseml.errors import NotFound, Refused, UsageError
 from riseml.file_client import Content
 from riseml.job_programs.folder_contents import Incoming, PartWriter, read_pieces
+from riseml.job_programs.folder_links import make_link
 from riseml.job_programs.folder_listing import Page, list_page
 from riseml.job_programs.folder_paths import Seen, look_at, make_folder
 from riseml.storage_files import ListOrder, translate_files_error
@@ -26,6 +27,9 @@ class FileSide(Protocol):
 
     def make_folder(self, path: str) -> None:
         """Make a folder with those above it."""
+
+    def make_link(self, path: str, target: str) -> None:
+        """Make a link that leads to a place below the folder, with the folders above it."""
 
     def read_file(self, path: str, start: int = 0, etag: str = "") -> Iterator[bytes]:
         """Yield a header, a content and its proof, as `folder_contents.read_pieces` does."""
@@ -74,6 +78,10 @@ class LocalSide:
     def make_folder(self, path: str) -> None:
         with translate_files_error(self._place):
             make_folder(self._root, path)
+
+    def make_link(self, path: str, target: str) -> None:
+        with translate_files_error(self._place):
+            make_link(self._root, path, target)
 
     def read_file(self, path: str, start: int = 0, etag: str = "") -> Iterator[bytes]:
         with translate_files_error(self._place):

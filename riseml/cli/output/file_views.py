@@ -59,11 +59,13 @@ def summarise_outputs(outputs: Sequence[wire.OutputView], *, removed: bool = Fal
     return f"{'Removed ' if removed else ''}{count_noun(len(outputs), 'output')}, {size}."
 
 
-def summarise_copy(files: int, size: int, unchanged: int, *, dry: bool) -> str:
+def summarise_copy(copied: wire.CopySummary) -> str:
     """Return what a copy has done, in one sentence."""
-    parts = [f"{'Would copy' if dry else 'Copied'} {count_noun(files, 'file')}, {format_size(size)}"]
-    if unchanged:
-        parts.append(f"{count_noun(unchanged, 'file')} there already")
+    links = f" and {count_noun(copied['links'], 'link')}" if copied["links"] else ""
+    verb = "Would copy" if copied["dry_run"] else "Copied"
+    parts = [f"{verb} {count_noun(copied['files'], 'file')}{links}, {format_size(copied['size'])}"]
+    if copied["unchanged"]:
+        parts.append(f"{count_noun(copied['unchanged'], 'file')} there already")
     return "; ".join(parts) + "."
 
 

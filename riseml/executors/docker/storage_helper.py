@@ -221,6 +221,10 @@ class HelperFiles:
         with self._session() as session:
             session.ask(do="folder", path=path)
 
+    def make_link(self, path: str, target: str) -> Seen:
+        with self._session() as session:
+            return Seen(*session.ask(do="link", path=path, target=target)["seen"])
+
     def remove_files(self, path: str, limit: int) -> Removed:
         with self._session() as session:
             return Removed(*session.ask(do="remove", path=path, limit=limit)["removed"])

@@ -74,6 +74,7 @@ PlaceQuery = Annotated[_PlaceQuery, Depends()]
 
 def add_file_routes(router: APIRouter, services: Services) -> None:
     """Add everything below /files."""
+    _add_changing_routes(router, services)
 
     @router.get("/files", response_model=wire.FileListing)
     def list_files(place: PlaceQuery, page: Annotated[_ListingQuery, Depends()]) -> Response:
@@ -97,11 +98,17 @@ def add_file_routes(router: APIRouter, services: Services) -> None:
         files = await asyncio.to_thread(_open, place, services, writes=True)
         return _show(await _receive(await asyncio.to_thread(files.write_file, order), request))
 
+
+def _add_changing_routes(router: APIRouter, services: Services) -> None:
     @router.post("/files/folder")
     def make_folder(place: PlaceQuery) -> wire.FileView:
         files = _open(place, services, writes=True)
         files.make_folder(place.path)
         return _show(files.list_files(ListOrder(place.path, limit=0)).at)
+
+    @router.post("/files/link")
+    def make_link(place: PlaceQuery, target: Annotated[str, Query(min_length=1, max_length=4096)]) -> wire.FileView:
+        return _show(_open(place, services, writes=True).make_link(place.path, target))
 
     @router.post("/files/remove")
     def remove_files(place: PlaceQuery) -> wire.RemovalView:

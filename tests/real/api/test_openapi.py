@@ -68,6 +68,7 @@ ROUTES = [
     "GET /v1/files/content",
     "PUT /v1/files/content",
     "POST /v1/files/folder",
+    "POST /v1/files/link",
     "POST /v1/files/remove",
     "GET /v1/outputs",
     "POST /v1/experiments/{name}/keep",

@@ -23,6 +23,7 @@ mkdir -p ckpt "with space"
 cat /dev/zero | head -c 3000000 > ckpt/w
 echo x > "with space/$(printf 'line\nbreak')"
 ln -s /etc out
+ln -s ../ckpt/w "with space/w"
 exit 3
 """
 
@@ -53,10 +54,21 @@ def test_files_in_volumes_are_listed_copied_and_removed(volume_rig: Rig, tmp_pat
     assert rig.wait_closed("1")["state"] == "FAILED", rig.lines("1")
     listed = riseml(rig, tmp_path, "ls", "-r", "output://1")
     assert listed.code == 0, (listed.err, rig.last_words())
-    names = ["ckpt/", "ckpt/w", "out@", "riseml-configuration.yml", "with space/", "with space/line\\nbreak"]
+    names = [
+        "ckpt/",
+        "ckpt/w",
+        "out@",
+        "riseml-configuration.yml",
+        "with space/",
+        "with space/line\\nbreak",
+        "with space/w@",
+    ]
     assert listed.out.splitlines() == names
     assert "output://1/out" in riseml(rig, tmp_path, "cp", "output://1", "got").err
     assert (tmp_path / "got/ckpt/w").read_bytes() == bytes(3_000_000)
+    assert os.readlink(tmp_path / "got/with space/w") == "../ckpt/w"
+    assert json.loads(riseml(rig, tmp_path, "cp", "got", "data://sets/", "--json").out)["links"] == 1
+    assert riseml(rig, tmp_path, "ls", "data://sets/got/with space").out.splitlines()[-1] == "w@"
     through = riseml(rig, tmp_path, "cat", "output://1/out/passwd")
     assert (through.code, "behind a link" in through.err) == (4, True)
     assert riseml(rig, tmp_path, "ls", "output://1/../..").code == 2
@@ -72,4 +84,4 @@ def test_files_in_volumes_are_listed_copied_and_removed(volume_rig: Rig, tmp_pat
     done = riseml(rig, tmp_path, "system", "clean", "--outputs", "--project", "toaster", "--yes", "--json")
     assert [one["removed"] for one in json.loads(done.out)["outputs"]] == [True, True]
     assert riseml(rig, tmp_path, "ls", "-a", "output://1").out == ""
-    assert os.listdir(tmp_path / "got/with space") == ["line\nbreak"]
+    assert sorted(os.listdir(tmp_path / "got/with space")) == ["line\nbreak", "w"]

@@ -17,6 +17,8 @@ echo x > "$(printf 'line\nbreak')"
 echo 255 > $(printf 'n%.0s' $(seq 255))
 ln -s /etc out
 ln -s deep/w ckpt/last
+ln -s ../ckpt/deep "with space/up"
+ln -s deep/../../.. ckpt/away
 mkfifo pipe
 echo 1 > "with space/a.json"
 """
@@ -31,6 +33,7 @@ def test_the_output_of_a_failed_experiment_is_listed_and_copied(process_rig: Rig
     assert (listed.code, listed.err) == (0, "")
     assert listed.out.splitlines() == [
         "ckpt/",
+        "ckpt/away@",
         "ckpt/deep/",
         "ckpt/deep/w",
         "ckpt/last@",
@@ -41,22 +44,32 @@ def test_the_output_of_a_failed_experiment_is_listed_and_copied(process_rig: Rig
         "riseml-configuration.yml",
         "with space/",
         "with space/a.json",
+        "with space/up@",
     ]
     rows = [json.loads(line) for line in riseml(rig, tmp_path, "ls", "output://1/ckpt", "--json").out.splitlines()]
     assert [(row["path"], row["kind"], row["target"]) for row in rows] == [
+        ("output://1/ckpt/away", "link", "deep/../../.."),
         ("output://1/ckpt/deep", "folder", None),
         ("output://1/ckpt/last", "link", "deep/w"),
     ]
     assert riseml(rig, tmp_path, "cat", "output://1/*/a.json").out == "1\n"
     copied = riseml(rig, tmp_path, "cp", "output://1", "got")
     assert copied.code == 0
-    assert "output://1/out, output://1/pipe" in copied.err
+    assert "output://1/ckpt/away, output://1/out, output://1/pipe" in copied.err
+    assert "and 2 links" in copied.out
     assert (tmp_path / "got/ckpt/deep/w").read_text() == "weights\n"
     assert (tmp_path / "got/line\nbreak").read_text() == "x\n"
     assert (tmp_path / "got" / LONG).read_text() == "255\n"
-    assert sorted(os.listdir(tmp_path / "got/ckpt")) == ["deep"]
+    assert sorted(os.listdir(tmp_path / "got/ckpt")) == ["deep", "last"]
+    assert (os.readlink(tmp_path / "got/ckpt/last"), (tmp_path / "got/ckpt/last").read_text()) == (
+        "deep/w",
+        "weights\n",
+    )
+    assert (tmp_path / "got/with space/up/w").read_text() == "weights\n"
+    alone = riseml(rig, tmp_path, "cp", "output://1/ckpt/last", ".")
+    assert (alone.code, "is a link to deep/w" in alone.err) == (4, True)
     again = json.loads(riseml(rig, tmp_path, "cp", "output://1/ckpt", "output://1/with space", "got", "--json").out)
-    assert (again["files"], again["unchanged"]) == (0, 2)
+    assert (again["files"], again["links"], again["unchanged"]) == (0, 0, 3)
     assert riseml(rig, tmp_path, "cat", "output://1/pipe").code == 4
     through = riseml(rig, tmp_path, "cat", "output://1/out/passwd")
     assert (through.code, "behind a link" in through.err) == (4, True)
@@ -71,7 +84,7 @@ def test_the_output_of_a_failed_experiment_is_listed_and_copied(process_rig: Rig
     ):
         assert riseml(rig, tmp_path, *words).code == 2, words
     total = json.loads(riseml(rig, tmp_path, "du", "output://1/ckpt", "--json").out.splitlines()[-1])
-    assert total == {"path": "output://1/ckpt", "files": 2, "size": 8}
+    assert total == {"path": "output://1/ckpt", "files": 3, "size": 8}
 
 
 def test_files_go_in_and_are_removed(process_rig: Rig, tmp_path: Path) -> None:
@@ -83,15 +96,17 @@ def test_files_go_in_and_are_removed(process_rig: Rig, tmp_path: Path) -> None:
     (tmp_path / "set/run.sh").write_text("true\n")
     (tmp_path / "set/run.sh").chmod(0o755)
     (tmp_path / "set/link").symlink_to("/etc/passwd")
+    (tmp_path / "set/empty/inside").symlink_to("../run.sh")
     shown = riseml(rig, tmp_path, "cp", "-n", "set", "data://")
     assert (shown.code, "set/a b -> data://set/a b  5.1 MB" in shown.out) == (0, True)
     assert riseml(rig, tmp_path, "ls", "data://").out == ""
     assert "link" in riseml(rig, tmp_path, "cp", "set", "data://").err
-    assert riseml(rig, tmp_path, "ls", "-r", "data://set").out.splitlines() == ["a b", "empty/", "run.sh"]
+    listed = riseml(rig, tmp_path, "ls", "-r", "data://set").out.splitlines()
+    assert listed == ["a b", "empty/", "empty/inside@", "run.sh"]
     assert riseml(rig, tmp_path, "cp", "data://set", "back").code == 0
     assert (tmp_path / "back/a b").read_bytes() == (tmp_path / "set/a b").read_bytes()
     assert os.access(tmp_path / "back/run.sh", os.X_OK)
-    assert (tmp_path / "back/empty").is_dir()
+    assert (tmp_path / "back/empty/inside").read_text() == "true\n"
     assert riseml(rig, tmp_path, "cp", "data://set/*", "output://1/in/").code == 0
     assert riseml(rig, tmp_path, "cat", "output://1/in/run.sh").out == "true\n"
     held = riseml(rig, tmp_path, "rm", "--yes", "-r", "output://1/in")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,28 @@ def test_a_copy_follows_no_link_of_the_target(riseml: Riseml, fake_server: FakeS
     done = riseml("cp", "output://4", "got")
     assert (done.code, "behind a link" in done.err) == (4, True)
     assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("target", ["/etc", "..", "../x", "a/../..", "%2Fetc", "", None])
+def test_a_link_of_a_server_that_leads_out_is_left_out(
+    riseml: Riseml, fake_server: FakeServer, folder: Path, target: str | None
+) -> None:
+    answer_listing(fake_server, entry("in", "link", target="a b"), entry("out", "link", target=target))
+    done = riseml("cp", "output://4", "got")
+    assert (done.code, "output://4/out" in done.err) == (0, True)
+    assert (os.readlink(folder / "got/in"), os.listdir(folder / "got")) == ("a b", ["in"])
+
+
+def test_nothing_is_written_through_a_link_that_a_server_sends_first(
+    riseml: Riseml, fake_server: FakeServer, folder: Path
+) -> None:
+    (folder / "got").mkdir()
+    answer_listing(
+        fake_server, entry("sub", "folder"), entry("up", "link", target="sub"), entry("up/x"), entry("sub/y")
+    )
+    done = riseml("cp", "output://4", "got")
+    assert (done.code, "behind a link" in done.err) == (4, True)
+    assert os.listdir(folder / "got/4/sub") == []
 
 
 def test_names_are_shown_escaped(riseml: Riseml, fake_server: FakeServer) -> None:

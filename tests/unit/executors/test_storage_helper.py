@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import socket
 import struct
 import subprocess
@@ -112,6 +113,9 @@ def test_a_helper_serves_files(files: StorageFiles, tmp_path: Path) -> None:
     writer.close()
     files.make_folder("deep/er")
     assert (tmp_path / "me/4/deep/er").is_dir()
+    assert (files.make_link("sub/last", "y").kind, os.readlink(tmp_path / "me/4/sub/last")) == ("link", "y")
+    with pytest.raises(Refused, match="leads out"):
+        files.make_link("sub/away", "../../x")
     assert (files.remove_files("deep", 10).folders, files.remove_files("out", 10).files) == (2, 1)
     assert [one.path for one in files.list_files(ListOrder("sub")).entries if one.path != "z"][:1] != []
     assert (tmp_path / "me/4/sub/y").read_bytes() == b"abc"

@@ -1,0 +1,287 @@
+"""Data from an object store: many small files and a large one, by riseml, by obstore alone, and by other tools.
+
+The store is a real one, OpenStack Swift with its S3, on this machine: it has the larger part of both cores, so that
+ratios say more than rates. Who has fetched less than everything fails the bench.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import obstore
+from obstore.store import S3Store
+
+from benchmarks import peers
+from benchmarks.common import (
+    BenchContext,
+    Measure,
+    Report,
+    bar_at_most,
+    interleave,
+    median,
+    print_progress,
+    select_measures,
+)
+from benchmarks.engine import BASE
+from benchmarks.home import Home, read_cpu_seconds, read_memory, write_project
+from benchmarks.machine import make_environ
+from tests.support.object_store import KEY, SECRET, ObjectStoreServer, run_object_store
+
+_BUCKET = "bench"
+_SMALL, _SMALL_SIZE = (10_000, 200), 2_000  # files, the second number for a smoke test; bytes of each
+_LARGE = (2_000_000_000, 20_000_000)  # bytes
+_BLOCK = 8 << 20
+_AT_ONCE = 8  # requests, of every contender
+_DEADLINE = 900.0
+_MEMORY = 300.0  # MiB
+_TIMES, _EXTRA = 1.25, 2.0  # of obstore alone; seconds
+_CAUSE = "riseml compares each file, and syncs it to the disk"
+_PEAK = "the server's memory, at its highest"
+RISEML, OBSTORE, AWS, RCLONE = "riseml", "obstore alone", "aws s3 cp", "rclone copy"
+
+_ALONE = """
+import sys, os, obstore
+from concurrent.futures import ThreadPoolExecutor
+from obstore.store import S3Store
+bucket, prefix, target, size = sys.argv[1], sys.argv[2], sys.argv[3], 8 << 20
+store = S3Store(bucket, virtual_hosted_style_request=False, client_options={"allow_http": True})
+
+def fetch(one):
+    path = os.path.join(target, one["path"])
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        for start in range(0, one["size"], size):
+            file.write(obstore.get_range(store, one["path"], start=start, end=min(one["size"], start + size)))
+
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(fetch, [one for page in obstore.list(store, prefix) for one in page]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """What is fetched."""
+
+    name: str  # of the measure, for people
+    prefix: str  # in the bucket
+    files: int
+    size: int  # bytes of all
+
+
+@dataclass(slots=True)
+class _StoreScene:
+    """One store with its loads, and where the contenders write."""
+
+    context: BenchContext
+    store: ObjectStoreServer
+    loads: tuple[_Load, ...]
+    peak: list[float]  # MiB of the server, after each turn
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The variables of the other tools."""
+        remote = {"TYPE": "s3", "PROVIDER": "Other", "ENV_AUTH": "true", "ENDPOINT": self.store.endpoint}
+        kept = {name: value for name, value in make_environ().items() if not name.startswith("AWS_")}
+        return {
+            **kept,
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_ENDPOINT_URL": self.store.endpoint,
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "RCLONE_CONFIG": str(self.context.folder / "rclone.conf"),
+            **{f"RCLONE_CONFIG_LAB_{name}": value for name, value in remote.items()},
+        }
+
+
+def run(context: BenchContext) -> Report:
+    report = Report()
+    count, size = context.rounds(_SMALL[0], _SMALL[1]), context.rounds(_LARGE[0], _LARGE[1])
+    loads = (
+        _Load(f"{count:,} files of {_SMALL_SIZE:,} bytes", "small", count, count * _SMALL_SIZE),
+        _Load(f"one file of {size / 1e9:g} GB", "large", 1, size),
+    )
+    (context.folder / "store").mkdir()
+    with run_object_store(context.folder / "store") as store:
+        _fill(store, loads)
+        scene = _StoreScene(context, store, loads, [])
+        found = interleave(context.rounds(3), _list_contenders(scene, report))
+    for load in loads:
+        report.add(load.name, *select_measures(found, load.name))
+        report.add(f"{load.name}: processor time of who fetches", *select_measures(found, _name_work(load)))
+    report.add(_PEAK, Measure(RISEML, tuple(scene.peak), "MiB"))
+    for load in loads:
+        ours, alone = (median(found[name][load.name]) for name in (RISEML, OBSTORE))
+        what = f"{load.name}: at most {_TIMES} x obstore alone, plus {_EXTRA:g} s of the command and the start of a job"
+        report.bars.append(bar_at_most(what, ours, _TIMES * alone + _EXTRA, "s", _CAUSE))
+    report.bars.append(bar_at_most(_PEAK, max(scene.peak), _MEMORY, "MiB"))
+    return report
+
+
+def _name_work(load: _Load) -> str:
+    return f"{load.name}: processor"
+
+
+def _fill(store: ObjectStoreServer, loads: tuple[_Load, ...]) -> None:
+    """Put the objects into the store."""
+    small, large = loads
+    print_progress(f"  filling the store: {small.name}, {large.name}")
+    store.put(_BUCKET, {})
+    asyncio.run(_fill_small(store, small))
+    login = {"X-Storage-User": KEY, "X-Storage-Pass": SECRET}
+    with httpx.Client(base_url=store.endpoint, timeout=_DEADLINE) as client:
+        token = client.get("/auth/v1.0", headers=login).raise_for_status().headers["X-Auth-Token"]
+        headers = {"X-Auth-Token": token, "Content-Length": str(large.size)}
+        address = f"/v1/AUTH_test/{_BUCKET}/{large.prefix}/file"
+        client.put(address, content=_make_bytes(large.size), headers=headers).raise_for_status()
+
+
+async def _fill_small(store: ObjectStoreServer, load: _Load) -> None:
+    bucket = S3Store(
+        _BUCKET,
+        endpoint=store.endpoint,
+        access_key_id=KEY,
+        secret_access_key=SECRET,
+        region="us-east-1",
+        virtual_hosted_style_request=False,
+        client_options={"allow_http": True},
+    )
+    free = asyncio.Semaphore(_AT_ONCE)
+
+    async def put(number: int) -> None:
+        async with free:
+            path = f"{load.prefix}/{number % 100}/{number}"
+            await obstore.put_async(bucket, path, os.urandom(_SMALL_SIZE))
+
+    await asyncio.gather(*(put(number) for number in range(load.files)))
+
+
+def _make_bytes(size: int) -> Iterator[bytes]:
+    block = os.urandom(_BLOCK)
+    for start in range(0, size, _BLOCK):
+        yield block[: size - start]
+
+
+def _list_contenders(scene: _StoreScene, report: Report) -> dict[str, Callable[[int], Mapping[str, float]]]:
+    """Return who fetches; a tool that cannot be had is a note of the report."""
+    source = f"s3://{_BUCKET}/"
+    found: dict[str, Callable[[int], Mapping[str, float]]] = {
+        RISEML: lambda turn: _fetch_with_riseml(scene, turn),
+        OBSTORE: lambda _: _run_tool(
+            scene, lambda load, target: [sys.executable, "-c", _ALONE, _BUCKET, load.prefix, target]
+        ),
+    }
+    aws = peers.make_tool("aws", "awscli")
+    if aws is None:
+        report.notes.append(f"{AWS}: not measured, awscli could not be installed")
+    else:
+        found[AWS] = lambda _: _run_tool(
+            scene,
+            lambda load, target: [aws, "s3", "cp", "--recursive", "--quiet", f"{source}{load.prefix}/", target],
+        )
+    if not peers.is_installed("rclone"):
+        peers.install_package("rclone")
+    if not peers.is_installed("rclone"):
+        report.notes.append(f"{RCLONE}: not measured, not installed here")
+    else:
+        found[RCLONE] = lambda _: _run_tool(
+            scene,
+            lambda load, target: [
+                *("rclone", "copy", "--transfers", str(_AT_ONCE), "--checkers", str(_AT_ONCE)),
+                *(f"lab:{_BUCKET}/{load.prefix}", target),
+            ],
+        )
+    return found
+
+
+def _fetch_with_riseml(scene: _StoreScene, turn: int) -> dict[str, float]:
+    """Measure from the command to the running job, on a server that has fetched nothing yet."""
+    found: dict[str, float] = {}
+    home = Home(scene.context, f"home-{turn}", RISEML_EXECUTOR="process")
+    with home:
+        entry = scene.store.entry("lab", f"s3://{_BUCKET}")
+        (home.folder / "stores.yml").write_text(json.dumps({"stores": [entry]}))
+        (home.folder / "stores.yml").chmod(0o600)
+        home.run("status")
+        pid = int(home.server()["pid"])
+        for load in scene.loads:
+            project = write_project(scene.context.folder / load.prefix, _make_train_section(load))
+            worked, begun = read_cpu_seconds(pid), time.time()
+            experiment = home.train(project)
+            found[load.name] = _wait_begun(home, experiment) - begun
+            found[_name_work(load)] = read_cpu_seconds(pid) - worked
+            ended = home.wait_closed(experiment)
+            if ended["state"] != "FINISHED":
+                raise RuntimeError(f"riseml: the job did not find {load.name}: {ended['reason']} {ended['message']}")
+        scene.peak.append(read_memory(pid, "VmHWM"))
+    _remove(home.folder)
+    return found
+
+
+def _wait_begun(home: Home, experiment: str) -> float:
+    """Return when the client knew that the experiment ran, or had ended: the job ends soon."""
+    with home.client() as client, client.stream("GET", f"/experiments/{experiment}/logs") as answer:
+        for line in answer.iter_lines():
+            entry = json.loads(line)
+            is_job = entry["type"] == "state" and not entry["id"].endswith(".build")
+            if is_job and entry["state"] in ("RUNNING", "FINISHED", "FAILED"):
+                return time.time()
+    raise RuntimeError(f"experiment {experiment} has no end")
+
+
+def _make_train_section(load: _Load) -> dict[str, object]:
+    """Return a job that fails unless all files are there with all bytes."""
+    look = """find -L "$DATA_DIR/set" -type f -printf '%s\\n' | awk '{n++; s+=$1} END {print n, s}'"""
+    return {
+        "image": BASE,
+        "resources": {"cpus": 0.1, "mem": "64MiB"},
+        "data": [{"from": f"s3://{_BUCKET}/{load.prefix}", "to": "set"}],
+        "run": f'test "$({look})" = "{load.files} {load.size}"',
+    }
+
+
+def _run_tool(scene: _StoreScene, make_command: Callable[[_Load, str], list[str]]) -> dict[str, float]:
+    """Measure a tool from its start to its end.
+
+    Raises:
+        RuntimeError: it failed, or has not fetched everything.
+    """
+    found: dict[str, float] = {}
+    target = scene.context.folder / "target"
+    for load in scene.loads:
+        _remove(target)
+        target.mkdir()
+        command = make_command(load, str(target))
+        worked, begun = _read_children_time(), time.perf_counter()
+        done = subprocess.run(command, env=scene.environ, capture_output=True, timeout=_DEADLINE, check=False)
+        found[load.name] = time.perf_counter() - begun
+        found[_name_work(load)] = _read_children_time() - worked
+        sizes = [path.stat().st_size for path in target.rglob("*") if path.is_file()]
+        if done.returncode != 0 or (len(sizes), sum(sizes)) != (load.files, load.size):
+            said = (done.stdout + done.stderr).decode(errors="replace")[-1000:]
+            raise RuntimeError(f"{command[0]}: {len(sizes)} files of {load.name}, exit code {done.returncode}\n{said}")
+    _remove(target)
+    return found
+
+
+def _read_children_time() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder; a cache of data has folders that are read-only."""
+    for place, _, _ in os.walk(folder):
+        os.chmod(place, 0o700)
+    shutil.rmtree(folder, ignore_errors=True)
