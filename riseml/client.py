@@ -61,6 +61,7 @@ class Client:
         self.address = address
         self._retry = retry or RetryPolicy()
         self._exchange = Exchange(address)
+        self._server: wire.ServerView | None = None  # as it was last asked
 
     def __enter__(self) -> Self:
         return self
@@ -74,7 +75,12 @@ class Client:
 
     def get_server(self) -> wire.ServerView:
         """Return the server that answers."""
-        return cast("wire.ServerView", self._get("/server"))
+        self._server = cast("wire.ServerView", self._get("/server"))
+        return self._server
+
+    def recall_server(self) -> wire.ServerView:
+        """Return the server as it was when this client last asked for it, which it does now if it never has."""
+        return self._server or self.get_server()
 
     def stop_server(self) -> wire.ServerView:
         """Stop the server; training goes on."""

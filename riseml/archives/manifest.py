@@ -22,10 +22,10 @@ LONGEST_MANIFEST = 2 * LONGEST_NAMES + 128 * MOST_FILES
 
 _BEGIN = b"riseml manifest 1"
 _FIELDS = 6  # of an entry: kind, path, x or -, size, time of change, content or target
-_NUMBER = re.compile(rb"0|[1-9][0-9]{0,18}")
-_CONTENT = re.compile(rb"[0-9a-f]{64}")
-_Fields = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
-_KINDS = {kind.value.encode(): kind for kind in EntryKind}
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
+_CONTENT = re.compile(r"[0-9a-f]{64}")
+_Fields = tuple[str, str, str, str, str, str]
+_KINDS = {kind.value: kind for kind in EntryKind}
 
 
 def write_manifest(entries: Iterable[ArchiveEntry]) -> bytes:
@@ -71,6 +71,12 @@ def digest_manifest(entries: Collection[ArchiveEntry]) -> str:
     return digest_entries((entry, entry.content) for entry in entries)
 
 
+def measure_manifest(data: bytes) -> tuple[int, int]:
+    """Return how many entries a checked manifest has, and how many bytes their contents have together."""
+    sizes = data.split(b"\0")[4::_FIELDS]
+    return len(sizes), sum(map(int, sizes))
+
+
 def list_contents(data: bytes) -> set[bytes]:
     """Return the SHA-256 (32 bytes) of every content that a checked manifest names."""
     fields = data.split(b"\0")[1:-1]
@@ -80,19 +86,16 @@ def list_contents(data: bytes) -> set[bytes]:
 
 def _read_entries(data: bytes) -> Iterator[ArchiveEntry]:
     last = b""
-    for fields in _split_entries(data):
-        kind, path, flag, size, mtime, rest = fields
-        if path <= last:
+    names = data.split(b"\0")[2::_FIELDS]  # paths have the order of their bytes, which that of text may not be
+    is_number = _NUMBER.fullmatch
+    for fields, name in zip(_split_entries(data), names, strict=False):
+        kind, _, flag, size, mtime, rest = fields
+        if name <= last:
             raise _make_refusal("its paths are not in order")
-        last = path
-        if (
-            kind not in _KINDS
-            or flag not in (b"-", b"x")
-            or not _NUMBER.fullmatch(size)
-            or not _NUMBER.fullmatch(mtime)
-        ):
+        last = name
+        if kind not in _KINDS or flag not in ("-", "x") or not is_number(size) or not is_number(mtime):
             raise _make_refusal("an entry has a field that is none")
-        check_path(path)
+        check_path(name)
         entry = _make_entry(fields)
         if entry.mtime > LATEST_MTIME:
             raise _make_refusal("a time of change is too late")
@@ -102,13 +105,13 @@ def _read_entries(data: bytes) -> Iterator[ArchiveEntry]:
         elif entry.size or entry.executable or (rest and entry.kind is EntryKind.FOLDER):
             raise _make_refusal("an entry has a field that its kind does not have")
         elif entry.kind is EntryKind.LINK:
-            check_target(rest, entry.path)
+            check_target(os.fsencode(rest), entry.path)
         yield entry
 
 
 def _split_entries(data: bytes) -> Iterator[_Fields]:
-    begin, *fields = data.split(b"\0")
-    if begin != _BEGIN or fields[-1:] != [b""] or (len(fields) - 1) % _FIELDS:
+    begin, *fields = os.fsdecode(data).split("\0")  # at once: no character goes over a NUL byte
+    if begin != _BEGIN.decode() or fields[-1:] != [""] or (len(fields) - 1) % _FIELDS:
         raise _make_refusal("it is cut off, or of another version")
     if len(fields) > MOST_FILES * _FIELDS + 1:
         fields = fields[: (MOST_FILES + 1) * _FIELDS + 1]  # one too many, which the tree refuses
@@ -118,10 +121,10 @@ def _split_entries(data: bytes) -> Iterator[_Fields]:
 
 def _make_entry(fields: _Fields) -> ArchiveEntry:
     kind, path, flag, size, mtime, rest = fields
-    name, found, text = os.fsdecode(path), _KINDS[kind], os.fsdecode(rest)
+    found = _KINDS[kind]
     if found is EntryKind.FILE:
-        return ArchiveEntry(name, found, int(size), int(mtime), flag == b"x", "", text)
-    return ArchiveEntry(name, found, 0 if size == b"0" else int(size), int(mtime), flag == b"x", text)
+        return ArchiveEntry(path, found, int(size), int(mtime), flag == "x", "", rest)
+    return ArchiveEntry(path, found, 0 if size == "0" else int(size), int(mtime), flag == "x", rest)
 
 
 def _make_refusal(why: str) -> UsageError:

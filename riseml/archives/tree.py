@@ -64,7 +64,8 @@ class ProjectTree:
             left -= self._follow(path, left)
 
     def _add_length(self, *names: str) -> None:
-        self._length += sum(len(os.fsencode(name)) for name in names)
+        for name in names:
+            self._length += len(name) if name.isascii() else len(os.fsencode(name))
         if self._length > LONGEST_NAMES:
             raise TooLarge(f"the paths of the project have more than {LONGEST_NAMES:,} bytes together", _FEWER)
 

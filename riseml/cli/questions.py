@@ -32,7 +32,7 @@ def confirm_processes(command: CommandContext, client: Client) -> None:
     settings = command.settings()
     if settings.executor is not None or client.address.socket is None:
         return
-    server = client.get_server()
+    server = client.recall_server()  # of the moment at which the command connected
     missing = server["missing_engine"]
     if not missing and server["executor"] != "process":
         return

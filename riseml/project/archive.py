@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from riseml.archives.digest import digest_entries
@@ -64,12 +64,12 @@ def take_snapshot(listing: Listing, index: FileIndex | None = None) -> Snapshot:
     entries = listing.entries
     if not _is_right(listing, index):
         index.forget_contents()
-        entries = tuple(replace(entry, content="") for entry in entries)
+        entries = tuple(entry._replace(content="") for entry in entries)
     unread = [entry for entry in entries if entry.kind is EntryKind.FILE and not entry.content]
     if unread:
         contents = dict(zip((entry.path for entry in unread), _hash_files(listing.folder, unread, index), strict=True))
         entries = tuple(
-            replace(entry, content=contents[entry.path]) if entry.path in contents else entry for entry in entries
+            entry._replace(content=contents[entry.path]) if entry.path in contents else entry for entry in entries
         )
     digest = digest_entries((entry, entry.content) for entry in entries)
     return Snapshot(listing.folder, entries, listing.left_out, digest)

@@ -151,9 +151,10 @@ class _Walk:
             if not names.isdisjoint(IGNORE_FILE_NAMES):
                 rules = (*above, *read_rules(os.fsencode(self._folder / at), own))
             for one in found:
-                path = f"{at}/{one.name}" if at else one.name
+                name = one.name
+                path = f"{at}/{name}" if at else name
                 is_folder = one.is_dir(follow_symlinks=False)
-                if one.name == ".git" or (
+                if name == ".git" or (
                     rules and is_ignored(rules, _join_bytes(top, os.fsencode(path)), is_folder=is_folder)
                 ):
                     continue
@@ -165,13 +166,12 @@ class _Walk:
     def _make_entry(self, one: os.DirEntry[str], path: str) -> ArchiveEntry | None:
         try:
             seen = one.stat(follow_symlinks=False)
-            mtime = max(0, int(seen.st_mtime))
             if stat.S_ISREG(seen.st_mode):
-                return self._make_file(seen, path, mtime)
+                return self._make_file(seen, path)
             if stat.S_ISLNK(seen.st_mode):
                 target = os.readlink(one.path)
                 if not _leaves_project(self._real, self._folder, path, target):
-                    return ArchiveEntry(path, EntryKind.LINK, mtime=mtime, target=target)
+                    return ArchiveEntry(path, EntryKind.LINK, mtime=_read_mtime(seen), target=target)
                 self._refused.append(f"{format_path(path)} (a link to {format_path(target)}, outside the project)")
             else:
                 kind = _SPECIAL.get(stat.S_IFMT(seen.st_mode), "special file")
@@ -180,17 +180,23 @@ class _Walk:
             self._refused.append(f"{format_path(path)} ({error.strerror})")
         return None
 
-    def _make_file(self, seen: os.stat_result, path: str, mtime: int) -> ArchiveEntry | None:
+    def _make_file(self, seen: os.stat_result, path: str) -> ArchiveEntry | None:
         if self._unwanted and (seen.st_dev, seen.st_ino) in self._unwanted:
             self.left_out.append(path)
             return None
-        content = self._index.find_content(path, read_state(seen))
+        mode = seen.st_mode
         # A file of this user that this user may read, as nearly all are, needs no question to the kernel.
-        if not (seen.st_uid == self._user and seen.st_mode & stat.S_IRUSR) and not os.access(
+        if not (seen.st_uid == self._user and mode & stat.S_IRUSR) and not os.access(
             self._folder / path, os.R_OK, effective_ids=True
         ):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        return ArchiveEntry(path, EntryKind.FILE, seen.st_size, mtime, bool(seen.st_mode & stat.S_IXUSR), "", content)
+        content = self._index.find_content(path, read_state(seen))
+        is_executable = mode & stat.S_IXUSR != 0
+        return ArchiveEntry(path, EntryKind.FILE, seen.st_size, _read_mtime(seen), is_executable, "", content)
+
+
+def _read_mtime(seen: os.stat_result) -> int:
+    return max(0, seen.st_mtime_ns // 1_000_000_000)
 
 
 def _leaves_project(real: str, folder: Path, path: str, target: str) -> bool:

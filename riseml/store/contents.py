@@ -25,6 +25,7 @@ _TABLE = "contents.db"
 _PATIENCE = 60.0  # seconds to wait for another thread's transaction
 _READ = 1 << 18  # bytes read at once
 _ASKED = 500  # contents in one query
+_TIMES_ASKED = 4  # rows of the table for each content that is asked for: more are not read at once
 _LEAST_USED = 0.5  # of a pack's bytes; below that, what it still has is written to another pack
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS packs (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, size INTEGER NOT NULL);
@@ -75,6 +76,22 @@ class ContentStore:
                     f" WHERE hash IN ({','.join('?' * len(part))})"  # marks alone
                 )
                 found |= {content: ContentPlace(*place) for content, *place in table.execute(query, part)}
+        return found
+
+    def find_sizes(self, wanted: Collection[bytes]) -> dict[bytes, int]:
+        """Return how many bytes these contents have; those that are not here are left out."""
+        asked, found = list(wanted), dict[bytes, int]()
+        with self._connect() as table:
+            if len(asked) > _ASKED:  # the whole table is read sooner, unless it has many more
+                most = _TIMES_ASKED * len(asked)
+                rows = table.execute("SELECT hash, size FROM contents LIMIT ?", (most,)).fetchall()
+                if len(rows) < most:
+                    every = dict(rows)
+                    return {content: every[content] for content in asked if content in every}
+            for start in range(0, len(asked), _ASKED):
+                part = asked[start : start + _ASKED]
+                query = f"SELECT hash, size FROM contents WHERE hash IN ({','.join('?' * len(part))})"  # marks alone
+                found.update(table.execute(query, part))
         return found
 
     def find_lost(self) -> frozenset[bytes]:

@@ -5,7 +5,6 @@ them. Nothing of its headers is kept but these. Owners are not among them: they 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from pathlib import Path
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
@@ -34,7 +33,7 @@ def receive_tar(path: Path, sink: Sink) -> tuple[ArchiveEntry, ...]:
                 content.update(piece)
                 sink.add_bytes(piece)
             sink.end_content()
-            found.append(replace(entry, content=content.hexdigest()))
+            found.append(entry._replace(content=content.hexdigest()))
         elif entry.kind is EntryKind.LINK:
             found.append(entry)
         else:

@@ -13,7 +13,7 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from riseml.archives.manifest import (
     digest_manifest,
     list_contents,
     load_manifest,
+    measure_manifest,
     read_manifest,
     write_manifest,
 )
@@ -65,9 +66,12 @@ class _Pending:
     """A manifest whose contents have not all come."""
 
     data: bytes
-    contents: frozenset[bytes]
-    largest: int  # bytes of the largest file
-    size: int  # bytes of the contents as they are sent, each once
+    sizes: dict[bytes, int]  # of the contents, each once
+
+    @property
+    def sent_size(self) -> int:
+        """Bytes of the contents as they are sent."""
+        return sum(self.sizes.values()) + RECORD.size * len(self.sizes)
 
 
 class SnapshotStore:
@@ -132,6 +136,15 @@ class SnapshotStore:
         """
         return load_manifest(self._load_manifest(digest))
 
+    def measure_files(self, digest: str) -> int:
+        """Return the bytes of all files of a project's state.
+
+        Raises:
+            NotFound: the snapshot is not on the server.
+            UsageError: the text is no digest.
+        """
+        return measure_manifest(self._load_manifest(digest))[1]
+
     def list_snapshots(self) -> list[StoredSnapshot]:
         """Return every snapshot that is there."""
         named: dict[str, set[bytes]] = {}
@@ -167,7 +180,7 @@ class SnapshotStore:
         with self._changing, refuse_full_disk(self._folder):
             if self._uploads:
                 return 0
-            live = {content for pending in self._pending.values() for content in pending.contents}
+            live = {content for pending in self._pending.values() for content in pending.sizes}
             for path in self._folder.glob(f"*{_MANIFEST}"):
                 data = self._read_manifest(path.stem)
                 live |= list_contents(data) if data is not None else set()
@@ -185,10 +198,11 @@ class SnapshotStore:
         self._check_digest(digest)
         entries = read_manifest(data)
         self._check_state(digest, entries)
+        sizes = _list_sizes(entries)
         with self._changing, refuse_full_disk(self._folder):
-            missing = self._find_missing(entries)
+            missing = self._find_missing(sizes)
             if missing:
-                self._note_pending(digest, _make_pending(data, entries))
+                self._note_pending(digest, _Pending(data, sizes))
             else:
                 self._keep_manifest(digest, data)
             return missing
@@ -211,15 +225,17 @@ class SnapshotStore:
         if pending is None:
             raise NotFound("the server does not know the list of these files", "run the command again")
         with refuse_full_disk(self._folder):
-            here = await asyncio.to_thread(self._contents.find_places, pending.contents)
-            with closing(ContentReceiver(self._contents, pending.contents - here.keys())) as receiver:
-                written = WrittenBytes(self._limits, pending.size)  # two clients may send the same contents at once
-                await read_chunks(chunks, StreamReceiver(receiver, pending.largest, written).feed, self._limits)
+            here = await asyncio.to_thread(self._contents.find_sizes, pending.sizes)
+            with closing(ContentReceiver(self._contents, pending.sizes.keys() - here.keys())) as receiver:
+                # Two clients may send the same contents at once, so that this is not only what is missing.
+                written = WrittenBytes(self._limits, pending.sent_size)
+                stream = StreamReceiver(receiver, max(pending.sizes.values()), written)
+                await read_chunks(chunks, stream.feed, self._limits)
             return self._finish_pending(digest, pending)
 
     def _finish_pending(self, digest: str, pending: _Pending) -> list[str]:
         with self._changing:
-            missing = self._find_missing(load_manifest(pending.data))
+            missing = self._find_missing(pending.sizes)
             if not missing:
                 self._keep_manifest(digest, pending.data)
                 self._pending.pop(digest, None)
@@ -275,23 +291,17 @@ class SnapshotStore:
         if sum(entry.size for entry in entries) > self._limits.most:
             raise self._limits.make_refusal()
 
-    def _find_missing(self, entries: tuple[ArchiveEntry, ...]) -> list[str]:
+    def _find_missing(self, sizes: Mapping[bytes, int]) -> list[str]:
         """Return the contents that are not here (SHA-256, hex), in the order of the files.
 
         Raises:
             UsageError: a file has another size than its content.
         """
-        sizes: dict[bytes, int] = {}
-        for entry in entries:
-            if entry.kind is EntryKind.FILE:
-                content = bytes.fromhex(entry.content)
-                if sizes.setdefault(content, entry.size) != entry.size:
-                    raise UsageError(f"{entry.path!r} has another size than its content", "run the command again")
-        places = self._contents.find_places(sizes)
-        wrong = next((one for one, place in places.items() if place.size != sizes[one]), None)
+        here = self._contents.find_sizes(sizes)
+        wrong = next((one for one, size in here.items() if size != sizes[one]), None)
         if wrong is not None:
             raise UsageError(f"a file has another size than its content {wrong.hex()}", "run the command again")
-        return [content.hex() for content in sizes if content not in places]
+        return [content.hex() for content in sizes if content not in here]
 
     def _note_pending(self, digest: str, pending: _Pending) -> None:
         """Remember a manifest until its contents came; the oldest are forgotten when there are too many."""
@@ -369,7 +379,14 @@ class SnapshotStore:
         return digest
 
 
-def _make_pending(data: bytes, entries: tuple[ArchiveEntry, ...]) -> _Pending:
-    sizes = {entry.content: entry.size for entry in entries if entry.kind is EntryKind.FILE}
-    size = sum(sizes.values()) + RECORD.size * len(sizes)
-    return _Pending(data, frozenset(map(bytes.fromhex, sizes)), max(sizes.values()), size)
+def _list_sizes(entries: Iterable[ArchiveEntry]) -> dict[bytes, int]:
+    """Return the size of each content, in the order of the files.
+
+    Raises:
+        UsageError: two files with one content have other sizes.
+    """
+    sizes: dict[bytes, int] = {}
+    for entry in entries:
+        if entry.kind is EntryKind.FILE and sizes.setdefault(bytes.fromhex(entry.content), entry.size) != entry.size:
+            raise UsageError(f"{entry.path!r} has another size than its content", "run the command again")
+    return sizes

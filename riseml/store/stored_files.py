@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from riseml.archives.entries import ArchiveEntry, EntryKind
-from riseml.archives.manifest import load_manifest
+from riseml.archives.manifest import load_manifest, measure_manifest
 from riseml.archives.project_files import StateChanges
 from riseml.errors import EngineError, NotFound
 from riseml.project.messages import format_path
@@ -31,10 +31,14 @@ class StoredFiles:
     ) -> None:
         self._contents = contents
         self._find_manifest = find_manifest
-        self._entries = load_manifest(data)
+        self._data = data
         self.identity = hashlib.sha256(data).hexdigest()
-        self.size = sum(entry.size for entry in self._entries)
-        self.count = len(self._entries)
+        self.count, self.size = measure_manifest(data)
+
+    @cached_property
+    def _entries(self) -> tuple[ArchiveEntry, ...]:
+        """The entries: a host that has this state already needs none of them."""
+        return load_manifest(self._data)
 
     def find_changes(self, digest: str, identity: str) -> StateChanges | None:
         """Return what makes this state out of an earlier one; None: writing over it is not enough."""

@@ -235,7 +235,7 @@ def send_project(command: CommandContext, source: ConfigSource, submission: wire
         command.printer.print_notes([f"the project is the folder {format_path(source.place(command.folder))}"])
     client = command.connect_to_run()
     try:
-        command.printer.print_notes(filter(None, [client.get_server()["note"]]))
+        command.printer.print_notes(filter(None, [client.recall_server()["note"]]))
         client.check_submission(submission)
         submission["snapshot"] = sync.send_files(client, listing, quiet=json)
     except BaseException:

@@ -241,7 +241,7 @@ class CapsuleKeeper:
         if not experiment.snapshot:
             return None
         try:
-            if sum(entry.size for entry in self._snapshots.list_files(experiment.snapshot)) > MOST_CODE:
+            if self._snapshots.measure_files(experiment.snapshot) > MOST_CODE:
                 return None
             files = self._snapshots.find_files(experiment.snapshot)
             return None if files is None else join_archive(write_tar(files))

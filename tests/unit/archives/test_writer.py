@@ -18,18 +18,12 @@ PARTS = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"
 )
 PATHS = st.lists(PARTS, min_size=1, max_size=8).map("/".join)
 OWNERS = st.builds(FileOwner, st.integers(0, 2**32 - 2), st.integers(0, 2**32 - 2))
+TIMES = st.integers(0, LATEST_MTIME)
 ENTRIES = st.one_of(
-    st.builds(
-        ArchiveEntry,
-        PATHS,
-        st.just(EntryKind.FILE),
-        st.integers(0, 2**40),
-        st.integers(0, LATEST_MTIME),
-        executable=st.booleans(),
-    ),
-    st.builds(ArchiveEntry, PATHS, st.just(EntryKind.LINK), mtime=st.integers(0, LATEST_MTIME), target=PATHS),
-    st.builds(ArchiveEntry, PATHS, st.just(EntryKind.FOLDER), mtime=st.integers(0, LATEST_MTIME)),
-)
+    st.tuples(PATHS, st.just(EntryKind.FILE), st.integers(0, 2**40), TIMES, st.booleans()),
+    st.tuples(PATHS, st.just(EntryKind.LINK), st.just(0), TIMES, st.just(False), PATHS),  # noqa: FBT003
+    st.tuples(PATHS, st.just(EntryKind.FOLDER), st.just(0), TIMES),
+).map(lambda fields: ArchiveEntry(*fields))
 
 
 @given(entry=ENTRIES, owner=OWNERS)

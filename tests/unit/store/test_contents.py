@@ -168,3 +168,12 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.Mo
         put(store, [b"late"])
     assert [path.suffix for path in tmp_path.iterdir() if "contents" not in path.name] == [".pack"]
     assert read(store, [b"early"]) == [b"early"]
+
+
+def test_sizes_are_found_in_a_small_table_and_in_a_large_one(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path)
+    texts = [b"%d" % number for number in range(3000)]
+    put(store, texts)
+    names = {name(text): len(text) for text in texts}
+    for wanted in (list(names)[:1], list(names)[:600], list(names)):
+        assert store.find_sizes([*wanted, name(b"none")]) == {one: names[one] for one in wanted}
