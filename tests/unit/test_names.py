@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple
 
 import pytest
 
@@ -14,7 +14,15 @@ MOST_LINES_OF_A_FUNCTION = 40
 MOST_LINES_OF_A_FILE = 399
 _LONG_BY_NATURE = ("riseml/store/migrations/versions/",)  # a migration lists every table and never changes
 
-Node = TypeVar("Node", bound=ast.AST)
+
+class Definition(NamedTuple):
+    """A class or a function of the sources."""
+
+    path: str  # of its file, below the repository
+    name: str
+    line: int
+    length: int  # lines
+    is_class: bool
 
 
 def _find_sources(*folders: str) -> Iterator[Path]:
@@ -22,28 +30,38 @@ def _find_sources(*folders: str) -> Iterator[Path]:
         yield from sorted((ROOT / folder).rglob("*.py"))
 
 
-def _find_nodes(kind: type[Node], *folders: str) -> Iterator[tuple[str, Node]]:
-    """Give each node of this kind with the path of its file below the repository."""
-    for path in _find_sources(*folders):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, kind):
-                yield str(path.relative_to(ROOT)), node
+@pytest.fixture(scope="module")
+def definitions() -> list[Definition]:
+    return [
+        Definition(
+            str(path.relative_to(ROOT)),
+            node.name,
+            node.lineno,
+            (node.end_lineno or node.lineno) - node.lineno + 1,
+            isinstance(node, ast.ClassDef),
+        )
+        for path in _find_sources("riseml", "benchmarks")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
 
 
-def test_no_two_classes_have_one_name() -> None:
+def test_no_two_classes_have_one_name(definitions: list[Definition]) -> None:
     places: dict[str, list[str]] = {}
-    for path, node in _find_nodes(ast.ClassDef, "riseml", "benchmarks"):
-        places.setdefault(node.name.lstrip("_"), []).append(f"{path}:{node.lineno}")
+    for one in definitions:
+        if one.is_class:
+            places.setdefault(one.name.lstrip("_"), []).append(f"{one.path}:{one.line}")
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
-@pytest.mark.parametrize("kind", [ast.FunctionDef, ast.AsyncFunctionDef])
-def test_no_function_is_long(kind: type[ast.FunctionDef] | type[ast.AsyncFunctionDef]) -> None:
+def test_no_function_is_long(definitions: list[Definition]) -> None:
     long = {
-        f"{path}:{node.name}": length
-        for path, node in _find_nodes(kind, "riseml")
-        if not path.startswith(_LONG_BY_NATURE)
-        and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > MOST_LINES_OF_A_FUNCTION
+        f"{one.path}:{one.name}": one.length
+        for one in definitions
+        if one.path.startswith("riseml/")
+        and not one.is_class
+        and not one.path.startswith(_LONG_BY_NATURE)
+        and one.length > MOST_LINES_OF_A_FUNCTION
     }
     assert long == {}
 

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -30,10 +29,11 @@ ACCURACIES = ((0.5, 0.75), (0.25, 0.96875, 0.9375), (0.99,), ())
 """What the four experiments of the set have reported; the third one fails."""
 
 
-@pytest.fixture
-def services(tmp_path: Path) -> Iterator[Services]:
-    """A server with a set of four experiments, 1, and a single one of another project, 2."""
-    settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data", executor="process")
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """A server with a set of four experiments, 1, and a single one of another project, 2. The tests only read it."""
+    home = tmp_path_factory.mktemp("results")
+    settings = Settings(home, home / "output", home / "data", executor="process")
     made = make_application(settings, threading.Event())
     config = single("t {{lr}}", parameters={"lr": [0.1, 0.01, 0.001, "auto"], "epochs": 20}, concurrency=2)
     add(made.services, config)
