@@ -6,12 +6,13 @@ Two remarks, from what a live view has seen in the last minute (`riseml monitor`
   compared by the lines that they print, because a training loop prints a line for so many steps. Jobs that print fewer
   than 10 lines in that time are compared by their processor time instead. It is named only when it is clearly below the
   median: less than three quarters of the lines, or half of the processor time.
-- **A parameter server at its line rate.** What it sends or gets for 20 s is 90 to 100 per cent of what a usual network
-  link carries, and the experiment runs on several hosts.
+- **A parameter server at its line rate.** What it sends or gets for 20 s or more, in each of three looks at least, is 90
+  to 100 per cent of what a usual network link carries, and the experiment runs on several hosts.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -31,9 +32,17 @@ _FEWEST_JOBS = 3  # for a median that means something
 _LEAST_CPU = 10.0  # percent of a core of the median job, for a comparison by processor time
 _BEHIND_IN_LINES, _BEHIND_IN_CPU = 0.75, 0.5  # parts of the median
 _STEADY = 20.0  # seconds that a link must be full
+_FEWEST_LOOKS = 3  # in which it must be
 _LINKS = (1, 2.5, 5, 10, 25, 40, 50, 100, 200, 400)  # Gbit/s
 _FULL = 0.9  # part of a link's rate
 _TRAINING = frozenset({"master", "chief", "worker"})
+
+
+class RemarkKind(enum.Enum):
+    """In which way a job holds the others up."""
+
+    BEHIND = "behind"  # it does less than the others
+    FULL_LINK = "full-link"  # the network carries no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +51,7 @@ class Remark:
 
     job: str  # its ID
     text: str  # what was measured
+    kind: RemarkKind = RemarkKind.BEHIND
 
 
 def find_stragglers(samples: Sequence[wire.SampleView], trends: Trends) -> list[Remark]:
@@ -92,12 +102,13 @@ def _find_full_links(jobs: Sequence[str], trends: Trends) -> Iterator[Remark]:
     )
     for job in jobs:
         for verb, amount in ways:
-            rates = trends.list_amounts(job, amount, _STEADY)
-            known = [rate for rate in rates if rate is not None]
-            link = next((link for link in _LINKS if len(known) > 5 and all(_fills(rate, link) for rate in known)), None)
+            known = trends.list_last(job, amount, _STEADY, _FEWEST_LOOKS)
+            link = next((link for link in _LINKS if known and all(_fills(rate, link) for rate in known)), None)
             if link is not None:
                 mean = format_bytes(sum(known) / len(known))
-                yield Remark(job, f"{job} {verb} {mean}/s, as much as a link of {link:g} Gbit/s carries")
+                yield Remark(
+                    job, f"{job} {verb} {mean}/s, as much as a link of {link:g} Gbit/s carries", RemarkKind.FULL_LINK
+                )
 
 
 def _fills(rate: float, link: float) -> bool:

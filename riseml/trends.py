@@ -52,6 +52,19 @@ class Trends:
         """Return an amount over the last seconds, the newest last."""
         return [amount(one) for _, one in self._select(job, seconds)]
 
+    def list_last(self, job: str, amount: Amount, seconds: float, fewest: int) -> list[float]:
+        """Return the newest known values of an amount that span at least so many seconds, and are so many at least;
+        nothing when there are not enough in `MEMORY`. How far two looks are apart depends on who looks.
+        """
+        found: list[float] = []
+        for at, one in reversed(list(self._select(job, MEMORY))):
+            value = amount(one)
+            if value is not None:
+                found.append(value)
+                if len(found) >= fewest and self.now - at >= seconds:
+                    return found[::-1]
+        return []
+
     def average(self, job: str, amount: Amount, seconds: float) -> float | None:
         """Return the mean of an amount over the last seconds; None when it is never known in them."""
         known = [value for value in self.list_amounts(job, amount, seconds) if value is not None]

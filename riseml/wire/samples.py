@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from typing_extensions import TypedDict
 
 from riseml.wire.state_names import StateName
@@ -81,6 +83,7 @@ class RemarkView(TypedDict):
 
     job: str  # ID: `4.worker.1`
     text: str
+    kind: Literal["behind", "full-link"]  # it does less than the others; or its network carries no more
 
 
 class Remarks(TypedDict):

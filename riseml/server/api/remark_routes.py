@@ -36,7 +36,7 @@ def add_remark_routes(router: APIRouter, services: Services) -> None:
         keys = [(job, experiment.key_of(job)) for job in experiment.gang]
         shown = [show_sample(experiment, job, services.samples.find_last(key), lines.get(key)) for job, key in keys]
         found = looks.look(experiment.id, shown)
-        return {"remarks": [{"job": one.job, "text": one.text} for one in found]}
+        return {"remarks": [{"job": one.job, "text": one.text, "kind": one.kind.value} for one in found]}
 
 
 class Looks:

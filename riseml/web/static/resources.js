@@ -28,6 +28,11 @@ const COLUMNS = [
   { title: "Disk write", amount: "disk_write", asked: () => 0, format: formatSpeed },
 ];
 
+/** Words beside a job that holds the others up, by the kind of the remark. @type {Record<string, string>} */
+const MARKS = { behind: "furthest behind", "full-link": "line rate" };
+
+/** @typedef {{job: string, text: string, kind: string}} Remark */
+
 /** Shows what jobs use, and brings it up to date when something comes from the server, which says something every 15 s. */
 export class ResourcePanel {
   /** @param {HTMLElement} place @param {import("./experiment.js").ExperimentPage} page */
@@ -58,18 +63,18 @@ export class ResourcePanel {
   }
 }
 
-/** @param {{job: string, text: string}[]} remarks */
+/** @param {Remark[]} remarks */
 function makeRemarks(remarks) {
   return remarks.map((one) => make("p", { class: "remark" }, one.text));
 }
 
-/** @param {any[]} jobs @param {any} view @param {{job: string, text: string}[]} remarks */
+/** @param {any[]} jobs @param {any} view @param {Remark[]} remarks */
 function makeUse(jobs, view, remarks) {
   const shown = COLUMNS.filter((column) => jobs.some((job) => job[column.amount].some((/** @type {number | null} */ value) => value !== null)));
-  const marked = new Set(remarks.map((one) => one.job));
+  const marked = new Map(remarks.map((one) => [one.job, MARKS[one.kind]]));
   const rows = jobs.map((job) => {
     const name = job.id.slice(view.id.length + 1);
-    const mark = marked.has(job.id) && make("span", { class: "mark", title: "it holds the others up" }, "furthest behind");
+    const mark = marked.has(job.id) && make("span", { class: "mark", title: "it holds the others up" }, marked.get(job.id));
     return [[make("a", { href: linkTo(job.id, "log") }, name), mark], ...shown.map((column) => makeCell(job, name, column))];
   });
   return make("div", { class: "use" }, makeTable(["Job", ...shown.map((column) => column.title)], rows, { caption: "Resources" }));

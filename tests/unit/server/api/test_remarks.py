@@ -7,6 +7,7 @@ from itertools import count
 
 from riseml.server.api.remark_routes import Looks
 from riseml.states import State
+from riseml.stragglers import RemarkKind
 from tests.unit.cli.test_live import make_sample
 
 
@@ -20,6 +21,17 @@ def test_several_looks_tell_which_job_is_behind() -> None:
         found.append([one.job for one in looks.look(4, samples)])
     assert found == [[], [], ["4.worker.2"], ["4.worker.2"]], "two looks of ten seconds are too few"
     assert looks.look(5, samples) == [], "another experiment has its own looks"
+
+
+def test_looks_as_far_apart_as_those_of_a_page_tell_of_a_full_link() -> None:
+    """The page looks every 15 seconds, and the server keeps a sample every ten."""
+    ticks: Iterator[int] = count(0, 15)
+    looks = Looks(lambda: float(next(ticks)))
+    found = []
+    for rate in (118e6, 118e6, 120e6, 60e6, 118e6):
+        ps = make_sample("4.ps.1", host="gpu1", net_out=rate)
+        found.append([one.kind for one in looks.look(4, [ps, make_sample("4.master", host="gpu2", net_out=0.0)])])
+    assert found == [[], [], [RemarkKind.FULL_LINK], [], []]
 
 
 def test_looks_at_few_experiments_are_remembered() -> None:
