@@ -15,7 +15,7 @@ from typing import NamedTuple
 from riseml.clusters import OwnQueue
 from riseml.names import HostName, JobName, job_type
 from riseml.origins import NO_ORIGIN, Origin
-from riseml.spec.config.types import NO_RETRY, DataSource, Limits, Resources, Retry
+from riseml.spec.config.types import NO_RETRY, DataSource, Limits, NotifySection, Resources, Retry
 from riseml.spec.pool.types import Volume
 from riseml.states import CompanionKind, Network, Part, Reason, State, Wanted
 
@@ -86,9 +86,7 @@ class Companion:
     kind: CompanionKind
     left_after: float | None = None  # seconds without a client after which it ends; None: its program ends by itself
     shows: tuple[str, ...] = ()  # names of the experiments and sets whose outputs it reads: `4`, `144`
-    reads: tuple[
-        str, ...
-    ] = ()  # their folders below the root of outputs: all that it mounts, read-only; empty: no rule
+    reads: tuple[str, ...] = ()  # their folders below the root of outputs: all that it mounts, read-only; empty: any
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +110,7 @@ class Plan:
     metrics: Environment = ()  # names, and the patterns that find their values in lines of output
     data: tuple[DataSource, ...] = ()  # what is fetched before the jobs start; empty: they see the whole data folder
     store: str = ""  # the store of stores.yml whose keys jobs get; empty: none
+    notify: NotifySection | None = None  # what webhooks are told of; None: what the user's own file says
     role_images: tuple[tuple[str, Image], ...] = ()  # (role, environment) of each role with another one than `image`
 
     @property

@@ -6,7 +6,7 @@ Two remarks, from what a live view has seen in the last minute (`riseml monitor`
   compared by the lines that they print, because a training loop prints a line for so many steps. Jobs that print fewer
   than 10 lines in that time are compared by their processor time instead. It is named only when it is clearly below the
   median: less than three quarters of the lines, or half of the processor time.
-- **A parameter server at its line rate.** What it sends or gets for 20 s or more, in each of three looks at least, is 90
+- **A parameter server at its line rate.** What it sends or gets for 20 s, in each of three looks at least, is 90
   to 100 per cent of what a usual network link carries, and the experiment runs on several hosts.
 """
 

@@ -93,6 +93,7 @@ def _make_plan(project: str, train: Train, environments: _Environments, images: 
         metrics=train.metrics,
         data=train.data,
         store=train.store,
+        notify=train.notify,
         role_images=tuple((role, images[base]) for role, base in environments.roles.items() if base != common),
     )
 

@@ -50,7 +50,9 @@ from riseml.server.timings import Timings
 from riseml.server.web.access import WebAccess
 from riseml.server.web.door import WebDoor
 from riseml.server.web.guest_gate import GUEST_MOUNT
-from riseml.server.webhooks.webhook_loop import WebhookLoop
+from riseml.server.webhooks.delivery_notes import DeliveryNotes
+from riseml.server.webhooks.milestone_keeper import MilestoneKeeper
+from riseml.server.webhooks.webhook_loop import WebhookDesk, WebhookLoop
 from riseml.settings import Settings
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
@@ -62,6 +64,7 @@ from riseml.store.experiments import ExperimentStore
 from riseml.store.kept_outputs import KeptOutputs
 from riseml.store.logs.log_store import LogStore
 from riseml.store.metrics.metric_store import MetricStore
+from riseml.store.milestones import MilestoneStore
 from riseml.store.outcomes import OutcomeStore
 from riseml.store.samples.sample_store import SampleStore
 from riseml.store.searches import SearchStore
@@ -96,9 +99,22 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
     check_store_is_there(settings)
     database = Database(settings.database, _describe_holder(settings))
     services = _make_services(settings, database, stop)
-    webhooks = WebhookLoop(settings.home, services.info.id, EndStore(database))
+    webhooks = WebhookLoop(settings.home, desk := _make_webhook_desk(services, database))
+    milestones = MilestoneKeeper(services.metrics.read_summaries, desk.milestones, desk.news.set)
+    services.keeper.call_when_counted(milestones.note_counted)
     loop = Loop(services, webhooks.note_end)
     return Application(_make_api(services), loop, _make_search_loop(services), webhooks, database, services)
+
+
+def _make_webhook_desk(services: Services, database: Database) -> WebhookDesk:
+    return WebhookDesk(
+        server=services.info.id,
+        ends=EndStore(database),
+        milestones=MilestoneStore(database),
+        experiments=services.experiments,
+        news=threading.Event(),
+        note=DeliveryNotes(services.logs, services.notifier.publish_lines).note,
+    )
 
 
 def _make_search_loop(services: Services) -> SearchLoop:

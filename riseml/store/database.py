@@ -29,7 +29,7 @@ from riseml.faultpoints import Point, reach
 from riseml.store.claim import DatabaseClaim, insert_holder_row, lock_holder_row
 from riseml.store.database_errors import translate_database_error
 
-NEWEST_MIGRATION = "0009"
+NEWEST_MIGRATION = "0010"
 """A test compares it with the versions folder."""
 
 LOCK_TIMEOUT = 5.0

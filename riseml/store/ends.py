@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import enum
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 
+from riseml.spec.config.types import NotifySection
 from riseml.states import TERMINAL, State
+from riseml.store.codec import from_json
 from riseml.store.database import Database
-from riseml.store.schema import events, experiments, facts
+from riseml.store.schema import events, experiments, facts, sets
 
 _TERMINAL = sorted(state.value for state in TERMINAL)
+_NOTIFY = experiments.c.plan["notify"].label("notify")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +25,10 @@ class ExperimentEnd:
     """The end of one experiment."""
 
     id: int  # of its event: grows
+    experiment: int  # key in the store
     number: int
     sub: int | None  # within its set
+    set_id: int | None  # key of its set in the store; None: it is not in a set
     user: str
     project: str
     state: State
@@ -30,6 +36,15 @@ class ExperimentEnd:
     message: str
     started_at: datetime | None
     ended_at: datetime
+    notify: NotifySection | None = None  # what its project asks for
+
+
+class SetProgress(enum.Enum):
+    """What the end of an experiment is for its set."""
+
+    GOES_ON = enum.auto()  # another one has not ended, or has ended later
+    WAITS = enum.auto()  # all have ended, and the search has not said whether it makes a further one
+    ENDED = enum.auto()  # it is the end of the set
 
 
 class EndStore:
@@ -40,18 +55,12 @@ class EndStore:
 
     def find_next(self, after: int) -> ExperimentEnd | None:
         """Return the first end behind the event `after`, without those of companions; None: there is none."""
-        earlier = events.alias("earlier")
-        is_repeated = sa.exists().where(
-            earlier.c.experiment_id == events.c.experiment_id,
-            earlier.c.id < events.c.id,
-            earlier.c.job.is_(None),
-            earlier.c.state.in_(_TERMINAL),
-        )
         columns = (events.c.id, events.c.at, events.c.state, events.c.reason, events.c.message)
+        own = ("number", "sub", "set_id", "user", "project", "started_at")
         query = (
-            sa.select(*columns, *(experiments.c[name] for name in ("number", "sub", "user", "project", "started_at")))
+            sa.select(*columns, *(experiments.c[name] for name in own), events.c.experiment_id, _NOTIFY)
             .join(experiments, experiments.c.id == events.c.experiment_id)
-            .where(events.c.id > after, events.c.job.is_(None), events.c.state.in_(_TERMINAL), ~is_repeated)
+            .where(events.c.id > after, *_is_end())
             .where(experiments.c.plan["companion"]["kind"].as_string().is_(None))
             .order_by(events.c.id)
             .limit(1)
@@ -60,20 +69,45 @@ class EndStore:
             row = connection.execute(query).mappings().first()
         if row is None:
             return None
-        found = {
-            name: row[name] for name in ("id", "number", "sub", "user", "project", "reason", "message", "started_at")
-        }
-        return ExperimentEnd(**found, state=State(row["state"]), ended_at=row["at"])
+        found = {name: row[name] for name in ("id", *own, "reason", "message")}
+        notify = None if row["notify"] is None else from_json(row["notify"], NotifySection)
+        state, experiment = State(row["state"]), row["experiment_id"]
+        return ExperimentEnd(**found, experiment=experiment, state=state, ended_at=row["at"], notify=notify)
 
-    def load_position(self, reader: str, since: datetime) -> int:
-        """Return the event up to which a reader was told; a new reader begins with what has ended since a moment."""
+    def find_set_progress(self, end: ExperimentEnd) -> SetProgress:
+        """Return what the end of a member is for its set. Of all members, one end is that of the set."""
+        in_set = experiments.c.set_id == end.set_id
+        is_open = sa.select(experiments.c.id).where(in_set, experiments.c.state.not_in(_TERMINAL)).limit(1)
+        later = (
+            sa.select(events.c.id)
+            .join(experiments, experiments.c.id == events.c.experiment_id)
+            .where(in_set, events.c.id > end.id, *_is_end())
+            .limit(1)
+        )
+        of_set = sa.select(sets.c.search, sets.c.search_end).where(sets.c.id == end.set_id)
+        with self._database.read_transaction() as connection:
+            if any(connection.execute(query).first() is not None for query in (is_open, later)):
+                return SetProgress.GOES_ON
+            row = connection.execute(of_set).first()
+        return SetProgress.WAITS if row is not None and row[0] is not None and row[1] is None else SetProgress.ENDED
+
+    def load_position(
+        self, reader: str, since: datetime, find_last_before: Callable[[datetime], int] | None = None
+    ) -> int:
+        """Return the event up to which a reader was told; a new reader begins with what has ended since a moment.
+
+        Args:
+            reader: its name.
+            since: the moment.
+            find_last_before: returns the beginning of a new reader of something else than ends.
+        """
         name = _make_name(reader)
+        other = None if find_last_before is None else find_last_before(since)
         with self._database.write_transaction() as connection:
             found = connection.execute(sa.select(facts.c.value).where(facts.c.name == name)).scalar()
             if found is None:
-                found = str(
-                    connection.execute(sa.select(sa.func.max(events.c.id)).where(events.c.at < since)).scalar() or 0
-                )
+                query = sa.select(sa.func.max(events.c.id)).where(events.c.at < since)
+                found = str((connection.execute(query).scalar() if other is None else other) or 0)
                 connection.execute(facts.insert().values(name=name, value=found))
             return int(found)
 
@@ -92,3 +126,15 @@ class EndStore:
 def _make_name(reader: str) -> str:
     """Return the name of a reader's fact: of a fixed length, without the words of the user."""
     return "webhook " + hashlib.sha256(reader.encode()).hexdigest()[:32]
+
+
+def _is_end() -> tuple[sa.ColumnElement[bool], ...]:
+    """Return the conditions of an event that is the end of an experiment: the first one, when it was written again."""
+    earlier = events.alias("earlier")
+    is_repeated = sa.exists().where(
+        earlier.c.experiment_id == events.c.experiment_id,
+        earlier.c.id < events.c.id,
+        earlier.c.job.is_(None),
+        earlier.c.state.in_(_TERMINAL),
+    )
+    return events.c.job.is_(None), events.c.state.in_(_TERMINAL), ~is_repeated

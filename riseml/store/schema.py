@@ -175,6 +175,20 @@ trials = Table(
 )
 """The points that searches try. The key makes sure that no trial is made twice."""
 
+milestones = Table(
+    "milestones",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("experiment_id", Integer, ForeignKey("experiments.id"), nullable=False),
+    Column("condition", String(200), nullable=False),  # `spec.config.types.MetricCondition` as text
+    Column("value", Float(53), nullable=False),  # that was reported
+    Column("step", BigInteger),
+    _moment("at", nullable=False),
+    UniqueConstraint("experiment_id", "condition"),
+    sqlite_autoincrement=True,
+)
+"""Metrics that have reached a value of `train.notify`, each once."""
+
 drained_hosts = Table(
     "drained_hosts",
     metadata,

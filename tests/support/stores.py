@@ -10,7 +10,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from riseml.store.schema import kept_outputs, metric_histories, metric_tallies, trials
+from riseml.store.schema import kept_outputs, metric_histories, metric_tallies, milestones, trials
 
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "postgres"
 
@@ -27,7 +27,7 @@ def go_back(connection: sa.Connection, revision: str) -> None:
         connection: a transaction that writes.
         revision: the migration of that version, before 0007.
     """
-    for later in (kept_outputs, trials, metric_histories, metric_tallies):
+    for later in (milestones, kept_outputs, trials, metric_histories, metric_tallies):
         later.drop(connection)
     for column in ("search", "templates", "environment", "variables", "most_trials", "wanted", "search_end"):
         connection.execute(sa.text(f"ALTER TABLE sets DROP COLUMN {column}"))

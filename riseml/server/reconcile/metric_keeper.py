@@ -33,6 +33,7 @@ class MetricKeeper(threading.Thread):
         super().__init__(name="metrics", daemon=True)
         self._metrics = metrics
         self._on_reports = on_reports
+        self._on_counted: Callable[[frozenset[int]], None] = ignore_reports
         self._lock = threading.Lock()
         self._grown: set[int] = set()
         self._closed: set[int] = set()
@@ -40,6 +41,14 @@ class MetricKeeper(threading.Thread):
         self._stopping = threading.Event()
         self._save_at: float | None = None  # on the monotonic clock; None: everything is saved
         self._has_failed = False  # the last try, so that a failure is logged once
+
+    def call_when_counted(self, listener: Callable[[frozenset[int]], None]) -> None:
+        """Call a listener in this thread with the experiments whose logs were counted, also by a reader before.
+
+        Args:
+            listener: is called five times a second at most.
+        """
+        self._on_counted = listener
 
     def recover(self) -> None:
         """Take up what an earlier server has not counted; called before anything is logged.
@@ -108,7 +117,7 @@ class MetricKeeper(threading.Thread):
             self._news.clear()
         if (grown or closed) and self._save_at is None:
             self._save_at = time.monotonic() + _SAVE_INTERVAL
-        found = set()
+        found, counted = set(), set()
         problem: Exception | None = None
         while grown or closed:
             experiment = min(grown | closed)
@@ -117,6 +126,7 @@ class MetricKeeper(threading.Thread):
                     found.add(experiment)
                 if experiment in closed:
                     self._metrics.note_closed(experiment)
+                counted.add(experiment)
             except Exception as error:  # noqa: BLE001  # the caller raises it
                 problem = error
                 with self._lock:
@@ -126,4 +136,6 @@ class MetricKeeper(threading.Thread):
             closed.discard(experiment)
         if found:
             self._on_reports(frozenset(found))
+        if counted:
+            self._on_counted(frozenset(counted))
         return problem

@@ -15,6 +15,7 @@ import yaml
 
 from riseml.errors import UsageError
 from riseml.folders import read_private_file
+from riseml.spec.config.types import NotifySection
 from riseml.states import TERMINAL, State
 
 FILE = "notify.yml"
@@ -38,18 +39,29 @@ class WebhookFormat(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """An address that is told of ends."""
+    """An address that is told of events."""
 
     name: str  # for the log; another name is another webhook, which is told of later ends alone
     url: str = field(repr=False)  # such addresses often hold a secret
     secret: str = field(default="", repr=False)  # signs what is sent; empty: not signed
-    states: frozenset[State] = TERMINAL  # the ends that are told
+    states: frozenset[State] = TERMINAL  # the ends that are told of every project
     projects: frozenset[str] | None = None  # None: of all projects
     format: WebhookFormat = WebhookFormat.JSON
 
-    def wants(self, project: str, state: State) -> bool:
-        """Return True for an end that this webhook is told of."""
-        return state in self.states and (self.projects is None or project in self.projects)
+    def wants(self, project: str, state: State, asked: NotifySection | None = None) -> bool:
+        """Return True for an end that this webhook is told of: by its own file, or because the project asks for it."""
+        is_asked = asked is not None and state in asked.ends and self._is_named(asked)
+        return self._takes(project) and (state in self.states or is_asked)
+
+    def wants_reached(self, project: str, asked: NotifySection | None) -> bool:
+        """Return True when this webhook is told of what the metrics of a project have reached."""
+        return asked is not None and self._takes(project) and self._is_named(asked)
+
+    def _takes(self, project: str) -> bool:
+        return self.projects is None or project in self.projects
+
+    def _is_named(self, asked: NotifySection) -> bool:
+        return not asked.to or self.name in asked.to
 
 
 def read_webhooks(home: Path) -> tuple[Webhook, ...]:

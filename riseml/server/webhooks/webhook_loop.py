@@ -1,7 +1,7 @@
-"""The thread that tells webhooks of ends, each at least once and in order, and tries again for a day.
+"""The thread that tells webhooks what there is to tell, each at least once and in order, and tries again for a day.
 
 What a webhook was told is a position in the store, which is saved after the address has said yes. A server that dies in
-between sends the same end again, with the same `Riseml-Delivery`. Nothing here can fail or delay an experiment.
+between sends the same again, with the same `Riseml-Delivery`. Nothing here can fail or delay an experiment.
 """
 
 from __future__ import annotations
@@ -9,33 +9,53 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from riseml.errors import RisemlError
-from riseml.names import experiment_name
 from riseml.server.clock import now
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.webhooks.delivery import NotDelivered, post
 from riseml.server.webhooks.messages import make_body, make_headers
+from riseml.server.webhooks.notices import Notice, make_end_notice, make_milestone_notice, make_set_notice
 from riseml.server.webhooks.webhook_file import Webhook, find_file_time, read_webhooks
-from riseml.store.ends import EndStore, ExperimentEnd
+from riseml.store.ends import EndStore, ExperimentEnd, SetProgress
+from riseml.store.experiments import ExperimentStore
+from riseml.store.milestones import MilestoneStore
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 900.0  # seconds between two tries; each is twice the one before
 _GIVES_UP = 86400.0  # seconds after the end
 _POLL = 30.0  # seconds: how soon a change of the file counts when nothing ends
+_SEARCH_PATIENCE = 300.0  # seconds in which a search says whether it makes a further trial
+_REACHED = "/reached"  # ends the name of the reader of milestones; no webhook has such a name
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class WebhookDesk:
+    """What the loop works with."""
+
+    server: str  # id of the server; part of the name of each delivery
+    ends: EndStore
+    milestones: MilestoneStore
+    experiments: ExperimentStore
+    news: threading.Event  # there may be something to tell
+    note: Callable[[int, str], None]  # writes a line into the log of an experiment
+
+
 @dataclass(slots=True)
 class _Waiting:
-    """A webhook that did not take an end."""
+    """A webhook that did not take something."""
 
     failures: int = 0
     due: float = 0.0  # monotonic seconds
+
+
+class _NotYet(Exception):
+    """A search has not said whether its set has ended."""
 
 
 class WebhookLoop(threading.Thread):
@@ -43,18 +63,15 @@ class WebhookLoop(threading.Thread):
 
     Args:
         home: has the file of webhooks.
-        server: id of the server; part of the name of each delivery.
-        ends: what has ended.
+        desk: what is told, and where it is noted.
         send: one request; tests shorten its deadline.
     """
 
-    def __init__(self, home: Path, server: str, ends: EndStore, send: Callable[..., int] = post) -> None:
+    def __init__(self, home: Path, desk: WebhookDesk, send: Callable[..., int] = post) -> None:
         super().__init__(name="webhooks", daemon=True)
         self._home = home
-        self._server = server
-        self._ends = ends
+        self._desk = desk
         self._send = send
-        self._news = threading.Event()
         self._stopping = threading.Event()
         self._waiting: dict[str, _Waiting] = {}  # by the name of the webhook
         self._known: frozenset[str] = frozenset()  # names of the webhooks of the last pass
@@ -62,18 +79,18 @@ class WebhookLoop(threading.Thread):
 
     def note_end(self) -> None:
         """Look for ends at once."""
-        self._news.set()
+        self._desk.news.set()
 
     def stop(self) -> None:
         """End after the present request; it is not waited for."""
         self._stopping.set()
-        self._news.set()
+        self._desk.news.set()
 
     def run(self) -> None:
         while not self._stopping.is_set():
-            self._news.clear()
+            self._desk.news.clear()
             pause = self._try_pass()
-            self._news.wait(pause)
+            self._desk.news.wait(pause)
 
     def _try_pass(self) -> float:
         """Tell all webhooks what can be told, and return the seconds until the next pass at the latest."""
@@ -98,43 +115,74 @@ class WebhookLoop(threading.Thread):
 
     def _forget_others(self, names: frozenset[str]) -> None:
         if names != self._known:
-            self._ends.forget_others(names)
+            self._desk.ends.forget_others([*names, *(f"{name}{_REACHED}" for name in names)])
             self._waiting = {name: one for name, one in self._waiting.items() if name in names}
             self._known = names
 
     def _tell(self, hook: Webhook, since: datetime) -> float | None:
         """Tell a webhook everything that it was not told; return when to try again, None: it knows everything."""
-        position = self._ends.load_position(hook.name, since)
-        while not self._stopping.is_set() and (end := self._ends.find_next(position)) is not None:
-            waiting = self._waiting.get(hook.name, _Waiting())
-            if waiting.due > time.monotonic():
-                return waiting.due
-            if hook.wants(end.project, end.state) and not self._deliver(hook, end, waiting):
-                return waiting.due
-            self._waiting.pop(hook.name, None)
-            position = end.id
-            self._ends.save_position(hook.name, position)
+        for reader, read in ((hook.name, self._read_ends), (f"{hook.name}{_REACHED}", self._read_milestones)):
+            for position, notice in read(hook, reader, since):
+                waiting = self._waiting.get(hook.name, _Waiting())
+                if waiting.due > time.monotonic() or self._stopping.is_set():
+                    return waiting.due
+                if notice is not None and not self._deliver(hook, notice, waiting):
+                    return waiting.due
+                self._waiting.pop(hook.name, None)
+                self._desk.ends.save_position(reader, position)
         return None
 
-    def _deliver(self, hook: Webhook, end: ExperimentEnd, waiting: _Waiting) -> bool:
-        """Send an end; return False when it is to be tried again."""
-        delivery = f"{self._server[:16]}-{hook.name}-{end.id}"
-        body = make_body(hook, end, delivery)
-        name = experiment_name(end.number, end.sub)
+    def _read_ends(self, hook: Webhook, reader: str, since: datetime) -> Iterator[tuple[int, Notice | None]]:
+        """Give what the webhook was not told of ends, with its position; None: it is not told of this one."""
+        position = self._desk.ends.load_position(reader, since)
+        while (end := self._desk.ends.find_next(position)) is not None:
+            position = end.id
+            try:
+                yield position, self._make_end_notice(hook, end)
+            except _NotYet:
+                self._waiting[hook.name] = _Waiting(due=time.monotonic() + _FIRST_PAUSE)
+                yield position, None
+
+    def _make_end_notice(self, hook: Webhook, end: ExperimentEnd) -> Notice | None:
+        if end.set_id is None:
+            return make_end_notice(end) if hook.wants(end.project, end.state, end.notify) else None
+        progress = self._desk.ends.find_set_progress(end)
+        if progress is SetProgress.WAITS and (now() - end.ended_at).total_seconds() < _SEARCH_PATIENCE:
+            raise _NotYet
+        if progress is not SetProgress.ENDED:
+            return None
+        members = [one.experiment for one in self._desk.experiments.find_by_number(end.user, end.number)]
+        notice = make_set_notice(end, members)
+        is_wanted = notice.state is not None and hook.wants(end.project, notice.state, end.notify)
+        return notice if is_wanted else None
+
+    def _read_milestones(self, hook: Webhook, reader: str, since: datetime) -> Iterator[tuple[int, Notice | None]]:
+        """Give what the webhook was not told of metrics, with its position; None: it is not told of this one."""
+        position = self._desk.ends.load_position(reader, since, self._desk.milestones.find_last_before)
+        while (one := self._desk.milestones.find_next(position)) is not None:
+            position = one.id
+            yield position, make_milestone_notice(one) if hook.wants_reached(one.project, one.notify) else None
+
+    def _deliver(self, hook: Webhook, notice: Notice, waiting: _Waiting) -> bool:
+        """Send a notice; return False when it is to be tried again."""
+        delivery = f"{self._desk.server[:16]}-{hook.name}-{notice.place}"
+        body = make_body(hook, notice, delivery)
         try:
             status = self._send(hook.url, body, make_headers(hook, body, delivery, int(now().timestamp())))
         except NotDelivered as error:
             waiting.failures += 1
-            if (now() - end.ended_at).total_seconds() > _GIVES_UP:
-                write_line(
-                    log, LogLine(f"{name}: webhook {hook.name} is not told any more: {error}", name), logging.WARNING
-                )
+            if (now() - notice.at).total_seconds() > _GIVES_UP:
+                self._note(notice, f"webhook {hook.name} is not told any more: {error}", logging.WARNING)
                 return True
             if waiting.failures == 1:
-                text = f"{name}: webhook {hook.name} was not told, and is tried again: {error}"
-                write_line(log, LogLine(text, name), logging.WARNING)
+                self._note(notice, f"webhook {hook.name} was not told, and is tried again: {error}", logging.WARNING)
             waiting.due = time.monotonic() + min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(waiting.failures - 1, 20))
             self._waiting[hook.name] = waiting
             return False
-        write_line(log, LogLine(f"{name}: webhook {hook.name} was told: {end.state.value} ({status})", name))
+        self._note(notice, f"webhook {hook.name} was told: {notice.short} ({status})", logging.INFO)
         return True
+
+    def _note(self, notice: Notice, text: str, level: int) -> None:
+        """Write what became of a delivery into the log of the server, and into that of its experiment."""
+        write_line(log, LogLine(f"{notice.name}: {text}", notice.name), level)
+        self._desk.note(notice.experiment, text)

@@ -11,6 +11,7 @@ from riseml.spec.config.data_section import read_data
 from riseml.spec.config.environment_section import read_environment
 from riseml.spec.config.jax_section import read_jax
 from riseml.spec.config.metrics_section import read_metrics
+from riseml.spec.config.notify_section import read_notify
 from riseml.spec.config.parameters import check_placeholders, find_plugin, is_set_by_riseml, read_parameters
 from riseml.spec.config.pytorch_section import read_pytorch
 from riseml.spec.config.role_resources import read_resources
@@ -42,8 +43,7 @@ _SECTIONS = {"tensorflow": DEFAULT_TENSORFLOW, "pytorch": DEFAULT_PYTORCH, "jax"
 def build_spec(file: SourceFile) -> Spec:
     """Return the spec of a file. Problems go to `file`; with an error among them it is unusable."""
     image, install = read_environment(file, _TRAIN)
-    framework = file.value_at((*_TRAIN, "framework"))
-    limits = _read_limits(file)
+    framework, limits = file.value_at((*_TRAIN, "framework")), _read_limits(file)
     resources = read_resources(file, (*_TRAIN, "resources"), _default_resources(limits))
     tensorflow, pytorch = read_tensorflow(file, image, resources), read_pytorch(file, image, resources)
     jax, roles = read_jax(file, resources), read_roles(file, RoleDefaults(resources, install))
@@ -76,6 +76,7 @@ def build_spec(file: SourceFile) -> Spec:
         stop_grace=_read_duration(file, "stop_grace", 10.0) or 0.0,
         finish_grace=_read_duration(file, "finish_grace", None),
         priority=_int_or(file.value_at((*_TRAIN, "priority")), 0),
+        notify=read_notify(file),
     )
     _check_train(file, train)
     return Spec(str(file.value_at(("project",))), train, notes=_list_notes(file, train))

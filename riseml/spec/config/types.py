@@ -8,6 +8,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
+from riseml.states import State
+
 DEFAULT_CPUS = 1.0  # cores
 DEFAULT_MEM = 1024  # MiB
 DEFAULT_TENSORFLOW = "2.21.0"
@@ -240,6 +242,48 @@ class SearchSection:
     max_failed: int | None = None  # failed trials after which no further one is made; None: no limit
 
 
+class Relation(enum.Enum):
+    """How a metric is compared with a value."""
+
+    ABOVE = ">"
+    AT_LEAST = ">="
+    BELOW = "<"
+    AT_MOST = "<="
+
+
+@dataclass(frozen=True, slots=True)
+class MetricCondition:
+    """What a metric is to reach."""
+
+    metric: str
+    relation: Relation
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.metric} {self.relation.value} {self.value:g}"
+
+    def holds(self, value: float) -> bool:
+        """Return True for a value that meets it."""
+        match self.relation:
+            case Relation.ABOVE:
+                return value > self.value
+            case Relation.AT_LEAST:
+                return value >= self.value
+            case Relation.BELOW:
+                return value < self.value
+            case Relation.AT_MOST:
+                return value <= self.value
+
+
+@dataclass(frozen=True, slots=True)
+class NotifySection:
+    """The `notify` section: what webhooks of the user are told of, beside what they are told of anyway."""
+
+    ends: tuple[State, ...] = ()  # of the experiment, or of its whole set
+    reached: tuple[MetricCondition, ...] = ()
+    to: tuple[str, ...] = ()  # names of webhooks; empty: all
+
+
 @dataclass(frozen=True, slots=True)
 class EnvVariable:
     """One environment variable of `env`."""
@@ -284,6 +328,7 @@ class Train:
     stop_grace: float = 10.0  # seconds between SIGTERM and SIGKILL
     finish_grace: float | None = None  # seconds; None: 10 s for workers, 10 min for the evaluator
     priority: int = 0  # a higher one starts first
+    notify: NotifySection | None = None  # None: webhooks are told what the user's own file says
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,14 @@ _PATTERNS = {
     "labels": ("{} is not a label name", "begin and end with a letter or digit; use letters, digits, . _ / and -"),
     "metric": ("{} is not the name of a metric", "begin with a letter; use letters, digits, _ . / and -"),
     "data-folder": ("{} is not the name of a folder", "use letters, digits, . _ and -; begin with a letter or digit"),
+    "notify-event": (
+        "{} is neither an end nor a condition",
+        "write finished, failed, killed, or a metric such as `accuracy > 0.95`",
+    ),
+    "webhook": (
+        "{} is not the name of a webhook",
+        "use the `name` of one in notify.yml; an address belongs there alone",
+    ),
     "store": ("{} is not the name of a store", "use lower-case letters, digits and -"),
     "storage": ("{} is not an absolute path", "begin it with /, or use a volume: `{volume: riseml-output}`"),
     "volume": ("{} is not a volume name", "use two or more letters, digits, _ . and -; begin with a letter or digit"),

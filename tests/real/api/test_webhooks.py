@@ -10,6 +10,31 @@ from tests.support.rig import Rig, single
 SECRET = "canary-5e1f-webhook"
 
 
+def test_a_project_asks_for_a_metric_and_the_log_says_who_was_told(process_rig: Rig) -> None:
+    rig = process_rig
+    with open_receiver() as receiver:
+        file = rig.home / "notify.yml"
+        file.write_text(json.dumps({"webhooks": [{"name": "team", "url": receiver.url, "events": []}]}))
+        file.chmod(0o600)
+        report = 'printf \'riseml.report {"step": %s, "accuracy": %s}\\n\' {{step}} {{step}}'
+        notify = {"on": ["accuracy >= 2", "finished"], "to": ["team"]}
+        rig.submit(single(report, notify=notify, parameters={"step": [1, 2]}, concurrency=2))
+        rig.wait_closed("1")
+        told = rig.wait("both events are told", lambda: receiver.received[1:] and receiver.received)
+        found = {(one := json.loads(each.body))["event"]: one for each in told}
+        assert found["metric.reached"]["experiment"]["id"] == "1.2"
+        assert found["metric.reached"]["metric"]["value"] == 2.0
+        assert (found["set.ended"]["experiment"]["state"], found["set.ended"]["experiment"]["experiments"]) == (
+            "FINISHED",
+            2,
+        )
+        said = "1.2.webhook webhook team was told: accuracy >= 2 (200)"
+        rig.wait("the log of the experiment says it", lambda: said in rig.lines("1"))
+        ended = "webhook team was told: FINISHED (200)"
+        rig.wait("so does that of the last one", lambda: any(ended in line for line in rig.lines("1")))
+        assert len(receiver.received) == 2
+
+
 def test_an_end_is_told_by_the_next_server_when_the_first_one_dies(process_rig: Rig) -> None:
     rig = process_rig
     with open_receiver() as receiver:

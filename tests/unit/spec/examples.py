@@ -106,6 +106,7 @@ train:
   stop_grace: 0
   finish_grace: 1h30m
   priority: -5
+  notify: {on: [failed, finished, "accuracy > 0.95", loss<=1e-3], to: [team]}
   run: c
 """,
     "env as a list": "project: x\ntrain: {image: a, env: [TOKEN, MODE=fast, EMPTY=], run: b}\n",

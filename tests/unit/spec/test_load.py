@@ -14,7 +14,10 @@ from riseml.spec.config.types import (
     EnvVariable,
     Goal,
     Horovod,
+    MetricCondition,
+    NotifySection,
     Parameter,
+    Relation,
     Resources,
     Retry,
     RetryOn,
@@ -30,6 +33,7 @@ from riseml.spec.config.types import (
 from riseml.spec.scalars.quantities import parse_duration, parse_memory
 from riseml.spec.scalars.texts import BadText
 from riseml.spec.yaml.problems import Severity
+from riseml.states import State
 from tests.unit.spec.examples import DISTRIBUTED, EXAMPLES
 
 ROOT = Path(__file__).parents[3]
@@ -270,6 +274,8 @@ def test_the_remaining_keys_are_read() -> None:
     assert train.env == tuple(EnvVariable(*pair) for pair in [("A", "1"), ("B", "x y"), ("C", "yes"), ("D", "")])
     assert train.retry == Retry(2, frozenset({RetryOn.HOST_LOST, RetryOn.OUT_OF_MEMORY}), RetryScope.ROLE)
     assert (train.max_duration, train.stop_grace, train.finish_grace, train.priority) == (86400, 0, 5400, -5)
+    reached = (MetricCondition("accuracy", Relation.ABOVE, 0.95), MetricCondition("loss", Relation.AT_MOST, 0.001))
+    assert train.notify == NotifySection((State.FAILED, State.FINISHED), reached, ("team",))
     listed = _train("env as a list").env
     assert listed == (EnvVariable("TOKEN", None), EnvVariable("MODE", "fast"), EnvVariable("EMPTY", ""))
     assert load_config(f"{HEAD}  run: b\n  retry: 2\n").train.retry == Retry(2)

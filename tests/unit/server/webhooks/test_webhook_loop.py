@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import logging
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,17 +15,19 @@ from pathlib import Path
 
 import pytest
 
-from riseml.model import Owner
+from riseml.model import Experiment, Owner
 from riseml.planning.plan import first_jobs
 from riseml.server.webhooks import webhook_loop
 from riseml.server.webhooks.delivery import NotDelivered, post
 from riseml.server.webhooks.webhook_file import FILE
-from riseml.server.webhooks.webhook_loop import WebhookLoop
+from riseml.server.webhooks.webhook_loop import WebhookDesk, WebhookLoop
+from riseml.spec.config.types import MetricCondition, NotifySection, Relation
 from riseml.states import State
 from riseml.store.database import Database
 from riseml.store.ends import EndStore
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
+from riseml.store.milestones import MilestoneStore
 from tests.support.receiver import Receiver, open_receiver
 from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.control.simulation import make_plan
@@ -56,24 +59,48 @@ class Scene:
     def __init__(self, home: Path, experiments: ExperimentStore, database: Database) -> None:
         self.home = home
         self.experiments = experiments
-        self.ends = EndStore(database)
+        self.milestones = MilestoneStore(database)
+        self.noted: list[tuple[int, str]] = []
+        self.desk = WebhookDesk(
+            server="server",
+            ends=EndStore(database),
+            milestones=self.milestones,
+            experiments=experiments,
+            news=threading.Event(),
+            note=lambda *line: self.noted.append(line),
+        )
         self.loop = self.make_loop()
 
     def make_loop(self) -> WebhookLoop:
-        return WebhookLoop(self.home, "server", self.ends, partial(post, deadline=DEADLINE))
+        return WebhookLoop(self.home, self.desk, partial(post, deadline=DEADLINE))
 
     def write(self, *rows: dict[str, object]) -> None:
         """Write the user's file."""
         (self.home / FILE).write_text(json.dumps({"webhooks": rows}))
         (self.home / FILE).chmod(0o600)
 
-    def end(self, state: State = State.FAILED, message: str = "train ended with exit code 7") -> None:
+    def end(
+        self,
+        state: State = State.FAILED,
+        message: str = "train ended with exit code 7",
+        notify: NotifySection | None = None,
+    ) -> None:
         """Let one more experiment end, as a pass of the control loop does."""
-        plan = make_plan("train")
+        (one,) = self.submit(notify)
+        self.finish(one, state, message)
+
+    def submit(self, notify: NotifySection | None = None, count: int = 1) -> list[Experiment]:
+        """Store one more experiment, or a set of several."""
+        plan = replace(make_plan("train"), notify=notify)
+        plans = tuple((plan, first_jobs(plan)) for _ in range(count))
+        concurrency = count if count > 1 else None
+        new = NewExperiments(Owner("ann", 1, 1), "toaster", "", "", plans, concurrency=concurrency)
+        details, _ = self.experiments.add_experiments(new, datetime.now(UTC))  # noqa: TID251  # as the file has
+        return [detail.experiment for detail in details]
+
+    def finish(self, before: Experiment, state: State, message: str = "") -> None:
+        """Let an experiment run and end."""
         moment = datetime.now(UTC)  # noqa: TID251  # the file of webhooks has a time of day, too
-        new = NewExperiments(Owner("ann", 1, 1), "toaster", "", "", ((plan, first_jobs(plan)),))
-        ((detail,), _) = self.experiments.add_experiments(new, moment)
-        before = detail.experiment
         running = replace(before, state=State.RUNNING, started_at=moment - timedelta(seconds=90))
         assert self.experiments.save_decision(before, running, moment)
         running = replace(running, version=before.version + 1)
@@ -135,6 +162,8 @@ def test_what_fails_is_tried_again_by_a_later_server(
     assert len(receiver.received) == 3
     assert caplog.messages[0] == "1: webhook mine was not told, and is tried again: it answered with status 500"
     assert caplog.messages[-1] == "1: webhook mine was told: FAILED (200)"
+    assert scene.noted[0] == (1, "webhook mine was not told, and is tried again: it answered with status 500")
+    assert scene.noted[-1] == (1, "webhook mine was told: FAILED (200)")
     assert SECRET not in caplog.text
     monkeypatch.setattr(webhook_loop, "_GIVES_UP", -1.0)
     receiver.statuses = [500]
@@ -190,3 +219,60 @@ def test_the_thread_tells_what_ends_and_stops(scene: Scene, receiver: Receiver) 
     scene.loop.stop()
     scene.loop.join(DEADLINE)
     assert not scene.loop.is_alive()
+
+
+def tell(scene: Scene, receiver: Receiver) -> list[tuple[str, str]]:
+    """Let the loop tell everything, and return the path and the event, or the sentence, of each request."""
+    receiver.received.clear()
+    scene.loop._try_pass()
+    return [(one.path, json.loads(one.body).get("text") or json.loads(one.body)["event"]) for one in receiver.received]
+
+
+def test_a_set_is_told_of_once_when_its_last_experiment_has_ended(scene: Scene, receiver: Receiver) -> None:
+    scene.write({"name": "mine", "url": f"{receiver.url}/", "format": "slack"})
+    first, second, third = scene.submit(count=3)
+    scene.finish(second, State.FINISHED)
+    scene.finish(first, State.FAILED, "exit code 7")
+    assert tell(scene, receiver) == []
+    scene.finish(third, State.FINISHED)
+    assert tell(scene, receiver) == [("/", "riseml: set 1 of toaster FINISHED: 2 of 3 finished, 1 failed")]
+    assert tell(scene, receiver) == []
+    assert scene.noted == [(3, "webhook mine was told: FINISHED (200)")]
+    scene.end(State.KILLED, "")
+    assert tell(scene, receiver) == [("/", "riseml: experiment 2 of toaster KILLED after 90 s")]
+
+
+def test_a_project_asks_for_events_and_names_a_webhook(scene: Scene, receiver: Receiver) -> None:
+    """What it asks for comes to what the user has chosen; it reaches no webhook that is not for this project."""
+    scene.write(
+        {"name": "quiet", "url": f"{receiver.url}/quiet", "events": []},
+        {"name": "team", "url": f"{receiver.url}/team", "events": ["killed"]},
+        {"name": "bread", "url": f"{receiver.url}/bread", "events": [], "projects": ["bread"]},
+    )
+    scene.end(State.FAILED)
+    assert tell(scene, receiver) == []
+    scene.end(State.FAILED, notify=NotifySection(ends=(State.FAILED,)))
+    assert tell(scene, receiver) == [("/quiet", "experiment.ended"), ("/team", "experiment.ended")]
+    scene.end(State.FAILED, notify=NotifySection(ends=(State.FAILED,), to=("team", "bread", "nobody")))
+    assert tell(scene, receiver) == [("/team", "experiment.ended")]
+    scene.end(State.KILLED, notify=NotifySection(ends=(State.FAILED,), to=("quiet",)))
+    assert tell(scene, receiver) == [("/team", "experiment.ended")], "a project takes nothing away"
+
+
+def test_a_metric_that_reaches_a_value_is_told_to_whom_the_project_asks(scene: Scene, receiver: Receiver) -> None:
+    condition = MetricCondition("accuracy", Relation.ABOVE, 0.95)
+    (one,) = scene.submit(NotifySection(reached=(condition,), to=("team",)))
+    moment = datetime.now(UTC)  # noqa: TID251  # as the file has
+    scene.milestones.add_milestone(one.id, "loss < 1", 0.9, None, moment - timedelta(hours=2))  # before the file
+    scene.write(
+        {"name": "team", "url": f"{receiver.url}/team", "events": []}, {"name": "other", "url": f"{receiver.url}/other"}
+    )
+    assert tell(scene, receiver) == []
+    scene.milestones.add_milestone(one.id, str(condition), 0.96, 12, datetime.now(UTC))  # noqa: TID251
+    assert tell(scene, receiver) == [("/team", "metric.reached")]
+    told = json.loads(receiver.received[0].body)
+    assert (told["experiment"]["id"], told["metric"]["condition"]) == ("1", "accuracy > 0.95")
+    assert (told["metric"]["value"], told["metric"]["step"]) == (0.96, 12)
+    assert scene.noted == [(one.id, "webhook team was told: accuracy > 0.95 (200)")]
+    scene.loop = scene.make_loop()  # the next server
+    assert tell(scene, receiver) == []

@@ -1,0 +1,83 @@
+"""Notices that metrics have reached the values of `train.notify`, when reports were counted."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping
+
+from riseml.errors import StoreError
+from riseml.server.clock import now
+from riseml.spec.config.types import MetricCondition, Relation
+from riseml.store.metrics.metric_summary import MetricSummary
+from riseml.store.milestones import MilestoneStore
+
+_MOST_KNOWN = 1000  # experiments whose conditions are remembered
+
+ReadSummaries = Callable[[Collection[int]], Mapping[int, Mapping[str, MetricSummary]]]
+
+log = logging.getLogger(__name__)
+
+
+class MilestoneKeeper:
+    """Keeps each milestone once. One thread uses it: that which counts reports.
+
+    Args:
+        read: returns the metrics of experiments.
+        store: keeps the milestones.
+        note_news: is called when there is a new one.
+    """
+
+    def __init__(self, read: ReadSummaries, store: MilestoneStore, note_news: Callable[[], None]) -> None:
+        self._read = read
+        self._store = store
+        self._note_news = note_news
+        self._awaited: OrderedDict[int, frozenset[MetricCondition]] = OrderedDict()  # by experiment
+        self._late: frozenset[int] = frozenset()  # experiments whose milestones could not be kept
+
+    def note_counted(self, experiments: frozenset[int]) -> None:
+        """Look at experiments whose logs were counted. What cannot be kept now comes again with the next ones."""
+        late = set()
+        for experiment in sorted(experiments | self._late):
+            try:
+                self._look(experiment)
+            except StoreError as error:
+                late.add(experiment)
+                log.warning("what metrics have reached is kept later: %s", error.message)
+        self._late = frozenset(late)
+
+    def _look(self, experiment: int) -> None:
+        awaited = self._find_awaited(experiment)
+        if not awaited:
+            return
+        summaries = self._read([experiment]).get(experiment, {})
+        for condition in sorted(awaited, key=str):
+            summary = summaries.get(condition.metric)
+            found = None if summary is None else find_reached(condition, summary)
+            if found is None:
+                continue
+            self._store.add_milestone(experiment, str(condition), *found, now())
+            self._awaited[experiment] -= {condition}
+            self._note_news()
+
+    def _find_awaited(self, experiment: int) -> frozenset[MetricCondition]:
+        """Return the conditions that an experiment has not met."""
+        known = self._awaited.get(experiment)
+        if known is None:
+            asked = self._store.find_notify(experiment)
+            met = self._store.list_conditions(experiment) if asked is not None and asked.reached else frozenset()
+            known = frozenset(one for one in (() if asked is None else asked.reached) if str(one) not in met)
+            self._awaited[experiment] = known
+            while len(self._awaited) > _MOST_KNOWN:
+                self._awaited.popitem(last=False)
+        return known
+
+
+def find_reached(condition: MetricCondition, summary: MetricSummary) -> tuple[float, int | None] | None:
+    """Return the value that meets a condition best, and its step; None: none has met it."""
+    match condition.relation:
+        case Relation.ABOVE | Relation.AT_LEAST:
+            value, step = summary.maximum, summary.maximum_step
+        case Relation.BELOW | Relation.AT_MOST:
+            value, step = summary.minimum, summary.minimum_step
+    return (value, step) if value is not None and condition.holds(value) else None

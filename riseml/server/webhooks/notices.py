@@ -1,0 +1,119 @@
+"""What there is to tell: the end of an experiment or of a whole set, and a metric that has reached a value. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from riseml.control.rollup import describe_set_end, roll_up_set
+from riseml.model import Experiment
+from riseml.names import experiment_name
+from riseml.states import State
+from riseml.store.ends import ExperimentEnd
+from riseml.store.milestones import Milestone
+from riseml.terminal_text import plain_line
+
+_LONGEST_MESSAGE = 1000  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What a webhook is told."""
+
+    place: str  # within its deliveries: unique, and the same whenever it is told
+    experiment: int  # key in the store: in whose log it is seen
+    name: str  # of the experiment or the set: `4`, `144`
+    at: datetime
+    short: str  # for the log: `FAILED`
+    sentence: str  # for people
+    document: Mapping[str, object]  # for programs
+    state: State | None = None  # in which the experiment or the set has ended; None: it goes on
+
+
+def make_end_notice(end: ExperimentEnd) -> Notice:
+    """Return what is told of the end of one experiment."""
+    name = experiment_name(end.number, end.sub)
+    message = _clean(end.message)
+    why = f": {message}" if message else ""
+    return Notice(
+        place=str(end.id),
+        experiment=end.experiment,
+        name=name,
+        at=end.ended_at,
+        short=end.state.value,
+        sentence=f"experiment {name} of {end.project} {end.state.value}{_describe_time(end)}{why}",
+        document={"event": "experiment.ended", "experiment": _make_document(end, name, message)},
+        state=end.state,
+    )
+
+
+def make_set_notice(end: ExperimentEnd, members: Sequence[Experiment]) -> Notice:
+    """Return what is told of the end of a whole set, which the end of its last experiment is."""
+    state, reason = roll_up_set(members)
+    name, message = str(end.number), describe_set_end(members)
+    started = min((one.started_at for one in members if one.started_at is not None), default=None)
+    document = _make_document(end, name, message) | {
+        "state": state.value,
+        "reason": reason.value,
+        "started_at": _format_moment(started),
+        "experiments": len(members),
+    }
+    return Notice(
+        place=f"s{end.id}",
+        experiment=end.experiment,
+        name=name,
+        at=end.ended_at,
+        short=state.value,
+        sentence=f"set {name} of {end.project} {state.value}: {message}",
+        document={"event": "set.ended", "experiment": document},
+        state=state,
+    )
+
+
+def make_milestone_notice(one: Milestone) -> Notice:
+    """Return what is told of a metric that has reached a value."""
+    name = experiment_name(one.number, one.sub)
+    step = "" if one.step is None else f" at step {one.step}"
+    return Notice(
+        place=f"m{one.id}",
+        experiment=one.experiment,
+        name=name,
+        at=one.at,
+        short=one.condition,
+        sentence=f"experiment {name} of {one.project} has reached {one.condition}: {one.value:g}{step}",
+        document={
+            "event": "metric.reached",
+            "experiment": {"id": name, "user": one.user, "project": one.project},
+            "metric": {"condition": one.condition, "value": one.value, "step": one.step, "at": _format_moment(one.at)},
+        },
+    )
+
+
+def _make_document(end: ExperimentEnd, name: str, message: str) -> dict[str, object]:
+    return {
+        "id": name,
+        "user": end.user,
+        "project": end.project,
+        "state": end.state.value,
+        "reason": end.reason,
+        "message": message,
+        "started_at": _format_moment(end.started_at),
+        "ended_at": _format_moment(end.ended_at),
+    }
+
+
+def _describe_time(end: ExperimentEnd) -> str:
+    if end.started_at is None:
+        return ""
+    return f" after {max(0, int((end.ended_at - end.started_at).total_seconds()))} s"
+
+
+def _format_moment(at: datetime | None) -> str | None:
+    return None if at is None else f"{at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _clean(text: str) -> str:
+    """Return a message, which may quote a job, as one short line without codes of a terminal."""
+    line = " ".join(plain_line(text).split())
+    return line if len(line) <= _LONGEST_MESSAGE else f"{line[: _LONGEST_MESSAGE - 1]}…"

@@ -1,0 +1,84 @@
+"""Metrics that have reached a value of `train.notify`, each once, in the order in which the server noticed it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from riseml.spec.config.types import NotifySection
+from riseml.store.codec import from_json
+from riseml.store.database import Database
+from riseml.store.schema import experiments, milestones
+
+
+@dataclass(frozen=True, slots=True)
+class Milestone:
+    """A metric of an experiment that was beyond a value for the first time."""
+
+    id: int  # grows
+    experiment: int  # key in the store
+    number: int
+    sub: int | None  # within its set
+    user: str
+    project: str
+    notify: NotifySection | None  # whom the project names
+    condition: str  # `accuracy > 0.95`
+    value: float  # what was reported
+    step: int | None
+    at: datetime  # when the server noticed it
+
+
+class MilestoneStore:
+    """Keeps milestones in one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find_notify(self, experiment: int) -> NotifySection | None:
+        """Return what the project of an experiment asks for; None: nothing, or there is no such experiment."""
+        query = sa.select(experiments.c.plan["notify"]).where(experiments.c.id == experiment)
+        with self._database.read_transaction() as connection:
+            return _read_notify(connection.execute(query).scalar())
+
+    def list_conditions(self, experiment: int) -> frozenset[str]:
+        """Return the conditions that an experiment has met."""
+        query = sa.select(milestones.c.condition).where(milestones.c.experiment_id == experiment)
+        with self._database.read_transaction() as connection:
+            return frozenset(connection.execute(query).scalars())
+
+    def add_milestone(self, experiment: int, condition: str, value: float, step: int | None, at: datetime) -> None:
+        """Keep that an experiment has met a condition; the caller has seen that it was not kept before."""
+        row = {"experiment_id": experiment, "condition": condition, "value": value, "step": step, "at": at}
+        with self._database.write_transaction() as connection:
+            connection.execute(milestones.insert().values(row))
+
+    def find_last_before(self, moment: datetime) -> int:
+        """Return the last milestone before a moment; 0: there is none."""
+        query = sa.select(sa.func.max(milestones.c.id)).where(milestones.c.at < moment)
+        with self._database.read_transaction() as connection:
+            return connection.execute(query).scalar() or 0
+
+    def find_next(self, after: int) -> Milestone | None:
+        """Return the first milestone behind another one; None: there is none."""
+        names = ("number", "sub", "user", "project")
+        query = (
+            sa.select(
+                milestones, *(experiments.c[name] for name in names), experiments.c.plan["notify"].label("notify")
+            )
+            .join(experiments, experiments.c.id == milestones.c.experiment_id)
+            .where(milestones.c.id > after)
+            .order_by(milestones.c.id)
+            .limit(1)
+        )
+        with self._database.read_transaction() as connection:
+            row = connection.execute(query).mappings().first()
+        if row is None:
+            return None
+        found = {name: row[name] for name in ("id", *names, "condition", "value", "step", "at")}
+        return Milestone(**found, experiment=row["experiment_id"], notify=_read_notify(row["notify"]))
+
+
+def _read_notify(found: object) -> NotifySection | None:
+    return None if found is None else from_json(found, NotifySection)
