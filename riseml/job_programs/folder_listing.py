@@ -25,7 +25,7 @@ from riseml.job_programs.folder_paths import (
     translate,
 )
 
-_CHUNK = 50000  # names of one folder that are held at once
+_CHUNK = 50001  # names of one folder that are held at once: a page, and one more that says that there is more
 
 
 class Page(NamedTuple):
@@ -65,7 +65,8 @@ def list_page(root: int, path: str, after: str | None, limit: int, *, deep: bool
     entries: list[Seen] = []
     folder = enter_folder(root, parts, path)
     try:
-        for entry in _walk(folder, b"", split_path(after or ""), deep=deep):
+        place = _ListPlace(b"", min(_CHUNK, limit + 1), deep)
+        for entry in _walk(folder, place, split_path(after or "")):
             if len(entries) == limit:
                 return Page(at, entries, entries[-1].path)
             entries.append(entry)
@@ -125,45 +126,54 @@ def _remove(folder: int, name: bytes, counts: list[int], left: list[int], depth:
     return True
 
 
-def _walk(folder: int, prefix: bytes, after: list[bytes], *, deep: bool, depth: int = 0) -> Iterator[Seen]:
+class _ListPlace(NamedTuple):
+    """Where a listing is."""
+
+    prefix: bytes  # of the paths
+    chunk: int  # names of one folder that are held at once
+    deep: bool  # with what is in the folders
+    depth: int = 0
+
+
+def _walk(folder: int, place: _ListPlace, after: list[bytes]) -> Iterator[Seen]:
     """Yield what is in an open folder behind the names of `after`, folders before what is in them."""
     last: bytes | None = None
     if after:
         last = after[0]
-        if deep:
-            yield from _walk_inside(folder, last, prefix, after[1:], depth)
+        if place.deep:
+            yield from _walk_inside(folder, last, place, after[1:])
     while True:
-        names = _next_names(folder, last)
+        names = _next_names(folder, last, place.chunk)
         for name in names:
             try:
                 found = os.stat(name, dir_fd=folder, follow_symlinks=False)
             except OSError:
                 continue  # it was removed meanwhile
-            yield describe_file(folder, name, prefix + name, found)
-            if deep and stat.S_ISDIR(found.st_mode):
-                yield from _walk_inside(folder, name, prefix, [], depth)
-        if len(names) < _CHUNK:
+            yield describe_file(folder, name, place.prefix + name, found)
+            if place.deep and stat.S_ISDIR(found.st_mode):
+                yield from _walk_inside(folder, name, place, [])
+        if len(names) < place.chunk:
             return
         last = names[-1]
 
 
-def _walk_inside(folder: int, name: bytes, prefix: bytes, after: list[bytes], depth: int) -> Iterator[Seen]:
-    if depth >= MOST_DEPTH - 1:
-        raise FilesError(Trouble.DEEP, encode_name(prefix + name))
+def _walk_inside(folder: int, name: bytes, place: _ListPlace, after: list[bytes]) -> Iterator[Seen]:
+    if place.depth >= MOST_DEPTH - 1:
+        raise FilesError(Trouble.DEEP, encode_name(place.prefix + name))
     try:
         inner = os.open(name, FOLDER, dir_fd=folder)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
             return  # it was removed meanwhile, or it is no folder
-        raise translate(error, encode_name(prefix + name)) from None
+        raise translate(error, encode_name(place.prefix + name)) from None
     try:
-        yield from _walk(inner, prefix + name + b"/", after, deep=True, depth=depth + 1)
+        yield from _walk(inner, place._replace(prefix=place.prefix + name + b"/", depth=place.depth + 1), after)
     finally:
         os.close(inner)
 
 
-def _next_names(folder: int, last: bytes | None) -> list[bytes]:
+def _next_names(folder: int, last: bytes | None, most: int) -> list[bytes]:
     """Return the first names of a folder behind `last`, in their order."""
     with os.scandir(folder) as entries:
         names = (os.fsencode(entry.name) for entry in entries)
-        return heapq.nsmallest(_CHUNK, (name for name in names if last is None or name > last))
+        return heapq.nsmallest(most, (name for name in names if last is None or name > last))

@@ -44,14 +44,14 @@ def list_paths(  # noqa: PLR0913  # one parameter for each option of the command
         openings = Openings(command, stack)
         for text in paths:
             for opened in openings.find_sources(text):
-                entries = _list_below(opened, deep=recursive)
-                kept = (one for one in entries if everything or not _is_hidden(one))
-                if json:
-                    for one in kept:
-                        command.printer.print_json(_show_entry(opened, one))
-                    continue
-                for part in _take(kept, _MOST_TABLE):
-                    command.printer.print_lines(list_entries(part, command.printer.style, long=long))
+                for page in _list_pages(opened, deep=recursive):
+                    kept = [one for one in page if everything or not _is_hidden(one)]
+                    if json:
+                        for one in kept:
+                            command.printer.print_json(_show_entry(opened, one))
+                        continue
+                    for part in _take(iter(kept), _MOST_TABLE):
+                        command.printer.print_lines(list_entries(part, command.printer.style, long=long))
 
 
 def print_file(context: typer.Context, paths: PathsArgument) -> None:
@@ -150,17 +150,17 @@ def _confirm(command: CommandContext, files: int, *, yes: bool) -> None:
         raise Refused("nothing was removed")
 
 
-def _list_below(opened: OpenedPath, *, deep: bool) -> Iterator[Seen]:
-    """Yield the entries of a folder, or the file itself."""
+def _list_pages(opened: OpenedPath, *, deep: bool) -> Iterator[list[Seen]]:
+    """Yield the entries of a folder page by page, a short one first; or the file itself."""
     from riseml.storage_files import MOST_ENTRIES, ListOrder
 
     if opened.seen.kind != "folder":
-        yield opened.seen
+        yield [opened.seen]
         return
     limit, after = 1000, None
     while True:
         page = opened.end.side.list_files(ListOrder(opened.end.path, after, limit, deep))
-        yield from page.entries
+        yield page.entries
         limit, after = MOST_ENTRIES, page.next
         if after is None:
             return
@@ -197,9 +197,11 @@ def _sum_up(opened: OpenedPath) -> wire.UsageView:
 
 def _measure(opened: OpenedPath) -> list[wire.UsageView]:
     """Return what is in each folder of a path, and the sum."""
+    from itertools import chain
+
     below: dict[str, list[int]] = {}
     total = [0, 0]
-    for one in _list_below(opened, deep=True):
+    for one in chain.from_iterable(_list_pages(opened, deep=True)):
         first, slash, _ = one.path.partition("/")
         if one.kind == "folder":
             if not slash:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import resource
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,6 +103,30 @@ def test_pages_join_to_the_whole_listing(root: int, folder: Path, chunk: int, mo
     assert [one.path for one in list_page(root, "", None, 1000, deep=False).entries] == [
         one.path for one in whole if "/" not in one.path
     ]
+
+
+def test_a_page_reads_a_large_folder_once_and_holds_its_own_names_alone(
+    root: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5000):
+        (folder / f"{number:05}").touch()
+    scans: list[int] = []
+    scan = os.scandir
+
+    def count(place: int) -> object:
+        scans.append(place)
+        return scan(place)
+
+    monkeypatch.setattr("os.scandir", count)
+    tracemalloc.start()
+    try:
+        first = list_page(root, "", None, 100, deep=True)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    second = list_page(root, "", first.next, 100, deep=True)
+    assert [one.path for one in (*first.entries, *second.entries)] == [f"{number:05}" for number in range(200)]
+    assert (len(scans), peak < 200_000) == (2, True), peak
 
 
 def test_no_link_is_followed(root: int, folder: Path, tmp_path: Path) -> None:
