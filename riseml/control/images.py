@@ -10,22 +10,34 @@ before the gang gets its place. The record keeps what it stood for, and every ho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from riseml.control.actions import EnsureImage, ShareImage
 from riseml.control.observation import Observation
-from riseml.model import Experiment, HostSeen, Image, Job, JobKey, World
+from riseml.model import Experiment, HostSeen, Image, Job, JobKey, Resolved, World, resolve_base
 from riseml.names import HostName
 from riseml.states import TERMINAL, Part, State
 
 
-def awaited_images(world: World) -> frozenset[str]:
-    """Return the references of the environments that some experiment waits for: the loop asks every host for them."""
+def awaited_images(world: World, known: Resolved = ()) -> frozenset[str]:
+    """Return the references of the environments that some experiment waits for: the loop asks every host for them.
+
+    Args:
+        world: the records.
+        known: what tags stood for when a host was last asked. The environments that follow from it are asked for in the
+            same pass as the tags, so that a tag which has not moved costs no further pass.
+    """
     waiting = [one for one in world.experiments if one.state not in TERMINAL and _needs_image(one)]
     images = [(one, image) for one in waiting for image in one.images]
-    tags = (image.base for one, image in images if _lacks_resolution(one, image))
-    return frozenset((*(image.reference for _, image in images), *tags))
+    unresolved = [image for one, image in images if _lacks_resolution(one, image)]
+    asked = (*(image for _, image in images), *(resolve_base(image, known) for image in unresolved))
+    return frozenset((*(image.reference for image in asked), *(image.base for image in unresolved)))
+
+
+def list_resolved(hosts: Iterable[HostSeen]) -> Resolved:
+    """Return what the tags that hosts were asked for stand for there."""
+    return tuple((base, seen.resolved) for host in hosts for base, seen in host.images.items() if seen.resolved)
 
 
 def resolve_image(experiment: Experiment, seen: Observation) -> Experiment:

@@ -29,7 +29,7 @@ from riseml.executors.docker.containers import container_name, container_request
 from riseml.executors.docker.exec_commands import end_forgotten_commands, open_container_command
 from riseml.executors.docker.exec_ports import open_container_port
 from riseml.executors.docker.exit_events import ExitEvents
-from riseml.executors.docker.facts import FactsReader
+from riseml.executors.docker.facts import FRESH, STILL_FRESH, FactsReader
 from riseml.executors.docker.gpu_inventory import GpuInventory
 from riseml.executors.docker.host_check import inspect_host
 from riseml.executors.docker.job_containers import create_container, inspect_own
@@ -125,7 +125,7 @@ class DockerExecutor:
             merged = self._observe_containers(api, changed)
             subnets = list_network_subnets(api, self._server, self.name, self._stuck.written_off())
             present = image_names.observe_images(api, references)
-            facts = self._facts.read_fresh(api)
+            facts = self._facts.read_fresh(api, STILL_FRESH if references else FRESH)
             devices = self._inventory.find_devices(self.engine, self._facts.info)
         self._seen = {one.seen.id: one.seen for one in merged}
         return HostSeen(
@@ -234,7 +234,7 @@ class DockerExecutor:
         name = container_name(self._server, launch.key)
         with self.engine.api(patient=True) as api, self._lend_layer(api, launch, code) as layer:
             try:
-                most_mem = self._facts.read_fresh(api).most_mem
+                most_mem = self._facts.read_fresh(api, STILL_FRESH).most_mem
                 request = container_request(launch, most_mem, self._find_renamed_network(api, launch))
                 has_code = create_container(api, request, name, layer)
             except APIError as error:
@@ -259,7 +259,7 @@ class DockerExecutor:
         if code is None:
             yield None
             return
-        self._facts.read_fresh(api)
+        self._facts.read_fresh(api, STILL_FRESH)
         with self._code.lend(api, launch, code, compresses=stores_compressed(self._facts.info)) as layer:
             yield layer
 

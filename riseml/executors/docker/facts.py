@@ -13,7 +13,11 @@ from riseml.spec.pool.types import HostSpec
 
 _KEPT = 512  # MiB of the machine's memory that no job gets: the server and the engine use it
 _KEPT_SHARE = 20  # or one part in so many, if that is more
-_FRESH = 15.0  # seconds; a machine rarely changes, and the engine needs long for this answer
+FRESH = 15.0
+"""Seconds for which an answer counts: a machine rarely changes, and the engine needs long for it."""
+
+STILL_FRESH = 60.0
+"""The same while a job starts, which would wait for the answer. Passes without a start ask at least every 30 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,9 @@ class FactsReader:
         self._host = host
         self._read_at = 0.0  # monotonic seconds
 
-    def read_fresh(self, api: docker.APIClient) -> EngineFacts:
-        """Return facts that are at most 15 seconds old."""
-        if self.last is None or time.monotonic() - self._read_at > _FRESH:
+    def read_fresh(self, api: docker.APIClient, oldest: float = FRESH) -> EngineFacts:
+        """Return facts that are at most so many seconds old."""
+        if self.last is None or time.monotonic() - self._read_at > oldest:
             self.info = api.info()
             self.last, self._read_at = parse_facts(self.info, self._host), time.monotonic()
         return self.last

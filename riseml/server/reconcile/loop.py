@@ -10,11 +10,11 @@ from datetime import datetime
 
 from riseml.control.actions import EnsureImage, owner_of
 from riseml.control.decide import Decision, changes_to_save, takes_place
-from riseml.control.images import awaited_images
+from riseml.control.images import awaited_images, list_resolved
 from riseml.control.observation import Observation
 from riseml.errors import StoreError
 from riseml.faultpoints import Point, reach
-from riseml.model import Experiment, HostSeen, World
+from riseml.model import Experiment, HostSeen, Resolved, World
 from riseml.names import HostName
 from riseml.server.clock import now
 from riseml.server.log_line import write_line
@@ -28,6 +28,8 @@ from riseml.states import TERMINAL, Part, State
 
 _IDLE_POLL = 30.0  # seconds between two passes when no experiment is open
 _SILENT_POLL = 5.0  # seconds between two passes when no experiment is open and a host does not answer
+
+_MOST_TAGS = 256  # of images whose meaning is remembered
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +45,7 @@ class Loop(threading.Thread):
         self._stuck = StuckWaits(services.logs)
         self._listeners = ChangeListeners(services.hosts.pool, services.wake, self._stopping)
         self._store_problem: str | None = None  # why the last pass could not use the store
+        self._tags: dict[str, str] = {}  # what tags stood for when a host was last asked, the newest last
 
     def run(self) -> None:
         self._listeners.listen_to(tuple(self._services.hosts.pool.executors.values()))
@@ -111,7 +114,8 @@ class Loop(threading.Thread):
         pending = services.tracker.list_pending(services.hosts.pool.list_late())
         moment = now()
         with services.timings.host_answers.measure():
-            hosts = services.hosts.pool.observe_hosts(awaited_images(world), moment)
+            hosts = services.hosts.pool.observe_hosts(awaited_images(world, tuple(self._tags.items())), moment)
+        self._note_tags(list_resolved(hosts.values()))
         building = {action.reference for action in pending if isinstance(action, EnsureImage)}
         hosts = {name: _mark_builds(self._follow_logs(name, host), building) for name, host in hosts.items()}
         present = {container.id for host in hosts.values() for container in host.containers.values()}
@@ -129,6 +133,14 @@ class Loop(threading.Thread):
             write_line(log, line)
         services.passes.observation = seen
         return seen
+
+    def _note_tags(self, found: Resolved) -> None:
+        """Remember what tags stand for; it is a guess for the next pass, which asks again."""
+        for base, resolved in found:
+            self._tags.pop(base, None)
+            self._tags[base] = resolved
+        while len(self._tags) > _MOST_TAGS:
+            del self._tags[next(iter(self._tags))]
 
     def _follow_logs(self, name: HostName, host: HostSeen) -> HostSeen:
         """Follow the log of every container of a host, and mark those whose whole log is stored."""

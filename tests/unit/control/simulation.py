@@ -23,7 +23,7 @@ from riseml.control.actions import (
     owner_of,
 )
 from riseml.control.decide import Decision, changes_to_save, decide, takes_place
-from riseml.control.images import awaited_images, choose_image
+from riseml.control.images import awaited_images, choose_image, list_resolved
 from riseml.control.observation import Observation
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import BuildOrder, Cancellation, ImageMissing, Share, SubnetTaken
@@ -81,6 +81,7 @@ class Simulation:
     problems: dict[Action, ActionFailure] = field(default_factory=dict)
     silent_since: dict[HostName, datetime] = field(default_factory=dict)
     seen: dict[HostName, HostSeen] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)  # what tags stood for when a host was last asked
     absent: set[HostName] = field(default_factory=set)  # hosts that are not in the pool now
     busy: list[tuple[Action, Experiment | None]] = field(default_factory=list)
     slow: int = 0  # how many of the next actions stay pending until `finish`
@@ -116,6 +117,7 @@ class Simulation:
         """Forget what a server loses when it dies; the store and the hosts remain."""
         self.problems.clear()
         self.seen.clear()
+        self.tags.clear()
         self.silent_since.clear()
         self.busy.clear()
         self.slow = 0
@@ -126,7 +128,8 @@ class Simulation:
 
     def observe(self) -> Observation:
         """Return what a pass would see."""
-        asked = awaited_images(self.world())
+        self.tags.update(list_resolved(self.seen.values()))
+        asked = awaited_images(self.world(), tuple(self.tags.items()))
         for name, host in self.hosts.items():
             if name in self.absent:
                 self.seen.pop(name, None)

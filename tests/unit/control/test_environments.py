@@ -144,3 +144,22 @@ def test_an_environment_that_no_host_can_get_fails_the_build() -> None:
     simulation.settle()
     assert simulation.state(1) is State.FAILED
     assert "other" in job_of(simulation, 1, "build").message
+
+
+def test_a_tag_that_has_not_moved_takes_no_further_pass() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    host = simulation.hosts[HostName("h1")]
+    plan = replace(make_plan("train"), image=Image("base", ("pip install a",), (), "ab" * 32))
+    simulation.submit(make_experiment(1, plan))
+    simulation.settle()
+    simulation.submit(make_experiment(2, plan))
+    simulation.turn()
+    assert simulation.stored[2].placed_at is not None, "the first pass finds the environment and gives the place"
+    simulation.settle()
+    host.move_tag("base", 2)
+    simulation.submit(make_experiment(3, plan))
+    simulation.turn()
+    assert simulation.stored[3].placed_at is None, "the tag stands for something else, whose environment is not there"
+    simulation.settle()
+    assert dict(simulation.stored[3].resolved) == {"base": "base@2"}
+    assert host.launches[-1].image.resolved == "base@2"
