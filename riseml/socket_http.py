@@ -245,7 +245,11 @@ def _write_head(request: SocketRequest) -> bytes:
 
 def _make_chunks(body: Iterable[bytes]) -> Iterator[bytes]:
     for piece in body:
-        if piece:
+        if len(piece) > _SMALL_BODY:  # to copy it takes longer than to send it by itself
+            yield b"%x\r\n" % len(piece)
+            yield piece
+            yield b"\r\n"
+        elif piece:
             yield b"%x\r\n%b\r\n" % (len(piece), piece)
     yield b"0\r\n\r\n"
 

@@ -37,25 +37,26 @@ def write_pieces(data: Iterable[bytes], *, compress: bool) -> Iterator[bytes]:
     """
     held: list[bytes] = []
     size = 0
-    for part in data:
-        held.append(part)
-        size += len(part)
-        if size >= PIECE:
-            whole = b"".join(held)
-            at = 0
-            while size - at >= PIECE:
-                yield _write_piece(whole[at : at + PIECE], compress=compress)
-                at += PIECE
-            held, size = [whole[at:]], size - at
+    for whole in data:
+        for at in range(0, len(whole), PIECE):
+            part = whole if len(whole) <= PIECE else whole[at : at + PIECE]
+            if size + len(part) > PIECE:
+                yield _write_piece(held, size, compress=compress)
+                held, size = [], 0
+            held.append(part)
+            size += len(part)
     if size:
-        yield _write_piece(b"".join(held), compress=compress)
+        yield _write_piece(held, size, compress=compress)
 
 
-def _write_piece(raw: bytes, *, compress: bool) -> bytes:
-    if compress and len(zlib.compress(raw[:_SAMPLE], _LEVEL)) <= _HELPS * min(len(raw), _SAMPLE):
-        packed = zlib.compress(raw, _LEVEL)
-        return _HEADER.pack(_ZLIB, len(raw), len(packed)) + packed
-    return _HEADER.pack(_PLAIN, len(raw), len(raw)) + raw
+def _write_piece(parts: list[bytes], size: int, *, compress: bool) -> bytes:
+    """Return a piece; what is not compressed is copied once."""
+    if compress:
+        raw = b"".join(parts)
+        if len(zlib.compress(raw[:_SAMPLE], _LEVEL)) <= _HELPS * min(size, _SAMPLE):
+            packed = zlib.compress(raw, _LEVEL)
+            return _HEADER.pack(_ZLIB, size, len(packed)) + packed
+    return b"".join((_HEADER.pack(_PLAIN, size, size), *parts))
 
 
 class PieceReader:
