@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import accumulate
 
@@ -10,9 +10,11 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from riseml import wire
 from riseml.model import Experiment, Job
 from riseml.names import experiment_name
 from riseml.server.clock import now
+from riseml.server.pool.gpu_readings import GpuScrapes
 from riseml.server.services import Services
 from riseml.server.timings import BOUNDS, DurationCounts
 from riseml.states import PLACED, State
@@ -21,10 +23,10 @@ _MIB = 2**20
 _WAITING = frozenset({State.CREATED, State.BUILDING, State.PENDING})
 
 
-def make_exposition(services: Services) -> bytes:
+def make_exposition(services: Services, gpus: GpuScrapes) -> bytes:
     """Return all metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_ServerCollector(services))
+    registry.register(_ServerCollector(services, gpus))
     ProcessCollector(registry=registry)
     return generate_latest(registry)
 
@@ -32,8 +34,9 @@ def make_exposition(services: Services) -> bytes:
 class _ServerCollector(Collector):
     """Collects once, for one answer."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, gpus: GpuScrapes) -> None:
         self._services = services
+        self._gpus = gpus
 
     def collect(self) -> Iterator[Metric]:
         services, moment = self._services, now()
@@ -54,6 +57,7 @@ class _ServerCollector(Collector):
         yield from _list_timings(services)
         yield from _list_hosts(services, open_ones)
         yield from _list_jobs(services, open_ones)
+        yield from _list_gpus(self._gpus.read())
 
 
 def _list_queue(experiments: tuple[Experiment, ...], moment: datetime) -> Iterator[Metric]:
@@ -140,6 +144,28 @@ def _list_jobs(services: Services, experiments: tuple[Experiment, ...]) -> Itera
         if sample.gpu_mem_used is not None:
             gpu_memory.add_metric(owner, sample.gpu_mem_used)
     yield from (cpu, memory, gpu, gpu_memory)
+
+
+def _list_gpus(gpus: Sequence[wire.GpuView]) -> Iterator[Metric]:
+    """Give what the drivers tell; a GPU whose driver does not tell an amount has no sample of it."""
+    amounts: tuple[tuple[str, str, Callable[[wire.GpuView], float | None]], ...] = (
+        ("busy_ratio", "Part of the time in which the GPU works, from 0 to 1.", lambda one: _share(one["percent"])),
+        ("memory_used_bytes", "Memory in use on the GPU.", lambda one: one["mem_used"]),
+        ("temperature_celsius", "Temperature of the GPU.", lambda one: one["temperature"]),
+        ("power_watts", "Power that the GPU takes.", lambda one: one["power"]),
+        ("power_limit_watts", "Power that the GPU may take.", lambda one: one["power_limit"]),
+    )
+    for name, text, amount in amounts:
+        family = GaugeMetricFamily(f"riseml_gpu_{name}", text, labels=["host", "gpu", "name"])
+        for one in gpus:
+            value = amount(one)
+            if value is not None:
+                family.add_metric([one["host"], one["id"], one["name"]], value)
+        yield family
+
+
+def _share(percent: float | None) -> float | None:
+    return None if percent is None else percent / 100
 
 
 def _list_placed(experiments: tuple[Experiment, ...]) -> Iterator[tuple[Experiment, Job]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from riseml import wire
@@ -15,6 +17,7 @@ from riseml.names import HostName, experiment_name
 from riseml.states import PLACED
 
 _MIB = 2**20
+_LASTS = 60.0  # seconds for which a reading is good enough for a scrape; on some hosts it takes a container
 
 Answer = tuple[GpuReading, ...] | RisemlError
 """The GPUs of a host, or why they cannot be read."""
@@ -23,17 +26,46 @@ Holders = Mapping[tuple[HostName, str], list[str]]
 """The IDs of the jobs that have a GPU, by its host and its id."""
 
 
-def read_all_gpus(pool: HostPool) -> dict[HostName, Answer]:
-    """Return the answer of each host that can say something of its GPUs; a silent host is not waited for."""
+def read_all_gpus(pool: HostPool, *, equipped: bool = False) -> dict[HostName, Answer]:
+    """Return the answer of each host that can say something of its GPUs; a silent host is not waited for.
+
+    Args:
+        pool: the hosts.
+        equipped: ask no host that gives no GPU to jobs.
+    """
     seen = pool.list_last_seen()
     hosts = {
         name: executor
         for name, executor in sorted(pool.executors.items())
-        if name in seen and seen[name].silent_since is None
+        if name in seen and seen[name].silent_since is None and (seen[name].capacity.gpus or not equipped)
     }
     with ThreadPoolExecutor(max(1, len(hosts)), thread_name_prefix="gpus") as workers:
         answers = workers.map(_read_host, hosts.values())
         return dict(zip(hosts, answers, strict=True))
+
+
+class GpuScrapes:
+    """The GPUs for those who ask at intervals: read once a minute at most, and only while somebody asks.
+
+    Args:
+        pool: the hosts.
+        clock: seconds; never set back.
+    """
+
+    def __init__(self, pool: HostPool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._pool = pool
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._found: list[wire.GpuView] = []
+        self._read_at: float | None = None  # None: never
+
+    def read(self) -> list[wire.GpuView]:
+        """Return the GPUs of all hosts that have some, a minute old at most; the jobs that have them are not named."""
+        with self._lock:
+            if self._read_at is None or self._clock() - self._read_at >= _LASTS:
+                answers = read_all_gpus(self._pool, equipped=True)
+                self._found, self._read_at = show_gpus(answers, {}, "")["gpus"], self._clock()
+            return self._found
 
 
 def _read_host(executor: Executor) -> Answer:

@@ -10,11 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
-from tests.real.e2e.console import Console
+from tests.real.e2e.console import Console, Result
+from tests.support.waiting import DEADLINE
+from tests.support.web_scene import WAIT, go, open_browser
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "ai-toaster"
 IMAGE = "riseml-test/horovod:0.28.1"
+LONG = 1000 * DEADLINE  # milliseconds until an environment is built and TensorFlow has begun
 
 
 def find_cache() -> Path:
@@ -33,22 +37,48 @@ def toaster(tmp_path_factory: pytest.TempPathFactory, engine_url: str) -> Iterat
     console.close()
 
 
-@pytest.mark.parametrize(
-    ("words", "job", "jobs"),
-    [
-        (["-p", "epochs=3"], "master", {"master", "worker.1", "worker.2", "ps.1"}),
-        (["-f", "async-graph.yml", "-p", "steps=600"], "master", {"master", "worker.1", "worker.2", "ps.1"}),
-    ],
-    ids=["riseml.yml", "async-graph.yml"],
-)
-def test_digits_are_learned(toaster: Console, words: list[str], job: str, jobs: set[str]) -> None:
-    result = toaster.run("train", *words)
+ROLES = {"master", "worker.1", "worker.2", "ps.1"}
+
+
+def test_the_example_learns_the_digits_and_is_watched_on_the_page(toaster: Console) -> None:
+    """From before its first job to its end, without a reload: the sentence, the jobs, the timeline, the merged log."""
+    with open_browser() as browser, browser.new_context() as context:
+        page = context.new_page()
+        go(page, lambda: str(toaster.ask("web")["url"]))
+        page.evaluate("window.stayed = true")
+        with toaster.start("train", "-p", "epochs=3") as running:
+            name = running.wait_for(r"(?m)^(\d+) +\| ")[1]
+            page.locator(f'tr[data-id="{name}"]').get_by_role("link", name=name, exact=True).click(timeout=WAIT)
+            expect(page.get_by_text("4 jobs run on ")).to_be_visible(timeout=LONG)
+            jobs = page.get_by_role("region", name="Jobs", exact=True)
+            expect(jobs).to_contain_text("1 master, 2 worker, 1 ps")
+            page.get_by_role("link", name="Log", exact=True).click()
+            expect(page.get_by_text(re.compile("^epoch 1/3: loss"))).to_be_visible(timeout=LONG)
+            result = running.finish()
+        expect(page.locator(".sentence")).to_contain_text("finished", timeout=WAIT)
+        expect(page.locator(".log-text").filter(has_text="test accuracy: ").first).to_be_visible(timeout=WAIT)
+        page.get_by_role("link", name="Overview", exact=True).click()
+        for job in sorted(ROLES):
+            expect(jobs.get_by_role("row").filter(has_text=job)).to_be_visible(timeout=WAIT)
+        timeline = page.get_by_role("region", name="Timeline", exact=True)
+        expect(timeline).to_contain_text("ps.1", timeout=WAIT)
+        assert page.evaluate("window.stayed") is True, "it was never loaded again"
     assert (result.code, result.err) == (0, ""), result.out
+    _check_learned(toaster, result)
+
+
+def test_digits_are_learned_by_the_graph_of_tensorflow_1(toaster: Console) -> None:
+    result = toaster.run("train", "-f", "async-graph.yml", "-p", "steps=600")
+    assert (result.code, result.err) == (0, ""), result.out
+    _check_learned(toaster, result)
+
+
+def _check_learned(toaster: Console, result: Result) -> None:
     found = toaster.ask("status", result.id)
     assert found["state"] == "FINISHED"
-    assert {one["name"] for one in found["jobs"]} - {"build"} == jobs
+    assert {one["name"] for one in found["jobs"]} - {"build"} == ROLES
     accuracies = dict(re.findall(r"^\d+\.(\S+) .*test accuracy: ([0-9.]+)", result.out, re.MULTILINE))
-    assert job in accuracies
+    assert "master" in accuracies
     assert min(map(float, accuracies.values())) >= 0.85
     assert toaster.leftovers() == []
 

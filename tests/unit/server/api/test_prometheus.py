@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 
 import httpx
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from riseml.executors.capabilities import GpuReading
+from riseml.executors.memory import MemoryExecutor
+from riseml.executors.pool import HostPool
+from riseml.model import Capacity, Gpu
+from riseml.names import HostName
+from riseml.server.api.prometheus_families import _list_gpus
+from riseml.server.pool.gpu_readings import GpuScrapes
 from riseml.server.timings import BOUNDS, DurationCounts
+from tests.support.waiting import DEADLINE
 
 UNITS = ("_seconds", "_bytes", "_ratio", "_cores")
 
@@ -46,6 +55,33 @@ def test_names_follow_the_conventions_of_prometheus(client: httpx.Client) -> Non
         assert not name.endswith(("_total", "_count", "_sum", "_bucket", "_info")) or name == "riseml_build_info"
         assert not any(word in name for word in ("milliseconds", "minutes", "megabytes", "mib", "percent"))
         assert family.type != "histogram" or name.endswith(UNITS)
+
+
+def test_gpus_are_read_once_a_minute_and_only_of_hosts_that_have_some() -> None:
+    asked: list[str] = []
+
+    class Counting(MemoryExecutor):
+        def read_gpus(self) -> tuple[GpuReading, ...]:
+            asked.append(self.name)
+            return super().read_gpus()
+
+    gpu = Gpu("0", "GPU-1", "NVIDIA A100", 40_960)
+    hosts = [Counting(HostName("gpu1"), Capacity(4, 4096, ("0",))), Counting(HostName("cpu1"), Capacity(4, 4096))]
+    hosts[0].gpus = (GpuReading(gpu, 50.0, 2**30, 61.0, 250.0),)
+    pool = HostPool(tuple(hosts), DEADLINE, lambda *_: None)
+    pool.observe_hosts(frozenset(), datetime(2026, 8, 31, tzinfo=UTC))
+    seconds = [0.0]
+    scrapes = GpuScrapes(pool, lambda: seconds[0])
+    families = {family.name: family for family in _list_gpus(scrapes.read())}
+    scrapes.read()
+    assert asked == ["gpu1"]
+    seconds[0] = 61.0
+    scrapes.read()
+    assert asked == ["gpu1", "gpu1"]
+    (sample,) = families["riseml_gpu_temperature_celsius"].samples
+    assert (sample.labels, sample.value) == ({"host": "gpu1", "gpu": "0", "name": "NVIDIA A100"}, 61.0)
+    assert families["riseml_gpu_power_watts"].samples[0].value == 250.0
+    assert families["riseml_gpu_power_limit_watts"].samples == [], "the driver does not tell it"
 
 
 def test_durations_are_counted_in_buckets() -> None:
