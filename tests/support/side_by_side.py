@@ -33,6 +33,7 @@ _FILES_TOGETHER = (
     "tests/real/e2e/test_train.py",  # a home for the module
     "tests/real/e2e/test_trouble.py",
     "tests/real/process/test_jobs.py",  # a virtual environment for the session
+    "tests/real/slurm/",  # a cluster of three nodes for the session
     "tests/real/web/",  # a server and a browser for the module
     "tests/real/transports/test_tcp.py",  # an engine with TLS for the session
 )

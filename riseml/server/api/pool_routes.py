@@ -22,7 +22,7 @@ from riseml.server.pool.dismissal import dismiss_host
 from riseml.server.pool.host_keys import pin_host_keys, scan_host_keys
 from riseml.server.pool.mode import PoolMode
 from riseml.server.services import Services
-from riseml.spec.pool.types import HostSpec
+from riseml.spec.pool.types import EngineKind, HostSpec
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +48,7 @@ def add_pool_routes(router: APIRouter, services: Services) -> None:
     def join() -> wire.PoolMembers:
         wait_for_pool_file(services)
         _require_pool(services)
+        _require_engines(services)
         found = services.hosts.join_swarm()
         wait_for_hosts(services)
         return {"members": [{"host": name, "membership": how.value} for name, how in sorted(found.items())]}
@@ -62,6 +63,7 @@ def _add_change_routes(router: APIRouter, services: Services) -> None:
     def add(new: Annotated[wire.NewHost, Body()]) -> wire.AddedHost:
         check_text(new)
         wait_for_pool_file(services)
+        _require_engines(services)
         _require_change(services)
         experiments = services.experiments.load_world().experiments
         jobs = {name: list_jobs_on(experiments, name) for name in services.hosts.names}
@@ -124,6 +126,17 @@ def _add_key_routes(router: APIRouter, services: Services) -> None:
 def _wake_and_show(services: Services, name: str) -> wire.HostView:
     services.wake.set()
     return next(host for host in show_hosts(services) if host["name"] == name)
+
+
+def _require_engines(services: Services) -> None:
+    """Check that the pool has hosts of its own.
+
+    Raises:
+        UsageError: it is a Slurm cluster, whose nodes Slurm adds and connects.
+    """
+    if services.hosts.executor_name == EngineKind.SLURM.value:
+        hint = "the administrator of the cluster adds nodes; `riseml pool check` says how riseml sees it"
+        raise UsageError("the pool is a Slurm cluster, which has no Docker hosts", hint)
 
 
 def _require_change(services: Services) -> None:

@@ -23,7 +23,7 @@ from riseml.server.pool.pool_file import PoolFile
 from riseml.settings import DEFAULT_ENGINE, Settings
 from riseml.spec.pool.types import HostSpec, Tls
 
-DOCKER, PROCESS = "docker", "process"
+DOCKER, PROCESS, SLURM = "docker", "process", "slurm"
 
 _NEEDS_LINUX = ("jobs without Docker need Linux", "start a Docker Engine, and unset RISEML_EXECUTOR")
 _OR_PROCESSES = "without Docker, `riseml train --executor process` runs jobs as you, with your files"
@@ -82,6 +82,24 @@ def check_waiting(settings: Settings, world: World) -> None:
             "there are experiments that were accepted for containers, and as processes they would run as you, with your"
             " files",
             "leave out RISEML_EXECUTOR=process or `--executor process`; `riseml kill ID` ends them",
+        )
+
+
+def check_cluster_choice(settings: Settings, world: World) -> None:
+    """Check that a pool.yml with `engine: slurm` is what the user wants, and runs nothing that was accepted for
+    containers.
+
+    Raises:
+        UsageError: the user wants containers, or experiments wait for them.
+    """
+    if settings.executor == DOCKER:
+        hint = "unset RISEML_EXECUTOR and leave out `--executor docker`, or take `engine: slurm` out of pool.yml"
+        raise UsageError("RISEML_EXECUTOR is docker, and pool.yml chooses a Slurm cluster", hint)
+    if world.experiments and read_last_executor(settings.home) not in (SLURM, PROCESS):
+        raise UsageError(
+            "there are experiments that were accepted for containers, and on a Slurm cluster they would run as you,"
+            " with your files",
+            "wait until they have ended, or `riseml kill ID` them; until then pool.yml cannot say `engine: slurm`",
         )
 
 

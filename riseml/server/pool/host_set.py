@@ -17,11 +17,20 @@ from riseml.executors.docker import swarm
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.swarm import Membership
 from riseml.executors.pool import HostPool
+from riseml.executors.slurm.executor import SlurmExecutor
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import HostSeen, Mount, World
-from riseml.names import THIS_MACHINE, HostName
+from riseml.names import SLURM_CLUSTER, THIS_MACHINE, HostName
 from riseml.planning.launch import LaunchTarget, StorageRoots
-from riseml.server.pool.choose_executor import DOCKER, PROCESS, check_waiting, choose_executor, find_missing_engine
+from riseml.server.pool.choose_executor import (
+    DOCKER,
+    PROCESS,
+    SLURM,
+    check_cluster_choice,
+    check_waiting,
+    choose_executor,
+    find_missing_engine,
+)
 from riseml.server.pool.last_executor import record_executor
 from riseml.server.pool.mode import (
     HostMode,
@@ -35,7 +44,7 @@ from riseml.server.pool.mode import (
 from riseml.server.pool.pool_file import PoolFile
 from riseml.server.pool.storage_mounts import find_mounts, find_roots
 from riseml.settings import Settings
-from riseml.spec.pool.types import HostSpec, PoolSpec
+from riseml.spec.pool.types import HostSpec, PoolSpec, SlurmSpec
 from riseml.states import Network
 
 log = logging.getLogger(__name__)
@@ -48,6 +57,7 @@ class _HostsInForce:
     mode: HostMode
     engines: Mapping[HostName, Engine] = field(default_factory=dict)  # empty for processes
     executors: Mapping[HostSpec, DockerExecutor] = field(default_factory=dict)  # by their entry in pool.yml
+    cluster: SlurmExecutor | None = None  # of a pool.yml with `engine: slurm`
 
 
 class HostSet:
@@ -161,8 +171,8 @@ class HostSet:
 
     @property
     def executor_name(self) -> str:
-        """`docker` or `process`."""
-        return self.mode.executor if isinstance(self.mode, LocalMode) else DOCKER
+        """`docker`, `process` or `slurm`."""
+        return self.mode.executor if isinstance(self.mode, LocalMode) else self.mode.spec.engine.value
 
     def find_missing_engine(self) -> str:
         """Return why no engine answers, while the user has not chosen processes; empty when nothing is to be chosen."""
@@ -239,9 +249,10 @@ class HostSet:
         """Return how jobs on a host see the storage, also on one that has left the pool. None: the first host."""
         executors = self.pool.executors
         executor = next(iter(executors.values())) if host is None else executors.get(host)
-        # every host but this machine without Docker is an engine, those that have left the pool included
-        contained = host != THIS_MACHINE if executor is None else executor.contained
-        roots = self.roots if contained else find_roots(LocalMode(PROCESS), self.settings)
+        # of those that have left the pool, every host but these two is an engine
+        contained = host not in (THIS_MACHINE, SLURM_CLUSTER) if executor is None else executor.contained
+        own = contained or isinstance(executor, SlurmExecutor)
+        roots = self.roots if own else find_roots(LocalMode(PROCESS), self.settings)
         return LaunchTarget(self._server, roots, contained)
 
     def is_this_machine(self, host: HostName) -> bool:
@@ -256,6 +267,9 @@ class HostSet:
     def _apply(self, spec: PoolSpec | None, world: World) -> None:
         if spec is None:
             self._use_this_machine(world)
+        elif spec.slurm is not None:
+            check_cluster_choice(self.settings, world)
+            self._use_cluster(spec, spec.slurm)
         else:
             self._use_pool(spec)
 
@@ -269,6 +283,16 @@ class HostSet:
         for host, executor in before.items():
             if host not in made:
                 executor.engine.close()
+
+    def _use_cluster(self, spec: PoolSpec, settings: SlurmSpec) -> None:
+        record_executor(self.settings.home, SLURM)
+        before, former = self._now.cluster, self._now.engines
+        same = before is not None and before.settings == settings
+        cluster = before if same and before is not None else SlurmExecutor(SLURM_CLUSTER, self._server, settings)
+        self._now = _HostsInForce(PoolMode(spec), cluster=cluster)
+        self.pool.replace_executors((cluster,))
+        for engine in former.values():
+            engine.close()
 
     def _use_this_machine(self, world: World) -> None:
         choice = choose_executor(self.settings, self._server, world)

@@ -1,4 +1,4 @@
-"""What ran jobs here last, `docker` or `process`: what waits in the queue was accepted for that."""
+"""What ran jobs here last, `docker`, `process` or `slurm`: what waits in the queue was accepted for that."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class LocalMode:
 
 @dataclass(frozen=True, slots=True)
 class PoolMode:
-    """The hosts of pool.yml are in force; all of them are Docker Engines."""
+    """The hosts of pool.yml are in force: Docker Engines, or a Slurm cluster."""
 
     spec: PoolSpec
 
@@ -32,6 +32,8 @@ def choose_network(mode: HostMode) -> Network:
     match mode:
         case LocalMode():
             return Network.BRIDGE
+        case PoolMode(spec) if spec.slurm is not None:
+            return Network.BRIDGE  # a cluster takes whole gangs
         case PoolMode(spec):
             alone = len(spec.hosts) == 1 and spec.network is Network.OVERLAY
             return Network.BRIDGE if alone else spec.network
@@ -52,7 +54,7 @@ def shares_output(mode: HostMode) -> bool:
         case LocalMode():
             return True
         case PoolMode(spec):
-            return len(spec.hosts) == 1 or spec.output is not None
+            return len(spec.hosts) == 1 or spec.slurm is not None or spec.output is not None
 
 
 def find_registry(mode: HostMode) -> str | None:

@@ -41,7 +41,9 @@ def _named_roots(mode: HostMode) -> tuple[Root | None, Root | None]:
         case LocalMode():
             return None, None
         case PoolMode(spec):
-            return spec.output, spec.data
+            if spec.slurm is None:
+                return spec.output, spec.data
+            return spec.output or f"{spec.slurm.folder}/output", spec.data or f"{spec.slurm.folder}/data"
 
 
 def _make_mount(root: Root, target: str, *, makes: bool) -> Mount:

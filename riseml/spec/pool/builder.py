@@ -8,7 +8,8 @@ from typing import Any
 
 from riseml.names import HostName
 from riseml.spec.pool.files import read_file_path, read_key_path
-from riseml.spec.pool.types import CacheSpec, HostSpec, Pairs, PoolSpec, Tls, Volume
+from riseml.spec.pool.slurm import read_slurm
+from riseml.spec.pool.types import CacheSpec, HostSpec, Pairs, PoolSpec, SlurmSpec, Tls, Volume
 from riseml.spec.scalars.engine_url import EngineUrl, Scheme, parse_engine_url
 from riseml.spec.scalars.texts import BadText, quote_text
 from riseml.spec.yaml.problems import KeyPath
@@ -26,14 +27,17 @@ def build_pool(file: SourceFile, folder: Path) -> PoolSpec:
     urls = [_parse_url(file, (*_HOSTS, index)) for index in range(count)]
     hosts = tuple(_build_host(file, index, url, folder) for index, url in enumerate(urls))
     _refuse_duplicates(file, urls)
+    engine, slurm = read_slurm(file)
     pool = PoolSpec(
         hosts=hosts,
         output=_read_storage(file, "output"),
         data=_read_storage(file, "data"),
-        data_cache=_read_cache(file),
+        data_cache=_read_cache(file, slurm),
         network=PoolSpec(()).network if network is None else Network(network),
         encrypted=_read_encrypted(file),
         registry=_read_registry(file),
+        engine=engine,
+        slurm=slurm,
     )
     _check_addresses(file, pool, urls)
     return pool
@@ -162,8 +166,10 @@ def _read_storage(file: SourceFile, key: str) -> str | Volume | None:
     return Volume(str(file.value_at((*path, "volume"))), driver, _read_pairs(file, (*path, "options")))
 
 
-def _read_cache(file: SourceFile) -> CacheSpec:
+def _read_cache(file: SourceFile, slurm: SlurmSpec | None) -> CacheSpec:
     size, folder = file.memory_at(("data_cache", "size")), file.value_at(("data_cache", "folder"))
+    if slurm is not None:
+        folder = folder or f"{slurm.folder}/data-cache"  # the nodes do not see riseml's home
     return CacheSpec(CacheSpec().size if size is None else size, None if folder is None else str(folder))
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 from riseml.names import HostName
@@ -61,14 +62,40 @@ class CacheSpec:
     folder: str | None = None  # a path that the server and all hosts see; None: in the server's home
 
 
+class EngineKind(enum.Enum):
+    """What runs the jobs of a pool."""
+
+    DOCKER = "docker"
+    SLURM = "slurm"
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmSpec:
+    """A Slurm cluster: what is added to each sbatch, and the folder that all nodes share."""
+
+    folder: str  # absolute path, the same on the server's machine and on all nodes
+    partition: str = ""  # empty here and below: no such option is given
+    account: str = ""
+    qos: str = ""
+    constraint: str = ""
+    reservation: str = ""
+    time_limit: float | None = None  # seconds; None: that of the partition
+    setup: tuple[str, ...] = ()  # shell lines before the roles start
+    prefix: tuple[str, ...] = ()  # words before the command of each role
+    python: str = "python3"  # of the nodes
+    gpu_packages: bool = False  # environments get packages for GPUs
+
+
 @dataclass(frozen=True, slots=True)
 class PoolSpec:
     """A whole pool.yml."""
 
-    hosts: tuple[HostSpec, ...]
+    hosts: tuple[HostSpec, ...]  # empty with `slurm`
     output: str | Volume | None = None  # a path that all hosts mount, or a volume; None: a folder of each host
     data: str | Volume | None = None  # likewise
     data_cache: CacheSpec = CacheSpec()
     network: Network = Network.OVERLAY
     encrypted: bool = True  # what jobs send from host to host on an overlay
     registry: str | None = None  # where environments are stored: `host[:port]/path`
+    engine: EngineKind = EngineKind.DOCKER
+    slurm: SlurmSpec | None = None  # of `engine: slurm`

@@ -1,0 +1,310 @@
+"""A Slurm cluster as a host: it places jobs itself, and starts a gang as one thing.
+
+What the supervisors of gangs write into the shared folder is all that is known of their roles. Slurm is asked only why
+a job waits, and whether one that has written no end is over. So a controller that is down or frozen ends nothing, and a
+server that was killed finds everything again.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from riseml.archives.project_files import ProjectFiles
+from riseml.clusters import OwnQueue
+from riseml.control.actions import Signal
+from riseml.errors import EngineError
+from riseml.executors.base import BuildOrder, Share
+from riseml.executors.capabilities import EnvironmentReview, Finding, HostReport, InventoryItem, InventoryKind
+from riseml.executors.environments.project_files import copy_made_files, unpack_project
+from riseml.executors.environments.venvs import VirtualEnvironments
+from riseml.executors.gangs import GangOrder, GangRole
+from riseml.executors.log_reader import JobLogReader
+from riseml.executors.slurm.cluster_check import check_cluster
+from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
+from riseml.executors.slurm.gang_view import GangWatch
+from riseml.executors.slurm.job_queue import JobQueue
+from riseml.executors.slurm.job_script import JobOrder, make_job_name, make_script, make_step_options
+from riseml.executors.slurm.shape import GangShape, RoleNeed, choose_shape, make_need
+from riseml.executors.slurm.slurm_commands import SlurmCommands
+from riseml.model import Capacity, Frame, HostSeen, Image, JobKey, Launch, LogCursor, Mount
+from riseml.names import HOST_LABEL, HostName, JobName
+from riseml.planning.launch import make_address_tokens
+from riseml.samples import Sample
+from riseml.spec.pool.types import SlurmSpec
+
+_INTERVAL = 0.5  # seconds between two looks: a shared file system tells nobody of changes that another machine makes
+
+
+class SlurmExecutor:
+    """One Slurm cluster. Its capabilities: EnvironmentReviewer, GangRunner, HostCheck, Inventory, PackageLister.
+
+    Args:
+        name: of the cluster in the pool.
+        server: id of the server; the executor sees the gangs of this server only.
+        settings: the section `slurm` of pool.yml.
+        commands: the commands of Slurm.
+    """
+
+    contained = False
+
+    def __init__(self, name: HostName, server: str, settings: SlurmSpec, commands: SlurmCommands | None = None) -> None:
+        self.name = name
+        self._server = server
+        self.settings = settings
+        self._commands = commands or SlurmCommands()
+        self._queue = JobQueue(self._commands, settings.partition)
+        root = Path(settings.folder)
+        self._folders = GangFolders(root / "gangs" / server[:12])
+        self._environments = VirtualEnvironments(root / "environments", gpus=settings.gpu_packages)
+        self._gangs = GangWatch(self._folders, self._queue, lambda key: self._name_job(key))
+        self._starting = threading.Lock()  # one sbatch at a time, so that an answer that was lost is looked for first
+
+    def describe(self) -> str:
+        return self._commands.read_version()
+
+    def observe(self, references: frozenset[str]) -> HostSeen:
+        answer = self._queue.read()
+        nodes = answer.nodes
+        gpus = sum(node.gpus * node.count for node in nodes)
+        with _translate_os_errors(self.settings.folder):
+            containers = self._gangs.observe(answer)
+            return HostSeen(
+                capacity=Capacity(
+                    sum(node.cpus * node.count for node in nodes),
+                    sum(node.mem * node.count for node in nodes),
+                    tuple(map(str, range(gpus))),
+                ),
+                containers={one.key: one for one in containers},
+                images={reference: self._environments.observe_environment(reference) for reference in references},
+                networks=dict.fromkeys(self._folders.list_experiments(), ""),
+                labels={HOST_LABEL: self.name},
+                isolated=False,
+                queue=OwnQueue(nodes, answer.trouble),
+            )
+
+    def review_environment(self, image: Image) -> EnvironmentReview:
+        return self._environments.review_environment(image)
+
+    def ensure_image(self, order: BuildOrder) -> None:
+        with _translate_os_errors("the folder of environments"):
+            self._environments.ensure_environment(order)
+
+    def list_packages(self, reference: str) -> tuple[str, ...] | None:
+        return self._environments.list_packages(reference)
+
+    def prepare(self, share: Share) -> None:
+        with _translate_os_errors(self.settings.folder):
+            self._folders.make_experiment(share.experiment)
+
+    def start(self, launch: Launch, code: ProjectFiles | None) -> None:
+        raise EngineError("Slurm starts gangs, and no single jobs", permanent=True)
+
+    def start_gang(self, gang: GangOrder, code: ProjectFiles | None) -> None:
+        key = GangKey(gang.experiment, gang.attempt)
+        folder = self._folders.open_gang(key)
+        with self._starting, _translate_os_errors(self.settings.folder):
+            if folder.find_job():
+                return
+            self._refuse_beside_earlier(key)
+            shape = self._choose_shape(gang)
+            if not folder.read_plan():
+                self._write_gang(folder, gang, shape, code)
+            name = self._name_job(key)
+            job = self._find_submitted(folder, name)
+            if not job:
+                order = JobOrder(name, gang.title, str(folder.path), shape, self.settings, gang.max_duration)
+                job = self._commands.submit(make_script(order))
+            folder.write_job(job)
+
+    def stop(self, key: JobKey, signal: Signal) -> None:
+        folder = self._folders.find_gang(key)
+        with _translate_os_errors(self.settings.folder):
+            if folder.read_plan():
+                folder.order_stop(key.job, signal)
+        if signal is Signal.KILL and self._gangs.ignores_kill(key):
+            self._cancel(folder)
+
+    def remove(self, key: JobKey) -> None:
+        folder = self._folders.find_gang(key)
+        with self._starting, _translate_os_errors(self.settings.folder):
+            if not folder.path.exists():
+                return
+            if folder.may_be_submitted() and not _has_ended(folder.read_state(), key.job):
+                self._cancel(folder)
+            folder.remove_role(key.job)
+        self._gangs.forget(key)
+
+    def release(self, experiment: int) -> None:
+        with _translate_os_errors(self.settings.folder):
+            self._folders.remove_experiment(experiment)
+
+    def list_inventory(self, references: frozenset[str]) -> list[InventoryItem]:
+        with _translate_os_errors(self.settings.folder):
+            folders = [
+                InventoryItem(InventoryKind.FOLDER, str(number), f"gangs/{number}", self._server, number)
+                for number in self._folders.list_experiments()
+            ]
+            return [*folders, *self._environments.list_environments(self._server, references)]
+
+    def discard_item(self, item: InventoryItem) -> None:
+        with _translate_os_errors(self.settings.folder):
+            if item.kind is InventoryKind.FOLDER:
+                self.release(int(item.identity))
+            else:
+                self._environments.remove_environment(item.identity)
+
+    def check_host(self) -> HostReport:
+        return HostReport(tuple(check_cluster(self.settings, self._commands)), "")
+
+    def read_file(self, mount: Mount, name: str) -> bytes | None:
+        with _translate_os_errors(mount.source):
+            path = Path(mount.source, name)
+            return path.read_bytes() if path.exists() else None
+
+    def write_file(self, mount: Mount, name: str, content: bytes) -> None:
+        with _translate_os_errors(mount.source):
+            Path(mount.source).mkdir(parents=True, exist_ok=True)
+            Path(mount.source, name).write_bytes(content)
+
+    def check_privacy(self, mount: Mount, name: str) -> Finding | None:
+        return None
+
+    def read_log(self, key: JobKey, cursor: LogCursor, *, follow: bool) -> Iterator[list[Frame]]:
+        folder = self._folders.find_gang(key)
+        reader = JobLogReader(folder.log_path(key.job), cursor)
+        while True:
+            runs = self._gangs.runs(key)  # before the log: the log of a role that has ended is complete
+            frames = reader.read_frames()
+            while frames:
+                yield frames
+                frames = reader.read_frames()
+            if not follow or not runs:
+                return
+            self._gangs.wait(_INTERVAL)
+
+    def sample(self, key: JobKey) -> Iterator[Sample]:
+        yield from ()
+
+    def changes(self) -> Iterator[None]:
+        before = self._gangs.read_stamps()
+        while True:
+            self._gangs.wait(_INTERVAL)
+            after = self._gangs.read_stamps()
+            if after != before:
+                before = after
+                yield None
+
+    def _name_job(self, key: GangKey) -> str:
+        return make_job_name(self._server, key.experiment, key.attempt)
+
+    def _choose_shape(self, gang: GangOrder) -> GangShape:
+        needs = [make_need(role.launch.key.job, role.launch.resources) for role in gang.roles]
+        return choose_shape(needs, self._queue.read().nodes)
+
+    def _refuse_beside_earlier(self, key: GangKey) -> None:
+        """Let no attempt start while Slurm still runs something of an earlier one: both would write one output."""
+        if key.attempt == 1:
+            return
+        earlier = {self._name_job(GangKey(key.experiment, number)) for number in range(1, key.attempt)}
+        for row in self._queue.ask_now().rows:
+            if row.name in earlier and not row.has_ended:
+                raise EngineError(f"Slurm has not ended job {row.id} of the attempt before yet ({row.state})")
+
+    def _write_gang(self, folder: GangFolder, gang: GangOrder, shape: GangShape, code: ProjectFiles | None) -> None:
+        folder.make()
+        needs = {role.name: role for component in shape.components for role in component}
+        token = secrets.token_hex(16)
+        orders: dict[JobName, dict[str, Any]] = {}
+        for role in gang.roles:
+            launch = role.launch
+            _copy_project(folder, launch.key.job, code, self._environments.made_files_folder(launch.image.reference))
+            orders[launch.key.job] = self._order_role(folder, role, gang, token)
+        plan = {
+            "token": token,
+            "python": self.settings.python,
+            "prefix": list(self.settings.prefix),
+            "stop_grace": gang.stop_grace,
+            "max_duration": gang.max_duration,
+            "shape": shape.describe(),
+            "roles": [self._plan_role(role, shape, needs[role.launch.key.job]) for role in gang.roles],
+        }
+        folder.write_gang(plan, orders)
+
+    def _plan_role(self, role: GangRole, shape: GangShape, need: RoleNeed) -> dict[str, Any]:
+        """Return what the supervisor must know of a role."""
+        return {
+            "role": need.name,
+            "part": role.part.value,
+            "grace": role.grace,
+            "srun": make_step_options(shape, need),
+        }
+
+    def _order_role(self, folder: GangFolder, role: GangRole, gang: GangOrder, token: str) -> dict[str, Any]:
+        """Return what the wrapper of a role must know."""
+        launch = role.launch
+        variables = self._environments.make_variables(launch.image.reference, "")
+        return {
+            "token": token,
+            "command": launch.command,
+            "environment": {**dict(launch.environment), "VIRTUAL_ENV": variables["VIRTUAL_ENV"]},
+            "path": variables["PATH"].rstrip(":"),
+            "workdir": str(folder.code_path(launch.key.job)),
+            "stop_grace": gang.stop_grace,
+            "tokens": {other.launch.key.job: make_address_tokens(other.launch.key.job) for other in gang.roles},
+        }
+
+    def _find_submitted(self, folder: GangFolder, name: str) -> str:
+        """Return the job of an sbatch whose answer was lost; empty when none was called, or Slurm has no such job."""
+        if not folder.mark_submitting():
+            return ""
+        rows = [row for row in self._queue.ask_now().rows if row.name == name]
+        return rows[-1].id if rows else ""
+
+    def _cancel(self, folder: GangFolder) -> None:
+        """End the Slurm jobs of a gang; return when Slurm runs nothing of it any more.
+
+        Raises:
+            Unreachable: the controller does not answer.
+            EngineError: Slurm has not ended them yet.
+        """
+        name = self._name_job(folder.key)
+        going = [row for row in self._queue.ask_now().rows if row.name == name and not row.has_ended]
+        for row in going:
+            if row.state != "COMPLETING":
+                self._commands.cancel(row.id)
+        if going:
+            raise EngineError(f"Slurm has not ended job {going[0].id} yet ({going[0].state})")
+
+
+@contextmanager
+def _translate_os_errors(what: str) -> Iterator[None]:
+    """Turn errors of the operating system into `EngineError`."""
+    try:
+        yield
+    except OSError as error:
+        raise EngineError(
+            f"{what} cannot be used: {error.strerror}: {error.filename}", "free some space, or change its owner"
+        ) from error
+
+
+def _has_ended(state: dict[str, Any], role: JobName) -> bool:
+    """Return True when the supervisor has written the end of a role."""
+    return "done" in state or "finished_at" in state.get("roles", {}).get(role, {})
+
+
+def _copy_project(folder: GangFolder, role: JobName, code: ProjectFiles | None, made: Path) -> None:
+    """Unpack the project for one role alone, and add what install steps made; a folder that is complete stays."""
+    target = folder.code_path(role)
+    if target.exists():
+        return
+    fresh = target.with_name(f"{role}.{secrets.token_hex(4)}")
+    fresh.mkdir(mode=0o755)
+    if code is not None:
+        unpack_project(code, fresh)
+    copy_made_files(made, fresh)
+    fresh.rename(target)

@@ -1,0 +1,190 @@
+"""The folders of gangs on the shared file system, which the server, the supervisors and all nodes see under one path.
+
+<root>/<experiment>/a<attempt>/     one attempt of a gang
+    gang.json                       what the supervisor needs; written last, so that without it there is no gang
+    roles/ROLE.json                 command and variables of a role (secrets: for its owner alone); gone: removed
+    code/ROLE/                      the project's files of a role
+    submitting                      sbatch was called at least once
+    job                             id of the Slurm job
+    orders                          which roles are to end: a line each, only appended
+    claim, state.json, verdict.json, ROLE.log, ROLE.exit, ROLE.srun     see `gang_supervisor`
+
+NFS shows a change of a file at the next open, and a new name perhaps a few seconds later.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from riseml.control.actions import Signal
+from riseml.executors.removal import remove_tree
+from riseml.model import JobKey
+from riseml.names import JobName
+
+PROGRAMS = ("gang_supervisor", "role_wrapper")
+_PROGRAM_IMPORT = "from riseml.executors.slurm import role_wrapper"
+_ATTEMPT = re.compile(r"a(\d{1,6})")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GangKey:
+    """One attempt of the gang of an experiment."""
+
+    experiment: int  # id of the record
+    attempt: int
+
+
+class GangFolder:
+    """One attempt of a gang, as files."""
+
+    def __init__(self, key: GangKey, path: Path) -> None:
+        self.key = key
+        self.path = path
+
+    def log_path(self, role: JobName) -> Path:
+        """Return the file with the output of a role."""
+        return self.path / f"{role}.log"
+
+    def code_path(self, role: JobName) -> Path:
+        """Return the folder in which a role runs."""
+        return self.path / "code" / role
+
+    def make(self) -> None:
+        """Make the folder, for this user alone."""
+        for folder in (self.path, self.path / "roles", self.path / "code"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def write_gang(self, plan: Mapping[str, Any], roles: Mapping[JobName, Mapping[str, Any]]) -> None:
+        """Write what the supervisor and the roles read, and their programs."""
+        for name in PROGRAMS:
+            text = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+            self._replace(f"{name}.py", text.replace(_PROGRAM_IMPORT, "import role_wrapper").encode())
+        for role, order in roles.items():
+            self._replace(f"roles/{role}.json", json.dumps(order).encode())
+        with open(os.open(self.path / "orders", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)):
+            pass
+        self._replace("gang.json", json.dumps(plan).encode())
+
+    def read_plan(self) -> dict[str, Any]:
+        """Return what `write_gang` wrote; empty before it was complete."""
+        return self._read("gang.json")
+
+    def read_state(self) -> dict[str, Any]:
+        """Return what the supervisor wrote last: its verdict, or its state; empty before it began."""
+        return self._read("verdict.json") or self._read("state.json")
+
+    def read_exit(self, role: JobName) -> dict[str, Any]:
+        """Return the end of a role as its wrapper wrote it; empty: it wrote none."""
+        return self._read(f"{role}.exit")
+
+    def list_roles(self) -> list[JobName]:
+        """Return the roles that were not removed."""
+        return [JobName(path.stem) for path in sorted((self.path / "roles").glob("*.json"))]
+
+    def mark_submitting(self) -> bool:
+        """Note that sbatch is called from now on; return True when it was called before."""
+        try:
+            os.close(os.open(self.path / "submitting", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            return True
+        return False
+
+    def may_be_submitted(self) -> bool:
+        """Return True when sbatch was called."""
+        return (self.path / "submitting").exists()
+
+    def write_job(self, job: str) -> None:
+        """Note the id of the Slurm job."""
+        self._replace("job", job.encode())
+
+    def find_job(self) -> str:
+        """Return the id of the Slurm job that claimed the gang, else of the one that was submitted, else nothing."""
+        for name in ("claim", "job"):
+            with suppress(OSError):
+                found = (self.path / name).read_text("ascii", "replace").strip()
+                if found:
+                    return found
+        return ""
+
+    def order_stop(self, role: JobName, signal: Signal) -> None:
+        """Tell the supervisor to end a role. One write of a short line: two servers never mix theirs."""
+        line = json.dumps({"role": role, "signal": "KILL" if signal is Signal.KILL else "TERM"}) + "\n"
+        file = os.open(self.path / "orders", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            os.write(file, line.encode())
+        finally:
+            os.close(file)
+
+    def remove_role(self, role: JobName) -> None:
+        """Remove the files of a role, and the folder with the last one."""
+        for path in (self.path / "roles" / f"{role}.json", self.log_path(role)):
+            path.unlink(missing_ok=True)
+        remove_tree(self.code_path(role))
+        if not self.list_roles():
+            remove_tree(self.path)
+
+    def _read(self, name: str) -> dict[str, Any]:
+        try:
+            found = json.loads((self.path / name).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _replace(self, name: str, content: bytes) -> None:
+        fresh = self.path / f"{name}.new"
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(content)
+        fresh.replace(self.path / name)
+
+
+class GangFolders:
+    """The folders of all gangs of one server.
+
+    Args:
+        root: created when it is missing, for this user alone.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def open_gang(self, key: GangKey) -> GangFolder:
+        """Return the folder of a gang, which may not exist."""
+        return GangFolder(key, self.root / str(key.experiment) / f"a{key.attempt}")
+
+    def find_gang(self, key: JobKey) -> GangFolder:
+        """Return the folder of the gang that a job belongs to."""
+        return self.open_gang(GangKey(key.experiment, key.attempt))
+
+    def list_experiments(self) -> list[int]:
+        """Return the experiments that have a folder."""
+        return sorted(int(name) for name in _list_names(self.root) if name.isdecimal())
+
+    def list_gangs(self) -> Iterator[GangFolder]:
+        """Yield every gang that has a folder."""
+        for experiment in self.list_experiments():
+            for name in sorted(_list_names(self.root / str(experiment))):
+                found = _ATTEMPT.fullmatch(name)
+                if found is not None:
+                    yield self.open_gang(GangKey(experiment, int(found[1])))
+
+    def make_experiment(self, experiment: int) -> None:
+        """Make the folder of an experiment."""
+        (self.root / str(experiment)).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def remove_experiment(self, experiment: int) -> None:
+        """Remove the folder of an experiment, if it is there."""
+        remove_tree(self.root / str(experiment))
+
+
+def _list_names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []

@@ -1,0 +1,383 @@
+"""The supervisor of a gang: `python3 gang_supervisor.py FOLDER`, the script of one Slurm job.
+
+It runs inside the allocation and outlives riseml's server and the user's laptop. It starts one srun for each role,
+whose `role_wrapper` calls back over TCP, lets all roles start together once all are there, and ends them as
+`control.verdict` would:
+
+- a role that decides or helps and fails, or one that serves and ends, ends all others at once;
+- when every role that decides has ended with 0, the helpers have their grace, and what serves ends after them.
+
+FOLDER is on the shared file system. The server writes `gang.json` and `roles/ROLE.json` before it submits the job, and
+appends to `orders` what is to stop. The supervisor takes the file `claim`, so that a second job of the same gang (whose
+submission got no answer) ends at once; it replaces `state.json` at every change and writes `verdict.json` last.
+
+What srun returns proves nothing: it returns 0 when the node of its step has died. A role that says nothing for
+`SILENCE` seconds, or whose connection breaks before it has told its end, is lost.
+
+Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import Any
+
+from riseml.executors.slurm import role_wrapper
+
+BARRIER = 120.0  # seconds until every role has called
+LOST_EXIT = 128 + signal.SIGKILL
+_STRANGERS = 100  # connections that say nothing
+_TICK = 500  # milliseconds between two looks at orders and deadlines
+_LATE_EXIT = 5.0  # seconds for the ROLE.exit of a role whose connection broke
+_SRUN_END = 10.0  # seconds for srun to end after its role
+_WARNING = "Slurm's time limit of the job was reached"
+_STOPPED = "Slurm or somebody else ended the job (scancel, or a preemption)"
+
+
+class SupervisedRole:
+    """One role: how far it is, and what is known of its end."""
+
+    def __init__(self, plan: "dict[str, Any]") -> None:
+        self.plan = plan
+        self.name = plan["role"]  # type: str
+        self.srun = None  # type: subprocess.Popen[bytes] | None
+        self.lines = None  # type: role_wrapper.LineConnection | None
+        self.address = ""  # host:port, once it has called
+        self.node = ""
+        self.lost_at = 0.0  # when its connection broke; 0: it did not
+        self.kill_at = 0.0  # when it gets SIGKILL; 0: it is not to end
+        self.killed = False
+        self.record = {}  # type: dict[str, Any]
+
+    @property
+    def ended(self) -> bool:
+        return "finished_at" in self.record
+
+
+class GangSupervisor:
+    """One gang from the claim of its folder to its verdict."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        with open(os.path.join(folder, "gang.json")) as file:
+            self.plan = json.load(file)
+        self.roles = [SupervisedRole(one) for one in self.plan["roles"]]
+        self.job = os.environ.get("SLURM_JOB_ID", "")
+        self.began = time.time()
+        self.go_at = 0.0  # when all started
+        self.success_at = 0.0  # when all that decide had ended with 0
+        self.failed = False  # a role ended the gang, or somebody from outside did
+        self.error = ""  # why the gang could not start, or was ended from outside
+        self.orders_read = 0  # bytes
+        self.callers = []  # type: list[role_wrapper.LineConnection]
+        self.door = socket.socket()
+        self.signals, writer = os.pipe()
+        for end in (self.signals, writer):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(writer)
+        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+
+    def claim(self) -> bool:
+        """Take the gang; return False when another job has it."""
+        try:
+            file = os.open(os.path.join(self.folder, "claim"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return False
+        os.write(file, self.job.encode())
+        os.close(file)
+        return True
+
+    def run(self) -> int:
+        """Run the gang to its end; return 0 when it ended well."""
+        self.door.bind(("", 0))
+        self.door.listen(len(self.roles) + 8)
+        self._write_state()
+        for role in self.roles:
+            self._start_srun(role)
+        while not all(role.ended for role in self.roles):
+            self._wait()
+            self._read_orders()
+            self._look_after_roles()
+            self._keep_rules()
+        self._end_sruns()
+        self._write("verdict.json", self._describe(dict(done=True, finished_at=time.time())))
+        return 0 if self.success_at and not self.failed else 1
+
+    def _start_srun(self, role: SupervisedRole) -> None:
+        host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+        wrapper = os.path.join(self.folder, "role_wrapper.py")
+        ask = [self.plan["python"], wrapper, self.folder, role.name, host, str(self.door.getsockname()[1])]
+        command = ["srun"] + role.plan["srun"] + self.plan["prefix"] + ask
+        with open(os.path.join(self.folder, role.name + ".srun"), "ab") as output:
+            role.srun = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+
+    def _wait(self) -> None:
+        """Take what comes over connections and signals, for a moment at most."""
+        poll = select.poll()
+        for descriptor in (self.signals, self.door.fileno()):
+            poll.register(descriptor, select.POLLIN)
+        doors = {}  # type: dict[int, role_wrapper.LineConnection]
+        for lines in self.callers + [role.lines for role in self.roles if role.lines is not None]:
+            doors[lines.door.fileno()] = lines
+            poll.register(lines.door.fileno(), select.POLLIN)
+        for descriptor, _ in poll.poll(_TICK):
+            if descriptor == self.signals:
+                self._take_signals()
+            elif descriptor == self.door.fileno():
+                self._accept()
+            else:
+                self._take_lines(doors[descriptor])
+
+    def _accept(self) -> None:
+        """Take a call, unless all roles are there or far too many strangers call."""
+        door = self.door.accept()[0]
+        if self.go_at or len(self.callers) > len(self.roles) + _STRANGERS:
+            door.close()
+        else:
+            self.callers.append(role_wrapper.LineConnection(door))
+
+    def _take_signals(self) -> None:
+        found = os.read(self.signals, 512)
+        if signal.SIGUSR1 in found:
+            self._end_all(_WARNING)
+        elif signal.SIGTERM in found:
+            self._end_all(_STOPPED)
+
+    def _take_lines(self, lines: "role_wrapper.LineConnection") -> None:
+        found = lines.receive()
+        role = next((one for one in self.roles if one.lines is lines), None)
+        if found is None:
+            lines.door.close()
+            if role is None:
+                self.callers.remove(lines)
+            else:
+                role.lines, role.lost_at = None, time.time()
+            return
+        for message in found:
+            if role is None:
+                role = self._welcome(lines, message)
+                if role is None:
+                    return
+            elif "started" in message:
+                role.record["started_at"] = time.time()
+                self._write_state()
+            elif "error" in message:
+                self._end_role(role, LOST_EXIT, message["error"], started=False)
+            elif "code" in message:
+                if message.get("outside") and not role.kill_at:  # Slurm signals all roles at once
+                    self._end_all(_STOPPED)
+                self._end_role(role, message["code"], "")
+
+    def _welcome(self, lines: "role_wrapper.LineConnection", message: "dict[str, Any]") -> "SupervisedRole | None":
+        """Return the role that calls; a stranger is sent away."""
+        self.callers.remove(lines)
+        role = next((one for one in self.roles if one.name == message.get("role")), None)
+        if role is None or role.lines is not None or message.get("token") != self.plan["token"] or self.go_at:
+            lines.door.close()
+            return None
+        role.lines, role.node = lines, message["node"]
+        role.address = "{}:{}".format(message["host"], message["port"])
+        role.record.update(node=role.node, host=message["host"], port=message["port"])
+        if all(one.address for one in self.roles) and not self.error:
+            self.go_at = time.time()
+            for one in self.roles:
+                self._say(one, {"go": {other.name: other.address for other in self.roles}})
+            self._write_state()
+        return role
+
+    def _look_after_roles(self) -> None:
+        """Send signs of life, and find roles that are lost or that srun could not start."""
+        for role in self.roles:
+            if role.ended:
+                continue
+            if role.lines is not None:
+                try:
+                    role.lines.beat()
+                except OSError:
+                    role.lines, role.lost_at = None, time.time()
+                if role.lines is not None and role.lines.is_silent():
+                    role.lines.door.close()
+                    role.lines, role.lost_at = None, time.time()
+            if role.lost_at:
+                self._settle_lost(role)
+            elif not role.address and role.srun is not None and role.srun.poll() is not None:
+                self._fail_start(f"srun could not start {role.name}: {self._read_srun(role)}")
+        if not self.go_at and time.time() - self.began > BARRIER:
+            missing = [role.name for role in self.roles if not role.address]
+            texts = "; ".join(filter(None, (self._read_srun(role) for role in self.roles if not role.address)))
+            who, why = ", ".join(missing), texts or "srun says nothing"
+            self._fail_start(f"{who} did not start in {BARRIER:.0f} s: {why}")
+
+    def _settle_lost(self, role: SupervisedRole) -> None:
+        """End a role whose connection broke: with its own record if there is one, else as lost."""
+        try:
+            with open(os.path.join(self.folder, role.name + ".exit")) as file:
+                self._end_role(role, json.load(file)["exit_code"], "")
+        except (OSError, ValueError):
+            if time.time() - role.lost_at > _LATE_EXIT:
+                self._end_role(role, LOST_EXIT, f"node {role.node} does not answer any more, or its step was killed")
+
+    def _fail_start(self, reason: str) -> None:
+        """End a gang that cannot start as a whole."""
+        self.error, self.failed = self.error or reason, True
+        for role in self.roles:
+            if not role.ended:
+                self._say(role, {"signal": "KILL"})
+                self._end_role(role, LOST_EXIT, self.error, started="started_at" in role.record)
+
+    def _end_role(self, role: SupervisedRole, code: int, error: str, started: bool = True) -> None:  # noqa: FBT001, FBT002  # 3.6 style
+        """Note the end of a role; the first bad end, and the last good one, decide about the others."""
+        if role.ended:
+            return
+        if role.lines is not None:
+            role.lines.door.close()
+            role.lines = None
+        role.record.update(exit_code=code, error=error, finished_at=time.time())
+        if not started:
+            role.record.pop("started_at", None)
+        self._write_state()
+        part, wanted = role.plan["part"], "ending" in role.record or role.kill_at
+        bad = part == "SERVES" or (part in ("DECIDES", "HELPS") and (code != 0 or error))
+        if bad and not wanted and not self.success_at and not self.failed:
+            self.failed = True
+            for other in self.roles:
+                self._end(other, "CASCADE")
+        deciders = [one.record for one in self.roles if one.plan["part"] == "DECIDES"]
+        if not self.failed and all(one.get("exit_code") == 0 and not one["error"] for one in deciders):
+            self.success_at = self.success_at or time.time()
+
+    def _keep_rules(self) -> None:
+        """End what is over its time: helpers after success, then what serves them; and roles that ignore SIGTERM."""
+        now, limit = time.time(), self.plan.get("max_duration")
+        if self.success_at:
+            for role in self.roles:
+                if role.plan["part"] == "HELPS" and now >= self.success_at + role.plan["grace"]:
+                    self._end(role, "NO_LONGER_NEEDED")
+            if all(role.ended for role in self.roles if role.plan["part"] in ("DECIDES", "HELPS")):
+                for role in self.roles:
+                    self._end(role, "NO_LONGER_NEEDED")
+        elif limit and self.go_at and now >= self.go_at + limit:
+            self.failed = True
+            for role in self.roles:
+                self._end(role, "CASCADE")
+        for role in self.roles:
+            if role.kill_at and now >= role.kill_at and not role.ended and not role.killed:
+                role.killed = True
+                self._say(role, {"signal": "KILL"})
+
+    def _end_all(self, reason: str) -> None:
+        """End every role, because somebody outside of riseml wants it; no role is the cause."""
+        if not self.go_at:
+            self._fail_start(reason)
+            return
+        self.error, self.failed = self.error or reason, True
+        for role in self.roles:
+            if not role.ended:
+                role.record["outside"] = reason
+                self._end(role, "")
+
+    def _end(self, role: SupervisedRole, ending: str) -> None:
+        """Send SIGTERM to a role once, and note why."""
+        if role.ended or role.kill_at:
+            return
+        if ending:
+            role.record["ending"] = ending
+        role.kill_at = time.time() + self.plan["stop_grace"]
+        self._say(role, {"signal": "TERM"})
+        self._write_state()
+
+    def _read_orders(self) -> None:
+        """Obey what the server has appended since the last look. NFS looks for news when a file is opened."""
+        try:
+            with open(os.path.join(self.folder, "orders"), "rb") as file:
+                file.seek(self.orders_read)
+                data = file.read()
+        except OSError:
+            return
+        whole = data.rpartition(b"\n")[0]
+        self.orders_read += len(whole) + 1 if whole else 0
+        for line in whole.split(b"\n"):
+            if line.strip():
+                self._obey(json.loads(line.decode()))
+
+    def _obey(self, order: "dict[str, Any]") -> None:
+        for role in self.roles:
+            if role.name == order["role"] and not role.ended:
+                if not self.go_at:
+                    self._fail_start("it was stopped before it started")
+                elif order["signal"] == "KILL":
+                    self._end(role, "")
+                    role.kill_at = time.time()
+                else:
+                    self._end(role, "")
+
+    def _end_sruns(self) -> None:
+        """Wait for srun to end, and kill what is left: that kills its step, too."""
+        end = time.time() + _SRUN_END
+        for role in self.roles:
+            if role.srun is not None:
+                try:
+                    role.srun.wait(max(0.1, end - time.time()))
+                except subprocess.TimeoutExpired:
+                    role.srun.kill()
+
+    def _say(self, role: SupervisedRole, message: "dict[str, Any]") -> None:
+        if role.lines is None:
+            return
+        try:
+            role.lines.send(message)
+        except OSError:
+            role.lines.door.close()
+            role.lines, role.lost_at = None, time.time()
+
+    def _read_srun(self, role: SupervisedRole) -> str:
+        """Return what srun said last of a role."""
+        try:
+            with open(os.path.join(self.folder, role.name + ".srun"), "rb") as file:
+                lines = file.read()[-2000:].decode("utf-8", "replace").split("\n")
+        except OSError:
+            return ""
+        return " ".join(line.strip() for line in lines[-4:]).strip()[:500]
+
+    def _describe(self, more: "dict[str, Any]") -> "dict[str, Any]":
+        roles = {role.name: role.record for role in self.roles}
+        return dict(job=self.job, began=self.began, error=self.error, roles=roles, **more)
+
+    def _write_state(self) -> None:
+        self._write("state.json", self._describe({}))
+
+    def _write(self, name: str, content: "dict[str, Any]") -> None:
+        """Replace a file; on a full disk the next change tries again, and the last one until it succeeds."""
+        path = os.path.join(self.folder, name)
+        while True:
+            try:
+                with open(path + ".new", "w") as file:
+                    json.dump(content, file)
+                os.rename(path + ".new", path)
+            except FileNotFoundError:  # the server has removed the folder
+                return
+            except OSError:
+                if "done" not in content:
+                    return
+                select.select([], [], [], 2.0)
+            else:
+                return
+
+
+def main() -> int:
+    """Run the gang of a folder, unless another job does."""
+    supervisor = GangSupervisor(sys.argv[1])
+    if not supervisor.claim():
+        print("another job runs this gang", flush=True)
+        return 0
+    return supervisor.run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

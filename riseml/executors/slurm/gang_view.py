@@ -1,0 +1,144 @@
+"""What the server sees of its gangs: the records of their supervisors, completed by what Slurm says."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
+from riseml.executors.slurm.job_queue import JobQueue, QueueAnswer
+from riseml.executors.slurm.queue_rows import describe_end, describe_waiting
+from riseml.model import ContainerSeen, JobKey
+from riseml.names import JobName
+from riseml.states import Reason
+
+LOST = 128 + 9
+_LATE_RECORD = 10.0  # seconds for the records of a job that Slurm says is over: NFS may show them later
+_LATE_KILL = 15.0  # seconds after which a role that was to be killed makes riseml cancel the whole job
+
+
+class GangWatch:
+    """The gangs of one server.
+
+    Args:
+        folders: of the gangs.
+        queue: what Slurm says.
+        name_job: returns the name of the Slurm job of a gang.
+    """
+
+    def __init__(self, folders: GangFolders, queue: JobQueue, name_job: Callable[[GangKey], str]) -> None:
+        self._folders = folders
+        self._queue = queue
+        self._name_job = name_job
+        self._over_since: dict[GangKey, float] = {}  # since when Slurm says that a job without a verdict is over
+        self._kill_since: dict[JobKey, float] = {}
+        self._submitted_seen: dict[GangKey, float] = {}  # when this server first saw the id of the job
+        self._never = threading.Event()
+
+    def observe(self, answer: QueueAnswer) -> list[ContainerSeen]:
+        """Return every role of every gang, with what Slurm says of its job."""
+        gangs = [(folder, folder.read_plan(), folder.read_state()) for folder in self._folders.list_gangs()]
+        return [one for folder, plan, state in gangs if plan for one in self._observe_gang(folder, state, answer)]
+
+    def runs(self, key: JobKey) -> bool:
+        """Return True while a role has no end."""
+        folder = self._folders.find_gang(key)
+        if key.job not in folder.list_roles():
+            return False
+        return any(one.key == key and one.running for one in self._observe_gang(folder, folder.read_state(), None))
+
+    def ignores_kill(self, key: JobKey) -> bool:
+        """Return True when a role was to be killed some time ago, and its supervisor has not done so."""
+        since = self._kill_since.setdefault(key, time.monotonic())
+        return time.monotonic() - since > _LATE_KILL
+
+    def forget(self, key: JobKey) -> None:
+        """Forget what was noted of a role that is removed."""
+        self._kill_since.pop(key, None)
+
+    def wait(self, seconds: float) -> None:
+        """Return after these seconds."""
+        self._never.wait(seconds)
+
+    def read_stamps(self) -> dict[str, int]:
+        """Return when the records of each gang changed last."""
+        found = {"squeue": self._queue.find_stamp()}
+        for folder in self._folders.list_gangs():
+            for name in ("state.json", "verdict.json", "job"):
+                path = folder.path / name
+                try:
+                    found[str(path)] = os.stat(path).st_mtime_ns
+                except OSError:
+                    continue
+        return found
+
+    def _observe_gang(
+        self, folder: GangFolder, state: dict[str, Any], answer: QueueAnswer | None
+    ) -> Iterator[ContainerSeen]:
+        job = str(state.get("job") or folder.find_job())
+        over = "" if answer is None or "done" in state else self._find_end(folder, job, answer)
+        waits = "" if answer is None or not job else self._describe_waiting(folder, job, answer)
+        for role in folder.list_roles():
+            record = state.get("roles", {}).get(role, {})
+            if "finished_at" not in record and over:
+                record = {**record, **_make_late_end(folder, role, record, over)}
+            yield _make_container(folder, role, record, "" if record.get("started_at") else waits)
+
+    def _find_end(self, folder: GangFolder, job: str, answer: QueueAnswer) -> str:
+        """Return why a gang without a verdict is over; empty while it may go on."""
+        key = folder.key
+        seen_at = self._submitted_seen.setdefault(key, time.monotonic()) if job else 0.0
+        row = answer.find(self._name_job(key), job)
+        ended = row.has_ended if row is not None else bool(job) and answer.asked_at > seen_at
+        if not job or answer.trouble or not ended:
+            self._over_since.pop(key, None)
+            return ""
+        since = self._over_since.setdefault(key, time.monotonic())
+        return describe_end(answer.rows, job) if time.monotonic() - since > _LATE_RECORD else ""
+
+    def _describe_waiting(self, folder: GangFolder, job: str, answer: QueueAnswer) -> str:
+        if answer.trouble:
+            return f"Slurm job {job}: {answer.trouble}"
+        row = answer.find(self._name_job(folder.key), job)
+        if row is None or not row.is_pending:
+            return f"Slurm job {job} starts"
+        return describe_waiting(row)
+
+
+def _make_late_end(folder: GangFolder, role: JobName, record: dict[str, Any], over: str) -> dict[str, Any]:
+    """Return the end of a role that its supervisor did not write: the wrapper's record, else that it is lost."""
+    own = folder.read_exit(role)
+    if own:
+        return {**own, "error": ""}
+    return {"exit_code": LOST, "error": over, "finished_at": time.time() if record.get("started_at") else None}
+
+
+def _make_container(folder: GangFolder, role: JobName, record: dict[str, Any], waits: str) -> ContainerSeen:
+    key = JobKey(folder.key.experiment, role, folder.key.attempt)
+    started, ended = record.get("started_at"), "exit_code" in record
+    error = str(record.get("error") or record.get("outside") or "") if ended else ""
+    return ContainerSeen(
+        key=key,
+        id=f"{folder.path}/{role}",
+        started=started is not None,
+        exit_code=record.get("exit_code") if started is not None else None,
+        error=error[:1000],
+        started_at=_read_time(started),
+        finished_at=_read_time(record.get("finished_at")) if started is not None else None,
+        waits=waits if started is None and not error else "",
+        address=record.get("host") if started is not None else None,
+        port=record.get("port") if started is not None else None,
+        ending=_read_ending(record.get("ending")),
+    )
+
+
+def _read_time(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def _read_ending(name: str | None) -> Reason | None:
+    return Reason(name) if name in (Reason.CASCADE.value, Reason.NO_LONGER_NEEDED.value) else None

@@ -1,0 +1,118 @@
+"""The text of a gang's sbatch script, and the options of its steps. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from riseml.executors.slurm.shape import GangShape, RoleNeed, ShapeKind
+from riseml.spec.pool.types import SlurmSpec
+
+_IMMEDIATE = 60  # seconds after which a step that gets no room fails, instead of waiting for ever
+_WARNING = 60  # seconds before the time limit at which the supervisor hears of it
+_MARGIN = 5  # minutes that a job may last beyond max_duration: its start and its end take time, too
+
+
+@dataclass(frozen=True, slots=True)
+class JobOrder:
+    """What one sbatch is made from."""
+
+    name: str  # of the Slurm job, by which it is found again
+    title: str  # for people, as the comment of the job: `paul.4`
+    folder: str  # of the gang, as every node sees it
+    shape: GangShape
+    settings: SlurmSpec
+    max_duration: float | None = None  # seconds; None: no limit of the user's
+
+
+def make_job_name(server: str, experiment: int, attempt: int) -> str:
+    """Return the name of the Slurm job of one attempt: `riseml-5e7a5e7a5e7a-4-1`."""
+    return f"riseml-{server[:12]}-{experiment}-{attempt}"
+
+
+def make_script(order: JobOrder) -> str:
+    """Return the script that sbatch reads from standard input."""
+    parts = ["#!/bin/sh"]
+    for index, roles in enumerate(order.shape.components):
+        if index:
+            parts.append("#SBATCH hetjob")
+        else:
+            parts += [f"#SBATCH {option}" for option in _list_job_options(order)]
+        parts += [f"#SBATCH {option}" for option in _list_size_options(order.shape.kind, roles)]
+        parts += [f"#SBATCH {option}" for option in _list_place_options(order.settings)]
+    parts += order.settings.setup
+    supervisor = f"{order.folder}/gang_supervisor.py"
+    parts.append(f"exec {shlex.quote(order.settings.python)} {shlex.quote(supervisor)} {shlex.quote(order.folder)}")
+    return "\n".join(parts) + "\n"
+
+
+def make_step_options(shape: GangShape, role: RoleNeed) -> list[str]:
+    """Return the options of srun for one role: exactly its own share, and no waiting for the others' steps."""
+    options = [f"--job-name={role.name}", "--nodes=1", "--ntasks=1", f"--cpus-per-task={role.cpus}", "--exact"]
+    options += [f"--mem={role.mem}M", f"--gres=gpu:{role.gpus}" if role.gpus else "--gres=none"]
+    options += [f"--immediate={_IMMEDIATE}", "--export=ALL", "--kill-on-bad-exit=0"]
+    if shape.kind is ShapeKind.COMPONENTS:
+        index = next(at for at, roles in enumerate(shape.components) if role in roles)
+        options.append(f"--het-group={index}")
+    return options
+
+
+def _list_job_options(order: JobOrder) -> Iterator[str]:
+    settings = order.settings
+    yield f"--job-name={order.name}"
+    yield f"--comment={_clean(order.title)}"
+    yield f"--output={order.folder}/batch.log"
+    yield "--open-mode=append"
+    yield "--no-requeue"  # attempts are counted by the server
+    yield "--export=NONE"  # nothing of the server's environment
+    yield f"--signal=B:USR1@{_WARNING}"
+    yield f"--chdir={order.folder}"
+    minutes = _find_minutes(settings.time_limit, order.max_duration)
+    if minutes is not None:
+        yield f"--time={minutes}"
+    if settings.qos:
+        yield f"--qos={settings.qos}"
+    if settings.account:
+        yield f"--account={settings.account}"
+    if settings.reservation:
+        yield f"--reservation={settings.reservation}"
+
+
+def _list_size_options(kind: ShapeKind, roles: tuple[RoleNeed, ...]) -> Iterator[str]:
+    if kind is ShapeKind.ONE_NODE:
+        gpus = sum(role.gpus for role in roles)
+        yield "--nodes=1"
+        yield "--ntasks=1"
+        yield f"--cpus-per-task={sum(role.cpus for role in roles)}"
+        yield f"--mem={sum(role.mem for role in roles)}M"
+        if gpus:
+            yield f"--gres=gpu:{gpus}"
+        return
+    cpus, gpus = max(role.cpus for role in roles), max(role.gpus for role in roles)
+    yield f"--ntasks={len(roles)}"
+    yield f"--cpus-per-task={cpus}"
+    yield f"--mem-per-cpu={math.ceil(max(role.mem for role in roles) / cpus)}M"
+    if gpus:
+        yield f"--gpus-per-task={gpus}"
+
+
+def _list_place_options(settings: SlurmSpec) -> Iterator[str]:
+    if settings.partition:
+        yield f"--partition={settings.partition}"
+    if settings.constraint:
+        yield f"--constraint={settings.constraint}"
+
+
+def _find_minutes(limit: float | None, max_duration: float | None) -> int | None:
+    """Return the time limit in minutes: the site's setting, or less when the experiment may not last so long."""
+    own = None if max_duration is None else math.ceil(max_duration / 60) + _MARGIN
+    asked = None if limit is None else max(1, math.ceil(limit / 60))
+    return min((one for one in (own, asked) if one is not None), default=None)
+
+
+def _clean(text: str) -> str:
+    """Return a text that stays one word of an #SBATCH line."""
+    return re.sub(r"[^A-Za-z0-9._@-]", "_", text)[:200]

@@ -1,0 +1,123 @@
+"""What squeue and sinfo print, read as records, and Slurm's reasons in plain words. Pure.
+
+The format is written out (`-o`), because it is the same in every version; the shapes of `--json` change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from riseml.clusters import NodeKind
+
+QUEUE_FORMAT = "%i|%T|%r|%S|%j"
+NODE_FORMAT = "%D|%c|%m|%G"
+
+_PENDING = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
+_ENDED = {
+    "BOOT_FAIL": "a node could not be started",
+    "CANCELLED": "the job was cancelled in Slurm",
+    "COMPLETED": "the job ended without a record of its roles",
+    "DEADLINE": "the job's deadline has passed",
+    "FAILED": "the job failed without a record of its roles",
+    "NODE_FAIL": "a node of the job failed",
+    "OUT_OF_MEMORY": "the job ran out of memory",
+    "PREEMPTED": "another job preempted it",
+    "REVOKED": "the job was revoked",
+    "TIMEOUT": "the job reached Slurm's time limit",
+}
+_REASONS = {
+    "Priority": "jobs of higher priority come first",
+    "Resources": "the nodes that it needs are not free yet",
+    "Dependency": "it depends on another job",
+    "BeginTime": "its begin time has not come",
+    "JobHeldUser": "its user holds it: `scontrol release` lets it go on",
+    "JobHeldAdmin": "an administrator holds it",
+    "PartitionNodeLimit": "it asks for more nodes than the partition has or allows, and so never starts",
+    "PartitionTimeLimit": "it asks for more time than the partition allows, and so never starts",
+    "PartitionDown": "the partition is down",
+    "PartitionInactive": "the partition takes no jobs now",
+    "QOSMaxCpuPerUserLimit": "you use as many cores as your QOS allows",
+    "QOSMaxJobsPerUserLimit": "you run as many jobs as your QOS allows",
+    "QOSMaxGRESPerUser": "you use as many GPUs as your QOS allows",
+    "QOSGrpCpuLimit": "your QOS uses as many cores as it may",
+    "QOSNotAllowed": "your account may not use this QOS",
+    "AssocGrpCpuLimit": "your account uses as many cores as it may",
+    "AssocGrpGRES": "your account uses as many GPUs as it may",
+    "AssocMaxJobsLimit": "your account runs as many jobs as it may",
+    "InvalidAccount": "the account is not known to Slurm",
+    "InvalidQOS": "the QOS is not known to Slurm",
+    "BadConstraints": "no node is as the job asks",
+    "Licenses": "it waits for a licence",
+    "Reservation": "it waits for its reservation",
+    "NodeDown": "a node that it needs is down",
+    "ReqNodeNotAvail": "a node that it needs is down or reserved",
+    "None": "Slurm has not looked at it yet",
+}
+_GPU = re.compile(r"gpu:(?:[^:,()]+:)?(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """One job of squeue."""
+
+    id: str  # without the index of a component
+    state: str
+    reason: str
+    start: str  # Slurm's estimate or the start; `N/A` without one
+    name: str
+
+    @property
+    def is_pending(self) -> bool:
+        return self.state in _PENDING
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether Slurm runs nothing of it any more; a state that is not known counts as one that goes on."""
+        return self.state in _ENDED
+
+
+def parse_queue(text: str) -> list[QueueRow]:
+    """Return the jobs of `squeue -h -o QUEUE_FORMAT`; of a heterogeneous job the component that is furthest behind."""
+    rows: dict[str, QueueRow] = {}
+    for line in text.splitlines():
+        parts = line.split("|", 4)
+        if len(parts) != 5:
+            continue
+        row = QueueRow(parts[0].partition("+")[0], *parts[1:])
+        known = rows.get(row.id)
+        if known is None or known.has_ended or (row.is_pending and not known.is_pending):
+            rows[row.id] = row
+    return list(rows.values())
+
+
+def parse_nodes(text: str) -> tuple[NodeKind, ...]:
+    """Return the kinds of nodes of `sinfo -h -o NODE_FORMAT`, the largest first."""
+    found: dict[tuple[int, int, int], int] = {}
+    for line in text.splitlines():
+        parts = line.split("|")
+        if len(parts) != 4 or not parts[0].isdecimal():
+            continue
+        cpus, mem = (int(re.sub(r"\D", "", part) or "0") for part in parts[1:3])
+        size = cpus, mem, sum(map(int, _GPU.findall(parts[3])))
+        found[size] = found.get(size, 0) + int(parts[0])
+    kinds = (NodeKind(count, *size) for size, count in found.items())
+    return tuple(sorted(kinds, key=lambda one: (one.gpus, one.mem, one.cpus), reverse=True))
+
+
+def describe_waiting(row: QueueRow) -> str:
+    """Return why a job waits, in plain words: `Slurm job 12 waits: jobs of higher priority come first (Priority)`."""
+    word = row.reason.split(",")[0].strip()
+    plain = _REASONS.get(word)
+    why = f"{plain} ({row.reason})" if plain else row.reason
+    start = f"; Slurm expects to start it at {row.start}" if row.start not in ("N/A", "") else ""
+    return f"Slurm job {row.id} waits: {why}{start}"
+
+
+def describe_end(rows: Iterable[QueueRow], job: str) -> str:
+    """Return why a job is over that left no record of its end."""
+    row = next((one for one in rows if one.id == job), None)
+    if row is None:
+        return f"Slurm does not know job {job} any more, and it left no record of its end"
+    return f"Slurm job {job} is over: {_ENDED.get(row.state, row.state)} ({row.state})"

@@ -1,0 +1,386 @@
+"""One role of a gang on its node: `python3 role_wrapper.py FOLDER ROLE HOST PORT`, which srun starts.
+
+It calls the gang's supervisor (`gang_supervisor`) at HOST and PORT, says at which address and free port its role will
+be, and waits until every role has done so. Then it starts the role's command with the addresses of all, in a session of
+its own, and writes what the command prints into ROLE.log: records of `HEADER` (nanoseconds, stream, length) and that
+many bytes. It writes the end into ROLE.exit and reports it.
+
+There are no ghosts: when the connection to the supervisor breaks, or nothing comes over it for `SILENCE` seconds, the
+command gets SIGTERM, its grace, and SIGKILL. A partition sends no end of a connection; so both sides send a line every
+`BEAT` seconds.
+
+Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
+"""
+
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from typing import Any
+
+HEADER = struct.Struct(">QBI")  # nanoseconds since the epoch, stream, bytes that follow
+OWN = 3  # the stream of notes that are not the command's
+BEAT = 5.0  # seconds between two lines over the connection
+SILENCE = 60.0  # seconds without a line after which the other side counts as gone
+CONNECT = 60.0  # seconds to reach the supervisor
+LONGEST_LOG = 1 << 32  # bytes; more than the server keeps of a job
+_READ_SIZE = 1 << 16
+_LONGEST_LINE = 1 << 20  # bytes
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
+
+
+class RoleLog:
+    """The output of the role. A full disk loses output, and never ends the role."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._end = os.fstat(self._file).st_size
+        self._last = 0  # nanoseconds of the last record; times never go back
+        self._lost = 0  # bytes of output since the disk is full
+
+    def write(self, stream: int, data: bytes) -> None:
+        """Append one record, after a note about the output that was lost before it."""
+        if self._end > LONGEST_LOG:
+            return
+        self._last = max(self._last, int(time.time() * 1e9))
+        note = b"[riseml: %d bytes of output are lost, the disk was full]\n" % self._lost if self._lost else b""
+        record = (self._pack(OWN, note) if note else b"") + self._pack(stream, data)
+        try:
+            view = memoryview(record)
+            while view:
+                view = view[os.write(self._file, view) :]
+        except OSError:
+            self._cut()
+            self._lost += len(data)
+        else:
+            self._end += len(record)
+            self._lost = 0
+
+    def _cut(self) -> None:
+        """Remove the part of a record that was written."""
+        try:
+            os.ftruncate(self._file, self._end)
+        except OSError:
+            self._end = LONGEST_LOG + 1  # its records could not be read any more
+
+    def _pack(self, stream: int, data: bytes) -> bytes:
+        return HEADER.pack(self._last, stream, len(data)) + data
+
+
+class LineConnection:
+    """A connection that carries one JSON object a line."""
+
+    def __init__(self, door: socket.socket) -> None:
+        self.door = door
+        self.heard = time.time()  # when something came last
+        self.said = time.time()
+        self._rest = b""
+
+    def send(self, message: "dict[str, Any]") -> None:
+        """Send one object.
+
+        Raises:
+            OSError: the other side is gone.
+        """
+        self.said = time.time()
+        self.door.sendall(json.dumps(message).encode() + b"\n")
+
+    def beat(self) -> None:
+        """Send a sign of life when one is due."""
+        if time.time() - self.said >= BEAT:
+            self.send({})
+
+    def is_silent(self) -> bool:
+        """Return True when nothing has come for too long."""
+        return time.time() - self.heard > SILENCE
+
+    def receive(self) -> "list[dict[str, Any]] | None":
+        """Return the objects that have come; None when the other side is gone, or is no part of the gang."""
+        try:
+            data = self.door.recv(_READ_SIZE)
+        except OSError:
+            return None
+        if not data:
+            return None
+        self.heard = time.time()
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > _LONGEST_LINE:
+            return None
+        try:
+            found = [json.loads(line.decode()) for line in lines if line.strip()]
+        except ValueError:  # a stranger
+            return None
+        return found if all(isinstance(one, dict) for one in found) else None
+
+
+class RoleWrapper:
+    """One role from its call to the supervisor to the end of its command."""
+
+    def __init__(self, folder: str, role: str) -> None:
+        self.folder, self.role = folder, role
+        with open(os.path.join(folder, "roles", role + ".json")) as file:
+            self.order = json.load(file)
+        self.log = RoleLog(os.path.join(folder, role + ".log"))
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self.signals, writer = os.pipe()
+        for end in (self.signals, writer):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(writer)
+        for number in (signal.SIGTERM, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+        self.child = None  # type: subprocess.Popen[bytes] | None
+        self.streams = {}  # type: dict[int, int]
+        self.kill_at = 0.0  # when the command gets SIGKILL; 0: it is not to end
+        self.outside = False  # Slurm or somebody else has ended it, before the supervisor did
+        self.lines = None  # type: LineConnection | None
+
+    def run(self, host: str, port: int) -> int:
+        """Wait for the other roles, run the command, and return its exit code."""
+        own = socket.socket()
+        own.bind(("", 0))
+        self.lines = LineConnection(_connect(host, port))
+        name = self.lines.door.getsockname()[0]
+        if name.startswith("127."):
+            name = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+        hello = {"token": self.order["token"], "role": self.role, "host": name, "port": own.getsockname()[1]}
+        self.lines.send(dict(hello, node=os.environ.get("SLURMD_NODENAME") or socket.gethostname()))
+        addresses = self._wait_for_all()
+        own.close()
+        if addresses is None:
+            return 1
+        error = self._start(addresses)
+        if error:
+            self._tell({"error": error})
+            return 127
+        self._tell({"started": True})
+        code = self._follow()
+        self._write_exit(code)
+        self._tell({"code": code, "outside": self.outside})
+        return code
+
+    def _wait_for_all(self) -> "dict[str, str] | None":
+        """Return the address of each role; None when the gang does not start."""
+        assert self.lines is not None
+        while True:
+            select.select([self.lines.door.fileno(), self.signals], [], [], 1.0)
+            if signal.SIGTERM in self._read_signals() or self.lines.is_silent():
+                return None
+            if select.select([self.lines.door], [], [], 0)[0]:
+                found = self.lines.receive()
+                if found is None or any("signal" in message for message in found):
+                    return None
+                for message in found:
+                    if "go" in message:
+                        return message["go"]  # type: ignore[no-any-return]
+            self.lines.beat()
+
+    def _start(self, addresses: "dict[str, str]") -> str:
+        """Start the command; return why that failed, or an empty text."""
+
+        def fill(text: str) -> str:
+            for role, tokens in self.order["tokens"].items():
+                host, _, port = addresses[role].rpartition(":")
+                text = text.replace(tokens[0], host).replace(tokens[1], port)
+            return text
+
+        environment = dict(os.environ)
+        environment.update({name: fill(value) for name, value in self.order["environment"].items()})
+        if self.order.get("path"):
+            environment["PATH"] = self.order["path"] + ":" + environment.get("PATH", os.defpath)
+        try:
+            self.child = subprocess.Popen(
+                [fill(part) for part in self.order["command"]],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=self.order["workdir"],
+                env=environment,
+                preexec_fn=self._become_command,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            return str(error)
+        assert self.child.stdout is not None and self.child.stderr is not None
+        self.streams = {self.child.stdout.fileno(): 1, self.child.stderr.fileno(): 2}
+        for descriptor in self.streams:
+            os.set_blocking(descriptor, False)
+        return ""
+
+    def _become_command(self) -> None:
+        """Begin a session, which ends with this process: without it nobody sees the end of the command."""
+        os.setsid()
+        self.libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+    def _follow(self) -> int:
+        """Copy output and pass signals on until the command has ended; return its exit code."""
+        assert self.child is not None
+        poll = select.poll()
+        poll.register(self.signals, select.POLLIN)
+        if self.lines is not None:
+            poll.register(self.lines.door.fileno(), select.POLLIN)
+        for descriptor in self.streams:
+            poll.register(descriptor, select.POLLIN)
+        while self.child.poll() is None:
+            for descriptor, _ in poll.poll(1000):
+                if not self._handle(descriptor):
+                    poll.unregister(descriptor)
+            self._keep_alive(poll)
+            if self.kill_at and time.time() >= self.kill_at:
+                self._signal_tree(signal.SIGKILL)
+        self._kill_rest()
+        for descriptor in self.streams:
+            while self._copy(descriptor):
+                pass
+        code = self.child.returncode
+        return 128 - code if code < 0 else code
+
+    def _handle(self, descriptor: int) -> bool:
+        """Take what has come; return False when nothing more comes from there."""
+        if descriptor in self.streams:
+            return self._copy(descriptor)
+        if descriptor == self.signals:
+            if signal.SIGTERM in self._read_signals():
+                self.outside = self.outside or not self.kill_at
+                self._end_command("TERM")
+            return True
+        return self._listen()
+
+    def _listen(self) -> bool:
+        """Obey the supervisor; return False when it is gone."""
+        assert self.lines is not None
+        found = self.lines.receive()
+        if found is None:
+            self._lose_supervisor()
+            return False
+        for message in found:
+            if "signal" in message:
+                self._end_command(message["signal"])
+        return True
+
+    def _keep_alive(self, poll: "select.poll") -> None:
+        if self.lines is None:
+            return
+        try:
+            self.lines.beat()
+            gone = self.lines.is_silent()
+        except OSError:
+            gone = True
+        if gone:
+            poll.unregister(self.lines.door.fileno())
+            self._lose_supervisor()
+
+    def _lose_supervisor(self) -> None:
+        """End the command: nobody would see its end, and another attempt may follow on another node."""
+        assert self.lines is not None
+        self.lines.door.close()
+        self.lines = None
+        self.log.write(OWN, b"[riseml: the gang's supervisor is gone, so this role ends]\n")
+        self._end_command("TERM")
+
+    def _end_command(self, name: str) -> None:
+        if name == "KILL":
+            self._signal_tree(signal.SIGKILL)
+        elif not self.kill_at:
+            self.kill_at = time.time() + self.order["stop_grace"]
+            self._signal_tree(signal.SIGTERM)
+
+    def _signal_tree(self, number: int) -> bool:
+        """Signal every process below this one; return True when there is one that could be signalled."""
+        sent = False
+        for pid in _list_descendants(os.getpid()):
+            try:
+                os.kill(pid, number)
+                sent = True
+            except OSError:  # it has ended, or is a setuid program of another user
+                continue
+        return sent
+
+    def _kill_rest(self) -> None:
+        """Kill what the command has left behind; it became this process' children."""
+        while self._signal_tree(signal.SIGKILL):
+            try:
+                os.waitpid(-1, 0)
+            except ChildProcessError:
+                return
+
+    def _copy(self, descriptor: int) -> bool:
+        try:
+            data = os.read(descriptor, _READ_SIZE)
+        except BlockingIOError:
+            return self.child is not None and self.child.returncode is None
+        if data:
+            self.log.write(self.streams[descriptor], data)
+        return bool(data)
+
+    def _read_signals(self) -> bytes:
+        try:
+            return os.read(self.signals, 512)
+        except BlockingIOError:
+            return b""
+
+    def _write_exit(self, code: int) -> None:
+        """Write the end for the case that the supervisor cannot."""
+        path = os.path.join(self.folder, self.role + ".exit")
+        try:
+            with open(path + ".new", "w") as file:
+                json.dump({"exit_code": code, "finished_at": time.time()}, file)
+            os.rename(path + ".new", path)
+        except OSError:  # a full disk, or the folder is gone: the supervisor hears it over the connection
+            return
+
+    def _tell(self, message: "dict[str, Any]") -> None:
+        if self.lines is None:
+            return
+        try:
+            self.lines.send(message)
+        except OSError:
+            self.lines = None
+
+
+def _connect(host: str, port: int) -> socket.socket:
+    """Return a connection to the supervisor.
+
+    Raises:
+        OSError: it is not reached within `CONNECT` seconds.
+    """
+    end = time.time() + CONNECT
+    while True:
+        try:
+            return socket.create_connection((host, port), 10)
+        except OSError:
+            if time.time() > end:
+                raise
+            select.select([], [], [], 0.2)
+
+
+def _list_descendants(root: int) -> "list[int]":
+    children = {}  # type: dict[int, list[int]]
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open("/proc/" + name + "/stat", "rb") as file:
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+            except (OSError, IndexError):
+                continue
+            children.setdefault(parent, []).append(int(name))
+    below, level = [], [root]  # type: list[int], list[int]
+    while level:
+        level = [child for parent in level for child in children.get(parent, [])]
+        below += level
+    return below
+
+
+def main() -> int:
+    """Run one role."""
+    folder, role, host, port = sys.argv[1:5]
+    return RoleWrapper(folder, role).run(host, int(port))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

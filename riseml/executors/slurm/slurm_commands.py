@@ -1,0 +1,120 @@
+"""The commands of Slurm that riseml calls, and what their failures mean.
+
+A command of Slurm waits for the controller; when that is frozen, it fails after Slurm's MessageTimeout, and what it
+asked for may happen later.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+from riseml.clusters import NodeKind
+from riseml.errors import EngineError, RisemlError, Unreachable
+from riseml.executors.slurm.queue_rows import NODE_FORMAT, QUEUE_FORMAT, QueueRow, parse_nodes, parse_queue
+from riseml.spec.pool.types import SlurmSpec
+
+_TIMEOUT = 60.0  # seconds
+_UNSURE = re.compile(
+    "unable to contact|timed out|temporar|try again|zero bytes|communication|connection|transport|unexpected message"
+    "|protocol authentication|no route|network",
+    re.IGNORECASE,
+)
+"""What the commands say when the controller does not answer; everything else is a refusal."""
+
+_IMMEDIATE = 20  # seconds for a check to start
+_MOST_TEXT = 500  # characters of a message
+
+
+class SlurmCommands:
+    """sbatch, squeue, scancel and sinfo of this machine, as the user of the server."""
+
+    def submit(self, script: str) -> str:
+        """Submit a job; return its id.
+
+        Raises:
+            Unreachable: the controller did not answer; the job may have been submitted.
+            EngineError: Slurm refuses it (permanent).
+        """
+        answer = _run(["sbatch", "--parsable"], script)
+        return answer.strip().splitlines()[-1].partition(";")[0]
+
+    def list_jobs(self) -> list[QueueRow]:
+        """Return every job of riseml that Slurm knows of this user, in one call.
+
+        Raises:
+            Unreachable, EngineError: it does not say.
+        """
+        rows = parse_queue(_run(["squeue", "--noheader", "--me", "--states=all", f"--format={QUEUE_FORMAT}"]))
+        return [row for row in rows if row.name.startswith("riseml-")]
+
+    def cancel(self, job: str) -> None:
+        """End a job at once; does nothing when it has ended.
+
+        Raises:
+            Unreachable, EngineError: it may go on.
+        """
+        _run(["scancel", job])
+
+    def list_nodes(self, partition: str) -> tuple[NodeKind, ...]:
+        """Return the kinds of nodes of a partition; of all partitions when it is empty.
+
+        Raises:
+            Unreachable, EngineError: Slurm does not say.
+        """
+        only = [f"--partition={partition}"] if partition else ["--all"]
+        return parse_nodes(_run(["sinfo", "--noheader", "--exact", f"--format={NODE_FORMAT}", *only]))
+
+    def count_idle_nodes(self, partition: str) -> int:
+        """Return how many nodes have nothing to do.
+
+        Raises:
+            Unreachable, EngineError: Slurm does not say.
+        """
+        only = [f"--partition={partition}"] if partition else []
+        lines = _run(["sinfo", "--noheader", "--Node", "--states=idle", "--format=%N", *only]).split()
+        return len(set(lines))
+
+    def ask_nodes(self, script: str, count: int, settings: SlurmSpec) -> list[str]:
+        """Run a shell line on this many nodes at once, and return what they print.
+
+        Raises:
+            Unreachable, EngineError: Slurm does not start it.
+        """
+        named = {"partition": settings.partition, "account": settings.account, "qos": settings.qos}
+        options = [f"--{name}={value}" for name, value in named.items() if value]
+        options += [f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", f"--immediate={_IMMEDIATE}"]
+        command = ["srun", "--job-name=riseml-check", "--time=1", "--mem=10M", *options, "/bin/sh", "-c", script]
+        return [line for line in _run(command).splitlines() if line.startswith("riseml|")]
+
+    def read_version(self) -> str:
+        """Return `slurm 22.05.8`.
+
+        Raises:
+            Unreachable, EngineError: Slurm is not installed here.
+        """
+        return _run(["sinfo", "--version"]).strip()
+
+
+def _run(command: list[str], script: str = "") -> str:
+    """Return what a command of Slurm prints."""
+    try:
+        done = subprocess.run(
+            command, input=script, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT, check=False
+        )
+    except FileNotFoundError as error:
+        hint = "run the server on a machine from which jobs can be submitted, such as a login node"
+        raise Unreachable(f"{command[0]} is not on this machine", hint) from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unreachable(f"{command[0]} gave no answer: {error}") from error
+    if done.returncode == 0:
+        return done.stdout
+    raise _explain(command[0], done.stderr or done.stdout or f"exit code {done.returncode}")
+
+
+def _explain(command: str, text: str) -> RisemlError:
+    words = " ".join(text.split())[:_MOST_TEXT]
+    if _UNSURE.search(words):
+        return Unreachable(f"Slurm's controller does not answer ({words})", "`sinfo` shows when it does again")
+    hint = "compare the section `slurm` of pool.yml with what `sinfo` and `sacctmgr show assoc` show"
+    return EngineError(f"Slurm refuses: {words.removeprefix(f'{command}: error: ')}", hint, permanent=True)

@@ -1,0 +1,40 @@
+"""A private Slurm cluster of three nodes, and a server that uses it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.rig import Rig
+from tests.support.slurm_cluster import SlurmCluster
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[SlurmCluster]:
+    """The cluster of all tests here."""
+    if os.geteuid() != 0:
+        pytest.skip("a private Slurm cluster needs root: it makes network namespaces")
+    if shutil.which("slurmctld", path="/usr/sbin:/sbin") is None:
+        pytest.skip("Slurm is not installed: scripts/slurm/packages does that")
+    with tempfile.TemporaryDirectory(prefix="rs") as folder:
+        os.chmod(folder, 0o755)  # MUNGE demands that everybody may enter the folder of its socket
+        made = SlurmCluster(Path(folder, "c"))
+        yield made
+        made.down()
+
+
+@pytest.fixture
+def slurm_rig(tmp_path: Path, cluster: SlurmCluster) -> Iterator[Rig]:
+    """A server with a home of its own on the cluster; afterwards nothing of it may be left."""
+    home = tmp_path / "home"
+    cluster.write_pool(home)
+    rig = Rig(home, None)
+    rig.host = cluster
+    with rig:
+        yield rig
+        rig.clean_up()

@@ -1,0 +1,120 @@
+"""Gangs on a real Slurm cluster of three nodes."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from tests.support.rig import BASE, GO, Rig
+from tests.support.slurm_cluster import SlurmCluster
+
+LINES = 200
+COUNT = f"i=0; while [ $i -lt {LINES} ]; do echo line $i; i=$((i+1)); done"
+LISTEN = """python3 -c '
+import os, socket
+door = socket.create_server(("", int(os.environ["RISEML_PORT"])))
+door.accept()[0].sendall(b"hello from the worker")
+'"""
+CALL = """python3 -c '
+import json, os, socket, time
+host, port = json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"][0].split(":")
+while True:
+    try:
+        print(socket.create_connection((host, int(port))).recv(99).decode(), flush=True)
+        break
+    except ConnectionRefusedError:
+        os.sched_yield()
+'"""
+
+
+def three(script: dict[str, str], **keys: Any) -> str:
+    """Return a riseml.yml of a master, a worker and a ps, each of which needs most of a node."""
+    cases = "\n".join(f"{job}) {text} ;;" for job, text in script.items())
+    train: dict[str, Any] = {
+        "framework": "tensorflow",
+        "image": BASE,
+        "tensorflow": {"version": "2.21.0", "distributed": {"worker": 2, "ps": 1}},
+        "resources": {"cpus": 3, "mem": "200MiB"},
+        "finish_grace": 0,
+        "run": f'case "$RISEML_JOB" in\n{cases}\n*) exec sleep 600 ;;\nesac\n',
+        **keys,
+    }
+    return json.dumps({"project": "toaster", "train": train})
+
+
+def test_a_gang_over_three_nodes_meets_and_finishes(slurm_rig: Rig) -> None:
+    where = "hostname; "
+    slurm_rig.submit(
+        three({"master": where + CALL + "; " + COUNT, "worker.1": where + LISTEN, "ps.1": f"{where}sleep 600"})
+    )
+    found = slurm_rig.wait_closed("1")
+    assert found["state"] == "FINISHED", slurm_rig.last_words()
+    lines = slurm_rig.lines("1")
+    assert {line.split()[1] for line in lines if re.search(r" n\d$", line)} == {"n1", "n2", "n3"}
+    assert "1.master hello from the worker" in lines
+    assert [line for line in lines if " line " in line] == [f"1.master line {number}" for number in range(LINES)]
+    ends = {job["id"]: (job["state"], job["reason"]) for job in found["jobs"]}
+    assert ends["1.master"] == ("FINISHED", "COMPLETED")
+    assert ends["1.ps.1"] == ("FINISHED", "NO_LONGER_NEEDED")
+    folder = slurm_rig.home.with_name("shared") / "gangs" / slurm_rig.server_id()[:12]
+    assert not list(folder.iterdir()), "nothing is left in the shared folder"
+
+
+def test_a_gang_waits_in_slurm_then_a_failing_role_and_a_kill_end_gangs(slurm_rig: Rig, cluster: SlurmCluster) -> None:
+    slurm_rig.submit(three({"worker.1": f"{GO}; exit 7"}))
+    slurm_rig.wait_state("1", "RUNNING")
+    slurm_rig.submit(three({}))
+
+    def waits() -> dict[str, Any] | None:
+        found = slurm_rig.experiment("2")
+        return found if found["reason"] == "IN_QUEUE" and "not free yet" in found["message"] else None
+
+    slurm_rig.wait("experiment 2 waits for nodes", waits)
+    slurm_rig.go_file("1").touch()
+    found = slurm_rig.wait_closed("1")
+    assert (found["state"], found["reason"]) == ("FAILED", "EXIT_CODE")
+    ends = {job["id"]: (job["state"], job["reason"]) for job in found["jobs"]}
+    assert ends["1.worker.1"] == ("FAILED", "EXIT_CODE")
+    assert ends["1.master"] == ends["1.ps.1"] == ("KILLED", "CASCADE")
+    slurm_rig.wait_state("2", "RUNNING")
+    places = {job["job"]: job["address"] for job in slurm_rig.get("/v1/experiments/2/explain")["jobs"]}
+    assert set(places.values()) == {"10.88.0.11", "10.88.0.12", "10.88.0.13"}
+    slurm_rig.post("/v1/experiments/2/kill")
+    assert slurm_rig.wait_closed("2")["state"] == "KILLED"
+    slurm_rig.wait("Slurm runs nothing of it", lambda: not cluster.list_jobs(slurm_rig.server_id()))
+    shared = str(slurm_rig.home.with_name("shared"))
+    slurm_rig.wait("no process of it is left", lambda: not cluster.find_processes(shared))
+
+
+def test_a_server_that_dies_after_the_submission_adopts_the_gang(slurm_rig: Rig, cluster: SlurmCluster) -> None:
+    slurm_rig.stop()
+    slurm_rig.environment["RISEML_FAULT"] = "P4"
+    slurm_rig.start()
+    slurm_rig.submit(three({"master": f"echo begun >>$OUTPUT_DIR/begun; {COUNT}; {GO}; {COUNT}"}))
+    assert slurm_rig.process is not None
+    slurm_rig.process.wait(300)
+    del slurm_rig.environment["RISEML_FAULT"]
+    slurm_rig.start()
+    slurm_rig.wait_state("1", "RUNNING")
+    (job,) = cluster.list_jobs(slurm_rig.server_id())
+    slurm_rig.kill()
+    slurm_rig.start()
+    slurm_rig.go_file("1").touch()
+    assert slurm_rig.wait_closed("1")["state"] == "FINISHED"
+    assert cluster.list_jobs(slurm_rig.server_id(), "all") == [job]
+    lines = [line for line in slurm_rig.lines("1") if " line " in line]
+    assert lines == [f"1.master line {number}" for number in range(LINES)] * 2
+
+
+def test_a_submission_whose_answer_is_lost_is_found_again(slurm_rig: Rig, cluster: SlurmCluster) -> None:
+    output = slurm_rig.submit(three({"master": "echo begun >>$OUTPUT_DIR/begun", "worker.1": "true"}))["output"]
+    cluster.freeze()
+    try:
+        slurm_rig.wait("the submission fails", lambda: "does not answer" in (slurm_rig.home / "server.log").read_text())
+    finally:
+        cluster.thaw()
+    found = slurm_rig.wait_closed("1")
+    assert found["state"] == "FINISHED", slurm_rig.last_words()
+    with open(f"{output}/begun") as file:
+        assert file.read() == "begun\n"

@@ -1,0 +1,100 @@
+"""A private Slurm cluster for tests, whose nodes share the files of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import psutil
+
+from tests.support.waiting import DEADLINE, wait_for
+
+_SCRIPTS = Path(__file__).parents[2] / "scripts" / "slurm"
+
+
+class SlurmCluster:
+    """The cluster in a folder, which `scripts/slurm/up` starts.
+
+    Args:
+        folder: with a short path, as it holds sockets.
+    """
+
+    name = "slurm"
+    contained = False
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        programs = subprocess.run([_SCRIPTS / "up", folder], stdout=subprocess.PIPE, text=True, check=True).stdout
+        self.environment = {"PATH": f"{programs.strip()}:{os.environ['PATH']}"}
+
+    def down(self) -> None:
+        """End the cluster."""
+        subprocess.run([_SCRIPTS / "down", self.folder], check=True)
+
+    def write_pool(self, home: Path) -> None:
+        """Make the cluster the pool of a riseml home, with a shared folder beside it."""
+        shared = home.with_name("shared")
+        for folder in (home, shared):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (home / "pool.yml").write_text(f"engine: slurm\nslurm: {{folder: {shared}}}\n")
+
+    def list_jobs(self, server: str, *states: str) -> list[str]:
+        """Return the ids of the Slurm jobs of a server; without states those that have not ended."""
+        only = [f"--states={','.join(states)}"] if states else []
+        rows = self.ask("squeue", "--noheader", "--format=%i %j", *only).splitlines()
+        return [row.split()[0] for row in rows if row.split()[1].startswith(f"riseml-{server[:12]}-")]
+
+    def ask(self, *command: str) -> str:
+        """Return what a command of Slurm prints."""
+        done = subprocess.run(
+            command, env={**os.environ, **self.environment}, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    def freeze(self) -> None:
+        """Stop the controller: it takes connections, and answers nothing."""
+        os.kill(self._controller(), signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let the controller go on."""
+        os.kill(self._controller(), signal.SIGCONT)
+
+    def find_processes(self, word: str) -> list[psutil.Process]:
+        """Return the processes with a word in their command line or in a variable."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if any(word in part for part in (*process.cmdline(), *process.environ().values())):
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+    def jobs(self, server: str, *, running: bool = False) -> list[str]:
+        return self.list_jobs(server)
+
+    def shared(self, server: str) -> list[str]:
+        return []
+
+    def wait_idle(self) -> None:
+        """Wait until every node has nothing to do."""
+        wait_for("the nodes are idle", lambda: set(self.ask("sinfo", "-hNo", "%T").split()) == {"idle"}, DEADLINE)
+
+    def clean_up(self, server: str) -> None:
+        for job in self.list_jobs(server):
+            self.ask("scancel", "--signal=KILL", job)
+        self.wait_idle()
+
+    def remove(self, server: str, job: str) -> None:
+        raise NotImplementedError("Slurm removes gangs, and no single jobs")
+
+    def wait_end(self, server: str, job: str) -> None:
+        wait_for("Slurm runs nothing of it", lambda: not self.list_jobs(server), DEADLINE)
+
+    def close(self) -> None:
+        pass
+
+    def _controller(self) -> int:
+        return int((self.folder / "pids" / "ctl").read_text())

@@ -1,0 +1,71 @@
+"""The folder of a gang, as the server writes and reads it."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+from riseml.control.actions import Signal
+from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
+from riseml.model import JobKey
+from riseml.names import JobName
+
+MASTER, WORKER = JobName("master"), JobName("worker.1")
+
+
+def make_gang(root: Path) -> GangFolder:
+    """Return the folder of a gang of two roles."""
+    folder = GangFolders(root).open_gang(GangKey(4, 2))
+    folder.make()
+    folder.write_gang({"token": "t"}, {MASTER: {"environment": {"KEY": "secret"}}, WORKER: {}})
+    return folder
+
+
+def test_only_the_user_reads_what_a_role_gets(tmp_path: Path) -> None:
+    folder = make_gang(tmp_path)
+    assert stat.S_IMODE((folder.path / "roles" / "master.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+
+
+def test_a_gang_is_found_again_and_goes_with_its_last_role(tmp_path: Path) -> None:
+    folder, folders = make_gang(tmp_path), GangFolders(tmp_path)
+    assert [one.key for one in folders.list_gangs()] == [GangKey(4, 2)]
+    assert folders.find_gang(JobKey(4, MASTER, 2)).list_roles() == [MASTER, WORKER]
+    folder.remove_role(MASTER)
+    assert folder.list_roles() == [WORKER]
+    folder.remove_role(WORKER)
+    assert not folder.path.exists()
+    assert folders.list_experiments() == [4]
+    folders.remove_experiment(4)
+    assert folders.list_experiments() == []
+
+
+def test_the_job_that_has_claimed_the_gang_is_the_job_of_the_gang(tmp_path: Path) -> None:
+    folder = make_gang(tmp_path)
+    assert folder.find_job() == ""
+    assert not folder.mark_submitting()
+    assert folder.mark_submitting()
+    folder.write_job("12")
+    assert folder.find_job() == "12"
+    (folder.path / "claim").write_text("13")
+    assert folder.find_job() == "13"
+
+
+def test_orders_are_appended(tmp_path: Path) -> None:
+    folder = make_gang(tmp_path)
+    folder.order_stop(MASTER, Signal.TERM)
+    folder.order_stop(WORKER, Signal.KILL)
+    lines = (folder.path / "orders").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"role": "master", "signal": "TERM"},
+        {"role": "worker.1", "signal": "KILL"},
+    ]
+
+
+def test_a_half_written_record_counts_as_none(tmp_path: Path) -> None:
+    folder = make_gang(tmp_path)
+    (folder.path / "state.json").write_text('{"roles": ')
+    assert folder.read_state() == {}
+    (folder.path / "verdict.json").write_text('{"done": true}')
+    assert folder.read_state() == {"done": True}
