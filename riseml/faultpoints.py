@@ -20,7 +20,7 @@ VARIABLE = "RISEML_FAULT"
 
 
 class Point(enum.Enum):
-    """P0 to P32 are moments of a run; the last four are before and after every save and every action."""
+    """P0 to P38 are moments of a run; the last four are before and after every save and every action."""
 
     REQUEST_READ = "P0"  # the server has read a submit and stored nothing
     REQUEST_STORED = "P1"  # the rows of a submit are committed, the answer is not sent
@@ -55,6 +55,12 @@ class Point(enum.Enum):
     LAYER_MADE = "P30"  # the layer is made, and no job uses it yet
     DATA_FETCHING = "P31"  # a range of data is on the disk, and the set is not complete
     DATA_FETCHED = "P32"  # every file of a set is there, and the set has not its name
+    OUTPUT_SENDING = "P33"  # a file of an output is in its store, and no manifest names it
+    OUTPUT_SENT = "P34"  # every file is there, and the manifest is the one before
+    OUTPUT_NAMED = "P35"  # the manifest names them, and some are not in their place
+    OUTPUT_SAVED = "P36"  # all are in their place, and the server has not noted it
+    OUTPUT_RESTORING = "P37"  # a file of a saved output is back on a host, others are not
+    OUTPUT_RESTORED = "P38"  # all are back, and the server has not noted it
     SAVING = "save"
     SAVED = "saved"
     ACTING = "act"

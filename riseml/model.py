@@ -15,7 +15,7 @@ from typing import NamedTuple
 from riseml.clusters import OwnQueue
 from riseml.names import HostName, JobName, job_type
 from riseml.origins import NO_ORIGIN, Origin
-from riseml.spec.config.types import NO_RETRY, DataSource, Limits, NotifySection, Resources, Retry
+from riseml.spec.config.types import NO_RETRY, DataSource, Limits, NotifySection, Resources, Retry, SaveSection
 from riseml.spec.pool.types import Volume
 from riseml.states import CompanionKind, Network, Part, Reason, State, Wanted
 
@@ -111,6 +111,7 @@ class Plan:
     data: tuple[DataSource, ...] = ()  # what is fetched before the jobs start; empty: they see the whole data folder
     store: str = ""  # the store of stores.yml whose keys jobs get; empty: none
     notify: NotifySection | None = None  # what webhooks are told of; None: what the user's own file says
+    save: SaveSection | None = None  # where its output is copied; None: nowhere
     role_images: tuple[tuple[str, Image], ...] = ()  # (role, environment) of each role with another one than `image`
 
     @property

@@ -68,6 +68,12 @@ _COMMANDS = (
         "Keep the outputs of experiments: `riseml system clean` and `riseml rm` leave them alone.",
     ),
     CommandPlace(
+        "save",
+        "saving",
+        "save_output",
+        "Copy the output of an experiment into the store that `train.save` names, now.",
+    ),
+    CommandPlace(
         "tensorboard",
         "tensorboard",
         "open_tensorboard",

@@ -104,6 +104,30 @@ class CancelData(Describable):
 
 
 @dataclass(frozen=True, slots=True)
+class SaveOutput(Describable):
+    """Copy what is new in the output of an experiment into its store."""
+
+    host: HostName  # that has the output
+    experiment: int  # id of the record
+    last: int  # the attempt whose jobs have ended; 0: they run
+
+    def describe(self, experiment: str | None = None) -> str:
+        return f"save the output of {experiment or self.experiment}"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreOutput(Describable):
+    """Fill the output of an experiment with what was saved, before the jobs of an attempt start."""
+
+    host: HostName
+    experiment: int  # id of the record
+    attempt: int
+
+    def describe(self, experiment: str | None = None) -> str:
+        return f"restore the output of {experiment or self.experiment} on {self.host} for attempt {self.attempt}"
+
+
+@dataclass(frozen=True, slots=True)
 class PrepareHost(Describable):
     """Create what the experiment's jobs share on a host: the output folder, and the network with this subnet."""
 
@@ -180,6 +204,8 @@ Action = (
     | CancelImage
     | FetchData
     | CancelData
+    | SaveOutput
+    | RestoreOutput
     | PrepareHost
     | StartJob
     | StartGang
@@ -194,9 +220,7 @@ def owner_of(action: Action) -> int:
     match action:
         case StartJob() | StopJob() | RemoveJob():
             return action.key.experiment
-        case EnsureImage() | ShareImage() | CancelImage() | FetchData() | CancelData():
-            return action.experiment
-        case PrepareHost() | StartGang() | ReleaseHost():
+        case _:
             return action.experiment
 
 

@@ -23,6 +23,7 @@ from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
 from riseml.control.placement.candidates import find_record
 from riseml.control.placement.hand_over import takes_whole_gangs
+from riseml.control.saving import find_restore, find_saves
 from riseml.control.verdict import find_kill_time
 from riseml.model import ContainerSeen, Experiment, JobKey, World
 from riseml.names import HostName
@@ -53,6 +54,7 @@ def _find_actions(world: World, seen: Observation, occupied: OccupiedHosts) -> I
                     continue
                 fetched.add((action.host, action.reference))
             yield action
+        yield from find_saves(experiment, seen, is_released=not occupied.include(experiment.id))
     yield from _cancel_images(experiments, seen)
     yield from occupied.find_releases(experiments)
 
@@ -120,6 +122,11 @@ def _start_gang(
     if not images.are_ready(experiment, jobs):
         yield from images.transfers(experiment, jobs)
     elif networks.hosts_are_prepared(experiment, jobs, seen) and not _earlier_attempt_runs(experiment, seen, occupied):
+        restore = find_restore(experiment, seen)
+        if restore is not None:
+            if seen.hosts[restore.host].silent_since is None:
+                yield restore
+            return
         for job in jobs:
             if job.host is not None and seen.hosts[job.host].silent_since is None:
                 yield _make_start(job.host, experiment.key_of(job), seen)

@@ -17,6 +17,7 @@ from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
 from riseml.control.placement.connect import repair_networks
 from riseml.control.placement.place import place_gangs
+from riseml.control.saving import awaits_save
 from riseml.control.settle import choose_builder, settle_jobs, with_jobs
 from riseml.control.verdict import (
     add_verdict,
@@ -59,7 +60,10 @@ def decide(world: World, seen: Observation) -> Decision:
     after = World(
         tuple(
             replace(experiment, closed=True)
-            if experiment.state in TERMINAL and not occupied.include(experiment.id) and experiment.id not in owners
+            if experiment.state in TERMINAL
+            and not occupied.include(experiment.id)
+            and experiment.id not in owners
+            and not awaits_save(experiment, seen)
             else experiment
             for experiment in placed.experiments
         )

@@ -13,6 +13,19 @@ from riseml.states import Network
 
 
 @dataclass(frozen=True, slots=True)
+class SaveSeen:
+    """What is known of the copies of an output."""
+
+    at: datetime | None = None  # when the last complete one ended; None: there is none
+    last: int = 0  # the attempt whose end it came after; 0: jobs ran
+    moved_at: datetime | None = None  # when something last arrived in the store
+
+
+NEVER_SAVED = SaveSeen()
+"""What is known of an output before its first copy."""
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """What one pass of the loop saw."""
 
@@ -29,6 +42,8 @@ class Observation:
     # jobs whose last line says that they wait for another job, which is over: the name of that one
     stuck: Mapping[JobKey, JobName] = field(default_factory=dict)
     fetched: frozenset[int] = frozenset()  # ids of experiments whose data is there; only of plans with `data`
+    saves: Mapping[int, SaveSeen] = field(default_factory=dict)  # id of an experiment with `save` -> its copies
+    filled: frozenset[int] = frozenset()  # ids of experiments whose output has what the last attempt saved
     last_used: Mapping[int, datetime] = field(default_factory=dict)  # id of a companion -> when a client last used it
 
     def is_lost(self, host: HostSeen) -> bool:

@@ -17,6 +17,7 @@ from riseml.control.images import (
     is_present,
 )
 from riseml.control.observation import Observation
+from riseml.control.saving import find_restore
 from riseml.model import ActionFailure, ContainerSeen, Experiment, HostSeen, Image, Job
 from riseml.names import HostName
 from riseml.states import TERMINAL, Part, Reason, State
@@ -286,7 +287,12 @@ def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, seen: Obser
     if host.queue is not None:
         start = StartGang(job.host, experiment.id, job.attempt)
     shared = {job.host, experiment.network_host or job.host}
-    needed: list[Action] = [start, *(PrepareHost(host, experiment.id, experiment.subnet) for host in sorted(shared))]
+    restore = find_restore(experiment, seen)
+    needed: list[Action] = [
+        start,
+        *([] if restore is None else [restore]),
+        *(PrepareHost(host, experiment.id, experiment.subnet) for host in sorted(shared)),
+    ]
     for action in needed:
         problem = seen.problems.get(action)
         waits = host.queue is not None and problem is not None and not problem.permanent  # for its controller

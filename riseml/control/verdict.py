@@ -22,6 +22,7 @@ from datetime import datetime, timedelta
 
 from riseml.control.observation import Observation
 from riseml.control.placement.hand_over import takes_whole_gangs
+from riseml.control.saving import awaits_save
 from riseml.control.settle import GOOD_ENDS, with_jobs
 from riseml.model import Experiment, Job, Verdict
 from riseml.planning.plan import make_next_attempt
@@ -82,6 +83,8 @@ def conclude_experiment(experiment: Experiment, seen: Observation) -> Experiment
     """Return the experiment with its final state or its next attempt, once every job has ended."""
     verdict = experiment.verdict
     if verdict is None or experiment.state in TERMINAL or not all(job.state in TERMINAL for job in experiment.jobs):
+        return experiment
+    if verdict.again and awaits_save(experiment, seen):
         return experiment
     if verdict.again:
         return replace(

@@ -29,7 +29,7 @@ class ObjectFolder:
     def __init__(self, url: DataUrl, store: Store) -> None:
         self._url = url
         self._store = store
-        self._objects = _connect(url, store)
+        self._objects = connect_store(url, store)
 
     def list_files(self) -> list[RemoteFile]:
         """Return every object below the address; the object itself when it is one."""
@@ -86,7 +86,7 @@ class ObjectFolder:
         return explain_store_error(self._url, self._store, text)
 
 
-def _connect(url: DataUrl, store: Store) -> ObjectStore:
+def connect_store(url: DataUrl, store: Store) -> ObjectStore:
     """Return obstore's access, with everything that it would otherwise take from variables of the server.
 
     Without keys no request is signed: obstore would ask the machine's metadata service for some.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import Enum
 
 from riseml.data_stores.remote import Away, Changed
 from riseml.data_stores.store_file import Store
@@ -18,35 +19,41 @@ _WRONG_REGION = frozenset({"AuthorizationHeaderMalformed", "PermanentRedirect", 
 _BUSY = frozenset({408, 429})
 
 
-def explain_store_error(url: DataUrl, store: Store, text: str) -> EngineError:
+class Purpose(Enum):
+    """What the server does with an address: the word for people, and the right that it needs."""
+
+    FETCH = ("fetched", "read it")
+    SAVE = ("saved", "write and read there")
+
+
+def explain_store_error(url: DataUrl, store: Store, text: str, purpose: Purpose = Purpose.FETCH) -> EngineError:
     """Return the error for what obstore said."""
+    done, right_to = purpose.value
     status, code = _STATUS.search(text), _CODE.search(text)
     number, name = int(status[1]) if status else 0, code[1] if code else ""
     at = f" at {store.endpoint}" if store.endpoint else ""
     if name == "NoSuchBucket":
-        return _refuse(
-            f"{url} cannot be fetched: there is no bucket {url.place}{at}", "check the name and the endpoint"
-        )
+        return _refuse(f"{url} cannot be {done}: there is no bucket {url.place}{at}", "check the name and the endpoint")
     if name in _WRONG_REGION or "redirect without LOCATION" in text:
         right = _REGION.search(text)
         hint = f"write `region: {right[1]}`" if right else "write the region of the bucket"
         return _refuse(
-            f"{url} cannot be fetched: {store.region} is not its region", f"{hint} for {store.name} in {_OWN_FILE}"
+            f"{url} cannot be {done}: {store.region} is not its region", f"{hint} for {store.name} in {_OWN_FILE}"
         )
     if name in _WRONG_KEYS or number == 401:
         said = f" ({name})" if name else ""
         return _refuse(
-            f"{url} cannot be fetched: the keys of the store {store.name} are wrong{said}",
+            f"{url} cannot be {done}: the keys of the store {store.name} are wrong{said}",
             f"change them in {_OWN_FILE}",
         )
     if name == "RequestTimeTooSkewed":
         return _refuse(
-            f"{url} cannot be fetched: the clock of this machine and that of the store differ",
+            f"{url} cannot be {done}: the clock of this machine and that of the store differ",
             "set the clock of this machine",
         )
     if number == 403 or (number == 412 and not store.access_key_id):
         return _refuse(
-            f"{url} cannot be fetched: the store {store.name} has no right to read it",
+            f"{url} cannot be {done}: the store {store.name} has no right to {right_to}",
             f"allow it at the store, or change the keys in {_OWN_FILE}",
         )
     return explain_status(url, number) if number else Away(f"{url}: the store{at} does not answer")
@@ -55,7 +62,7 @@ def explain_store_error(url: DataUrl, store: Store, text: str) -> EngineError:
 def explain_status(url: DataUrl, status: int) -> EngineError:
     """Return the error for an HTTP status alone."""
     if status >= 500 or status in _BUSY:
-        return Away(f"{url}: the store answers {status}, so that it cannot be read now")
+        return Away(f"{url}: the store answers {status}, so that it cannot be used now")
     if status in (404, 412):
         return Changed(f"{url} changed while it was fetched, or is gone")
     if 300 <= status < 400:

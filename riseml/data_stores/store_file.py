@@ -33,8 +33,8 @@ _PRINTABLE = re.compile(r"[!-~]+")
 _TEXTS = ("endpoint", "region", "access_key_id", "secret_access_key", "session_token", "account", "account_key",
           "service_account")  # fmt: skip
 _SWITCHES = ("insecure", "jobs", "etag_is_md5")
-_KEYS = frozenset({"name", "urls", *_TEXTS, *_SWITCHES})
-_HINT = "docs/stores.md has an example; nothing is fetched until then"
+_KEYS = frozenset({"name", "urls", "saves", *_TEXTS, *_SWITCHES})
+_HINT = "docs/stores.md has an example; nothing is fetched or saved until then"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Store:
 
     name: str
     urls: tuple[DataUrl, ...]  # what may be fetched, each with everything below it
+    saves: tuple[DataUrl, ...] = ()  # where outputs may be saved, each with everything below it
     endpoint: str = ""  # of S3: where it is; empty: Amazon's
     region: str = DEFAULT_REGION
     access_key_id: str = field(default="", repr=False)  # empty: requests are not signed
@@ -81,6 +82,21 @@ def find_store(stores: tuple[Store, ...], url: DataUrl) -> Store:
     raise Refused(
         f"the server may not fetch {url}: no store of its {FILE} allows that",
         f"write a store with `urls: [{url}]` into {FILE} in RISEML_HOME (docs/stores.md)",
+    )
+
+
+def find_save_store(stores: tuple[Store, ...], url: DataUrl) -> Store:
+    """Return the first store that allows outputs at an address.
+
+    Raises:
+        Refused: none does.
+    """
+    for store in stores:
+        if any(allowed.includes(url) for allowed in store.saves):
+            return store
+    raise Refused(
+        f"the server may not save outputs in {url}: no store of its {FILE} allows that",
+        f"write `saves: [{url}]` beside a store in {FILE} in RISEML_HOME (docs/stores.md); `urls` is for reading",
     )
 
 
@@ -128,10 +144,9 @@ def _parse(data: bytes) -> tuple[Store, ...]:
 
 
 def _parse_store(row: Any, place: int) -> Store:
-    if not isinstance(row, dict) or not {"name", "urls"} <= row.keys() <= _KEYS:
-        raise _make_mistake(
-            f"store {place} needs name and urls, and may have {', '.join(sorted(_KEYS - {'name', 'urls'}))}"
-        )
+    if not isinstance(row, dict) or not {"name"} < row.keys() <= _KEYS or not row.keys() & {"urls", "saves"}:
+        others = ", ".join(sorted(_KEYS - {"name", "urls", "saves"}))
+        raise _make_mistake(f"store {place} needs name, and urls or saves or both, and may have {others}")
     name = str(row["name"])
     if not _NAME.fullmatch(name):
         raise _make_mistake(f"the name of store {place} is not up to 40 letters a-z, digits and -")
@@ -142,22 +157,25 @@ def _parse_store(row: Any, place: int) -> Store:
     switches = {key: row[key] for key in _SWITCHES if key in row}
     if not all(isinstance(value, bool) for value in switches.values()):
         raise _make_mistake(f"{name}: {', '.join(_SWITCHES)} are true or false")
-    store = Store(name, _parse_urls(name, row["urls"]), **texts, **switches)
+    urls, saves = (_parse_urls(name, key, row[key]) if key in row else () for key in ("urls", "saves"))
+    if not all(url.scheme in OBJECT_STORES for url in saves):
+        raise _make_mistake(f"`saves` of {name}: outputs are saved in s3://, gs:// and az:// alone")
+    store = Store(name, urls, saves, **texts, **switches)
     _check_store(store)
     return store
 
 
-def _parse_urls(name: str, value: Any) -> tuple[DataUrl, ...]:
+def _parse_urls(name: str, key: str, value: Any) -> tuple[DataUrl, ...]:
     if not isinstance(value, list) or not value:
-        raise _make_mistake(f"`urls` of {name} is a list of addresses such as s3://datasets/")
+        raise _make_mistake(f"`{key}` of {name} is a list of addresses such as s3://datasets/")
     found = []
     for text in value:
         try:
             url = parse_data_url(str(text)) if not _is_web_root(str(text)) else _parse_web_root(str(text))
         except BadText as bad:
-            raise _make_mistake(f"`urls` of {name}: {bad.problem}") from None
+            raise _make_mistake(f"`{key}` of {name}: {bad.problem}") from None
         if url.scheme is DataScheme.DATA:
-            raise _make_mistake(f"`urls` of {name}: data:// needs no store")
+            raise _make_mistake(f"`{key}` of {name}: data:// needs no store")
         found.append(url)
     return tuple(found)
 
@@ -175,11 +193,12 @@ def _parse_web_root(text: str) -> DataUrl:
 def _check_store(store: Store) -> None:
     if bool(store.access_key_id) != bool(store.secret_access_key):
         raise _make_mistake(f"{store.name} needs both access_key_id and secret_access_key, or neither")
-    if any(url.scheme is DataScheme.AZURE for url in store.urls) and not store.account:
+    urls = (*store.urls, *store.saves)
+    if any(url.scheme is DataScheme.AZURE for url in urls) and not store.account:
         raise _make_mistake(f"{store.name} needs `account`, the name of the storage account of az://")
     if store.endpoint:
         _check_endpoint(store, store.endpoint)
-    for url in store.urls:
+    for url in urls:
         if url.scheme is DataScheme.HTTP:
             _check_endpoint(store, str(url))
         if url.scheme not in OBJECT_STORES and store.access_key_id:

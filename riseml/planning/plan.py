@@ -94,6 +94,7 @@ def _make_plan(project: str, train: Train, environments: _Environments, images: 
         data=train.data,
         store=train.store,
         notify=train.notify,
+        save=train.save,
         role_images=tuple((role, images[base]) for role, base in environments.roles.items() if base != common),
     )
 

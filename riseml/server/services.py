@@ -16,6 +16,7 @@ from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.idle_watch import IdleWatch
 from riseml.server.pool.monitor import Monitor
 from riseml.server.pool.sample_keeper import SampleKeeper
+from riseml.server.pool.save_keeper import SaveKeeper
 from riseml.server.reconcile.action_tracker import ActionTracker
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.capsule_keeper import CapsuleKeeper
@@ -86,6 +87,11 @@ class Services:
     passes: Passes  # how many passes the loop has completed, and what the last one observed
     web: WebDoor  # the listener of the web page
     request_stop: Callable[[], None]  # ends the server after the answers under way; jobs run on
+
+    @property
+    def saves(self) -> SaveKeeper:
+        """The outputs that experiments save in stores."""
+        return self.data.saves
 
     @property
     def data(self) -> DataKeeper:

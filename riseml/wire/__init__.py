@@ -46,6 +46,8 @@ Not here: how an answer is computed (`server.api`), and how a command prints it 
     GET    /v1/experiments/{id}/tfconfig        -> TfConfigs        (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/environment     -> JobEnvironments  (of one experiment; a set is refused)
     GET    /v1/experiments/{id}/capsule         -> CapsuleView      (of one experiment; of a set: its first one's)
+    GET    /v1/experiments/{id}/saved           -> SavedView        (of one experiment; what its store has)
+    POST   /v1/experiments/{id}/save            -> SavedView        (copies its output into its store now)
     POST   /v1/reruns/check          RerunNeeds -> MissingParts     (starts nothing)
     GET    /v1/experiments/{id}/explain         -> ExplanationView  (of one experiment)
     WS     /v1/experiments/{id}/command         -> messages of `stream_messages`, the first is a CommandOrder
@@ -170,6 +172,7 @@ from riseml.wire.plans import (
     PlanExperiment,
     PlanJob,
     PlanRoleEnvironment,
+    PlanSave,
     PlanSearch,
     PlanView,
 )
@@ -192,6 +195,7 @@ from riseml.wire.pool import (
 from riseml.wire.pool_changes import AddedHost, NewHost, RemovedHost
 from riseml.wire.results import ObjectiveView, ResultList, ResultView
 from riseml.wire.samples import JobSamples, Remarks, RemarkView, SampleHistory, Samples, SampleView
+from riseml.wire.saves import LeftOutFile, RestoredView, SavedFileView, SavedSummary, SavedView
 from riseml.wire.searches import BestTrial, SearchView, TrialOrder
 from riseml.wire.server import ServerView, SystemView
 from riseml.wire.sets import Curve, CurveList, ImportanceView, ParameterImportance
@@ -281,6 +285,7 @@ __all__ = [
     "KeptView",
     "Kill",
     "Kills",
+    "LeftOutFile",
     "LeftoverView",
     "LeftoversView",
     "LineEntry",
@@ -314,6 +319,7 @@ __all__ = [
     "PlanExperiment",
     "PlanJob",
     "PlanRoleEnvironment",
+    "PlanSave",
     "PlanSearch",
     "PlanView",
     "PlotSeries",
@@ -334,11 +340,15 @@ __all__ = [
     "RemovedHost",
     "ReportEntry",
     "RerunNeeds",
+    "RestoredView",
     "ResultList",
     "ResultView",
     "SampleHistory",
     "SampleView",
     "Samples",
+    "SavedFileView",
+    "SavedSummary",
+    "SavedView",
     "ScalingRowView",
     "ScalingView",
     "SearchView",

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from typing_extensions import TypedDict
 
 from riseml.wire.metrics import MetricView
+from riseml.wire.saves import SavedSummary
 from riseml.wire.searches import SearchView
 from riseml.wire.state_names import StateName
 
@@ -65,6 +66,7 @@ class ExperimentView(TypedDict):
     metrics: list[MetricView]  # that its jobs have reported; empty in lists of experiments, and for a set
     search: SearchView | None  # of a set whose points a search chooses
     notes: list[str]  # remarks about its riseml.yml
+    saved: SavedSummary | None  # how far its output is in its store; None: nothing is saved, and in lists
 
 
 class ExperimentList(TypedDict):

@@ -76,12 +76,20 @@ class PlanData(TypedDict):
     refused: str | None  # why the server does not fetch it; None: it does
 
 
+class PlanSave(TypedDict):
+    """Where the output is copied."""
+
+    url: str
+    refused: str | None  # why the server does not write there; None: it does
+
+
 class PlanView(PlanEnvironment):
     """What `train` would do. The environment is that of all jobs whose role has none of its own."""
 
     project: str
     framework: str  # empty without a framework
     role_environments: list[PlanRoleEnvironment]
+    save: PlanSave | None  # None: the output stays where it is
     data: list[PlanData]  # empty: jobs see the whole data folder
     search: PlanSearch | None  # None: every experiment is made at once
     experiments: list[PlanExperiment]  # one for each combination of parameters; of a search, its first trial

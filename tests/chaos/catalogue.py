@@ -11,9 +11,10 @@ from tests.chaos.load import load_faults
 from tests.chaos.report_crashes import report_faults
 from tests.chaos.searches import search_faults
 from tests.chaos.sites import Fault
+from tests.chaos.stores import store_faults
 
 
 def all_faults() -> tuple[Fault, ...]:
     """Return every fault in the order of the table."""
-    kills = (*crash_faults(), *report_faults(), *capsule_faults())
+    kills = (*crash_faults(), *report_faults(), *capsule_faults(), *store_faults())
     return (*kills, *call_faults(), *engine_faults(), *host_faults(), *load_faults(), *search_faults())

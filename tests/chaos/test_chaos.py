@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from riseml.faultpoints import Point
-from tests.chaos import calls, capsules, crashes, engines, harms, report_crashes, searches
+from tests.chaos import calls, capsules, crashes, engines, harms, report_crashes, searches, stores
 from tests.chaos.ledger import Tally
 from tests.chaos.scenes import make_good_scene, make_retried_scene
 from tests.chaos.sites import Site
@@ -43,6 +43,11 @@ def test_the_server_dies_at_each_step_of_a_search(process_site: Site) -> None:
 
 def test_the_server_dies_while_it_writes_capsules(process_site: Site) -> None:
     check_tally(capsules.run_with_crashes_at(process_site, *capsules.CAPSULE_POINTS), 4)
+
+
+def test_the_server_dies_while_it_saves_and_restores_outputs(process_site: Site) -> None:
+    check_tally(stores.save_with_crashes(process_site, *stores.SAVE_POINTS), 4)
+    check_tally(stores.restore_with_crashes(process_site, *stores.RESTORE_POINTS), 3)
 
 
 def test_the_server_reads_a_log_whose_last_record_is_torn(process_site: Site) -> None:

@@ -17,6 +17,7 @@ from tests.chaos.capsules import CAPSULE_POINTS
 from tests.chaos.crashes import AROUND, SENTENCES
 from tests.chaos.report_crashes import AROUND_COUNTS
 from tests.chaos.searches import SEARCH_POINTS
+from tests.chaos.stores import FETCH_POINTS, RESTORE_POINTS, SAVE_POINTS
 from tests.support.waiting import DEADLINE
 
 SCRIPT = """
@@ -75,5 +76,5 @@ def test_a_server_with_a_bad_order_reports_it_in_one_sentence(tmp_path: Path) ->
 
 
 def test_every_fault_point_is_in_the_table() -> None:
-    elsewhere = {Point.DATA_FETCHING, Point.DATA_FETCHED}  # tests/real/data has the store that they need
-    assert {*SENTENCES, *AROUND, *AROUND_COUNTS, *SEARCH_POINTS, *CAPSULE_POINTS, *elsewhere} == set(Point)
+    stores = {*FETCH_POINTS, *SAVE_POINTS, *RESTORE_POINTS}
+    assert {*SENTENCES, *AROUND, *AROUND_COUNTS, *SEARCH_POINTS, *CAPSULE_POINTS, *stores} == set(Point)

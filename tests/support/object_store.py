@@ -13,6 +13,7 @@ import httpx
 from tests.support.waiting import DEADLINE
 
 KEY, SECRET = "test:tester", "s3cret-of-the-tests"
+_ACCOUNT = "/v1/AUTH_test"
 _ROOT = Path(__file__).parents[2]
 
 
@@ -24,17 +25,36 @@ class ObjectStoreServer:
 
     def put(self, bucket: str, objects: Mapping[str, bytes]) -> None:
         """Make a bucket if it is missing, and objects in it."""
-        with httpx.Client(base_url=self.endpoint, timeout=DEADLINE) as client:
-            login = {"X-Storage-User": KEY, "X-Storage-Pass": SECRET}
-            token = client.get("/auth/v1.0", headers=login).raise_for_status().headers["X-Auth-Token"]
+        with self._client() as client:
             for path, content in {"": b"", **objects}.items():
-                address = f"/v1/AUTH_test/{bucket}/{path}" if path else f"/v1/AUTH_test/{bucket}"
-                client.put(address, content=content, headers={"X-Auth-Token": token}).raise_for_status()
+                address = f"{_ACCOUNT}/{bucket}/{path}" if path else f"{_ACCOUNT}/{bucket}"
+                client.put(address, content=content).raise_for_status()
+
+    def get(self, bucket: str, path: str) -> bytes:
+        """Return the content of an object."""
+        with self._client() as client:
+            return client.get(f"{_ACCOUNT}/{bucket}/{path}").raise_for_status().content
+
+    def list(self, bucket: str, folder: str) -> list[str]:
+        """Return the objects below a folder of a bucket."""
+        with self._client() as client:
+            answer = client.get(f"{_ACCOUNT}/{bucket}", params={"prefix": f"{folder}/"}).raise_for_status()
+        return answer.text.splitlines()
 
     def entry(self, name: str, *urls: str, **changes: object) -> dict[str, object]:
         """Return the entry of a stores.yml that allows these addresses."""
         keys = {"access_key_id": KEY, "secret_access_key": SECRET}
-        return {"name": name, "urls": list(urls), "endpoint": self.endpoint, **keys, **changes}
+        readable = {"urls": [*urls]} if urls else {}
+        return {"name": name, **readable, "endpoint": self.endpoint, **keys, **changes}
+
+    @contextmanager
+    def _client(self) -> Iterator[httpx.Client]:
+        """Give a client that has logged in."""
+        with httpx.Client(base_url=self.endpoint, timeout=DEADLINE) as client:
+            login = {"X-Storage-User": KEY, "X-Storage-Pass": SECRET}
+            token = client.get("/auth/v1.0", headers=login).raise_for_status().headers["X-Auth-Token"]
+            client.headers["X-Auth-Token"] = token
+            yield client
 
 
 @contextmanager

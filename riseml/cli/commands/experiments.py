@@ -95,9 +95,15 @@ def show_status(  # noqa: PLR0913  # one parameter for each option of the comman
     capsule: Annotated[
         bool, typer.Option("--capsule", help="Show what is needed to run it again: image, packages, code, data.")
     ] = False,
+    saved: Annotated[
+        bool, typer.Option("--saved", help="Show the files of it that are saved in a store, with checksums.")
+    ] = False,
 ) -> None:
     """List running experiments, or show one with its jobs."""
     command: CommandContext = context.obj
+    if saved:
+        _print_saved(command, identity, json=json)
+        return
     if capsule:
         _print_capsule(command, identity, json=json)
         return
@@ -223,6 +229,18 @@ def _print_capsule(command: CommandContext, identity: str | None, *, json: bool)
         command.printer.print_json(found)
     else:
         command.printer.print_lines(list_capsule(found))
+
+
+def _print_saved(command: CommandContext, identity: str | None, *, json: bool) -> None:
+    from riseml.cli.output.saved_view import list_saved
+    from riseml.saved_client import SavedClient
+
+    with command.connect() as client, SavedClient(client.address) as saved:
+        found = saved.get_saved(choose_experiment_id(command, client, identity))
+    if json:
+        command.printer.print_json(found)
+    else:
+        command.printer.print_lines(list_saved(found, command.now(), command.printer.style))
 
 
 def _print_view(command: CommandContext, client: Client, fetch: Callable[[], ViewContent], mode: ViewMode) -> None:

@@ -137,6 +137,7 @@ def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[s
             ("Framework", one["framework"]),
             ("Framework Config", _count_roles(one)),
             ("Output", one["output"] or None),
+            *_list_saved(one, now),
             ("Parameters", format_parameters(one["parameters"])),
             ("Metrics", _list_metrics(one)),
             ("TensorBoard", f"`riseml tensorboard {one['id']}` opens it" if _has_tensorboard(one) else None),
@@ -146,6 +147,17 @@ def _list_heads(one: wire.ExperimentView, now: datetime, style: Style) -> list[s
     )
     heads[2] = f"State: {paint_state(one['state'], one['state'], colour=style.colour)}"
     return heads
+
+
+def _list_saved(one: wire.ExperimentView, now: datetime) -> list[tuple[str, str]]:
+    """Return what is saved of its output; nothing without `save`, and of a server of an earlier version."""
+    saved = one.get("saved")
+    if saved is None:
+        return []
+    from riseml.cli.output.saved_view import describe_restored, describe_saved
+
+    begun = [("Restored", describe_restored(saved["restored"]))] if saved["restored"] else []
+    return [("Saved", describe_saved(one["id"], saved, now)), *begun]
 
 
 def _find_role_images(one: wire.ExperimentView) -> dict[str, str]:

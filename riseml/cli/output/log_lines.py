@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from riseml.cli.output.saved_view import describe_saved
 from riseml.cli.output.style import paint, paint_state
 from riseml.cli.output.text import clean_text, format_moment, format_seconds, parse_moment
 
@@ -106,6 +107,9 @@ def describe_end(end: wire.EndEntry, experiment: wire.ExperimentView) -> list[st
         parts = [job, *((why,) if code in why else (why, code))]
         text += ": " + ": ".join(part for part in parts if part)
     output = [clean_text(f"Output: {experiment['output']}")] if experiment["output"] else []
+    saved = experiment.get("saved")  # a server of an earlier version saves nothing
+    if saved is not None:
+        output += [clean_text(f"Saved: {describe_saved(experiment['id'], saved, None)}")]
     return [
         clean_text(text),
         *list_causes(experiment),

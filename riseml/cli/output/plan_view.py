@@ -65,6 +65,7 @@ def _list_heads(plan: wire.PlanView, first: wire.PlanExperiment) -> list[str]:
             *(("Install", step) for step in plan["install"]),
             *(field for one in plan["role_environments"] for field in _list_role_fields(one)),
             *(("Data", _describe_data(one)) for one in plan.get("data", [])),  # not of a server of an earlier version
+            ("Saves", _describe_save(plan.get("save"))),
             ("Search", _describe_search(search) if search else None),
             ("Experiment", f"{first['id']}, {'the first trial, ' if search else ''}if it were submitted now"),
             ("Parameters", format_parameters(first["parameters"])),
@@ -77,6 +78,13 @@ def _list_heads(plan: wire.PlanView, first: wire.PlanExperiment) -> list[str]:
 def _describe_data(one: wire.PlanData) -> str:
     refused = f": never: {one['refused']}" if one["refused"] else ""
     return f"{one['url']} as {one['folder']}{refused}"
+
+
+def _describe_save(save: wire.PlanSave | None) -> str | None:
+    """Return where the output goes; None for a plan that saves nothing, and of a server of an earlier version."""
+    if save is None:
+        return None
+    return f"{save['url']}: never: {save['refused']}" if save["refused"] else f"the output in {save['url']}"
 
 
 def _describe_search(search: wire.PlanSearch) -> str:
@@ -98,6 +106,8 @@ def _describe_start(plan: wire.PlanView, first: wire.PlanExperiment) -> str:
     every: list[wire.PlanEnvironment] = [plan, *plan["role_environments"]]
     refused = next((one["refused"] for one in every if one["refused"]), None)
     refused = refused or next((one["refused"] for one in plan.get("data", []) if one["refused"]), None)
+    save = plan.get("save")
+    refused = refused or (save["refused"] if save else None)
     if refused:
         return f"never: {refused}"
     return (

@@ -56,6 +56,7 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
         "framework": first.framework,
         "role_environments": [{**shown[image], "role": role} for role, image in first.role_images],
         "data": _show_data(first, services),
+        "save": _show_save(first, services),
         "search": _show_search(planned),
         "experiments": [_show_experiment(guest, _explain_wait(guest, world, seen), services) for guest in guests],
         "notes": list(planned.spec.notes),
@@ -64,9 +65,20 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
 
 def _show_data(plan: Plan, services: Services) -> list[wire.PlanData]:
     return [
-        {"url": one.url, "folder": one.folder, "refused": _find_refusal(replace(plan, data=(one,)), services)}
+        {
+            "url": one.url,
+            "folder": one.folder,
+            "refused": _find_refusal(replace(plan, data=(one,), save=None), services),
+        }
         for one in plan.data
     ]
+
+
+def _show_save(plan: Plan, services: Services) -> wire.PlanSave | None:
+    if plan.save is None:
+        return None
+    alone = replace(plan, data=(), store="")
+    return {"url": plan.save.to, "refused": _find_refusal(alone, services)}
 
 
 def _find_refusal(plan: Plan, services: Services) -> str | None:

@@ -12,6 +12,7 @@ from riseml.model import Experiment
 from riseml.names import CanonicalId
 from riseml.server.api.bad_end import explain_bad_end
 from riseml.server.api.metric_views import show_summary
+from riseml.server.api.saved_views import show_saved_summary
 from riseml.server.api.views import NO_BAD_END, show_experiment, show_set
 from riseml.server.services import Services
 from riseml.store.experiments import ExperimentDetail
@@ -92,4 +93,5 @@ def _show_with_metrics(
         end = NO_BAD_END if failed is None else explain_bad_end(failed, services.logs)
         return show_set(details, roots, search, metrics, end)
     end = explain_bad_end(first, services.logs)
-    return show_experiment(details[0], roots, wanted, end, metrics.get(first.id, ()))
+    shown = show_experiment(details[0], roots, wanted, end, metrics.get(first.id, ()))
+    return {**shown, "saved": show_saved_summary(first, services.saves)}

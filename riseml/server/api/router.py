@@ -23,6 +23,7 @@ from riseml.server.api.pool_routes import add_pool_routes
 from riseml.server.api.remark_routes import add_remark_routes
 from riseml.server.api.result_routes import add_result_routes
 from riseml.server.api.sample_routes import add_sample_routes
+from riseml.server.api.saved_routes import add_saved_routes
 from riseml.server.api.server_routes import add_server_routes
 from riseml.server.api.set_routes import add_set_routes
 from riseml.server.api.stream_routes import add_stream_routes
@@ -45,6 +46,7 @@ def make_router(services: Services) -> APIRouter:
     add_result_routes(router, services)
     add_capsule_routes(router, services)
     add_file_routes(router, services)
+    add_saved_routes(router, services)
     add_output_routes(router, services)
     add_trial_routes(router, services)
     add_log_routes(router, services)

@@ -109,6 +109,7 @@ def show_experiment(
         "search": None,
         "metrics": list(metrics),
         "notes": list(detail.notes),
+        "saved": None,
     }
 
 

@@ -23,6 +23,7 @@ from riseml.names import HostName
 from riseml.planning.launch import DataView, LaunchTarget
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.mode import PoolMode
+from riseml.server.pool.save_keeper import SaveKeeper
 from riseml.spec.pool.types import CacheSpec, Volume
 from riseml.spec.scalars.data_url import DataScheme, DataUrl, parse_data_url
 
@@ -42,7 +43,7 @@ class _Fetch:
 
 
 class DataKeeper:
-    """The data of all experiments of a server.
+    """The data of all experiments of a server; `saves` has what they save, in the same stores.
 
     Args:
         server: id of this server; a folder that several servers see has one folder for each.
@@ -50,6 +51,7 @@ class DataKeeper:
     """
 
     def __init__(self, server: str, hosts: HostSet) -> None:
+        self.saves = SaveKeeper(server, hosts)
         self._server = server
         self._hosts = hosts
         self._lock = threading.Lock()
@@ -74,6 +76,7 @@ class DataKeeper:
             find_store(stores, url)
         for name in named:
             find_job_store(stores, name)
+        self.saves.check_plans(plans)
 
     def fetch_data(self, experiment: Experiment, report: Report) -> None:
         """Bring the data of an experiment into the cache; return when all of it is there.

@@ -30,13 +30,16 @@ from riseml.storage_files import StorageFiles
 _SUPERUSER = 0
 
 
-def open_output(hosts: HostSet, members: Sequence[Experiment], wanted: CanonicalId) -> StorageFiles:
+def open_output(
+    hosts: HostSet, members: Sequence[Experiment], wanted: CanonicalId, host: HostName | None = None
+) -> StorageFiles:
     """Return the files in the output of an experiment, or of all experiments of a set.
 
     Args:
         hosts: of this server.
         members: the experiment; or those of the set.
         wanted: its ID.
+        host: that has the output; None: the first one on which a job ran.
 
     Raises:
         NotFound: it has no output.
@@ -48,7 +51,7 @@ def open_output(hosts: HostSet, members: Sequence[Experiment], wanted: Canonical
     below = output_folder(first)
     if first.sub is not None and wanted.sub is None:
         below = below.parent
-    host = next((job.host for one in members for job in one.gang if job.host is not None), None)
+    host = host or next((job.host for one in members for job in one.gang if job.host is not None), None)
     root = hosts.find_target(host).roots.output
     title = f"output://{wanted}"
     if _is_visible(hosts, root, host):

@@ -15,6 +15,8 @@ from riseml.control.actions import (
     EnsureImage,
     FetchData,
     RemoveJob,
+    RestoreOutput,
+    SaveOutput,
     ShareImage,
     Signal,
     StartGang,
@@ -118,12 +120,14 @@ class ActionTracker:
             self._sent = {stop for stop in self._sent if owner_of(stop) in open_ids}
 
     def _find_workers(self, action: Action) -> ThreadPoolExecutor:
-        """Return the threads for an action. Builds and fetches take minutes, so they have separate threads."""
+        """Return the threads for an action. Builds, fetches and copies take minutes, so they have separate threads."""
         name = action.host
         if isinstance(action, (EnsureImage, ShareImage)):
             name = HostName(f"build-{name}")
-        elif isinstance(action, FetchData):
+        elif isinstance(action, FetchData | RestoreOutput):
             name = HostName(f"data-{name}")
+        elif isinstance(action, SaveOutput):  # a store that is away holds up nothing else
+            name = HostName(f"save-{name}")
         if name not in self._workers:
             self._workers[name] = ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"act-{name}")
         return self._workers[name]

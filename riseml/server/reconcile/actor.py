@@ -20,6 +20,8 @@ from riseml.control.actions import (
     PrepareHost,
     ReleaseHost,
     RemoveJob,
+    RestoreOutput,
+    SaveOutput,
     ShareImage,
     StartGang,
     StartJob,
@@ -76,7 +78,7 @@ class Actor:
     notifier: Notifier
     activities: Activities  # what users see of builds and transfers
     capsules: CapsuleKeeper  # what is needed to run an experiment again
-    data: DataKeeper  # what experiments name in `data`
+    data: DataKeeper  # what experiments name in `data`, and what they save
     orders: dict[EnsureImage, Cancellation] = field(default_factory=dict)  # the builds under way
 
     def perform(self, action: Action, experiment: Experiment | None) -> None:
@@ -112,7 +114,9 @@ class Actor:
                 self._cancel(action)
             case ShareImage(_, _, reference, source):
                 self._share_image(executor, self._find_executor(source), reference)
-            case EnsureImage() | FetchData() | PrepareHost() | StartJob() | StartGang():
+            case (
+                EnsureImage() | FetchData() | SaveOutput() | RestoreOutput() | PrepareHost() | StartJob() | StartGang()
+            ):
                 if experiment is None:
                     raise EngineError(f"cannot {action}: the experiment is not in the store", permanent=True)
                 self._dispatch_for_experiment(action, executor, experiment)
@@ -129,7 +133,7 @@ class Actor:
 
     def _dispatch_for_experiment(
         self,
-        action: EnsureImage | FetchData | PrepareHost | StartJob | StartGang,
+        action: EnsureImage | FetchData | SaveOutput | RestoreOutput | PrepareHost | StartJob | StartGang,
         executor: Executor,
         experiment: Experiment,
     ) -> None:
@@ -150,6 +154,12 @@ class Actor:
                 executor.start_gang(gang, code)
             case FetchData():
                 self._fetch_data(action, experiment)
+            case SaveOutput(host, _, last):
+                self.data.saves.save_output(experiment, host, last)
+                self.notifier.publish_records(experiment.id)
+            case RestoreOutput(host, _, _):
+                with self.activities.open_activity(host, name_data(experiment.id)) as report:
+                    self.data.saves.restore_output(experiment, host, report)
 
     def _begin_start(
         self, host: HostName, executor: Executor, experiment: Experiment

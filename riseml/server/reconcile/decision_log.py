@@ -22,6 +22,8 @@ from riseml.control.actions import (
     PrepareHost,
     ReleaseHost,
     RemoveJob,
+    RestoreOutput,
+    SaveOutput,
     ShareImage,
     StartGang,
     StartJob,
@@ -98,9 +100,7 @@ def _key_of(action: Action) -> JobKey | None:
     match action:
         case StartJob() | StopJob() | RemoveJob():
             return action.key
-        case EnsureImage() | ShareImage() | CancelImage() | FetchData() | CancelData():
-            return None
-        case PrepareHost() | StartGang() | ReleaseHost():
+        case _:
             return None
 
 
@@ -126,12 +126,24 @@ def _past_of(action: Action) -> str:
             return f"environment {reference} copied from {source} to {host}"
         case CancelImage(host, _, reference):
             return f"environment {reference} cancelled on {host}"
-        case FetchData() | CancelData():
-            return "has its data" if isinstance(action, FetchData) else "needs its data no longer"
+        case FetchData() | CancelData() | SaveOutput() | RestoreOutput():
+            return _past_of_stores(action)
         case PrepareHost(host, _, subnet):
             return f"prepared on {host}" + (f" with network {subnet}" if subnet else "")
         case ReleaseHost(host, _):
             return f"released on {host}"
+
+
+def _past_of_stores(action: FetchData | CancelData | SaveOutput | RestoreOutput) -> str:
+    match action:
+        case FetchData():
+            return "has its data"
+        case CancelData():
+            return "needs its data no longer"
+        case SaveOutput():
+            return "has its output saved"
+        case RestoreOutput(host, _, attempt):
+            return f"has its output for attempt {attempt} on {host}"
 
 
 def _describe_place(new: Experiment, overtaken: Sequence[str]) -> LogLine:

@@ -127,6 +127,8 @@ class Loop(threading.Thread):
             quiet=services.idle.find_quiet(world),
             stuck=self._stuck.find(world),
             fetched=services.data.find_fetched(world),
+            saves=services.saves.find_saves(world),
+            filled=services.saves.find_filled(world),
         )
         before = services.passes.observation
         for line in describe_hosts({} if before is None else before.hosts, seen):

@@ -16,6 +16,7 @@ from riseml.spec.config.parameters import check_placeholders, find_plugin, is_se
 from riseml.spec.config.pytorch_section import read_pytorch
 from riseml.spec.config.role_resources import read_resources
 from riseml.spec.config.roles_section import RoleDefaults, has_own_images, list_role_names, read_role_lines, read_roles
+from riseml.spec.config.save_section import read_save
 from riseml.spec.config.search_section import read_search
 from riseml.spec.config.types import (
     DEFAULT_JAX,
@@ -47,9 +48,8 @@ def build_spec(file: SourceFile) -> Spec:
     resources = read_resources(file, (*_TRAIN, "resources"), _default_resources(limits))
     tensorflow, pytorch = read_tensorflow(file, image, resources), read_pytorch(file, image, resources)
     jax, roles = read_jax(file, resources), read_roles(file, RoleDefaults(resources, install))
-    run = read_lines(file, (*_TRAIN, "run"))
+    run, parameters = read_lines(file, (*_TRAIN, "run")), read_parameters(file)
     _check_framework(file, framework, image)
-    parameters = read_parameters(file)
     check_placeholders(file, {**run, **read_role_lines(file)})
     train = Train(
         run=tuple(run.values()),
@@ -68,6 +68,7 @@ def build_spec(file: SourceFile) -> Spec:
         metrics=read_metrics(file),
         data=read_data(file),
         store=str(file.value_at((*_TRAIN, "store")) or ""),
+        save=read_save(file),
         env=_read_env(file, parameters),
         shm_size=file.memory_at((*_TRAIN, "shm_size")),
         retry=_read_retry(file),

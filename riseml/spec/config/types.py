@@ -300,6 +300,20 @@ class DataSource:
     folder: str  # its name below the data folder of the jobs
 
 
+DEFAULT_EVERY = 300.0
+"""Seconds between two copies of an output."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaveSection:
+    """`save`: where the output is copied while the jobs run, and when they have ended."""
+
+    to: str  # as written, and checked: `s3://bucket/runs`
+    every: float = DEFAULT_EVERY  # seconds
+    only: tuple[str, ...] = ()  # patterns of paths; empty: every file
+    restore: bool = False  # another attempt begins with what was saved
+
+
 @dataclass(frozen=True, slots=True)
 class Train:
     """The `train` section."""
@@ -320,6 +334,7 @@ class Train:
     metrics: tuple[tuple[str, str], ...] = ()  # names, and the patterns that find their values in lines of output
     data: tuple[DataSource, ...] = ()  # what is fetched before the jobs start; empty: they see the whole data folder
     store: str = ""  # the store whose keys jobs get; empty: none
+    save: SaveSection | None = None  # None: the output stays where it is
     env: tuple[EnvVariable, ...] = ()
     shm_size: int | None = None  # MiB; None: half of mem, at least 1 GiB
     retry: Retry = NO_RETRY

@@ -86,6 +86,8 @@ ROUTES = [
     "GET /v1/experiments/{name}/environment",
     "GET /v1/experiments/{name}/explain",
     "GET /v1/experiments/{name}/capsule",
+    "GET /v1/experiments/{name}/saved",
+    "POST /v1/experiments/{name}/save",
     "GET /v1/experiments/{name}/metrics",
     "GET /v1/experiments/{name}/metrics/history",
     "GET /v1/experiments/{name}/curves",

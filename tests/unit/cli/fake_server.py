@@ -83,6 +83,7 @@ def make_experiment(identity: str = "4", **changes: Any) -> wire.ExperimentView:
         "metrics": [],
         "search": None,
         "notes": [],
+        "saved": None,
     }
     return {**experiment, **changes}  # type: ignore[typeddict-item]  # the fields of the shape, by name
 

@@ -207,6 +207,7 @@ PLAN: wire.PlanView = {
     "cached": False,
     "role_environments": [],
     "data": [],
+    "save": None,
     "search": None,
     "experiments": [
         {

@@ -16,7 +16,7 @@ from riseml.control.decide import Decision, decide
 from riseml.executors.memory import MemoryExecutor
 from riseml.model import Capacity, Gpu, HostSeen, Image
 from riseml.names import HostName
-from riseml.spec.config.types import Resources, Retry, RetryScope
+from riseml.spec.config.types import Resources, Retry, RetryScope, SaveSection
 from riseml.states import TERMINAL, Network
 from tests.unit.control.laws import Laws, count_attempts
 from tests.unit.control.simulation import Crash, Simulation, Witness, make_experiment, make_hosts, make_plan
@@ -125,6 +125,8 @@ class History:
                 plan = replace(plan, image=Image("base", ("pip install a",), (), "ab" * 32))
             if identity % 3 == 1:
                 plan = replace(plan, role_images=(("worker", Image("other", ("pip install b",), (), "cd" * 32)),))
+            if identity % 2:
+                plan = replace(plan, save=SaveSection("s3://runs", every=3.0, restore=identity > 1))
             experiment = make_experiment(identity, plan)
             owner = type(experiment.owner)(user, 1000, 1000)
             self.simulation.submit(make_experiment(identity, plan, owner=owner))

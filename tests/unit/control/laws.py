@@ -20,6 +20,8 @@ Laws:
 16. The tag of an image is resolved once: all hosts and all attempts run the same image for a role.
 17. An experiment is ended as idle only when all its jobs that are left were quiet for its `idle_timeout`.
 18. A gang goes to a host with a queue of its own as a whole, starts there as one thing, and its place is learned there.
+19. With `save`, an experiment is closed after its last copy, unless the host that has the output does not answer.
+20. With `restore`, no job of an attempt starts before its output is filled.
 
 Invariants:
  I1. No accepted experiment is lost or stuck.
@@ -91,6 +93,7 @@ class Laws(Witness):
             assert stopped or all(job.exit_code == 0 for job in deciders), "I9: success was seen"
         if new.closed:
             self._is_over(new.id, seen)
+            self._is_saved(new, seen)
         if takes_place(old, new):
             self._place_is_allowed(new, seen)
         for before, after in zip(old.jobs, new.jobs, strict=True):
@@ -285,8 +288,19 @@ class Laws(Witness):
             for job in experiment.jobs
         )
 
+    def _is_saved(self, experiment: Experiment, seen: Observation) -> None:
+        host = next((job.host for job in gang_of(experiment) if job.host is not None), None)
+        if experiment.plan.save is None or experiment.started_at is None or host is None:
+            return
+        answers = host in seen.hosts and seen.hosts[host].silent_since is None
+        attempt = min(job.attempt for job in gang_of(experiment))
+        known = seen.saves.get(experiment.id)
+        assert not answers or (known is not None and known.last >= attempt), "19: its last copy first"
+
     def _start_is_allowed(self, key: JobKey, host: HostSeen, seen: Observation) -> None:
         experiment = self.simulation.stored[key.experiment]
+        save = experiment.plan.save
+        assert save is None or not save.restore or key.experiment in seen.filled, "20: its output first"
         gang = gang_of(experiment)
         assert key.experiment in host.networks, "the host has the network of the experiment"
         alone = experiment.plan.retry.scope is RetryScope.ROLE

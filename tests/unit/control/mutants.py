@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from riseml.control import converge, decide, images, networks, observation, settle, verdict
+from riseml.control import converge, decide, images, networks, observation, saving, settle, verdict
 from riseml.control.actions import Action, PrepareHost, ReleaseHost, StartJob
 from riseml.control.explanation import Obstacle
 from riseml.control.placement import candidates, fit, place, room
@@ -268,6 +268,14 @@ def find_kills_late(original: Callable[..., Any]) -> Callable[..., Any]:
     return mutant
 
 
+def await_no_copy(original: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda experiment, seen: False
+
+
+def fill_no_output(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda experiment, seen: None
+
+
 MUTANTS: dict[str, tuple[Change, ...]] = {
     "orphans are left": ((converge, "_converge_container", leave_orphans),),
     "a ps outlives its master": ((verdict, "_end_job", let_servers_run_on),),
@@ -301,6 +309,8 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "tags are not resolved": ((decide, "resolve_image", run_what_the_tag_stands_for),),
     "what ended first is not the cause": ((verdict, "_find_first_cause", blame_the_first_in_the_list),),
     "one quiet job is a hang": ((verdict, "_is_idle", end_when_one_job_is_quiet),),
+    "the last copy is forgotten": ((decide, "awaits_save", await_no_copy), (saving, "awaits_save", await_no_copy)),
+    "jobs start before their output is filled": ((converge, "find_restore", fill_no_output),),
     "every pass restarts the grace": ((decide, "_limit_future_job_times", restart_graces),),
 }
 

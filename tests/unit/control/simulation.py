@@ -16,6 +16,8 @@ from riseml.control.actions import (
     PrepareHost,
     ReleaseHost,
     RemoveJob,
+    RestoreOutput,
+    SaveOutput,
     ShareImage,
     StartGang,
     StartJob,
@@ -24,7 +26,8 @@ from riseml.control.actions import (
 )
 from riseml.control.decide import Decision, changes_to_save, decide, takes_place
 from riseml.control.images import awaited_images, choose_image, list_resolved
-from riseml.control.observation import Observation
+from riseml.control.observation import NEVER_SAVED, Observation, SaveSeen
+from riseml.control.saving import find_attempt
 from riseml.errors import EngineError, RisemlError
 from riseml.executors.base import BuildOrder, Cancellation, ImageMissing, Share, SubnetTaken
 from riseml.executors.gangs import make_gang_order
@@ -90,7 +93,10 @@ class Simulation:
     quiet: dict[JobKey, float] = field(default_factory=dict)  # seconds without a sign of life
     stuck: dict[JobKey, JobName] = field(default_factory=dict)  # a job, and the one that it waits for
     fetched: set[int] = field(default_factory=set)  # ids of experiments whose data is there
-    stores_answer: bool = True  # False: a fetch of data fails for good
+    stores_answer: bool = True  # False: what needs a store fails
+    store_trouble: str = "there is no bucket"  # why; this one is for good
+    saves: dict[int, SaveSeen] = field(default_factory=dict)  # id of an experiment -> its copies
+    filled: dict[int, int] = field(default_factory=dict)  # id of an experiment -> the attempt that its output is for
     last_used: dict[int, datetime] = field(default_factory=dict)  # id of a companion -> its last use
     witness: Witness = field(default_factory=Witness)
     decide: Callable[[World, Observation], Decision] = decide
@@ -156,6 +162,8 @@ class Simulation:
             quiet=dict(self.quiet),
             stuck=dict(self.stuck),
             fetched=frozenset(self.fetched),
+            saves=dict(self.saves),
+            filled=frozenset(one.id for one in self.open.values() if self.filled.get(one.id) == find_attempt(one)),
             last_used=dict(self.last_used),
         )
 
@@ -271,11 +279,17 @@ class Simulation:
         else:
             self.open[experiment.id] = experiment
 
-    def _fetch(self, action: CancelImage | CancelData | FetchData) -> None:
-        if isinstance(action, FetchData):
-            if not self.stores_answer:
-                raise EngineError("there is no bucket", permanent=True)
-            self.fetched.add(action.experiment)
+    def _use_stores(self, action: CancelImage | CancelData | FetchData | SaveOutput | RestoreOutput) -> None:
+        if not self.stores_answer and not isinstance(action, CancelImage | CancelData):
+            raise EngineError(self.store_trouble, permanent=self.store_trouble == "there is no bucket")
+        match action:
+            case FetchData():
+                self.fetched.add(action.experiment)
+            case SaveOutput(_, identity, last):
+                before = self.saves.get(identity, NEVER_SAVED)
+                self.saves[identity] = SaveSeen(self.now, max(last, before.last))
+            case RestoreOutput(_, identity, attempt):
+                self.filled[identity] = attempt
 
     def _perform(self, action: Action, host: MemoryExecutor, experiment: Experiment | None) -> None:
         match action:
@@ -284,8 +298,8 @@ class Simulation:
                 host.ensure_image(BuildOrder(choose_image(experiment, action.reference), None, print, Cancellation()))
             case ShareImage(_, _, reference, source):
                 host.import_image(reference, self.hosts[source].export_image(reference))
-            case CancelImage() | CancelData() | FetchData():
-                self._fetch(action)
+            case CancelImage() | CancelData() | FetchData() | SaveOutput() | RestoreOutput():
+                self._use_stores(action)
             case PrepareHost(_, identity, subnet):
                 host.prepare(Share(identity, subnet))
             case StartJob(_, key):

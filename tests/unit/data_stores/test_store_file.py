@@ -83,8 +83,8 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ({"name": "lab"}, "needs name and urls"),
-        ({**LAB, "secret": "hush"}, "needs name and urls, and may have"),
+        ({"name": "lab"}, "needs name, and urls or saves"),
+        ({**LAB, "secret": "hush"}, "needs name, and urls or saves or both, and may have"),
         ({**LAB, "name": "The Lab"}, "letters a-z"),
         ({**LAB, "urls": []}, "is a list of addresses"),
         ({**LAB, "urls": ["s3://datasets/../x"]}, 'the name ".."'),

@@ -56,6 +56,7 @@ def test_no_map_accepts_unknown_keys() -> None:
         (("train", "resources"), types.Resources, set()),
         (("train", "limits"), types.Limits, set()),
         (("train", "retry"), types.Retry, set()),
+        (("train", "save"), types.SaveSection, set()),
         (("train", "tensorflow"), types.TensorFlow, set()),
         (("train", "tensorflow", "tensorboard"), types.TensorBoard, set()),
         (("train", "pytorch"), types.PyTorch, set()),
@@ -115,6 +116,7 @@ def test_defaults_are_those_of_the_dataclass(path: KeyPath, value: object) -> No
 def test_defaults_with_units_are_those_of_the_dataclass() -> None:
     assert parse_memory(CONFIG_CONTRACT.at(("train", "resources", "mem"))["default"]) == types.DEFAULT_MEM
     assert parse_duration(CONFIG_CONTRACT.at(("train", "stop_grace"))["default"]) == types.Train(()).stop_grace
+    assert parse_duration(CONFIG_CONTRACT.at(("train", "save", "every"))["default"]) == types.DEFAULT_EVERY
     assert {types.RetryOn(kind) for kind in CONFIG_CONTRACT.at(("train", "retry", "on"))["default"]} == types.Retry().on
 
 

@@ -1,0 +1,51 @@
+"""`save`: copy the output of an experiment into its store now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from riseml.cli.arguments import choose_experiment_id
+from riseml.cli.commands.options import IdArgument, JsonOption
+from riseml.cli.context import CommandContext, Exit
+from riseml.errors import Interrupted, Unreachable
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.saved_client import SavedClient
+
+_INTERVAL = 0.5  # seconds between two questions
+
+
+def save_output(context: typer.Context, identity: IdArgument = None, *, json: JsonOption = False) -> None:
+    """Copy the output of an experiment into the store that `train.save` names, now.
+
+    While the experiment runs, and after its end when the last copy failed. Only what has changed travels.
+    """
+    from riseml.cli.output.saved_view import list_saved
+    from riseml.saved_client import SavedClient
+
+    command: CommandContext = context.obj
+    with command.connect() as client, SavedClient(client.address) as saved:
+        chosen = choose_experiment_id(command, client, identity)
+        saved.save_output(chosen)
+        try:
+            found = _wait(command, saved, chosen)
+        except KeyboardInterrupt:
+            command.printer.say("", f"The copy goes on. `riseml status {chosen} --saved` shows how far it is.")
+            raise Exit(Interrupted.exit_code) from None
+    if json:
+        command.printer.print_json(found)
+    else:
+        command.printer.print_lines(list_saved(found, command.now(), command.printer.style))
+    if found["trouble"]:
+        raise Exit(Unreachable.exit_code)
+
+
+def _wait(command: CommandContext, saved: SavedClient, identity: str) -> wire.SavedView:
+    while True:
+        found = saved.get_saved(identity)
+        if found["state"] != "saving":
+            return found
+        command.wait(_INTERVAL)

@@ -1,0 +1,67 @@
+"""What is saved of an output, for people. `--json` prints all of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from riseml.cli.output.progress import describe_bytes
+from riseml.cli.output.style import Style
+from riseml.cli.output.tables import Column, build_table
+from riseml.cli.output.text import clean_text, count_noun, format_age
+
+if TYPE_CHECKING:
+    from riseml import wire
+
+_FILES = (Column("SIZE", right=True), Column("SHA256"), Column("PATH"))
+_SHORT = 12  # characters of a checksum
+_MOST_MISSING = 20
+
+
+def describe_saved(identity: str, saved: wire.SavedSummary, now: datetime | None) -> str:
+    """Return where an output is saved, and how far: `s3://runs/paul/mnist/4: 3 files, 1,024 bytes, 2m ago`.
+
+    Without `now` it does not say how long ago that was.
+    """
+    age = "" if now is None else f", {format_age(saved['saved_at'], now)} ago"
+    there = (
+        f"{count_noun(saved['files'], 'file')}, {saved['bytes']:,} bytes{age}" if saved["saved_at"] else "nothing yet"
+    )
+    trouble = f"; the last try failed: {saved['trouble']}" if saved["trouble"] else ""
+    match saved["state"]:
+        case "nothing":
+            return "nothing: no job has run"
+        case "saving":
+            amount = f" ({describe_bytes(saved['done'], saved['total'], None)})" if saved["total"] else ""
+            return f"being copied to {saved['place']}{amount}{trouble}"
+        case "incomplete":
+            missing = f"{count_noun(saved['missing'], 'file')} of the output" if saved["missing"] else "the output"
+            verb = "is" if saved["missing"] == 1 or not saved["missing"] else "are"
+            what = f"{missing} {verb} not in {saved['place']}"
+            return f"NOT complete: {what}{trouble}; `riseml save {identity}` copies it again"
+        case _:
+            return f"{saved['place']}: {there}{trouble}"
+
+
+def describe_restored(restored: wire.RestoredView) -> str:
+    """Return what the present attempt began with."""
+    if not restored["files"] and not restored["kept"]:
+        return f"attempt {restored['attempt']} began with an empty output: nothing was saved before"
+    kept = f", {count_noun(restored['kept'], 'file')} kept" if restored["kept"] else ""
+    count = count_noun(restored["files"], "file")
+    return f"attempt {restored['attempt']} began with {count} from the store ({restored['bytes']:,} bytes){kept}"
+
+
+def list_saved(found: wire.SavedView, now: datetime, style: Style) -> list[str]:
+    """Return every saved file with its size and checksum, and what is not there."""
+    lines = [clean_text(f"Saved: {describe_saved(found['id'], found, now)}")]
+    if found["restored"]:
+        lines.append(clean_text(f"Restored: {describe_restored(found['restored'])}"))
+    if found["manifest"]:
+        rows = [[f"{one['size']:,}", one["sha256"][:_SHORT], one["path"]] for one in found["manifest"]]
+        lines += ["", *build_table(_FILES, rows, style)]
+    missing = found["missing_paths"][:_MOST_MISSING]
+    more = len(found["missing_paths"]) - len(missing)
+    lines += [clean_text(f"not saved: {path}") for path in missing]
+    lines += [f"not saved: {count_noun(more, 'other file')}"] if more else []
+    return lines + [clean_text(f"left out: {one['path']}: {one['why']}") for one in found["left_out"]]

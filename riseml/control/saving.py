@@ -1,0 +1,96 @@
+"""When the output of an experiment is copied into its store, and when it is filled from there.
+
+A store that is away delays a copy, and the end of an experiment by `GIVE_UP_SAVING` at most. It never delays a job,
+but one: the next attempt with `restore`, on hosts that share no output, waits `GIVE_UP_BEFORE_RETRY` for the last copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from riseml.control.actions import RestoreOutput, SaveOutput
+from riseml.control.observation import NEVER_SAVED, Observation
+from riseml.model import Experiment, HostSeen
+from riseml.names import HostName
+from riseml.states import TERMINAL
+
+GIVE_UP_SAVING = timedelta(minutes=10)
+"""How long the last copy is tried again while nothing of it arrives."""
+
+GIVE_UP_BEFORE_RETRY = timedelta(minutes=1)
+"""How long the next attempt waits for the copy of what the last one has left, while nothing of it arrives."""
+
+
+def find_attempt(experiment: Experiment) -> int:
+    """Return the attempt of the whole gang: a job that has started again alone has a higher one."""
+    return min(job.attempt for job in experiment.gang)
+
+
+def find_saves(experiment: Experiment, seen: Observation, *, is_released: bool) -> Iterator[SaveOutput]:
+    """Yield the copy of an output that is due.
+
+    Args:
+        experiment: its record.
+        seen: what this pass saw.
+        is_released: no host has anything of the experiment left: its output is complete.
+    """
+    save, host = experiment.plan.save, _find_host(experiment)
+    if save is None or host is None or experiment.started_at is None or not _answers(host, seen):
+        return
+    if awaits_save(experiment, seen):
+        if is_released or experiment.state not in TERMINAL:
+            yield SaveOutput(host, experiment.id, find_attempt(experiment))
+    elif experiment.state not in TERMINAL and not _has_ended(experiment):
+        before = seen.saves.get(experiment.id, NEVER_SAVED).at or experiment.started_at
+        if seen.now - max(before, experiment.started_at) >= timedelta(seconds=save.every):
+            yield SaveOutput(host, experiment.id, 0)
+
+
+def awaits_save(experiment: Experiment, seen: Observation) -> bool:
+    """Return True while the experiment, or its next attempt, waits for the copy of what its jobs have left."""
+    save, host, known = experiment.plan.save, _find_host(experiment), seen.saves.get(experiment.id, NEVER_SAVED)
+    if save is None or host is None or experiment.started_at is None or known.last >= find_attempt(experiment):
+        return False
+    if experiment.state in TERMINAL:
+        since, patience = experiment.ended_at or seen.now, GIVE_UP_SAVING
+    elif _delays_retry(experiment, seen) and experiment.verdict is not None:
+        since, patience = experiment.verdict.at, GIVE_UP_BEFORE_RETRY
+    else:
+        return False
+    if not _answers(host, seen):
+        return experiment.state in TERMINAL and not seen.is_over(since)
+    problem = seen.problems.get(SaveOutput(host, experiment.id, find_attempt(experiment)))
+    if problem is None:
+        return True
+    return not problem.permanent and seen.now - max(problem.since, known.moved_at or problem.since) < patience
+
+
+def find_restore(experiment: Experiment, seen: Observation) -> RestoreOutput | None:
+    """Return what fills the output before the jobs of an attempt start; None: it is filled, or never is."""
+    save, host = experiment.plan.save, _find_host(experiment)
+    if save is None or not save.restore or host is None or experiment.id in seen.filled:
+        return None
+    return RestoreOutput(host, experiment.id, find_attempt(experiment))
+
+
+def _find_host(experiment: Experiment) -> HostName | None:
+    """Return a host that has the output."""
+    return next((job.host for job in experiment.gang if job.host is not None), None)
+
+
+def _answers(host: HostName, seen: Observation) -> bool:
+    found: HostSeen | None = seen.hosts.get(host)
+    return found is not None and found.silent_since is None
+
+
+def _has_ended(experiment: Experiment) -> bool:
+    return all(job.state in TERMINAL for job in experiment.gang)
+
+
+def _delays_retry(experiment: Experiment, seen: Observation) -> bool:
+    """Return True when another attempt follows, which may get a host that does not have this output."""
+    save, verdict = experiment.plan.save, experiment.verdict
+    if save is None or not save.restore or seen.shared_output or len(seen.hosts) < 2:
+        return False
+    return verdict is not None and verdict.again and _has_ended(experiment)

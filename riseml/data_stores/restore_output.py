@@ -1,0 +1,145 @@
+"""Fill an output with what the manifest in its store names, before the jobs of another attempt start.
+
+A file that is there stays when it is the same, or was changed later than the one in the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from riseml.data_stores.save_manifest import SavedFile
+from riseml.data_stores.save_output import SavePlace
+from riseml.errors import Conflict, EngineError
+from riseml.faultpoints import Point, reach
+from riseml.job_programs.folder_contents import PART, Incoming
+from riseml.job_programs.folder_paths import Seen
+from riseml.storage_files import ListOrder, StorageFiles
+
+_WORKERS = 4  # files at the same time
+_RANGE = 8 << 20  # bytes; so much of each worker is in memory
+_PROOF = 33  # bytes: see `folder_contents.read_pieces`
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreOrder:
+    """What to restore, and where."""
+
+    files: StorageFiles  # the output
+    place: SavePlace
+    wants: Callable[[str], bool]  # whether a path is to be restored
+    progress: Callable[[int, int], None]  # takes the bytes that are there, and all
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What an output has before its attempt starts."""
+
+    files: tuple[SavedFile, ...]  # what the manifest names, with the tags of the files that are there
+    written: tuple[SavedFile, ...]  # what came from the store
+    kept: int  # files that were there already, and are the same or newer
+
+
+def restore_output(order: RestoreOrder) -> Restored:
+    """Fill an output; return when every file is there and its checksum is that of the manifest.
+
+    Raises:
+        EngineError: the store or the output cannot be used now (or never: permanent).
+    """
+    there = _list_output(order)
+    wanted = [file for file in order.place.manifest.files if order.wants(file.path)]
+    total, done, lock = sum(file.size for file in wanted), [0], threading.Lock()
+
+    def note(size: int) -> None:
+        with lock:
+            done[0] += size
+            shown = done[0]
+        order.progress(shown, total)
+
+    def restore(file: SavedFile) -> tuple[SavedFile, bool]:
+        tag = _find_kept(order, file, there.get(file.path))
+        if tag is not None:
+            note(file.size)
+            return replace(file, tag=tag), False
+        found = replace(file, tag=_fetch_file(order, file, note).etag)
+        reach(Point.OUTPUT_RESTORING)
+        return found, True
+
+    with ThreadPoolExecutor(_WORKERS, thread_name_prefix="restore") as pool:
+        pairs = list(pool.map(restore, wanted))
+    reach(Point.OUTPUT_RESTORED)
+    tags = {file.path: file.tag for file, _ in pairs}
+    files = tuple(replace(file, tag=tags.get(file.path, "")) for file in order.place.manifest.files)
+    written = tuple(file for file, is_written in pairs if is_written)
+    return Restored(files, written, len(pairs) - len(written))
+
+
+def _list_output(order: RestoreOrder) -> dict[str, Seen]:
+    """Return what is in the output, without what an earlier try has left half written: that is removed."""
+    parts = {_name_part(file) for file in order.place.manifest.files}
+    found: dict[str, Seen] = {}
+    after: str | None = None
+    while True:
+        page = order.files.list_files(ListOrder("", after, deep=True))
+        for one in page.entries:
+            if one.path in parts:
+                order.files.remove_files(one.path, 1)
+            else:
+                found[one.path] = one
+        after = page.next
+        if after is None:
+            return found
+
+
+def _find_kept(order: RestoreOrder, file: SavedFile, there: Seen | None) -> str | None:
+    """Return the tag of a file that stays as it is; an empty one when it is newer. None: it is to be written."""
+    if there is None or there.kind != "file":
+        return None
+    if there.size == file.size:
+        *_, proof = order.files.read_file(file.path, 0, there.etag)
+        if len(proof) == _PROOF and proof == b"0" + bytes.fromhex(file.sha256):
+            return there.etag
+    return "" if there.mtime > file.changed else None
+
+
+def _fetch_file(order: RestoreOrder, file: SavedFile, note: Callable[[int], None]) -> Seen:
+    incoming = Incoming(file.path, _name_upload(file), file.size, 0, file.changed, file.executable)
+    writer = order.files.write_file(incoming)
+    try:
+        for piece in _read_ranges(order, file):
+            writer.write(piece)
+            note(len(piece))
+        writer.write(bytes.fromhex(file.sha256))
+        return writer.finish()
+    except Conflict:
+        writer.discard()
+        text = f"{order.place.address}: what the store has of {file.key!a} is not what was saved: its checksum differs"
+        raise EngineError(text, "remove the manifest there to start empty", permanent=True) from None
+    except BaseException:
+        writer.discard()
+        raise
+    finally:
+        writer.close()
+
+
+def _read_ranges(order: RestoreOrder, file: SavedFile) -> Iterator[bytes]:
+    for start in range(0, file.size, _RANGE):
+        stop = min(start + _RANGE, file.size)
+        data = order.place.target.read(file.key, start, stop)
+        if data is None or len(data) != stop - start:
+            text = f"{order.place.address}: {file.key!a}, which the manifest names, is not there as it was saved"
+            raise EngineError(text, "remove the manifest there to start empty", permanent=True)
+        yield data
+
+
+def _name_upload(file: SavedFile) -> str:
+    return hashlib.sha256(f"restore {file.path}".encode()).hexdigest()[:16]
+
+
+def _name_part(file: SavedFile) -> str:
+    """Return the path of the unfinished file."""
+    above, _, _ = file.path.rpartition("/")
+    return f"{above}/{PART}{_name_upload(file)}" if above else f"{PART}{_name_upload(file)}"

@@ -1,0 +1,128 @@
+"""The manifest of a saved output: one object in the store that names every file, with its size and SHA-256.
+
+It is written last. So what it names is there, whatever was under way when a server or a store died.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from riseml.errors import EngineError
+from riseml.job_programs.folder_contents import PART
+from riseml.job_programs.folder_paths import FilesError, split_path
+
+MANIFEST = "riseml-saved.json"
+"""The name of the manifest in the folder of an output."""
+
+ASIDE = ".riseml-saving"
+"""The folder for files that change: they get their place once the manifest names them here."""
+
+MOST_FILES = 100_000
+"""Files of one output."""
+
+LARGEST_MANIFEST = 1 << 26  # bytes
+_SHA256 = re.compile("[0-9a-f]{64}")
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFile:
+    """One file in the store."""
+
+    path: str  # below OUTPUT_DIR, as in `folder_paths`
+    size: int  # bytes
+    changed: int  # when the job changed it, nanoseconds since 1970
+    executable: bool
+    sha256: str
+    key: str  # where it is, below the folder of the output
+    tag: str = ""  # changes when the file in OUTPUT_DIR does; the server knows it, the manifest does not
+
+
+@dataclass(frozen=True, slots=True)
+class SaveManifest:
+    """What is in the store of one output."""
+
+    owner: str  # whose output it is: the server and its experiment
+    experiment: str  # for people: `paul.4`
+    saved_at: str  # RFC 3339; empty: the place is taken, and nothing is saved yet
+    attempt: int
+    files: tuple[SavedFile, ...]
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Where the files are."""
+        return frozenset(file.key for file in self.files)
+
+
+def write_manifest(manifest: SaveManifest) -> bytes:
+    """Return the bytes of a manifest."""
+    files = [
+        {
+            "path": file.path,
+            "size": file.size,
+            "sha256": file.sha256,
+            "changed": file.changed,
+            "executable": file.executable,
+            "key": file.key,
+        }
+        for file in manifest.files
+    ]
+    head = {
+        "format": _FORMAT,
+        "owner": manifest.owner,
+        "experiment": manifest.experiment,
+        "saved_at": manifest.saved_at,
+        "attempt": manifest.attempt,
+    }
+    return json.dumps({**head, "files": files}, indent=0).encode()
+
+
+def read_manifest(data: bytes, place: str) -> SaveManifest:
+    """Return a manifest. Whoever may write into the store may have written it: every field is checked.
+
+    Raises:
+        EngineError: it is none (permanent).
+    """
+    try:
+        found: Any = json.loads(data)
+        if found["format"] != _FORMAT:
+            raise ValueError(found["format"])
+        files = tuple(_read_file(row) for row in found["files"])
+        owner, experiment, saved_at = found["owner"], found["experiment"], found["saved_at"]
+        texts = (owner, experiment, saved_at)
+        if not all(isinstance(text, str) for text in texts) or len({file.path for file in files}) < len(files):
+            raise ValueError(texts)
+        return SaveManifest(owner, experiment, saved_at, int(found["attempt"]), files)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, FilesError):
+        hint = "remove it if you do not need what it names; the next copy writes it anew"
+        raise EngineError(f"{place}/{MANIFEST} is no manifest of riseml", hint, permanent=True) from None
+
+
+def _read_file(row: Any) -> SavedFile:
+    file = SavedFile(
+        str(row["path"]),
+        int(row["size"]),
+        int(row["changed"]),
+        row["executable"] is True,
+        str(row["sha256"]),
+        str(row["key"]),
+    )
+    names = split_path(file.path)
+    is_usable = names and not names[-1].startswith(PART.encode()) and _SHA256.fullmatch(file.sha256)
+    if not is_usable or file.size < 0 or file.changed < 0 or not is_key(file.key):
+        raise ValueError(file)
+    return file
+
+
+def is_key(key: str) -> bool:
+    """Return True for a path below the folder of an output that an object can have."""
+    return key.isprintable() and not any(name in ("", ".", "..") for name in key.split("/"))
+
+
+def measure_files(files: Iterable[SavedFile]) -> int:
+    """Return how many bytes files have."""
+    return sum(file.size for file in files)

@@ -1,0 +1,131 @@
+"""What the server knows of the saved outputs: one file for each experiment, below one folder of its home.
+
+A note is there whole or not at all. What it misses, the manifest in the store has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import uuid
+from dataclasses import astuple, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from riseml.data_stores.save_manifest import SavedFile
+from riseml.folders import make_private
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreNote:
+    """What an attempt began with."""
+
+    attempt: int
+    files: int  # that came from the store
+    size: int  # bytes of them
+    kept: int  # files that were there already
+
+
+@dataclass(frozen=True, slots=True)
+class SaveNote:
+    """What is known of one output."""
+
+    place: str = ""  # its address in the store; empty: nothing was written yet
+    named: tuple[SavedFile, ...] = ()  # what the last manifest names
+    loose: tuple[SavedFile, ...] = ()  # what is in the store, and no manifest names yet
+    missing: tuple[str, ...] = ()  # paths whose present content was not there when the last try ended
+    is_swept: bool = True  # False: something that no manifest names may be left aside
+    left_out: tuple[tuple[str, str], ...] = ()  # paths that the last copy has left out, and why
+    saved_at: datetime | None = None  # when the last complete copy ended; None: there is none
+    last: int = 0  # the attempt whose end the last copy came after
+    trouble: str = ""  # why the last try failed; empty: it did not
+    hosts: tuple[str, ...] = ()  # that have what the present attempt writes
+    attempt: int = 0  # the attempt for which the output is filled; 0: none
+    filling: int = 0  # the attempt for which the output is being filled, perhaps by a server that died; 0: none
+    restored: RestoreNote | None = None  # what that attempt began with; None: the first one
+
+
+class SaveNotes:
+    """The notes of a server. Several threads use it at the same time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._held: dict[int, SaveNote] = {}  # of open experiments
+
+    def read(self, experiment: int) -> SaveNote:
+        """Return what is known of an output."""
+        with self._lock:
+            held = self._held.get(experiment)
+        if held is not None:
+            return held
+        try:
+            note = _parse_note(json.loads(self._path(experiment).read_text("utf-8")))
+        except (OSError, ValueError, KeyError, TypeError):  # there is none, or a crash of the machine cut it off
+            note = SaveNote()
+        with self._lock:
+            return self._held.setdefault(experiment, note)
+
+    def write(self, experiment: int, note: SaveNote) -> None:
+        """Replace what is known of an output.
+
+        Raises:
+            OSError: the disk is full, or the folder cannot be written.
+        """
+        make_private(self._folder)
+        path = self._path(experiment)
+        fresh = path.with_suffix(f".{uuid.uuid4().hex[:8]}.new")
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:
+            json.dump(_show_note(note), file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, path)
+        with self._lock:
+            self._held[experiment] = note
+
+    def forget_except(self, open_ids: frozenset[int]) -> None:
+        """Keep what is known of other experiments on the disk alone."""
+        with self._lock:
+            for experiment in [one for one in self._held if one not in open_ids]:
+                del self._held[experiment]
+
+    def _path(self, experiment: int) -> Path:
+        return self._folder / f"{experiment}.json"
+
+
+def _show_note(note: SaveNote) -> dict[str, Any]:
+    return {
+        "place": note.place,
+        "named": [astuple(file) for file in note.named],
+        "loose": [astuple(file) for file in note.loose],
+        "missing": note.missing,
+        "is_swept": note.is_swept,
+        "left_out": note.left_out,
+        "saved_at": None if note.saved_at is None else note.saved_at.isoformat(),
+        "last": note.last,
+        "trouble": note.trouble,
+        "hosts": note.hosts,
+        "attempt": note.attempt,
+        "filling": note.filling,
+        "restored": None if note.restored is None else astuple(note.restored),
+    }
+
+
+def _parse_note(found: dict[str, Any]) -> SaveNote:
+    return SaveNote(
+        found["place"],
+        tuple(SavedFile(*row) for row in found["named"]),
+        tuple(SavedFile(*row) for row in found["loose"]),
+        tuple(found["missing"]),
+        found["is_swept"],
+        tuple((path, why) for path, why in found["left_out"]),
+        None if found["saved_at"] is None else datetime.fromisoformat(found["saved_at"]),
+        found["last"],
+        found["trouble"],
+        tuple(found["hosts"]),
+        found["attempt"],
+        found["filling"],
+        None if found["restored"] is None else RestoreNote(*found["restored"]),
+    )

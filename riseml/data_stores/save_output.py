@@ -1,0 +1,365 @@
+"""Copy the files of an output into a store.
+
+Only what has changed travels. A new file gets its place at once. A file that the last manifest names goes aside first:
+until the new manifest is there, the old one holds. So a manifest always names whole files that are there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from riseml.data_stores.remote import Away
+from riseml.data_stores.save_manifest import (
+    ASIDE,
+    LARGEST_MANIFEST,
+    MANIFEST,
+    MOST_FILES,
+    SavedFile,
+    SaveManifest,
+    is_key,
+    read_manifest,
+    write_manifest,
+)
+from riseml.data_stores.save_target import SaveTarget
+from riseml.errors import Conflict, EngineError, NotFound, Refused
+from riseml.faultpoints import Point, reach
+from riseml.job_programs.folder_contents import PART
+from riseml.job_programs.folder_paths import Seen, decode_name
+from riseml.storage_files import ListOrder, StorageFiles
+
+_WORKERS = 4  # files at the same time
+_ROUNDS = 3  # lists of an output whose files change meanwhile; then they are taken as they are
+_LONGEST_KEY = 900  # bytes below the folder of the output: S3 takes 1,024 in all
+_NOTED = 2.0  # seconds between two notes of what has arrived
+_PROOF = 33  # bytes: see `folder_contents.read_pieces`
+
+
+class Taken(EngineError):
+    """The place has the output of another experiment."""
+
+
+class _Restless(Exception):
+    """A file changed, or went away, while it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFiles:
+    """What a server knows of an output in a store."""
+
+    named: tuple[SavedFile, ...] = ()  # what the last manifest names
+    loose: tuple[SavedFile, ...] = ()  # what is there, and no manifest names yet
+    missing: tuple[str, ...] = ()  # paths whose present content is not there
+    is_swept: bool = True  # False: something that no manifest names may be left aside
+
+
+@dataclass(frozen=True, slots=True)
+class SavePlace:
+    """Where an output goes."""
+
+    address: str  # for people
+    target: SaveTarget
+    manifest: SaveManifest  # what is there
+
+
+@dataclass(frozen=True, slots=True)
+class SaveOrder:
+    """What to save, and what the caller wants to know."""
+
+    files: StorageFiles  # the output
+    open_place: Callable[[], SavePlace]  # finds where it goes, and what is there
+    head: SaveManifest  # the manifest without its files
+    wants: Callable[[str], bool]  # whether a path is to be saved
+    of_jobs: Callable[[str], bool]  # whether jobs write a path; the server itself writes the others
+    note: Callable[[KnownFiles], None]  # takes what is known so far
+    progress: Callable[[int, int], None]  # takes the bytes that are there and all that change
+
+
+@dataclass(frozen=True, slots=True)
+class SaveResult:
+    """A complete copy."""
+
+    known: KnownFiles
+    left_out: tuple[tuple[str, str], ...]  # paths that are not in the store, and why
+
+
+def save_output(order: SaveOrder, known: KnownFiles) -> SaveResult:
+    """Bring an output into its store; return when a manifest names all of it.
+
+    Raises:
+        Taken: the place has the output of another experiment.
+        EngineError: the store or the output cannot be used now (or never: permanent).
+    """
+    return _Save(order, known).run()
+
+
+def claim_place(target: SaveTarget, address: str, head: SaveManifest) -> SavePlace:
+    """Return a place with its manifest; one without a manifest becomes this experiment's.
+
+    Raises:
+        Taken: it is another experiment's.
+        EngineError: the store cannot be used.
+    """
+    data = target.read(MANIFEST, 0, LARGEST_MANIFEST)
+    if data is None:
+        empty = replace(head, saved_at="", files=())
+        content = write_manifest(empty)
+        target.write(MANIFEST, len(content), iter([content]))
+        return SavePlace(address, target, empty)
+    found = read_manifest(data, address)
+    if found.owner != head.owner:
+        raise Taken(f"{address} has the output of {found.experiment[:100]!a} of another server", permanent=True)
+    return SavePlace(address, target, found)
+
+
+@dataclass(slots=True)
+class _SaveTally:
+    """How far a copy is; all its threads use it."""
+
+    progress: Callable[[int, int], None]
+    total: int = 0
+    done: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, size: int) -> None:
+        with self.lock:
+            self.done += size
+            done = self.done
+        self.progress(done, max(self.total, done))
+
+
+class _Save:
+    """One copy."""
+
+    def __init__(self, order: SaveOrder, known: KnownFiles) -> None:
+        self._order = order
+        self._aside = f"{ASIDE}/{uuid.uuid4().hex[:8]}"
+        self._tally = _SaveTally(order.progress)
+        self._lock = threading.Lock()
+        self._left_out: dict[str, str] = {}
+        self._known = known
+        self._before = order.head
+        self._target: SaveTarget  # once its place is known
+        self._named = {file.path: file for file in known.named}
+        self._loose = {file.path: file for file in known.loose}
+        self._missing: set[str] = set()
+        self._is_swept = known.is_swept
+        self._noted_at = time.monotonic()
+
+    def run(self) -> SaveResult:
+        """Copy, and write the manifest."""
+        seen = self._list_files()
+        self._missing = {one.path for one in seen if self._find_file(one) is None}
+        self._note()  # before the store is asked: it may be away
+        self._read_manifest()
+        if self._is_lost(seen):
+            return SaveResult(KnownFiles(tuple(self._named.values())), ())
+        for number in range(_ROUNDS):
+            if number:
+                self._left_out.clear()
+                seen = self._list_files()
+            if not self._send_changed(seen, exact=number < _ROUNDS - 1):
+                break
+        reach(Point.OUTPUT_SENT)
+        rows = [file for one in seen if (file := self._find_file(one) or self._named.get(one.path)) is not None]
+        return SaveResult(self._name_files(rows), tuple(sorted(self._left_out.items())))
+
+    def _read_manifest(self) -> None:
+        """Take the place, or what its manifest names: a server may have died before it noted that."""
+        place = self._order.open_place()
+        before = place.manifest
+        self._target = place.target
+        tags = {(file.path, file.sha256): file.tag for file in self._known.named}
+        loose = {(file.path, file.key, file.sha256): file.tag for file in self._known.loose}
+        self._before = before
+        self._named = {
+            file.path: replace(
+                file, tag=tags.get((file.path, file.sha256)) or loose.get((file.path, file.key, file.sha256), "")
+            )
+            for file in before.files
+        }
+        self._loose = {file.path: file for file in self._known.loose if file.key not in before.keys}
+
+    def _is_lost(self, seen: Sequence[Seen]) -> bool:
+        """Return True for an output that has lost every file of its jobs, as on a disk that was replaced."""
+        there = any(self._order.of_jobs(one.path) for one in seen)
+        return not there and any(self._order.of_jobs(path) for path in self._named)
+
+    def _list_files(self) -> list[Seen]:
+        """Return the files that are wanted and that a store can have, the oldest first.
+
+        What names other files, as `checkpoint` of TensorFlow does, is newer than they are.
+        """
+        found: list[Seen] = []
+        after: str | None = None
+        while True:
+            page = self._order.files.list_files(ListOrder("", after, deep=True))
+            found += [one for one in page.entries if one.kind == "file" and self._is_wanted(one.path)]
+            if len(found) > MOST_FILES:
+                text = f"the output has more than {MOST_FILES:,} files"
+                raise EngineError(text, "name fewer of them in `only`", permanent=True)
+            after = page.next
+            if after is None:
+                return sorted(found, key=lambda one: (one.mtime, one.path))
+
+    def _is_wanted(self, path: str) -> bool:
+        names = path.split("/")
+        if names[-1].startswith(PART) or names[0] in (MANIFEST, ASIDE):
+            return False
+        text = show_text(path)
+        if not self._order.wants(path if text is None else text):
+            return False
+        if text is None or not is_key(text) or len(text.encode()) > _LONGEST_KEY:
+            self._left_out[path] = "no object can have its name"
+            return False
+        return True
+
+    def _find_file(self, one: Seen) -> SavedFile | None:
+        """Return the object that has the present content of a file; None: there is none."""
+        for known in (self._loose, self._named):
+            file = known.get(one.path)
+            if file is not None and (file.size, file.tag) == (one.size, one.etag):
+                return file
+        return None
+
+    def _send_changed(self, seen: Sequence[Seen], *, exact: bool) -> bool:
+        """Send what has changed; return True when a file did not hold still. The first failure ends all."""
+        changed = [one for one in seen if self._find_file(one) is None]
+        self._missing = {one.path for one in changed}
+        if not changed:
+            return False
+        self._tally.total = self._tally.done + sum(one.size for one in changed)
+        waiting, failed = iter(changed), threading.Event()
+
+        def work() -> bool:
+            is_restless = False
+            while not failed.is_set():
+                with self._lock:
+                    one = next(waiting, None)
+                if one is None:
+                    break
+                try:
+                    is_restless |= not self._send_file(one, exact=exact)
+                except BaseException:
+                    failed.set()
+                    raise
+            return is_restless
+
+        with ThreadPoolExecutor(min(_WORKERS, len(changed)), thread_name_prefix="save") as pool:
+            workers = [pool.submit(work) for _ in range(min(_WORKERS, len(changed)))]
+        self._note()
+        return any([worker.result() for worker in workers])
+
+    def _send_file(self, one: Seen, *, exact: bool) -> bool:
+        """Send one file; return False when it changed meanwhile, so that nothing was written."""
+        text = show_text(one.path) or one.path
+        key = f"{self._aside}/{text}" if one.path in self._named else text
+        try:
+            pieces = self._order.files.read_file(one.path, 0, one.etag if exact else None)
+            size, tag = next(pieces).decode().split()
+            content = _FileContent(pieces, int(size), self._tally)
+            self._target.write(key, int(size), iter(content))
+        except (_Restless, Conflict, NotFound):
+            if not exact:
+                self._left_out[one.path] = "it changes all the time"
+            return False
+        except Refused as error:
+            self._left_out[one.path] = error.message
+            return True
+        file = SavedFile(one.path, int(size), one.mtime, one.executable, content.sha256, key, tag)
+        with self._lock:
+            self._loose[one.path] = file
+            self._missing.discard(one.path)
+            if time.monotonic() - self._noted_at > _NOTED:
+                self._note()
+        reach(Point.OUTPUT_SENDING)
+        return True
+
+    def _name_files(self, rows: Sequence[SavedFile]) -> KnownFiles:
+        """Write the manifest, bring what is aside to its place, and write it again."""
+        rows = sorted(rows, key=lambda file: file.path)
+        if self._before.saved_at == "" or not _are_same(rows, self._before.files):
+            self._write_manifest(rows)
+        reach(Point.OUTPUT_NAMED)
+        self._loose = {}
+        moved = self._move_files(rows)
+        if moved:
+            rows = [moved.get(file.path, file) for file in rows]
+            self._write_manifest(rows)
+        if not self._is_swept:
+            used = {file.key for file in rows}
+            self._target.remove([key for key in self._target.list_keys(ASIDE) if key not in used])
+        reach(Point.OUTPUT_SAVED)
+        return KnownFiles(tuple(rows))
+
+    def _move_files(self, rows: Sequence[SavedFile]) -> dict[str, SavedFile]:
+        """Copy what is aside to its place, inside the store. What the store does not copy stays aside."""
+        moved: dict[str, SavedFile] = {}
+        for file in rows:
+            text = show_text(file.path) or file.path
+            if file.key == text:
+                continue
+            try:
+                self._target.copy(file.key, text)
+            except Away:
+                raise
+            except EngineError:  # Amazon's copies no object of more than 5 GiB
+                self._left_out[file.path] = f"it is at {file.key}: the store does not copy it to its place"
+                continue
+            moved[file.path] = replace(file, key=text)
+        return moved
+
+    def _write_manifest(self, rows: Sequence[SavedFile]) -> None:
+        self._is_swept = False
+        data = write_manifest(replace(self._order.head, files=tuple(rows)))
+        self._target.write(MANIFEST, len(data), iter([data]))
+        self._named = {file.path: file for file in rows}
+        self._note()
+
+    def _note(self) -> None:
+        named = self._named.values()
+        keys = {file.key for file in named}
+        loose = [file for file in self._loose.values() if file.key not in keys]
+        self._noted_at = time.monotonic()
+        self._order.note(KnownFiles(tuple(named), tuple(loose), tuple(sorted(self._missing)), self._is_swept))
+
+
+class _FileContent:
+    """The content of a file as it is read, with its proof checked at its end."""
+
+    def __init__(self, pieces: Iterator[bytes], size: int, tally: _SaveTally) -> None:
+        self._pieces = pieces
+        self._size = size
+        self._tally = tally
+        self.sha256 = ""
+
+    def __iter__(self) -> Iterator[bytes]:
+        digest, left, proof = hashlib.sha256(), self._size, b""
+        for piece in self._pieces:
+            content, rest = piece[:left], piece[left:]
+            left -= len(content)
+            proof += rest
+            if content:
+                digest.update(content)
+                self._tally.add(len(content))
+                yield content
+        self.sha256 = digest.hexdigest()
+        if left or len(proof) != _PROOF or proof[:1] != b"0" or proof[1:] != digest.digest():
+            raise _Restless
+
+
+def show_text(path: str) -> str | None:
+    """Return a path of `folder_paths` as text; None for one that is no UTF-8."""
+    try:
+        return decode_name(path).decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _are_same(rows: Sequence[SavedFile], before: Sequence[SavedFile]) -> bool:
+    return [replace(file, tag="") for file in rows] == [replace(file, tag="") for file in before]

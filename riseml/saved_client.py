@@ -1,0 +1,38 @@
+"""The client of the routes of saved outputs: what is in the store, and a copy at once."""
+
+from __future__ import annotations
+
+from typing import Self, cast
+from urllib.parse import quote
+
+from riseml import wire
+from riseml.exchange import Address, Exchange
+
+
+class SavedClient:
+    """Asks for the saved outputs of experiments.
+
+    Args:
+        address: where the server is.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._exchange = Exchange(address)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exchange.close()
+
+    def get_saved(self, identity: str) -> wire.SavedView:
+        """Return what of an experiment's output is in its store."""
+        return cast("wire.SavedView", self._exchange.request_json("GET", _name_route(identity, "saved")))
+
+    def save_output(self, identity: str) -> None:
+        """Let the server copy an experiment's output into its store now; it goes on after the answer."""
+        self._exchange.request_json("POST", _name_route(identity, "save"))
+
+
+def _name_route(identity: str, last: str) -> str:
+    return f"/experiments/{quote(identity, safe='')}/{last}"

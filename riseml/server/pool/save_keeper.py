@@ -1,0 +1,336 @@
+"""The outputs that experiments save in stores: copies, what is known of them, what another attempt begins with."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from riseml.control.observation import SaveSeen
+from riseml.control.saving import find_attempt
+from riseml.data_stores.restore_output import RestoreOrder, restore_output
+from riseml.data_stores.save_manifest import SaveManifest, measure_files
+from riseml.data_stores.save_notes import RestoreNote, SaveNote, SaveNotes
+from riseml.data_stores.save_output import KnownFiles, SaveOrder, SavePlace, SaveResult, Taken, claim_place, save_output
+from riseml.data_stores.save_target import SaveTarget, open_target
+from riseml.data_stores.store_file import Store, find_save_store, read_stores
+from riseml.errors import EngineError, NotFound, Refused, RisemlError
+from riseml.executors.base import Report, Work, WorkReport
+from riseml.model import Experiment, Plan, World
+from riseml.names import CanonicalId, HostName, experiment_name
+from riseml.planning.launch import output_folder
+from riseml.server.clock import now
+from riseml.server.log_line import LogLine, write_line
+from riseml.server.pool.file_places import open_output
+from riseml.server.pool.host_set import HostSet
+from riseml.spec.config.types import SaveSection
+from riseml.spec.scalars.data_url import DataUrl, parse_data_url
+from riseml.spec.scalars.globs import parse_glob
+from riseml.states import TERMINAL
+from riseml.storage.outputs import RECORD
+from riseml.storage_files import ListOrder, StorageFiles
+from riseml.wire.capsules import CAPSULE_FOLDER
+
+_FOLDER = "saves"
+_SHORT_SERVER = 8  # characters of a server's id
+
+log = logging.getLogger(__name__)
+
+OpenTarget = Callable[[DataUrl, Store], SaveTarget]
+
+
+@dataclass(frozen=True, slots=True)
+class SaveProgress:
+    """How far a copy is."""
+
+    done: int  # bytes
+    total: int
+
+
+class SaveKeeper:
+    """The saved outputs of a server.
+
+    Args:
+        server: id of this server.
+        hosts: the hosts of this server.
+        open_target: opens the folder of a store.
+    """
+
+    def __init__(self, server: str, hosts: HostSet, open_target: OpenTarget = open_target) -> None:
+        self._server = server
+        self._hosts = hosts
+        self._open_target = open_target
+        self._notes = SaveNotes(hosts.settings.home / _FOLDER)
+        self._lock = threading.Lock()
+        self._turns: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)  # one copy of an output at a time
+        self._progress: dict[int, SaveProgress] = {}  # of the copies under way
+        self._moved: dict[int, datetime] = {}  # when something of an output last arrived in its store
+        self._asked: set[int] = set()  # outputs that a user wants copied now
+
+    def check_plans(self, plans: Sequence[Plan]) -> None:
+        """Refuse places into which the server may not write.
+
+        Raises:
+            RisemlError: with what to write, and where.
+        """
+        urls = {plan.save.to for plan in plans if plan.save is not None}
+        stores = read_stores(self._hosts.settings.home) if urls else ()
+        for url in sorted(urls):
+            find_save_store(stores, parse_data_url(url))
+
+    def find_saves(self, world: World) -> Mapping[int, SaveSeen]:
+        """Return what is known of the copies of open experiments."""
+        self._notes.forget_except(frozenset(one.id for one in world.experiments))
+        found: dict[int, SaveSeen] = {}
+        for one in world.experiments:
+            if one.plan.save is not None:
+                note = self._notes.read(one.id)
+                found[one.id] = SaveSeen(note.saved_at, note.last, self._moved.get(one.id))
+        return found
+
+    def find_filled(self, world: World) -> frozenset[int]:
+        """Return the experiments whose output is filled for their present attempt."""
+        return frozenset(one.id for one in world.experiments if self._is_filled(one))
+
+    def read_note(self, experiment: Experiment) -> SaveNote:
+        """Return what is known of an output."""
+        return self._notes.read(experiment.id)
+
+    def read_progress(self, experiment: Experiment) -> SaveProgress | None:
+        """Return how far the copy of an output is; None: none is under way."""
+        is_asked = experiment.id in self._asked
+        return self._progress.get(experiment.id, SaveProgress(0, 0) if is_asked else None)
+
+    def save_output(self, experiment: Experiment, host: HostName | None, last: int) -> None:
+        """Copy an output into its store; return when its manifest names all of it.
+
+        Args:
+            experiment: its record.
+            host: that has it.
+            last: the attempt after whose end this copy comes; 0: its jobs run.
+
+        Raises:
+            RisemlError: something cannot be used now (or never: permanent). What arrived counts for the next try.
+        """
+        with self._lock:
+            turn = self._turns[experiment.id]
+        with turn:
+            self._progress[experiment.id] = SaveProgress(0, 0)
+            try:
+                self._save(experiment, host, last)
+            finally:
+                self._progress.pop(experiment.id, None)
+
+    def start_save(self, experiment: Experiment) -> None:
+        """Begin to copy an output now, whatever its experiment does; does nothing when a user has asked already."""
+        with self._lock:
+            if experiment.id in self._asked:
+                return
+            self._asked.add(experiment.id)
+        threading.Thread(target=self._save_asked, args=(experiment,), name="save-asked", daemon=True).start()
+
+    def restore_output(self, experiment: Experiment, host: HostName, report: Report) -> None:
+        """Fill an output before the jobs of an attempt start.
+
+        Raises:
+            RisemlError: something cannot be used now (or never: permanent).
+        """
+        with self._lock:
+            turn = self._turns[experiment.id]
+        with turn, self._translated():
+            self._restore(experiment, host, report)
+
+    def _is_filled(self, experiment: Experiment) -> bool:
+        save = experiment.plan.save
+        if save is None or not save.restore:
+            return False
+        note = self._notes.read(experiment.id)
+        host = next((job.host for job in experiment.gang if job.host is not None), None)
+        return note.attempt == find_attempt(experiment) and host in note.hosts
+
+    def _save_asked(self, experiment: Experiment) -> None:
+        last = find_attempt(experiment) if experiment.state in TERMINAL else 0
+        try:
+            self.save_output(experiment, None, last)
+        except RisemlError as error:
+            write_line(log, _describe(experiment, f"is not saved: {error.message}"), logging.WARNING)
+        except Exception:
+            log.exception("the copy of %s failed inside riseml", experiment.id)
+        finally:
+            with self._lock:
+                self._asked.discard(experiment.id)
+
+    def _save(self, experiment: Experiment, host: HostName | None, last: int) -> None:
+        save, draft = _find_section(experiment), _Draft(self._notes, experiment.id)
+        if draft.now.attempt > find_attempt(experiment):
+            return  # another attempt has begun meanwhile, perhaps on another host
+
+        def open_place() -> SavePlace:
+            place = self._find_place(experiment, draft.now.place)
+            draft.now = replace(draft.now, place=place.address)
+            return place
+
+        def progress(done: int, total: int) -> None:
+            self._progress[experiment.id] = SaveProgress(done, total)
+            self._moved[experiment.id] = now()
+
+        try:
+            with self._translated():
+                files = self._open_files(experiment, host)
+                wants = _make_choice(save.only)
+                order = SaveOrder(
+                    files, open_place, self._make_head(experiment), wants, _is_of_jobs, draft.note, progress
+                )
+                found = save_output(order, KnownFiles(draft.now.named, draft.now.loose, (), draft.now.is_swept))
+                draft.finish(found, last)
+        except RisemlError as error:
+            draft.fail(error)
+            raise
+
+    def _restore(self, experiment: Experiment, host: HostName, report: Report) -> None:
+        note, attempt = self._notes.read(experiment.id), find_attempt(experiment)
+        filled = replace(note, hosts=(host,), attempt=attempt, filling=0)
+        files = self._open_files(experiment, host)
+        is_last = note.filling == 0 and (self._hosts.shared_output or host in note.hosts)
+        if attempt == 1 or (is_last and _has_any(files, note)):
+            self._notes.write(experiment.id, filled)
+            return
+        self._notes.write(experiment.id, replace(note, filling=attempt))
+        place = self._find_place(experiment, note.place)
+
+        def progress(done: int, total: int) -> None:
+            report(WorkReport(Work.DATA, place.address, done, total))
+
+        order = RestoreOrder(files, place, _is_of_jobs, progress)
+        found = restore_output(order)
+        begun = RestoreNote(attempt, len(found.written), measure_files(found.written), found.kept)
+        self._notes.write(
+            experiment.id, replace(filled, place=place.address, named=found.files, loose=(), restored=begun)
+        )
+        write_line(log, _describe(experiment, _describe_begin(begun, place.address)))
+
+    def _find_place(self, experiment: Experiment, known: str) -> SavePlace:
+        """Return where an output goes: the place that it has, or one that no other server's experiment has."""
+        base = parse_data_url(known or _find_section(experiment).to)
+        if not known:
+            base = replace(base, names=(*base.names, *output_folder(experiment).parts))
+        store = find_save_store(read_stores(self._hosts.settings.home), base)
+        head = self._make_head(experiment)
+        try:
+            return claim_place(self._open_target(base, store), str(base), head)
+        except Taken as error:
+            if known:
+                raise
+            log.info("%s", error.message)
+        *above, name = base.names
+        other = replace(base, names=(*above, f"{name}-{self._server[:_SHORT_SERVER]}"))
+        return claim_place(self._open_target(other, store), str(other), head)
+
+    def _make_head(self, experiment: Experiment) -> SaveManifest:
+        name = f"{experiment.owner.user}.{experiment_name(experiment.number, experiment.sub)}"
+        moment = now().isoformat(timespec="seconds")
+        return SaveManifest(f"{self._server} {experiment.id}", name, moment, find_attempt(experiment), ())
+
+    def _open_files(self, experiment: Experiment, host: HostName | None) -> StorageFiles:
+        wanted = CanonicalId(experiment.number, experiment.sub)
+        return open_output(self._hosts, [experiment], wanted, host)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Raise what no other try can mend as a permanent error."""
+        try:
+            yield
+        except (NotFound, Refused) as error:
+            raise EngineError(error.message, error.hint, permanent=True) from None
+        except OSError as error:
+            text = f"{self._hosts.settings.home / _FOLDER} cannot be written: {error.strerror or error}"
+            raise EngineError(text, "free some space there") from None
+
+
+class _Draft:
+    """The note of a copy that is under way."""
+
+    def __init__(self, notes: SaveNotes, experiment: int) -> None:
+        self._notes = notes
+        self._experiment = experiment
+        self.now = notes.read(experiment)
+
+    def note(self, known: KnownFiles) -> None:
+        """Note what is in the store."""
+        self.now = replace(
+            self.now, named=known.named, loose=known.loose, missing=known.missing, is_swept=known.is_swept
+        )
+        self._notes.write(self._experiment, self.now)
+
+    def finish(self, found: SaveResult, last: int) -> None:
+        """Note a complete copy."""
+        known = found.known
+        done = replace(self.now, named=known.named, loose=(), missing=(), is_swept=True, left_out=found.left_out)
+        done = replace(done, trouble="")
+        self._notes.write(self._experiment, replace(done, saved_at=now(), last=max(done.last, last)))
+
+    def fail(self, error: RisemlError) -> None:
+        """Note why a copy ended."""
+        try:
+            self._notes.write(self._experiment, replace(self.now, trouble=error.message))
+        except OSError as trouble:
+            log.warning("what is saved of %s is not noted: %s", self._experiment, trouble.strerror)
+
+
+def _find_section(experiment: Experiment) -> SaveSection:
+    """Return what the plan says of saving.
+
+    Raises:
+        Refused: it says nothing.
+    """
+    if experiment.plan.save is None:
+        name = experiment_name(experiment.number, experiment.sub)
+        raise Refused(f"{name} saves nothing: its riseml.yml has no `save`", "`riseml cp` copies outputs")
+    return experiment.plan.save
+
+
+def _make_choice(only: tuple[str, ...]) -> Callable[[str], bool]:
+    """Return what says whether a path is to be saved. `*.json` does not mean what riseml writes into `.riseml`."""
+    own = [parse_glob(text) for text in only if text.startswith(CAPSULE_FOLDER)]
+    others = [parse_glob(text) for text in only if not text.startswith(CAPSULE_FOLDER)]
+
+    def wants(path: str) -> bool:
+        patterns = own if path.split("/")[0] == CAPSULE_FOLDER else [*own, *others]
+        return not only or any(pattern.matches(path) for pattern in patterns)
+
+    return wants
+
+
+def _is_of_jobs(path: str) -> bool:
+    """Return False for what the server itself writes into each output."""
+    return path != RECORD and path.split("/")[0] != CAPSULE_FOLDER
+
+
+def _has_any(files: StorageFiles, note: SaveNote) -> bool:
+    """Return True when an output has a file that was saved, or when none ever was."""
+    saved = {file.path for file in note.named if _is_of_jobs(file.path)}
+    if not saved:
+        return True
+    after: str | None = None
+    while True:
+        page = files.list_files(ListOrder("", after, deep=True))
+        if any(one.path in saved for one in page.entries):
+            return True
+        after = page.next
+        if after is None:
+            return False
+
+
+def _describe(experiment: Experiment, text: str) -> LogLine:
+    name = experiment_name(experiment.number, experiment.sub)
+    return LogLine(f"{name} {text}", experiment=name)
+
+
+def _describe_begin(begun: RestoreNote, address: str) -> str:
+    if not begun.files and not begun.kept:
+        return f"attempt {begun.attempt} begins with an empty output: {address} has nothing of it yet"
+    return f"attempt {begun.attempt} begins with {begun.files} files ({begun.size:,} bytes) of {address}"
