@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,12 +29,20 @@ class GangWatch:
         folders: of the gangs.
         queue: what Slurm says.
         name_job: returns the name of the Slurm job of a gang.
+        clock: seconds that only grow.
     """
 
-    def __init__(self, folders: GangFolders, queue: JobQueue, name_job: Callable[[GangKey], str]) -> None:
+    def __init__(
+        self,
+        folders: GangFolders,
+        queue: JobQueue,
+        name_job: Callable[[GangKey], str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._folders = folders
         self._queue = queue
         self._name_job = name_job
+        self._clock = clock
         self._over_since: dict[GangKey, float] = {}  # since when Slurm says that a job without a verdict is over
         self._kill_since: dict[JobKey, float] = {}
         self._submitted_seen: dict[GangKey, float] = {}  # when this server first saw the id of the job
@@ -42,7 +51,12 @@ class GangWatch:
     def observe(self, answer: QueueAnswer) -> list[ContainerSeen]:
         """Return every role of every gang, with what Slurm says of its job."""
         gangs = [(folder, folder.read_plan(), folder.read_state()) for folder in self._folders.list_gangs()]
-        return [one for folder, plan, state in gangs if plan for one in self._observe_gang(folder, state, answer)]
+        found: list[ContainerSeen] = []
+        for folder, plan, state in gangs:
+            if plan:
+                shape = str(plan.get("shape", ""))
+                found += (_add_shape(one, shape) for one in self._observe_gang(folder, state, answer))
+        return found
 
     def runs(self, key: JobKey) -> bool:
         """Return True while a role has no end."""
@@ -53,8 +67,8 @@ class GangWatch:
 
     def ignores_kill(self, key: JobKey) -> bool:
         """Return True when a role was to be killed some time ago, and its supervisor has not done so."""
-        since = self._kill_since.setdefault(key, time.monotonic())
-        return time.monotonic() - since > _LATE_KILL
+        since = self._kill_since.setdefault(key, self._clock())
+        return self._clock() - since > _LATE_KILL
 
     def forget(self, key: JobKey) -> None:
         """Forget what was noted of a role that is removed."""
@@ -91,14 +105,14 @@ class GangWatch:
     def _find_end(self, folder: GangFolder, job: str, answer: QueueAnswer) -> str:
         """Return why a gang without a verdict is over; empty while it may go on."""
         key = folder.key
-        seen_at = self._submitted_seen.setdefault(key, time.monotonic()) if job else 0.0
+        seen_at = self._submitted_seen.setdefault(key, self._clock()) if job else 0.0
         row = answer.find(self._name_job(key), job)
         ended = row.has_ended if row is not None else bool(job) and answer.asked_at > seen_at
         if not job or answer.trouble or not ended:
             self._over_since.pop(key, None)
             return ""
-        since = self._over_since.setdefault(key, time.monotonic())
-        return describe_end(answer.rows, job) if time.monotonic() - since > _LATE_RECORD else ""
+        since = self._over_since.setdefault(key, self._clock())
+        return describe_end(answer.rows, job) if self._clock() - since > _LATE_RECORD else ""
 
     def _describe_waiting(self, folder: GangFolder, job: str, answer: QueueAnswer) -> str:
         if answer.trouble:
@@ -107,6 +121,11 @@ class GangWatch:
         if row is None or not row.is_pending:
             return f"Slurm job {job} starts"
         return describe_waiting(row)
+
+
+def _add_shape(container: ContainerSeen, shape: str) -> ContainerSeen:
+    """Return a role that waits with the shape in which its gang has asked for nodes."""
+    return replace(container, waits=f"{container.waits}; it asks for {shape}") if container.waits else container
 
 
 def _make_late_end(folder: GangFolder, role: JobName, record: dict[str, Any], over: str) -> dict[str, Any]:

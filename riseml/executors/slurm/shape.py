@@ -25,8 +25,8 @@ from riseml.spec.config.types import Resources
 class ShapeKind(enum.Enum):
     """How a gang asks for its nodes."""
 
-    ONE_NODE = "on one node"
-    EQUAL = "one task for each role"
+    ONE_NODE = "one node"
+    EQUAL = "equal tasks, one for each role"
     COMPONENTS = "a heterogeneous job"
 
 

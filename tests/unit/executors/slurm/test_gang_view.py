@@ -1,0 +1,108 @@
+"""What the server sees of gangs, from their records and what Slurm says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from riseml.clusters import NodeKind
+from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
+from riseml.executors.slurm.gang_view import LOST, GangWatch
+from riseml.executors.slurm.job_queue import JobQueue, QueueAnswer
+from riseml.executors.slurm.queue_rows import parse_queue
+from riseml.executors.slurm.slurm_commands import SlurmCommands
+from riseml.model import ContainerSeen
+from riseml.names import JobName
+from riseml.states import Reason
+
+NODES = (NodeKind(3, 4, 4000, 0),)
+MASTER, PS = JobName("master"), JobName("ps.1")
+
+
+class View:
+    """One gang in a folder, a clock, and what Slurm says."""
+
+    def __init__(self, root: Path) -> None:
+        self.now = 100.0
+        self.folder: GangFolder = GangFolders(root).open_gang(GangKey(4, 1))
+        self.folder.make()
+        self.folder.write_gang({"shape": "one node"}, {MASTER: {}, PS: {}})
+        folders, queue = GangFolders(root), JobQueue(SlurmCommands(), "")
+        self.watch = GangWatch(folders, queue, lambda key: "riseml-a-4-1", lambda: self.now)
+
+    def look(self, squeue: str = "", trouble: str = "") -> dict[JobName, ContainerSeen]:
+        """Return what is seen of each role."""
+        answer = QueueAnswer(tuple(parse_queue(squeue)), NODES, self.now, trouble)
+        return {one.key.job: one for one in self.watch.observe(answer)}
+
+    def write(self, name: str, **content: Any) -> None:
+        """Write what the supervisor writes."""
+        (self.folder.path / name).write_text(json.dumps(content))
+
+
+def test_a_gang_that_was_not_submitted_is_in_no_queue(tmp_path: Path) -> None:
+    found = View(tmp_path).look()
+    assert [(one.started, one.waits, one.error) for one in found.values()] == [(False, "", "")] * 2
+
+
+def test_a_gang_that_waits_says_why_and_in_which_shape(tmp_path: Path) -> None:
+    view = View(tmp_path)
+    view.folder.write_job("7")
+    found = view.look("7|PENDING|Resources|N/A|riseml-a-4-1\n")
+    assert found[MASTER].waits == (
+        "Slurm job 7 waits: the nodes that it needs are not free yet (Resources); it asks for one node"
+    )
+    assert "does not answer" in view.look(trouble="the controller does not answer")[PS].waits
+
+
+def test_a_role_that_runs_has_its_place_and_one_that_has_ended_its_end(tmp_path: Path) -> None:
+    view = View(tmp_path)
+    master = {"host": "10.0.0.1", "port": 7, "started_at": 1.0}
+    ps = {"host": "10.0.0.2", "port": 8, "started_at": 1.0, "finished_at": 2.0, "exit_code": 143, "ending": "CASCADE"}
+    view.write("state.json", job="7", roles={"master": master, "ps.1": {**ps, "error": ""}})
+    found = view.look("7|RUNNING|None|N/A|riseml-a-4-1\n")
+    assert (found[MASTER].running, found[MASTER].address, found[MASTER].port) == (True, "10.0.0.1", 7)
+    assert (found[PS].exit_code, found[PS].ending, found[PS].error) == (143, Reason.CASCADE, "")
+
+
+def test_silence_of_the_controller_ends_nothing(tmp_path: Path) -> None:
+    view = View(tmp_path)
+    view.write("state.json", job="7", roles={"master": {"started_at": 1.0}, "ps.1": {"started_at": 1.0}})
+    for _ in range(3):
+        view.now += 1000.0
+        assert all(one.running for one in view.look(trouble="the controller does not answer").values())
+
+
+def test_a_job_that_slurm_has_ended_without_a_record_is_lost_after_a_moment(tmp_path: Path) -> None:
+    view = View(tmp_path)
+    view.write("state.json", job="7", roles={"master": {"started_at": 1.0}, "ps.1": {"started_at": 1.0}})
+    over = "7|NODE_FAIL|None|N/A|riseml-a-4-1\n"
+    assert view.look(over)[MASTER].running
+    view.now += 5.0
+    assert view.look(over)[MASTER].running
+    view.write("ps.1.exit", exit_code=3, finished_at=2.0)
+    view.now += 10.0
+    found = view.look(over)
+    assert (found[MASTER].exit_code, "a node of the job failed" in found[MASTER].error) == (LOST, True)
+    assert (found[PS].exit_code, found[PS].error) == (3, "")
+
+
+def test_a_job_that_slurm_has_forgotten_never_started(tmp_path: Path) -> None:
+    view = View(tmp_path)
+    view.folder.write_job("7")
+    view.look("7|PENDING|Priority|N/A|riseml-a-4-1\n")
+    view.now += 1.0
+    assert not view.look()[MASTER].error
+    view.now += 20.0
+    found = view.look()[MASTER]
+    assert (found.started, "does not know job 7 any more" in found.error) == (False, True)
+
+
+def test_the_records_of_a_gang_that_has_ended_count_whatever_slurm_says(tmp_path: Path) -> None:
+    view = View(tmp_path)
+    ends = {"started_at": 1.0, "finished_at": 2.0, "exit_code": 0, "error": ""}
+    view.write("verdict.json", done=True, job="7", roles={"master": ends, "ps.1": ends})
+    for _ in range(2):
+        view.now += 100.0
+        assert {one.exit_code for one in view.look().values()} == {0}
