@@ -1,17 +1,15 @@
-"""Trains a softmax on the digits of {{data_dir}}/digits, and saves it in a bucket: the keys come from `train.store`.
+"""Trains a softmax on the digits of {{data_dir}}/digits, and writes it into OUTPUT_DIR, which riseml saves in a bucket.
 
-The accuracy after each epoch goes into the same bucket, for TensorBoard: logs/<experiment>.
+The accuracy after each epoch goes into the bucket at once, for TensorBoard: logs/<experiment>. The keys for that come
+from `train.store`.
 """
 
 import argparse
 import gzip
-import io
 import os
 import time
 
 import numpy as np
-import obstore
-from obstore.store import S3Store
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
@@ -23,13 +21,13 @@ BATCH = 50
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", required=True)
-    parser.add_argument("--save", required=True, help="the bucket of the model")
+    parser.add_argument("--logs", required=True, help="the bucket of the logs")
     parser.add_argument("--lr", type=float, required=True)
     options = parser.parse_args()
     images, labels = load_digits(options.data)
     weights = np.zeros((images.shape[1], 10))
     random = np.random.default_rng(5)
-    logs = EventFileWriter(f"s3://{options.save}/logs/{os.environ['EXPERIMENT_ID']}")
+    logs = EventFileWriter(f"s3://{options.logs}/logs/{os.environ['EXPERIMENT_ID']}")
     for epoch in range(1, EPOCHS + 1):
         for batch in np.split(random.permutation(4000), 4000 // BATCH):
             weights += options.lr * images[batch].T @ find_errors(weights, images[batch], labels[batch]) / BATCH
@@ -39,7 +37,7 @@ def main() -> None:
         if epoch % 5 == 0:
             print(f"epoch {epoch}/{EPOCHS}: test accuracy {accuracy:.4f}")
     logs.close()
-    save_model(weights, options.save)
+    save_model(weights)
 
 
 def load_digits(folder: str) -> tuple[np.ndarray, np.ndarray]:
@@ -55,15 +53,11 @@ def find_errors(weights: np.ndarray, images: np.ndarray, labels: np.ndarray) -> 
     return errors
 
 
-def save_model(weights: np.ndarray, bucket: str) -> None:
-    """Save the weights as digits/<experiment>/model.npy. obstore reads AWS_ACCESS_KEY_ID and the others itself."""
-    endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
-    store = S3Store(bucket, client_options={"allow_http": endpoint.startswith("http://")})
-    content = io.BytesIO()
-    np.save(content, weights)
-    path = f"digits/{os.environ['EXPERIMENT_ID']}/model.npy"
-    obstore.put(store, path, content.getvalue())
-    print(f"saved s3://{bucket}/{path}: {len(content.getvalue()):,} bytes")
+def save_model(weights: np.ndarray) -> None:
+    """Write the weights into OUTPUT_DIR: `save` of riseml.yml brings them into the bucket."""
+    path = os.path.join(os.environ["OUTPUT_DIR"], "model.npy")
+    np.save(path, weights)
+    print(f"wrote {path}: {os.path.getsize(path):,} bytes")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from riseml.client import Client
 
 _RESTART_TRY = 3  # failed requests (about a second) before this command starts the server itself
+_COPY_INTERVAL = 0.5  # seconds between two looks at a copy
 _EXIT_CODES = {"FINISHED": 0, "FAILED": ExperimentFailed.exit_code, "KILLED": Interrupted.exit_code}
 
 
@@ -117,11 +118,25 @@ def make_reconnect(context: CommandContext, client: Client) -> Callable[[int], N
     return reconnect
 
 
+def _await_copy(context: CommandContext, client: Client, identity: str) -> wire.ExperimentView:
+    """Return an experiment that has ended, once the last copy of its output is in its store, or is given up."""
+    reconnect, is_told = make_reconnect(context, client), False
+    while True:
+        experiment = client.ask_until_answered(lambda: client.get_experiment(identity), reconnect)
+        saved = experiment.get("saved")  # a server of an earlier version saves nothing
+        if saved is None or saved["state"] != "saving" or is_job_id(identity):
+            return experiment
+        if not is_told:
+            context.printer.say(f"Saving the output of {identity} in {saved['place']}.")
+            is_told = True
+        context.wait(_COPY_INTERVAL)
+
+
 def _print_end(context: CommandContext, client: Client, end: wire.EndEntry, display: LogDisplay) -> None:
     from riseml.cli.output.experiment_views import list_experiment
 
     style = context.printer.style
-    experiment = client.ask_until_answered(lambda: client.get_experiment(end["id"]), make_reconnect(context, client))
+    experiment = _await_copy(context, client, end["id"])
     first, *more = describe_end(end, experiment)
     context.printer.print_lines([paint_state(end["state"], first, colour=style.colour)])
     context.printer.print_lines(list_experiment(experiment, context.now(), style, long=True) if display.long else more)
