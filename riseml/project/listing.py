@@ -28,6 +28,7 @@ DEFAULT_LIMIT = 2**30  # bytes
 LIMIT_VARIABLE = "RISEML_SYNC_LIMIT"
 
 IGNORE_FILE_NAMES = frozenset({".gitignore", ".risemlignore"})
+_READABLE, _EXECUTABLE, _FILE = stat.S_IRUSR, stat.S_IXUSR, EntryKind.FILE  # found quickly: each file asks for them
 _SPECIAL = {stat.S_IFSOCK: "socket", stat.S_IFIFO: "named pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
 
 
@@ -186,13 +187,13 @@ class _Walk:
             return None
         mode = seen.st_mode
         # A file of this user that this user may read, as nearly all are, needs no question to the kernel.
-        if not (seen.st_uid == self._user and mode & stat.S_IRUSR) and not os.access(
+        if not (seen.st_uid == self._user and mode & _READABLE) and not os.access(
             self._folder / path, os.R_OK, effective_ids=True
         ):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         content = self._index.find_content(path, read_state(seen))
-        is_executable = mode & stat.S_IXUSR != 0
-        return ArchiveEntry(path, EntryKind.FILE, seen.st_size, _read_mtime(seen), is_executable, "", content)
+        is_executable = mode & _EXECUTABLE != 0
+        return ArchiveEntry(path, _FILE, seen.st_size, _read_mtime(seen), is_executable, "", content)
 
 
 def _read_mtime(seen: os.stat_result) -> int:
