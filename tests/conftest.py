@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, settings
 
-from tests.support.rig import Rig
+from tests.support.rig import KeptRigs, Rig
 from tests.support.side_by_side import GroupedScheduling, sort_tests
 from tests.support.stores import open_database, start_postgres
 from tests.support.waiting import DEADLINE
@@ -109,6 +109,24 @@ def host(request: pytest.FixtureRequest) -> str | None:
 def rig(tmp_path: Path, host: str | None) -> Iterator[Rig]:
     """A server with a home of its own on a real host; afterwards nothing of it may be left."""
     yield from _run(Rig(tmp_path / "home", host))
+
+
+@pytest.fixture(scope="session")
+def kept_rigs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptRigs]:
+    """The servers that `shared_rig` hands out in this process."""
+    kept = KeptRigs(tmp_path_factory)
+    yield kept
+    kept.close()
+
+
+@pytest.fixture
+def shared_rig(kept_rigs: KeptRigs, host: str | None) -> Iterator[Rig]:
+    """A server on each executor in its turn, which tests use one after the other.
+
+    A test names its experiments by the ids that it got. If it leaves anything on the host, its server ends with it.
+    """
+    yield kept_rigs.take(host)
+    kept_rigs.give_back(host)
 
 
 @pytest.fixture

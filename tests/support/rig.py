@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import httpx
+import pytest
 
 from tests.support.archives import find_digest, pack
 from tests.support.hosts import Engine, Host, Machine
@@ -199,6 +200,46 @@ class Rig:
                 return False
         self._known_id = self.get("/v1/server")["id"]
         return True
+
+
+class KeptRigs:
+    """A rig for each executor, which tests use one after the other: a start takes half a second of processor time.
+
+    Example:
+        rig = kept.take(engine_url)
+        ...
+        kept.give_back(engine_url)
+    """
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._rigs: dict[str | None, Rig] = {}  # by the address of the engine; None: processes
+
+    def take(self, engine: str | None) -> Rig:
+        """Return the server on this engine, or on this machine for None; start it when there is none."""
+        if engine not in self._rigs:
+            rig = Rig(self._folders.mktemp("shared") / "home", engine)
+            self._rigs[engine] = rig
+            rig.start()
+        return self._rigs[engine]
+
+    def give_back(self, engine: str | None) -> None:
+        """End the server unless it runs and nothing of it is on the host, so that the next test gets a new one."""
+        rig = self._rigs[engine]
+        runs = rig.process is not None and rig.process.poll() is None
+        if not runs or rig.containers() or rig.networks():
+            self._end(self._rigs.pop(engine))
+
+    def close(self) -> None:
+        """End all servers, and remove what is left of them."""
+        while self._rigs:
+            self._end(self._rigs.popitem()[1])
+
+    def _end(self, rig: Rig) -> None:
+        try:
+            rig.clean_up()
+        finally:
+            rig.__exit__()
 
 
 def gang(script: Mapping[str, str], **keys: Any) -> str:

@@ -104,29 +104,31 @@ OUT_OF_MEMORY = Ending(
 
 
 @pytest.mark.parametrize("name", ENDINGS)
-def test_ending(rig: Rig, name: str) -> None:
-    check(rig, ENDINGS[name])
+def test_ending(shared_rig: Rig, name: str) -> None:
+    check(shared_rig, ENDINGS[name])
 
 
 def test_out_of_memory_is_the_reason_where_limits_hold(docker_rig: Rig) -> None:
     check(docker_rig, OUT_OF_MEMORY)
 
 
-def test_jobs_that_hang_are_ended_and_a_busy_one_is_not(rig: Rig) -> None:
+def test_jobs_that_hang_are_ended_and_a_busy_one_is_not(shared_rig: Rig) -> None:
     busy = "python3 -c 'import time; end = time.time() + 5\nwhile time.time() < end: pass'"
     master = f"{busy}; touch $OUTPUT_DIR/computed; sleep 600"
-    check(rig, Ending({"master": master}, "FAILED", "IDLE", None, "for 2 s; ", keys={"idle_timeout": 2}))
-    assert rig.go_file("1").with_name("computed").exists(), "the workers hang from the start, and the master computes"
+    ending = Ending({"master": master}, "FAILED", "IDLE", None, "for 2 s; ", keys={"idle_timeout": 2})
+    name = check(shared_rig, ending)
+    computed = shared_rig.go_file(name).with_name("computed")
+    assert computed.exists(), "the workers hang from the start, and the master computes"
 
 
-def check(rig: Rig, ending: Ending) -> None:
-    """Run the jobs to their end, and compare everything that a user sees."""
-    rig.submit(gang(ending.script, **ending.keys))
+def check(rig: Rig, ending: Ending) -> str:
+    """Run the jobs to their end, compare everything that a user sees, and return the experiment's name."""
+    name: str = rig.submit(gang(ending.script, **ending.keys))["id"]
     if ending.leader is not None:
-        rig.wait(f"{ending.leader} has ended", lambda: state_of(rig, ending.leader) == "FINISHED")
-        rig.go_file("1").touch()
-    entries = rig.logs("1")
-    found = rig.experiment("1")
+        rig.wait(f"{ending.leader} has ended", lambda: state_of(rig, name, ending.leader) == "FINISHED")
+        rig.go_file(name).touch()
+    entries = rig.logs(name)
+    found = rig.experiment(name)
     assert (found["state"], found["reason"], found["cause"]) == (ending.state, ending.reason, ending.cause)
     assert ending.message in found["message"]
     states = {job["name"]: job["state"] for job in found["jobs"]}
@@ -136,71 +138,78 @@ def check(rig: Rig, ending: Ending) -> None:
     assert rig.networks() == []
     (end,) = filter_entries(entries, "end")
     assert (end["state"], end["cause"]) == (ending.state, ending.cause)
+    return name
 
 
-def state_of(rig: Rig, name: str | None) -> str:
+def state_of(rig: Rig, experiment: str, name: str | None) -> str:
     """Return the state of one job."""
-    (found,) = [job["state"] for job in rig.experiment("1")["jobs"] if job["name"] == name]
+    (found,) = [job["state"] for job in rig.experiment(experiment)["jobs"] if job["name"] == name]
     return str(found)
 
 
-def test_the_end_of_one_job_is_the_end(rig: Rig) -> None:
-    rig.submit(single(["echo one", "exit 5", "echo two"]))
-    found = rig.wait_closed("1")
+def test_the_end_of_one_job_is_the_end(shared_rig: Rig) -> None:
+    rig = shared_rig
+    name = rig.submit(single(["echo one", "exit 5", "echo two"]))["id"]
+    found = rig.wait_closed(name)
     assert found["state"] == "FAILED"
     assert found["exit_code"] == 5
-    assert rig.lines("1.train") == ["1.train one"], "a list of lines stops at the first failing one"
+    assert rig.lines(f"{name}.train") == [f"{name}.train one"], "a list of lines stops at the first failing one"
 
 
-def test_kill(rig: Rig) -> None:
-    rig.submit(gang({"worker.1": DEAF}, stop_grace=1))
-    rig.wait_state("1", "RUNNING")
-    assert rig.post("/v1/experiments/1/kill").status_code == 200
-    found = rig.wait_closed("1")
+def test_kill(shared_rig: Rig) -> None:
+    rig = shared_rig
+    name = rig.submit(gang({"worker.1": DEAF}, stop_grace=1))["id"]
+    rig.wait_state(name, "RUNNING")
+    assert rig.post(f"/v1/experiments/{name}/kill").status_code == 200
+    found = rig.wait_closed(name)
     assert found["state"] == "KILLED"
     assert {job["state"] for job in found["jobs"] if job["name"] != "build"} == {"KILLED"}
     assert rig.containers() == []
 
 
-def test_kill_right_after_the_submit(rig: Rig) -> None:
-    rig.submit(gang({}))
-    assert rig.post("/v1/experiments/1/kill").status_code == 200
-    assert rig.wait_closed("1")["state"] == "KILLED"
+def test_kill_right_after_the_submit(shared_rig: Rig) -> None:
+    rig = shared_rig
+    name = rig.submit(gang({}))["id"]
+    assert rig.post(f"/v1/experiments/{name}/kill").status_code == 200
+    assert rig.wait_closed(name)["state"] == "KILLED"
     assert rig.containers() == []
     assert rig.networks() == []
 
 
-def test_a_job_that_a_user_removes_fails_its_experiment(rig: Rig) -> None:
-    rig.submit(gang({}, stop_grace=1))
-    rig.wait_state("1", "RUNNING")
+def test_a_job_that_a_user_removes_fails_its_experiment(shared_rig: Rig) -> None:
+    rig = shared_rig
+    name = rig.submit(gang({}, stop_grace=1))["id"]
+    rig.wait_state(name, "RUNNING")
     rig.remove("worker.2")
-    found = rig.wait_closed("1")
+    found = rig.wait_closed(name)
     assert (found["state"], found["cause"]) == ("FAILED", "worker.2")
     assert found["reason"] in ("VANISHED", "SIGNAL"), "a removal kills first, which may be seen before it is gone"
     assert rig.containers() == []
 
 
-def test_retry_runs_the_whole_gang_again_on_the_same_output(rig: Rig) -> None:
+def test_retry_runs_the_whole_gang_again_on_the_same_output(shared_rig: Rig) -> None:
+    rig = shared_rig
     script = {
         "worker.1": '[ "$RISEML_ATTEMPT" = 2 ] && exit 0; exit 1',
         "master": 'echo $RISEML_ATTEMPT >> "$OUTPUT_DIR/a"; [ "$RISEML_ATTEMPT" = 2 ] || exec sleep 600',
     }
-    rig.submit(gang(script, retry=1, finish_grace=1, stop_grace=1))
-    found = rig.wait_closed("1")
-    assert found["state"] == "FINISHED"
+    name = rig.submit(gang(script, retry=1, finish_grace=1, stop_grace=1))["id"]
+    found = rig.wait_closed(name)
+    assert found["state"] == "FINISHED", found["message"]
     assert {job["attempt"] for job in found["jobs"] if job["name"] != "build"} == {2}
-    assert "2" in (rig.home / "output").rglob("a").__next__().read_text()
+    assert "2" in rig.go_file(name).with_name("a").read_text()
 
 
-def test_retry_of_a_role_starts_that_job_again_beside_the_others(rig: Rig) -> None:
+def test_retry_of_a_role_starts_that_job_again_beside_the_others(shared_rig: Rig) -> None:
+    rig = shared_rig
     script = {
         "worker.1": 'echo attempt $RISEML_ATTEMPT; [ "$RISEML_ATTEMPT" = 2 ]',
         "worker.2": "exit 0",
         "master": 'until [ -e "$OUTPUT_DIR/again" ]; do sleep 0.1; done',
     }
     script["worker.1"] += ' && touch "$OUTPUT_DIR/again"'
-    rig.submit(gang(script, retry={"max": 1, "scope": "role"}, stop_grace=1))
-    found = rig.wait_closed("1")
+    name = rig.submit(gang(script, retry={"max": 1, "scope": "role"}, stop_grace=1))["id"]
+    found = rig.wait_closed(name)
     assert found["state"] == "FINISHED"
     assert {job["name"]: job["attempt"] for job in found["jobs"] if job["name"] != "build"} == {
         "master": 1,
@@ -208,4 +217,4 @@ def test_retry_of_a_role_starts_that_job_again_beside_the_others(rig: Rig) -> No
         "worker.2": 1,
         "ps.1": 1,
     }
-    assert rig.lines("1.worker.1") == ["1.worker.1 attempt 1", "1.worker.1 attempt 2"]
+    assert rig.lines(f"{name}.worker.1") == [f"{name}.worker.1 attempt {n}" for n in (1, 2)]

@@ -63,12 +63,12 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("name", ENDINGS)
-def test_roles_end_as_they_say(rig: Rig, name: str) -> None:
+def test_roles_end_as_they_say(shared_rig: Rig, name: str) -> None:
     ending = ENDINGS[name]
     train = {"image": BASE, "resources": {"cpus": 0.1, "mem": "64MiB"}, "roles": ending.roles}
-    rig.submit(json.dumps({"project": "gang", "train": train}))
-    found = rig.wait_closed("1")
+    submitted = shared_rig.submit(json.dumps({"project": "gang", "train": train}))
+    found = shared_rig.wait_closed(submitted["id"])
     assert (found["state"], found["reason"], found["cause"]) == (ending.state, ending.reason, ending.cause)
     states = {job["name"]: job["state"] for job in found["jobs"]}
     assert {job: states[job] for job in ending.jobs} == ending.jobs
-    assert (rig.containers(), rig.networks()) == ([], [])
+    assert (shared_rig.containers(), shared_rig.networks()) == ([], [])

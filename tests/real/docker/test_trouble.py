@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.support.rig import Rig, gang, single
 
 
@@ -95,24 +93,27 @@ def test_an_experiment_that_can_never_fit_is_refused_with_the_reason(rig: Rig) -
     assert f"host {rig.host.name} has" in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status", "words"),
-    [
-        ("GET", "/v1/experiments/99", 404, "there is no experiment 99"),
-        ("GET", "/v1/experiments/x!", 400, "is not an experiment ID"),
-        ("GET", "/v1/experiments/99/logs", 404, "there is no experiment 99"),
-        ("GET", "/v1/experiments/other.1", 404, "there is no experiment other.1"),
-        ("POST", "/v1/experiments/99/kill", 404, "there is no experiment 99"),
-        ("GET", "/v1/nothing", 404, "no such address"),
-        ("PUT", "/v1/snapshots/short", 400, "not the digest"),
-        ("GET", "/v1/experiments?limit=0", 422, "limit"),
-    ],
-)
-def test_a_wrong_request_has_one_shape(rig: Rig, method: str, path: str, status: int, words: str) -> None:
+WRONG_REQUESTS = [
+    ("GET", "/v1/experiments/99", 404, "there is no experiment 99"),
+    ("GET", "/v1/experiments/x!", 400, "is not an experiment ID"),
+    ("GET", "/v1/experiments/99/logs", 404, "there is no experiment 99"),
+    ("GET", "/v1/experiments/other.1", 404, "there is no experiment other.1"),
+    ("POST", "/v1/experiments/99/kill", 404, "there is no experiment 99"),
+    ("GET", "/v1/nothing", 404, "no such address"),
+    ("PUT", "/v1/snapshots/short", 400, "not the digest"),
+    ("GET", "/v1/experiments?limit=0", 422, "limit"),
+]
+
+
+def test_each_wrong_request_has_one_shape(rig: Rig) -> None:
     with rig.client() as client:
-        answer = client.request(method, path)
-    assert answer.status_code == status
-    assert words in answer.json()["error"]["message"]
+        answers = {(method, path): client.request(method, path) for method, path, _, _ in WRONG_REQUESTS}
+    found = [
+        (method, path, answer.status_code, answer.json()["error"]["message"])
+        for (method, path), answer in answers.items()
+    ]
+    assert [one[:3] for one in found] == [one[:3] for one in WRONG_REQUESTS]
+    assert [one for one, wanted in zip(found, WRONG_REQUESTS, strict=True) if wanted[3] not in one[3]] == []
 
 
 def test_all_problems_of_a_file_are_reported_at_once(rig: Rig) -> None:
