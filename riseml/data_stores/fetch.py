@@ -28,8 +28,8 @@ from riseml.spec.scalars.data_url import DataUrl
 PATIENCE = 300.0
 """Seconds without a byte after which a fetch fails."""
 
-_WORKERS = 8  # ranges at the same time
-_RANGE = 8 << 20  # bytes; so much of each worker is in memory
+_WORKERS = 8  # files at the same time
+_RANGE = 8 << 20  # bytes; twice as much of each worker is in memory
 _SYNCED = 1 << 20  # bytes; larger files are on the disk before they get their name
 _FIRST_PAUSE = 0.5  # seconds
 _LONGEST_PAUSE = 15.0
@@ -206,11 +206,7 @@ def _fetch_file(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tall
         tally.add(done)
     if source == place.new:
         with open(place.new, "ab") as target:
-            while done < file.size:
-                tally.check()
-                if tally.failed.is_set():
-                    raise _Abandoned("another file of the set failed")
-                data = order.remote.read(file, done, min(done + _RANGE, file.size))
+            for data in _read_ranges(order, file, done, tally):
                 target.write(data)
                 sha.update(data)
                 md5.update(data)
@@ -226,6 +222,27 @@ def _fetch_file(order: FetchOrder, file: RemoteFile, place: _Place, tally: _Tall
         os.chmod(place.new, 0o444)
         os.rename(place.new, place.final)
     return FileRow(file.path, file.size, place.final.stat().st_mtime_ns, sha.hexdigest())
+
+
+def _read_ranges(order: FetchOrder, file: RemoteFile, start: int, tally: _Tally) -> Iterator[bytes]:
+    """Yield a file from `start` on, range by range. The next one comes while the caller works on the one before."""
+    starts = range(start, file.size, _RANGE)
+
+    def read(at: int) -> bytes:
+        tally.check()
+        if tally.failed.is_set():
+            raise _Abandoned("another file of the set failed")
+        return order.remote.read(file, at, min(at + _RANGE, file.size))
+
+    if len(starts) < 2:
+        yield from map(read, starts)
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="ahead") as ahead:
+        coming = ahead.submit(read, starts[0])
+        for following in starts[1:]:
+            data, coming = coming.result(), ahead.submit(read, following)
+            yield data
+        yield coming.result()
 
 
 def _check_content(order: FetchOrder, file: RemoteFile, md5: str, size: int, source: Path) -> None:
