@@ -352,9 +352,22 @@ class DockerExecutor:
             remove_written_off(api, self._stuck)  # an engine that restarted removes them
             running = [str(row["Id"]) for row in api.containers(filters={"label": ours})]
             threading.Thread(target=self._end_forgotten, args=(running,), name="forgotten", daemon=True).start()
-            for event in news:
-                self._exit_events.note_event(event)
-                yield
+            with self._note_break():
+                for event in news:
+                    self._exit_events.note_event(event)
+                    yield
+
+    @contextmanager
+    def _note_break(self) -> Iterator[None]:
+        """Note an outage when the engine ends the connection for its events, which it keeps as long as it runs."""
+        try:
+            yield
+        except GeneratorExit:  # the server wants no more of them
+            raise
+        except Exception:
+            self._outages = self._outages.mark_away(_now())
+            raise
+        self._outages = self._outages.mark_away(_now())
 
     def _end_forgotten(self, running: list[str]) -> None:
         """End and remove what a server that was killed left; events do not wait for it."""

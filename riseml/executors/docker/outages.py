@@ -15,6 +15,7 @@ STOPPED = "the engine was stopped while it ran"
 
 _CODES = frozenset({137, 143, 255})  # SIGKILL, SIGTERM, and the code that the engine writes when it knows none
 _EARLY = timedelta(seconds=30)  # an engine that stops ends its containers first, which may take this long
+_LATE = timedelta(seconds=10)  # an engine that starts may answer while it still ends containers
 
 
 def is_doubtful(found: ContainerSeen) -> bool:
@@ -44,4 +45,4 @@ class Outages:
         at, since = found.finished_at, self.since
         if not is_doubtful(found) or at is None or since is None or at < since - _EARLY:
             return found
-        return found if self.until is not None and at > self.until else replace(found, error=STOPPED)
+        return found if self.until is not None and at > self.until + _LATE else replace(found, error=STOPPED)

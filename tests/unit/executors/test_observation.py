@@ -48,6 +48,7 @@ LISTED_AS_RUNNING = ContainerRow(KEY, "abc", running=True)
 LISTED_AS_ENDED = ContainerRow(KEY, "abc", running=False)
 NEVER_AWAY = Outages()
 AWAY_AROUND_IT = Outages(AT - timedelta(seconds=5), AT + timedelta(seconds=5))
+AWAY_JUST_BEFORE = Outages(AT - timedelta(seconds=20), AT - timedelta(seconds=3))
 AWAY_BEFORE = Outages(AT - timedelta(hours=2), AT - timedelta(hours=1))
 
 
@@ -125,6 +126,9 @@ INSPECTIONS = {
     ),
     "SIGKILL while the engine was away": Inspection(
         ended(137), QUIET, Merged(ended(137, error=STOPPED)), AWAY_AROUND_IT
+    ),
+    "SIGTERM just after the engine was back, while it still ended containers": Inspection(
+        ended(143), QUIET, Merged(ended(143, error=STOPPED)), AWAY_JUST_BEFORE
     ),
     "SIGKILL long after the engine was away": Inspection(
         ended(137), QUIET, Merged(ended(137), needs_ping=True), AWAY_BEFORE
