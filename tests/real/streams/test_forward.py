@@ -37,7 +37,9 @@ class Echo(http.server.BaseHTTPRequestHandler):
         self.wfile.write(answer)
     def log_message(self, *_):
         pass
-servers = [http.server.ThreadingHTTPServer((host, int(port)), Echo) for host, port in map(str.split, sys.argv[1:])]
+class Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 128  # with the 5 of the library the kernel resets some of many connections at once
+servers = [Server((host, int(port)), Echo) for host, port in map(str.split, sys.argv[1:])]
 threads = [threading.Thread(target=server.serve_forever) for server in servers]
 for thread in threads:
     thread.start()
