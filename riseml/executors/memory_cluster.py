@@ -49,7 +49,7 @@ class MemoryCluster(MemoryExecutor):
             raise EngineError("the cluster refuses the gang", permanent=True)
         self.gangs[gang.experiment, gang.attempt] = gang
         missing = [role.launch.key for role in gang.roles if role.launch.key not in self.containers]
-        for key in missing:  # in part: somebody has taken a role out of the gang
+        for key in missing:  # in part: a test has taken a role out of the gang
             found = ContainerSeen(key, str(key), started=False, waits=WAITS)
             self.containers[key] = (
                 found if len(missing) == len(gang.roles) else replace(found, waits="", error=CANCELLED)

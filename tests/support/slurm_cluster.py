@@ -88,7 +88,7 @@ class SlurmCluster:
         self.wait_idle()
 
     def remove(self, server: str, job: str) -> None:
-        raise NotImplementedError("Slurm removes gangs, and no single jobs")
+        raise AssertionError(f"Slurm removes gangs, and not {job} alone: no test of it may ask for that")
 
     def wait_end(self, server: str, job: str) -> None:
         wait_for("Slurm runs nothing of it", lambda: not self.list_jobs(server), DEADLINE)

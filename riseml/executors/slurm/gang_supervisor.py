@@ -36,7 +36,7 @@ _TICK = 500  # milliseconds between two looks at orders and deadlines
 _LATE_EXIT = 5.0  # seconds for the ROLE.exit of a role whose connection broke
 _SRUN_END = 10.0  # seconds for srun to end after its role
 _WARNING = "Slurm's time limit of the job was reached"
-_STOPPED = "Slurm or somebody else ended the job (scancel, or a preemption)"
+_STOPPED = "Slurm ended the job: a scancel, or a preemption"
 
 
 class SupervisedRole:
@@ -71,7 +71,7 @@ class GangSupervisor:
         self.began = time.time()
         self.go_at = 0.0  # when all started
         self.success_at = 0.0  # when all that decide had ended with 0
-        self.failed = False  # a role ended the gang, or somebody from outside did
+        self.failed = False  # a role ended the gang, or Slurm did
         self.error = ""  # why the gang could not start, or was ended from outside
         self.orders_read = 0  # bytes
         self.callers = []  # type: list[role_wrapper.LineConnection]
@@ -272,7 +272,7 @@ class GangSupervisor:
                 self._say(role, {"signal": "KILL"})
 
     def _end_all(self, reason: str) -> None:
-        """End every role, because somebody outside of riseml wants it; no role is the cause."""
+        """End every role, because Slurm ends the job; no role is the cause."""
         if not self.go_at:
             self._fail_start(reason)
             return

@@ -138,7 +138,7 @@ class RoleWrapper:
         self.child = None  # type: subprocess.Popen[bytes] | None
         self.streams = {}  # type: dict[int, int]
         self.kill_at = 0.0  # when the command gets SIGKILL; 0: it is not to end
-        self.outside = False  # Slurm or somebody else has ended it, before the supervisor did
+        self.outside = False  # Slurm or a user's scancel has ended it, before the supervisor did
         self.lines = None  # type: LineConnection | None
 
     def run(self, host: str, port: int) -> int:
@@ -178,7 +178,7 @@ class RoleWrapper:
                     return None
                 for message in found:
                     if "go" in message:
-                        return message["go"]  # type: ignore[no-any-return]
+                        return message["go"]  # type: ignore[no-any-return]  # JSON of the supervisor
             self.lines.beat()
 
     def _start(self, addresses: "dict[str, str]") -> str:

@@ -45,7 +45,7 @@ def read_all_gpus(pool: HostPool, *, equipped: bool = False) -> dict[HostName, A
 
 
 class GpuScrapes:
-    """The GPUs for those who ask at intervals: read once a minute at most, and only while somebody asks.
+    """The GPUs for those who ask at intervals: read once a minute at most, and only for a scrape.
 
     Args:
         pool: the hosts.

@@ -1,6 +1,6 @@
 """The addresses under which a browser sees the program of a job, such as TensorBoard: each is an origin of its own.
 
-What a job serves is code of somebody else. At the address of the page it could use the page's session; so it gets the
+What a job serves is foreign code. At the address of the page it could use the page's session; so it gets the
 host `<label>.localhost` at the same port, which browsers take for another site. A label names an experiment and cannot
 be guessed, since the server's key signs it. It is not enough, either: a one-time token of the page is exchanged for a
 cookie of this host alone, which scripts cannot read. Nothing of this is kept but the tokens, so that an open

@@ -20,7 +20,7 @@ def cluster() -> Iterator[SlurmCluster]:
     if os.geteuid() != 0:
         pytest.skip("a private Slurm cluster needs root: it makes network namespaces")
     if shutil.which("slurmctld", path="/usr/sbin:/sbin") is None:
-        pytest.skip("Slurm is not installed: scripts/slurm/packages does that")
+        pytest.fail("Slurm is not installed: scripts/slurm/packages does that")
     with tempfile.TemporaryDirectory(prefix="rs") as folder:
         os.chmod(folder, 0o755)  # MUNGE demands that everybody may enter the folder of its socket
         made = SlurmCluster(Path(folder, "c"))

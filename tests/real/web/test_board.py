@@ -123,7 +123,7 @@ def test_a_hostile_program_reaches_nothing_from_the_browser(rig: Rig, browser: B
     page.context.close()
 
 
-def test_a_page_of_somebody_else_and_a_program_without_the_cookie(rig: Rig, guest: Guest) -> None:
+def test_a_foreign_page_and_a_program_without_the_cookie(rig: Rig, guest: Guest) -> None:
     """They know the address, which a program can give away; or they guess one, or bring what another host gave."""
     mine = dict(guest.cookie)
     assert guest.ask("GET", "/echo").status_code == 200, "who has the cookie may pass"

@@ -21,7 +21,7 @@ OWNERS = st.builds(FileOwner, st.integers(0, 2**32 - 2), st.integers(0, 2**32 - 
 TIMES = st.integers(0, LATEST_MTIME)
 ENTRIES = st.one_of(
     st.tuples(PATHS, st.just(EntryKind.FILE), st.integers(0, 2**40), TIMES, st.booleans()),
-    st.tuples(PATHS, st.just(EntryKind.LINK), st.just(0), TIMES, st.just(False), PATHS),  # noqa: FBT003
+    st.tuples(PATHS, st.just(EntryKind.LINK), st.just(0), TIMES, st.just(False), PATHS),  # noqa: FBT003  # a field of the entry
     st.tuples(PATHS, st.just(EntryKind.FOLDER), st.just(0), TIMES),
 ).map(lambda fields: ArchiveEntry(*fields))
 

@@ -20,7 +20,7 @@ AWAY = "the store answers 503"
 
 def make_saving_plan(**changes: object) -> Plan:
     plan = make_plan("master", retry=Retry(max=1))
-    return replace(plan, save=replace(SaveSection("s3://runs", every=60.0), **changes))  # type: ignore[arg-type]
+    return replace(plan, save=replace(SaveSection("s3://runs", every=60.0), **changes))  # type: ignore[arg-type]  # fields by name
 
 
 class SaveWitness(Witness):

@@ -268,7 +268,7 @@ def test_a_metric_that_reaches_a_value_is_told_to_whom_the_project_asks(scene: S
         {"name": "team", "url": f"{receiver.url}/team", "events": []}, {"name": "other", "url": f"{receiver.url}/other"}
     )
     assert tell(scene, receiver) == []
-    scene.milestones.add_milestone(one.id, str(condition), 0.96, 12, datetime.now(UTC))  # noqa: TID251
+    scene.milestones.add_milestone(one.id, str(condition), 0.96, 12, datetime.now(UTC))  # noqa: TID251  # the store's own clock
     assert tell(scene, receiver) == [("/team", "metric.reached")]
     told = json.loads(receiver.received[0].body)
     assert (told["experiment"]["id"], told["metric"]["condition"]) == ("1", "accuracy > 0.95")
