@@ -37,7 +37,7 @@ export class ParallelPanel {
    */
   show(names, trials) {
     const chosen = [...names.slice(0, -1).slice(0, MOST_AXES - 1), names[names.length - 1]];
-    const at = chosen.map((name, place) => (place === chosen.length - 1 ? names.length - 1 : place));
+    const at = chosen.map((_, place) => (place === chosen.length - 1 ? names.length - 1 : place));
     const axes = chosen.map((name, place) => makeAxis(name, trials.map((trial) => trial.values[at[place]])));
     const gap = Math.min(MOST_GAP, Math.max(LEAST_GAP, (WIDTH - 2 * FIRST) / (axes.length - 1)));
     const width = 2 * FIRST + gap * (axes.length - 1);

@@ -237,6 +237,8 @@ def test_a_real_tensorboard_is_started_shown_and_ends_after_its_tab(docker_rig: 
     docker_rig.submit(both, {"write.py": WRITER})
     docker_rig.wait_closed("1")
     page = enter(browser, docker_rig)
+    sockets: list[str] = []
+    page.on("websocket", lambda socket: sockets.append(socket.url))
     show(page, "/tensorboard?of=1")
     expect(page.get_by_role("button", name="Open TensorBoard")).to_be_enabled()
     assert find_faults(page) == []
@@ -249,6 +251,7 @@ def test_a_real_tensorboard_is_started_shown_and_ends_after_its_tab(docker_rig: 
         timeout=2 * WAIT
     )
     assert docker_rig.experiment("2")["state"] == "RUNNING"
+    assert sockets == [], "the gate refuses every WebSocket, so TensorBoard may open none"
     docker_rig.post("/v1/experiments/2/kill")
     expect(page.get_by_role("alert")).to_contain_text("2 has ended")
     docker_rig.wait_closed("2")

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
+from riseml.stragglers import RemarkKind
 from tests.support.rig import Rig, gang, single
 from tests.support.web_scene import AXE, WAIT, enter, make_home, show
 
@@ -24,6 +25,7 @@ i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo "epoch $i"
 done
 exec sleep 3600
 """
+FULL_LINK = "2.ps.1 sends 118 MB/s, as much as a link of 1 Gbit/s carries"
 BIDI = "gnp\u202egpj.txt"
 
 expect.set_options(timeout=WAIT)
@@ -77,6 +79,13 @@ def make_png() -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
+def add_full_link(route: Route) -> None:
+    """Give the server's answer, with a remark about the ps more."""
+    answer = route.fetch()
+    remark = {"job": "2.ps.1", "text": FULL_LINK, "kind": RemarkKind.FULL_LINK.value}
+    route.fulfill(response=answer, json={"remarks": [*answer.json()["remarks"], remark]})
+
+
 def is_clean(page: Page) -> bool:
     """Return True when nothing that a job wrote has run, or has become an element."""
     return (
@@ -85,7 +94,9 @@ def is_clean(page: Page) -> bool:
 
 
 def test_the_overview_shows_what_jobs_use_and_which_one_is_behind(scene: Rig, entered: Page) -> None:
-    """Two jobs print fast, one slowly; the server compares what it keeps anyway, and the page says which it is."""
+    """Two jobs print fast, one slowly; the server compares what it keeps anyway, and the page says which it is. A ps
+    at its line rate is marked as well.
+    """
     page = entered
     fast, slow = "while :; do echo a line; sleep 0.1; done", "while :; do echo a line; sleep 3; done"
     scene.submit(gang({"master": fast, "worker.1": fast, "worker.2": slow}))
@@ -97,6 +108,10 @@ def test_the_overview_shows_what_jobs_use_and_which_one_is_behind(scene: Rig, en
     expect(page.get_by_role("region", name="Jobs", exact=True)).to_contain_text("1 master, 2 worker, 1 ps")
     expect(table.get_by_role("row").filter(has_text="furthest behind")).to_contain_text("worker.2")
     expect(page.locator(".remark")).to_contain_text("2.worker.2 is furthest behind: it prints")
+    page.route("**/experiments/2/remarks", add_full_link)  # the jobs of one host fill no link
+    expect(table.get_by_role("row").filter(has_text="line rate")).to_contain_text("ps.1")
+    expect(page.locator(".remark").filter(has_text=FULL_LINK)).to_be_visible()
+    page.unroute("**/experiments/2/remarks")
     scene.post("/v1/experiments/2/kill")
     scene.wait_closed("2")
 
