@@ -20,6 +20,7 @@ from riseml.model import Experiment, Owner
 from riseml.names import HostName
 from riseml.server.api.failures import Api, install_handlers
 from riseml.server.api.guest_program import GuestProgram
+from riseml.server.api.late_route import LateRoute
 from riseml.server.api.limits import BodyLimit
 from riseml.server.api.metric_views import show_summary
 from riseml.server.api.prometheus_routes import add_prometheus_routes
@@ -229,7 +230,8 @@ def _make_api(services: Services) -> FastAPI:
     api = Api(title="riseml", version=__version__, docs_url=None, redoc_url=None)
     api.add_middleware(BodyLimit)
     install_handlers(api)
-    api.include_router(make_router(services))
+    api.router.route_class = LateRoute
+    api.router.routes.extend(make_router(services).routes)
     add_prometheus_routes(api.router, services)
     api.mount(GUEST_MOUNT, GuestProgram(services))
     return api

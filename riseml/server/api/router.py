@@ -12,6 +12,7 @@ from riseml.server.api.failures import FAILURES
 from riseml.server.api.file_routes import add_file_routes
 from riseml.server.api.gpu_routes import add_gpu_routes
 from riseml.server.api.guest_routes import add_guest_routes
+from riseml.server.api.late_route import LateRoute
 from riseml.server.api.line_routes import add_line_routes
 from riseml.server.api.list_routes import add_list_routes
 from riseml.server.api.log_routes import add_log_routes
@@ -35,7 +36,7 @@ from riseml.server.services import Services
 
 def make_router(services: Services) -> APIRouter:
     """Return the router of the whole API."""
-    router = APIRouter(prefix="/v1", responses=FAILURES)
+    router = APIRouter(prefix="/v1", responses=FAILURES, route_class=LateRoute)
     add_server_routes(router, services)
     add_submission_routes(router, services)
     add_list_routes(router, services)

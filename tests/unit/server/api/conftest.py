@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 import uvicorn
+from fastapi import FastAPI
 
 from riseml.server.app import Application, make_application
 from riseml.settings import Settings
@@ -41,18 +42,18 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         made = make_application(settings, threading.Event())
         stack.callback(made.database.close)
         made.services.hosts.pool.observe_hosts(frozenset(), NOW)
-        url = stack.enter_context(serve(made))
+        url = stack.enter_context(serve(made.api))
         _fill(made, url)
         yield url
 
 
 @contextmanager
-def serve(application: Application) -> Iterator[str]:
+def serve(api: FastAPI) -> Iterator[str]:
     """Its address."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(16)  # before anybody asks, however late the server's thread begins
-        config = uvicorn.Config(application.api, log_config=None, log_level="critical", lifespan="off", ws="none")
+        config = uvicorn.Config(api, log_config=None, log_level="critical", lifespan="off", ws="none")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()

@@ -90,7 +90,7 @@ def served(home: Path) -> Iterator[tuple[str, Scissors]]:
     settings = Settings(home, home / "output", home / "data", executor="process")
     made = make_application(settings, threading.Event())
     made.services.hosts.pool.observe_hosts(frozenset(), NOW)
-    with serve(made) as url:
+    with serve(made.api) as url:
         scissors = Scissors(int(url.rpartition(":")[2]))
         yield f"http://127.0.0.1:{scissors.port}", scissors
         scissors.close()

@@ -22,7 +22,7 @@ def test_the_environment_of_a_job_is_known_when_its_host_has_left_the_pool(tmp_p
     made = make_application(settings, threading.Event())
     with (
         closing(made.database),
-        serve(made) as url,
+        serve(made.api) as url,
         httpx.Client(base_url=url, timeout=DEADLINE, verify=NO_AUTHORITIES) as client,
     ):
         made.services.hosts.pool.observe_hosts(frozenset(), NOW)

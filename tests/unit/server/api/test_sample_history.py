@@ -30,7 +30,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Cli
     settings = Settings(home, home / "output", home / "data", executor="process")
     made = make_application(settings, threading.Event())
     made.services.hosts.pool.observe_hosts(frozenset(), NOW)
-    with serve(made) as url, httpx.Client(base_url=url, timeout=DEADLINE, verify=NO_AUTHORITIES) as client:
+    with serve(made.api) as url, httpx.Client(base_url=url, timeout=DEADLINE, verify=NO_AUTHORITIES) as client:
         assert client.put(f"/v1/snapshots/{DIGEST}", content=ARCHIVE).status_code == 201
         for _ in range(2):
             assert client.post("/v1/experiments", json=SUBMISSION).status_code == 201
