@@ -1,7 +1,7 @@
 """A route that FastAPI makes when a request first asks for it.
 
-FastAPI reads the signature of each endpoint, and makes validators of what the endpoint takes and returns. For all routes
-together that took a fifth of the server's cold start, and memory for routes that most servers never answer.
+FastAPI reads the signature of each endpoint, and makes validators of what the endpoint takes and returns. For all
+routes together that took a sixth of the server's cold start, and memory for routes that most servers never answer.
 """
 
 from __future__ import annotations
