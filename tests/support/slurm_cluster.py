@@ -33,12 +33,12 @@ class SlurmCluster:
         """End the cluster."""
         subprocess.run([_SCRIPTS / "down", self.folder], check=True)
 
-    def write_pool(self, home: Path) -> None:
-        """Make the cluster the pool of a riseml home, with a shared folder beside it."""
+    def write_pool(self, home: Path, more: str = "") -> None:
+        """Make the cluster the pool of a riseml home, with a shared folder beside it, and more keys of `slurm`."""
         shared = home.with_name("shared")
         for folder in (home, shared):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        (home / "pool.yml").write_text(f"engine: slurm\nslurm: {{folder: {shared}}}\n")
+        (home / "pool.yml").write_text(f"engine: slurm\nslurm: {{folder: {shared}{more}}}\n")
 
     def list_jobs(self, server: str, *states: str) -> list[str]:
         """Return the ids of the Slurm jobs of a server; without states those that have not ended."""

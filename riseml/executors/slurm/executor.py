@@ -67,6 +67,14 @@ class SlurmExecutor:
     def describe(self) -> str:
         return self._commands.read_version()
 
+    def reconnect(self) -> None:
+        """Try to reach the login node at once, instead of after the current delay."""
+        self._commands.site.reconnect()
+
+    def close(self) -> None:
+        """End the connection to the login node."""
+        self._commands.site.close()
+
     def observe(self, references: frozenset[str]) -> HostSeen:
         answer = self._queue.read()
         nodes = answer.nodes

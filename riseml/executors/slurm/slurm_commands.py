@@ -11,6 +11,7 @@ import subprocess
 
 from riseml.clusters import NodeKind
 from riseml.errors import EngineError, RisemlError, Unreachable
+from riseml.executors.slurm.command_site import CommandSite, ThisMachine
 from riseml.executors.slurm.queue_rows import NODE_FORMAT, QUEUE_FORMAT, QueueRow, parse_nodes, parse_queue
 from riseml.spec.pool.types import SlurmSpec
 
@@ -27,7 +28,14 @@ _MOST_TEXT = 500  # characters of a message
 
 
 class SlurmCommands:
-    """sbatch, squeue, scancel and sinfo of this machine, as the user of the server."""
+    """sbatch, squeue, scancel and sinfo, as the user whom the server has where they run.
+
+    Args:
+        site: where they run.
+    """
+
+    def __init__(self, site: CommandSite | None = None) -> None:
+        self.site = site or ThisMachine()
 
     def submit(self, script: str) -> str:
         """Submit a job; return its id.
@@ -36,7 +44,7 @@ class SlurmCommands:
             Unreachable: the controller did not answer; the job may have been submitted.
             EngineError: Slurm refuses it (permanent).
         """
-        answer = _run(["sbatch", "--parsable"], script)
+        answer = self._run(["sbatch", "--parsable"], script)
         return answer.strip().splitlines()[-1].partition(";")[0]
 
     def list_jobs(self) -> list[QueueRow]:
@@ -45,7 +53,7 @@ class SlurmCommands:
         Raises:
             Unreachable, EngineError: it does not say.
         """
-        rows = parse_queue(_run(["squeue", "--noheader", "--me", "--states=all", f"--format={QUEUE_FORMAT}"]))
+        rows = parse_queue(self._run(["squeue", "--noheader", "--me", "--states=all", f"--format={QUEUE_FORMAT}"]))
         return [row for row in rows if row.name.startswith("riseml-")]
 
     def cancel(self, job: str) -> None:
@@ -54,7 +62,7 @@ class SlurmCommands:
         Raises:
             Unreachable, EngineError: it may go on.
         """
-        _run(["scancel", job])
+        self._run(["scancel", job])
 
     def list_nodes(self, partition: str) -> tuple[NodeKind, ...]:
         """Return the kinds of nodes of a partition; of all partitions when it is empty.
@@ -63,7 +71,7 @@ class SlurmCommands:
             Unreachable, EngineError: Slurm does not say.
         """
         only = [f"--partition={partition}"] if partition else ["--all"]
-        return parse_nodes(_run(["sinfo", "--noheader", "--exact", f"--format={NODE_FORMAT}", *only]))
+        return parse_nodes(self._run(["sinfo", "--noheader", "--exact", f"--format={NODE_FORMAT}", *only]))
 
     def count_idle_nodes(self, partition: str) -> int:
         """Return how many nodes have nothing to do.
@@ -72,7 +80,7 @@ class SlurmCommands:
             Unreachable, EngineError: Slurm does not say.
         """
         only = [f"--partition={partition}"] if partition else []
-        lines = _run(["sinfo", "--noheader", "--Node", "--states=idle", "--format=%N", *only]).split()
+        lines = self._run(["sinfo", "--noheader", "--Node", "--states=idle", "--format=%N", *only]).split()
         return len(set(lines))
 
     def ask_nodes(self, script: str, count: int, settings: SlurmSpec) -> list[str]:
@@ -85,7 +93,7 @@ class SlurmCommands:
         options = [f"--{name}={value}" for name, value in named.items() if value]
         options += [f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", f"--immediate={_IMMEDIATE}"]
         command = ["srun", "--job-name=riseml-check", "--time=1", "--mem=10M", *options, "/bin/sh", "-c", script]
-        return [line for line in _run(command).splitlines() if line.startswith("riseml|")]
+        return [line for line in self._run(command).splitlines() if line.startswith("riseml|")]
 
     def read_version(self) -> str:
         """Return `slurm 22.05.8`.
@@ -93,23 +101,24 @@ class SlurmCommands:
         Raises:
             Unreachable, EngineError: Slurm is not installed here.
         """
-        return _run(["sinfo", "--version"]).strip()
+        return self._run(["sinfo", "--version"]).strip()
 
-
-def _run(command: list[str], script: str = "") -> str:
-    """Return what a command of Slurm prints."""
-    try:
-        done = subprocess.run(
-            command, input=script, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT, check=False
-        )
-    except FileNotFoundError as error:
-        hint = "run the server on a machine from which jobs can be submitted, such as a login node"
-        raise Unreachable(f"{command[0]} is not on this machine", hint) from error
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unreachable(f"{command[0]} gave no answer: {error}") from error
-    if done.returncode == 0:
-        return done.stdout
-    raise _explain(command[0], done.stderr or done.stdout or f"exit code {done.returncode}")
+    def _run(self, command: list[str], script: str = "") -> str:
+        """Return what a command prints."""
+        wrapped = self.site.wrap(command)
+        try:
+            done = subprocess.run(
+                wrapped, input=script, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT, check=False
+            )
+        except FileNotFoundError as error:
+            hint = "run the server on a login node, or name one as `login` in the section `slurm` of pool.yml"
+            raise Unreachable(f"{wrapped[0]} is not on this machine", hint) from error
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Unreachable(f"{command[0]} gave no answer: {error}") from error
+        if done.returncode == 0:
+            return done.stdout
+        trouble = self.site.explain_end(command[0], done.returncode)
+        raise trouble or _explain(command[0], done.stderr or done.stdout or f"exit code {done.returncode}")
 
 
 def _explain(command: str, text: str) -> RisemlError:

@@ -1,8 +1,9 @@
-"""The OpenSSH client's command line for a tunnel."""
+"""The OpenSSH client's command lines: for a tunnel, and for a connection that commands share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,14 +70,47 @@ def build_tunnel_command(
         ready_line: what ssh prints when the tunnel is up.
         timing: options of ssh in seconds or counts: `{"ConnectTimeout": 10}`.
     """
-    url = destination.url
+    forward = f"{local_socket}:{destination.url.socket}"
+    return _build_command(destination, ["-L", forward], {**timing, "LocalCommand": f"echo {ready_line}"})
+
+
+def build_shared_command(
+    destination: Destination, control_socket: Path, ready_line: str, timing: Mapping[str, int]
+) -> list[str]:
+    """Return the command that opens a connection for the commands of `build_session_command`.
+
+    Args:
+        destination: where it leads.
+        control_socket: the unix socket on this machine at which ssh takes commands; it ends with this ssh.
+        ready_line, timing: as of `build_tunnel_command`.
+    """
+    shared = {"ControlMaster": "yes", "ControlPath": _quote_path(control_socket)}
+    return _build_command(destination, [], {**timing, **shared, "LocalCommand": f"echo {ready_line}"})
+
+
+def build_session_command(control_socket: Path, host: str, command: Sequence[str]) -> list[str]:
+    """Return the command that runs another one over a connection that is open; it never opens one itself.
+
+    Args:
+        control_socket: of `build_shared_command`.
+        host: its name, which ssh wants and does not use.
+        command: its words reach the other side as they are.
+    """
     options = {
-        **_OPTIONS,
-        "UserKnownHostsFile": _quote_path(destination.known_hosts),
-        "LocalCommand": f"echo {ready_line}",
-        **{name: str(value) for name, value in timing.items()},
+        "BatchMode": "yes",
+        "ControlMaster": "no",
+        "ControlPath": _quote_path(control_socket),
+        "ProxyCommand": "false",  # what ssh would connect with when the socket is gone
+        "LogLevel": "ERROR",
     }
-    command = ["ssh", "-N", "-T", "-a", "-x", "-L", f"{local_socket}:{url.socket}"]
+    words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    return ["ssh", "-F", "none", "-T", "-a", "-x", *words, "--", host, shlex.join(command)]
+
+
+def _build_command(destination: Destination, purpose: list[str], own: Mapping[str, object]) -> list[str]:
+    url = destination.url
+    options = {**_OPTIONS, "UserKnownHostsFile": _quote_path(destination.known_hosts), **own}
+    command = ["ssh", "-N", "-T", "-a", "-x", *purpose]
     for name, value in options.items():
         command += ["-o", f"{name}={value}"]
     if destination.identity is not None:

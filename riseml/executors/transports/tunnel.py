@@ -1,4 +1,5 @@
-"""One ssh tunnel for each host: a private unix socket on this machine that leads to the engine's socket on the host.
+"""One ssh for each host, with a private unix socket on this machine: it leads to the engine's socket on the host, or
+takes commands for it.
 
 The OpenSSH client does the work, with the keys, jumps and aliases of the user's own configuration. `tunnel_phases`
 decides; the thread of a tunnel runs ssh and reports what happens. The SDK's own ssh support logs in for each connection
@@ -23,7 +24,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -47,13 +48,16 @@ from riseml.executors.transports.tunnel_phases import (
 from riseml.folders import make_private
 
 _READY_LINE = "riseml: the tunnel is up"
-_LONGEST_SOCKET = 100  # bytes; the kernel's limit for the path of a unix socket is 108
+_LONGEST_SOCKET = 90  # bytes; the kernel's limit is 107, and ssh adds 17 while it makes a socket that takes commands
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+-]+")  # what ssh reads neither as an expansion nor as a separator
 _CHUNK = 4096  # bytes read at once; a longer line of ssh is cut
 _FRESH = 10.0  # seconds for which ssh's last line explains a failed call
 _KEPT_LINES = 20  # of ssh's output
 _SHELL = '[ "$PPID" = "$0" ] && exec "$@"'  # do not start ssh when the parent died before the death signal was set
 _NOT_CONNECTED = Diagnosis("ssh has not connected yet", "riseml keeps trying")
+
+CommandBuilder = Callable[[Destination, Path, str, Mapping[str, int]], list[str]]
+"""Returns the ssh of a tunnel, from where it leads, its socket, what it prints when it is up, and its timing."""
 
 
 class Tunnel:
@@ -63,10 +67,18 @@ class Tunnel:
         destination: where it leads.
         folder: for the local sockets; created so that no other user may enter it.
         timing: how long it waits.
+        build: returns the command of ssh.
     """
 
-    def __init__(self, destination: Destination, folder: Path, timing: TunnelTiming) -> None:
+    def __init__(
+        self,
+        destination: Destination,
+        folder: Path,
+        timing: TunnelTiming,
+        build: CommandBuilder = build_tunnel_command,
+    ) -> None:
         self._destination = destination
+        self._build = build
         self._folder = folder
         self._timing = timing
         self._changed = threading.Condition()  # guards and announces all that follows
@@ -159,7 +171,7 @@ class Tunnel:
             "ServerAliveInterval": self._timing.alive_interval,
             "ServerAliveCountMax": self._timing.alive_count,
         }
-        command = _bind_to_thread(build_tunnel_command(self._destination, path, _READY_LINE, options))
+        command = _bind_to_thread(self._build(self._destination, path, _READY_LINE, options))
         environment = {**os.environ, "LC_ALL": "C", "SHELL": "/bin/sh"}  # messages in English, a shell that has echo
         try:
             with subprocess.Popen(

@@ -22,6 +22,7 @@ from riseml.server.pool.dismissal import dismiss_host
 from riseml.server.pool.host_keys import pin_host_keys, scan_host_keys
 from riseml.server.pool.mode import PoolMode
 from riseml.server.services import Services
+from riseml.spec.pool.slurm import make_login_entry
 from riseml.spec.pool.types import EngineKind, HostSpec
 
 log = logging.getLogger(__name__)
@@ -78,6 +79,7 @@ def _add_change_routes(router: APIRouter, services: Services) -> None:
     @router.post("/pool/hosts/{name}/remove")
     def remove(name: Name, *, force: bool = False, dry_run: bool = False) -> wire.RemovedHost:
         wait_for_pool_file(services)
+        _require_engines(services)
         host = _require_entry(services, name)
         jobs = list_jobs_on(services.experiments.load_world().experiments, host.name)
         found = dismiss_host(services.hosts, host, jobs, force=force, dry_run=dry_run)
@@ -111,12 +113,12 @@ def _add_key_routes(router: APIRouter, services: Services) -> None:
     @router.get("/pool/hosts/{name}/keys")
     def show_keys(name: Name) -> wire.HostKeys:
         wait_for_pool_file(services)
-        return scan_host_keys(_require_entry(services, name), home)
+        return scan_host_keys(_require_ssh_entry(services, name), home)
 
     @router.post("/pool/hosts/{name}/keys")
     def pin(name: Name, fingerprint: Fingerprints) -> wire.HostKeys:
         wait_for_pool_file(services)
-        entry = _require_entry(services, name)
+        entry = _require_ssh_entry(services, name)
         keys = pin_host_keys(entry, home, frozenset(fingerprint))
         services.hosts.reconnect(entry.name)
         services.wake.set()
@@ -186,6 +188,24 @@ def _require_entry(services: Services, name: str) -> HostSpec:
     """
     entries = {entry.name: entry for entry in _require_pool(services)}
     return entries[_require_host(services, name)]
+
+
+def _require_ssh_entry(services: Services, name: str) -> HostSpec:
+    """Return what pool.yml says of a host, or of the login node of its Slurm cluster.
+
+    Raises:
+        NotFound: it names no such host.
+        UsageError: no pool.yml is in force, or the server's own machine is the login node.
+    """
+    mode = services.hosts.mode
+    if not isinstance(mode, PoolMode) or mode.spec.slurm is None:
+        return _require_entry(services, name)
+    _require_host(services, name)
+    entry = make_login_entry(mode.spec.slurm)
+    if entry is None:
+        hint = "name a login node as `login` in the section `slurm` of pool.yml, if it runs elsewhere"
+        raise UsageError("Slurm's commands run on the server's machine, and not over ssh", hint)
+    return entry
 
 
 def _require_host(services: Services, name: str) -> HostName:

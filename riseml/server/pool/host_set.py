@@ -17,7 +17,9 @@ from riseml.executors.docker import swarm
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.swarm import Membership
 from riseml.executors.pool import HostPool
+from riseml.executors.slurm.command_site import find_site
 from riseml.executors.slurm.executor import SlurmExecutor
+from riseml.executors.slurm.slurm_commands import SlurmCommands
 from riseml.executors.transports.engine_client import Engine
 from riseml.model import HostSeen, Mount, World
 from riseml.names import SLURM_CLUSTER, THIS_MACHINE, HostName
@@ -58,6 +60,10 @@ class _HostsInForce:
     engines: Mapping[HostName, Engine] = field(default_factory=dict)  # empty for processes
     executors: Mapping[HostSpec, DockerExecutor] = field(default_factory=dict)  # by their entry in pool.yml
     cluster: SlurmExecutor | None = None  # of a pool.yml with `engine: slurm`
+
+    def list_connections(self) -> list[Engine | SlurmExecutor]:
+        """Return everything that holds a connection."""
+        return [*self.engines.values(), *([] if self.cluster is None else [self.cluster])]
 
 
 class HostSet:
@@ -157,12 +163,12 @@ class HostSet:
 
     def reconnect(self, host: HostName) -> None:
         """Try a connection again at once instead of after its pause."""
-        self._now.engines[host].reconnect()
+        (self._now.cluster or self._now.engines[host]).reconnect()
 
     def close(self) -> None:
         """Close the connections to all hosts."""
-        for engine in self._now.engines.values():
-            engine.close()
+        for connection in self._now.list_connections():
+            connection.close()
 
     @property
     def mode(self) -> HostMode:
@@ -275,34 +281,39 @@ class HostSet:
 
     def _use_pool(self, spec: PoolSpec) -> None:
         record_executor(self.settings.home, DOCKER)
-        before = self._now.executors
-        made = {host: before.get(host) or self._connect(host) for host in spec.hosts}
+        former = self._now
+        made = {host: former.executors.get(host) or self._connect(host) for host in spec.hosts}
         engines = {host.name: executor.engine for host, executor in made.items()}
         self._now = _HostsInForce(PoolMode(spec), engines, made)
         self.pool.replace_executors(tuple(made.values()))
-        for host, executor in before.items():
-            if host not in made:
-                executor.engine.close()
+        self._close_former(former)
 
     def _use_cluster(self, spec: PoolSpec, settings: SlurmSpec) -> None:
         record_executor(self.settings.home, SLURM)
-        before, former = self._now.cluster, self._now.engines
-        same = before is not None and before.settings == settings
-        cluster = before if same and before is not None else SlurmExecutor(SLURM_CLUSTER, self._server, settings)
+        former = self._now
+        cluster = former.cluster
+        if cluster is None or cluster.settings != settings:
+            commands = SlurmCommands(find_site(settings, self.settings.home))
+            cluster = SlurmExecutor(SLURM_CLUSTER, self._server, settings, commands)
         self._now = _HostsInForce(PoolMode(spec), cluster=cluster)
         self.pool.replace_executors((cluster,))
-        for engine in former.values():
-            engine.close()
+        self._close_former(former)
 
     def _use_this_machine(self, world: World) -> None:
         choice = choose_executor(self.settings, self._server, world)
         record_executor(self.settings.home, choice.name)
-        executor, before = choice.executor, self._now.engines
+        executor, former = choice.executor, self._now
         engines = {executor.name: executor.engine} if isinstance(executor, DockerExecutor) else {}
         self._now = _HostsInForce(LocalMode(choice.name, choice.note, choice.undecided), engines)
         self.pool.replace_executors((executor,))
-        for former in before.values():
-            former.close()
+        self._close_former(former)
+
+    def _close_former(self, former: _HostsInForce) -> None:
+        """Close the connections that are not in force any more."""
+        kept = self._now.list_connections()
+        for connection in former.list_connections():
+            if not any(connection is one for one in kept):
+                connection.close()
 
     def _connect(self, host: HostSpec) -> DockerExecutor:
         engine = Engine.of_host(host, self.settings.home)

@@ -27,7 +27,7 @@ def build_pool(file: SourceFile, folder: Path) -> PoolSpec:
     urls = [_parse_url(file, (*_HOSTS, index)) for index in range(count)]
     hosts = tuple(_build_host(file, index, url, folder) for index, url in enumerate(urls))
     _refuse_duplicates(file, urls)
-    engine, slurm = read_slurm(file)
+    engine, slurm = read_slurm(file, folder)
     pool = PoolSpec(
         hosts=hosts,
         output=_read_storage(file, "output"),

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from riseml.spec.pool.types import EngineKind, SlurmSpec
+from riseml.names import SLURM_CLUSTER
+from riseml.spec.pool.files import read_file_path, read_key_path
+from riseml.spec.pool.types import EngineKind, HostSpec, SlurmSpec
+from riseml.spec.scalars.engine_url import REMOTE_SOCKET, Scheme, parse_engine_url
+from riseml.spec.scalars.texts import BadText
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 
@@ -12,8 +17,15 @@ _SECTION: KeyPath = ("slurm",)
 _OF_ENGINES = ("hosts", "network", "encrypted", "registry")
 
 
-def read_slurm(file: SourceFile) -> tuple[EngineKind, SlurmSpec | None]:
-    """Return what runs the jobs, and the cluster if it is one. Problems go to `file`."""
+def make_login_entry(settings: SlurmSpec) -> HostSpec | None:
+    """Return the login node as an entry of `hosts`, so that ssh reaches it as it reaches those; None: there is none."""
+    if not settings.login:
+        return None
+    return HostSpec(SLURM_CLUSTER, settings.login, identity=settings.identity, known_hosts=settings.known_hosts)
+
+
+def read_slurm(file: SourceFile, folder: Path) -> tuple[EngineKind, SlurmSpec | None]:
+    """Return what runs the jobs, and the cluster if it is one. Problems go to `file`, which is in `folder`."""
     written = file.value_at(("engine",))
     engine = EngineKind.DOCKER if written is None else EngineKind(written)
     value = file.value if isinstance(file.value, dict) else {}
@@ -30,10 +42,10 @@ def read_slurm(file: SourceFile) -> tuple[EngineKind, SlurmSpec | None]:
     if "slurm" not in value:
         file.refuse_key(_SECTION, "is missing", "write `slurm: {folder: /shared/riseml}`")
         return engine, None
-    return engine, _build_slurm(file)
+    return engine, _build_slurm(file, folder)
 
 
-def _build_slurm(file: SourceFile) -> SlurmSpec:
+def _build_slurm(file: SourceFile, folder: Path) -> SlurmSpec:
     words = {key: _read_text(file, key) for key in ("partition", "account", "qos", "constraint", "reservation")}
     return SlurmSpec(
         folder=_read_text(file, "folder").rstrip("/"),
@@ -43,7 +55,29 @@ def _build_slurm(file: SourceFile) -> SlurmSpec:
         prefix=_read_texts(file, "prefix"),
         python=_read_text(file, "python") or SlurmSpec("").python,
         gpu_packages=bool(file.value_at((*_SECTION, "gpu_packages"))),
+        login=_read_login(file),
+        identity=read_key_path(file, (*_SECTION, "identity"), folder),
+        known_hosts=read_file_path(file, (*_SECTION, "known_hosts"), folder, needed=False),
     )
+
+
+def _read_login(file: SourceFile) -> str:
+    """Return the URL of the login node; empty without one, and then no key of ssh may be there."""
+    path = (*_SECTION, "login")
+    text = _read_text(file, "login")
+    if not text:
+        for key in ("identity", "known_hosts"):
+            if path not in file.bad and file.value_at((*_SECTION, key)) is not None:
+                file.refuse_key((*_SECTION, key), "is only for ssh to a login node", "add `login`, or remove it")
+        return ""
+    try:
+        url = parse_engine_url(text)
+    except BadText as bad:
+        file.refuse(path, bad.problem, bad.hint)
+        return ""
+    if url.scheme is not Scheme.SSH or url.socket != REMOTE_SOCKET:
+        file.refuse(path, f"is not where ssh logs in: {text}", "write ssh://user@host or ssh://user@host:port")
+    return str(url)
 
 
 def _read_text(file: SourceFile, key: str) -> str:

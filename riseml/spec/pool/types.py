@@ -84,6 +84,9 @@ class SlurmSpec:
     prefix: tuple[str, ...] = ()  # words before the command of each role
     python: str = "python3"  # of the nodes
     gpu_packages: bool = False  # environments get packages for GPUs
+    login: str = ""  # where Slurm's commands run, `ssh://user@host[:port]`; empty: on the server's machine
+    identity: str | None = None  # of `login`, as of a host
+    known_hosts: str | None = None  # likewise
 
 
 @dataclass(frozen=True, slots=True)

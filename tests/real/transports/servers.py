@@ -44,10 +44,16 @@ def listens(port: int, host: str = "127.0.0.1") -> bool:
 
 
 class Sshd:
-    """An sshd on a loopback port with host and user keys of its own; it uses no ssh configuration of this machine."""
+    """An sshd on a loopback port with host and user keys of its own; it uses no ssh configuration of this machine.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: its files.
+        settings: more lines of its configuration, by their first words.
+    """
+
+    def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder
+        self._settings = settings
         self.port = find_free_port()
         self.host_key = make_key(folder / "host_key")
         self.identity = make_key(folder / "user_key")
@@ -79,6 +85,7 @@ class Sshd:
             "PasswordAuthentication": "no",
             "KbdInteractiveAuthentication": "no",
             "PermitRootLogin": "yes",
+            **self._settings,
         }
         (self.folder / "sshd_config").write_text("".join(f"{key} {value}\n" for key, value in config.items()))
         command = [_SSHD, "-D", "-e", "-f", str(self.folder / "sshd_config")]

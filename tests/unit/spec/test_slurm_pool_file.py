@@ -21,6 +21,8 @@ slurm:
   prefix: [apptainer, exec, /shared/a.sif]
   python: /usr/bin/python3
   gpu_packages: true
+  login: ssh://ann@login1:2222/
+  known_hosts: /keys/known
 storage: {output: /shared/out}
 """
 
@@ -43,6 +45,8 @@ def test_every_key_is_read() -> None:
             ("apptainer", "exec", "/shared/a.sif"),
             "/usr/bin/python3",
             gpu_packages=True,
+            login="ssh://ann@login1:2222",
+            known_hosts="/keys/known",
         ),
     )
 
@@ -60,6 +64,10 @@ def test_every_key_is_read() -> None:
         ("engine: slurm\nslurm: {folder: '/a b'}\n", "slurm.folder: "),
         ("engine: slurm\nslurm: {folder: /r/s, partition: '--uid=0'}\n", "slurm.partition: "),
         ("engine: slurm\nslurm: {folder: /r/s, account: 'a b'}\n", "slurm.account: "),
+        ("engine: slurm\nslurm: {folder: /r/s, login: tcp://a:1}\n", "slurm.login: "),
+        ("engine: slurm\nslurm: {folder: /r/s, login: ssh://a/run/s}\n", "slurm.login: is not where ssh logs in"),
+        ("engine: slurm\nslurm: {folder: /r/s, login: 'ssh://-oX=y'}\n", "slurm.login: "),
+        ("engine: slurm\nslurm: {folder: /r/s, known_hosts: k}\n", "slurm.known_hosts: is only for ssh"),
         ("engine: slurm\nslurm: {folder: /r/s, time_limit: soon}\n", "slurm.time_limit: "),
     ],
 )

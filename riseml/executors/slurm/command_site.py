@@ -1,0 +1,114 @@
+"""Where Slurm's commands run: on the server's machine, or on a login node over one ssh connection that all share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from riseml.errors import RisemlError, Unreachable
+from riseml.executors.transports.ssh_command import (
+    Destination,
+    build_session_command,
+    build_shared_command,
+    find_destination,
+    show_options,
+)
+from riseml.executors.transports.tunnel import Tunnel
+from riseml.executors.transports.tunnel_phases import TunnelTiming
+from riseml.spec.pool.slurm import make_login_entry
+from riseml.spec.pool.types import SlurmSpec
+
+_NO_COMMAND, _NO_CONNECTION = 127, 255  # exit codes of a shell and of ssh
+
+
+class CommandSite(Protocol):
+    """Where commands run."""
+
+    def wrap(self, command: Sequence[str]) -> list[str]:
+        """Return the command of this machine that runs another one there, with its streams and its exit code.
+
+        Raises:
+            Unreachable: there is no way at present.
+        """
+
+    def explain_end(self, command: str, code: int) -> RisemlError | None:
+        """Return why a command did not run there; None when its end is its own.
+
+        Args:
+            command: its name.
+            code: the exit code of what `wrap` returned.
+        """
+
+    def reconnect(self) -> None:
+        """Try at once, instead of after the current delay."""
+
+    def close(self) -> None:
+        """End what was started to get there."""
+
+
+class ThisMachine:
+    """The server's own machine."""
+
+    def wrap(self, command: Sequence[str]) -> list[str]:
+        return list(command)
+
+    def explain_end(self, command: str, code: int) -> RisemlError | None:
+        return None
+
+    def reconnect(self) -> None:
+        """Do nothing: there is no connection."""
+
+    def close(self) -> None:
+        """Do nothing: there is no process."""
+
+
+class LoginNode:
+    """A machine behind a pinned ssh connection, which carries all commands.
+
+    Args:
+        destination: the machine, and its pinned host keys.
+        folder: for the socket of the connection.
+        timing: how long it waits.
+    """
+
+    def __init__(self, destination: Destination, folder: Path, timing: TunnelTiming) -> None:
+        self._destination = destination
+        self._tunnel = Tunnel(destination, folder, timing, build_shared_command)
+
+    def wrap(self, command: Sequence[str]) -> list[str]:
+        return build_session_command(self._tunnel.open(), self._destination.url.host, command)
+
+    def explain_end(self, command: str, code: int) -> RisemlError | None:
+        host = self._destination.url.host
+        if code == _NO_COMMAND:
+            way = show_options(self._destination)
+            hint = f"`ssh {way} {command} --version` must work: set PATH there for shells without a terminal"
+            return Unreachable(f"{command} is not found on {host}", hint)
+        if code != _NO_CONNECTION:
+            return None
+        cause, hint = self._tunnel.explain_failure() or (
+            "the connection broke, or the host takes no more sessions",
+            "riseml connects again; MaxSessions of its sshd_config limits sessions",
+        )
+        return Unreachable(f"no answer of {command} from {host}: {cause}", hint)
+
+    def reconnect(self) -> None:
+        self._tunnel.reconnect()
+
+    def close(self) -> None:
+        self._tunnel.close()
+
+
+def find_site(settings: SlurmSpec, home: Path, timing: TunnelTiming | None = None) -> CommandSite:
+    """Return where the commands of a cluster run.
+
+    Args:
+        settings: of the cluster.
+        home: RISEML_HOME, which has the pinned host keys and the sockets of ssh connections.
+        timing: how long ssh waits; None: as for the hosts of a pool.
+    """
+    entry = make_login_entry(settings)
+    if entry is None:
+        return ThisMachine()
+    return LoginNode(find_destination(entry, home), home / "tunnels", timing or TunnelTiming())
