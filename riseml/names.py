@@ -31,6 +31,9 @@ HOST_LABEL = "host"
 
 BUILD = JobName("build")
 
+FETCHED_VOLUME = "riseml-fetched-"
+"""Begins the names of the volumes with copies of fetched data on hosts."""
+
 CODE_REPOSITORY = "riseml/code"
 """The repository of the images that hold the code of a project on top of an environment."""
 

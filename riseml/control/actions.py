@@ -93,8 +93,19 @@ class FetchData(Describable):
 
 
 @dataclass(frozen=True, slots=True)
+class CopyData(Describable):
+    """Copy the data of an experiment from the cache of the server to a host that does not see that cache."""
+
+    host: HostName
+    experiment: int  # id of the record
+
+    def describe(self, experiment: str | None = None) -> str:
+        return f"copy the data of {experiment or self.experiment} to {self.host}"
+
+
+@dataclass(frozen=True, slots=True)
 class CancelData(Describable):
-    """End the fetch of an experiment's data."""
+    """End the fetch of an experiment's data, or its copy to a host."""
 
     host: HostName
     experiment: int  # id of the record
@@ -203,6 +214,7 @@ Action = (
     | ShareImage
     | CancelImage
     | FetchData
+    | CopyData
     | CancelData
     | SaveOutput
     | RestoreOutput

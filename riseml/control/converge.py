@@ -9,6 +9,7 @@ from riseml.control.actions import (
     Action,
     CancelData,
     CancelImage,
+    CopyData,
     EnsureImage,
     FetchData,
     RemoveJob,
@@ -18,6 +19,7 @@ from riseml.control.actions import (
     StartJob,
     StopJob,
 )
+from riseml.control.data_copies import find_missing_copies
 from riseml.control.images import ImageLocations, find_next_image, find_next_reference, find_starting_jobs
 from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
@@ -25,7 +27,7 @@ from riseml.control.placement.candidates import find_record
 from riseml.control.placement.hand_over import takes_whole_gangs
 from riseml.control.saving import find_restore, find_saves
 from riseml.control.verdict import find_kill_time
-from riseml.model import ContainerSeen, Experiment, JobKey, World
+from riseml.model import ContainerSeen, Experiment, Job, JobKey, World
 from riseml.names import HostName
 from riseml.states import TERMINAL, Reason, State
 
@@ -98,15 +100,23 @@ def _continue_build(experiment: Experiment, seen: Observation) -> Iterator[Actio
 def _cancel_images(experiments: Mapping[int, Experiment], seen: Observation) -> Iterator[Action]:
     """Yield the cancellation of environments and data that only experiments at their end wait for."""
     for action in seen.busy:
-        if not isinstance(action, EnsureImage | FetchData):
+        if not isinstance(action, EnsureImage | FetchData | CopyData):
             continue
         experiment, host = experiments.get(action.experiment), seen.hosts.get(action.host)
         over = experiment is None or experiment.state in TERMINAL or experiment.verdict is not None
+        over = over or (isinstance(action, CopyData) and _is_elsewhere(experiment, action.host))
         if over and host is not None and host.silent_since is None:
-            if isinstance(action, FetchData):
-                yield CancelData(action.host, action.experiment)
-            else:
+            if isinstance(action, EnsureImage):
                 yield CancelImage(action.host, action.experiment, action.reference)
+            else:
+                yield CancelData(action.host, action.experiment)
+
+
+def _is_elsewhere(experiment: Experiment | None, host: HostName) -> bool:
+    """Return True when an experiment has its place, and no job of it on this host."""
+    return (
+        experiment is not None and experiment.placed_at is not None and all(job.host != host for job in experiment.gang)
+    )
 
 
 def _start_gang(
@@ -119,17 +129,33 @@ def _start_gang(
     if not jobs:
         return
     yield from networks.find_preparations(experiment, jobs, seen)
+    copies = tuple(find_missing_copies(experiment, jobs, seen))
+    yield from (copy for copy in copies if _answers(copy.host, seen))
     if not images.are_ready(experiment, jobs):
         yield from images.transfers(experiment, jobs)
-    elif networks.hosts_are_prepared(experiment, jobs, seen) and not _earlier_attempt_runs(experiment, seen, occupied):
-        restore = find_restore(experiment, seen)
-        if restore is not None:
-            if seen.hosts[restore.host].silent_since is None:
-                yield restore
-            return
-        for job in jobs:
-            if job.host is not None and seen.hosts[job.host].silent_since is None:
-                yield _make_start(job.host, experiment.key_of(job), seen)
+    elif (
+        not copies
+        and networks.hosts_are_prepared(experiment, jobs, seen)
+        and not _earlier_attempt_runs(experiment, seen, occupied)
+    ):
+        yield from _start_jobs(experiment, jobs, seen)
+
+
+def _start_jobs(experiment: Experiment, jobs: list[Job], seen: Observation) -> Iterator[Action]:
+    """Yield the starts of jobs whose hosts have everything; before them what fills the output for another attempt."""
+    restore = find_restore(experiment, seen)
+    if restore is not None:
+        if _answers(restore.host, seen):
+            yield restore
+        return
+    for job in jobs:
+        if job.host is not None and _answers(job.host, seen):
+            yield _make_start(job.host, experiment.key_of(job), seen)
+
+
+def _answers(name: HostName, seen: Observation) -> bool:
+    host = seen.hosts.get(name)
+    return host is not None and host.silent_since is None
 
 
 def _make_start(host: HostName, key: JobKey, seen: Observation) -> StartJob | StartGang:

@@ -16,7 +16,7 @@ from riseml.control.images import ImageLocations, find_builder, find_starting_jo
 from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
 from riseml.control.placement.connect import repair_networks
-from riseml.control.placement.place import place_gangs
+from riseml.control.placement.place import make_placements
 from riseml.control.saving import awaits_save
 from riseml.control.settle import choose_builder, settle_jobs, with_jobs
 from riseml.control.verdict import (
@@ -52,10 +52,11 @@ def decide(world: World, seen: Observation) -> Decision:
         tuple(one if _only_waits(one) else _settle_experiment(one, seen, images) for one in world.experiments)
     )
     held = frozenset(experiment.id for experiment in world.experiments if experiment.placed_at is not None)
-    moved = repair_networks(place_gangs(settled, seen, held), seen).experiments
+    placements = make_placements(settled, seen, held)
+    moved = repair_networks(placements.world, seen).experiments
     placed = World(tuple(one if one.state is State.PENDING else _roll_up_jobs(one) for one in moved))
     occupied = OccupiedHosts(seen)
-    wanted = tuple(converge(placed, seen, occupied))
+    wanted = (*converge(placed, seen, occupied), *placements.copies)
     owners = frozenset(owner_of(action) for action in (*seen.busy, *wanted))
     after = World(
         tuple(
@@ -102,6 +103,7 @@ def _only_waits(experiment: Experiment) -> bool:
     """Return True when nothing but a place or a kill can change the experiment."""
     return (
         experiment.state is State.PENDING
+        and experiment.reason is not Reason.DATA_FAILED
         and experiment.wanted is Wanted.RUN
         and experiment.verdict is None
         and experiment.started_at is None

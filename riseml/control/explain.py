@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from riseml.control.actions import ReleaseHost
+from riseml.control.data_copies import find_copy_problem
 from riseml.control.explanation import Blocker, BlockerKind, Explanation, ExplanationPhase, JobPlace, QueuePlace
 from riseml.control.observation import Observation
 from riseml.control.placement.candidates import CandidateHost, find_candidates
@@ -124,6 +125,10 @@ def _find_blockers(
 def _find_lack(placement: PlacementPass, experiment: Experiment, name: ExperimentNamer) -> Iterator[Blocker]:
     """Yield what an experiment lacks that has its turn and could run: room, addresses or ports."""
     gang, room = placement.gang_of(experiment), placement.room
+    copies = placement.find_copies(experiment)
+    if copies:
+        yield _explain_copies(placement, experiment, [copy.host for copy in copies])
+        return
     head = None if placement.head is None else placement.head.experiment
     hosts = room.find_hosts(gang)
     if hosts is None:
@@ -148,6 +153,13 @@ def _find_lack(placement: PlacementPass, experiment: Experiment, name: Experimen
             yield Blocker(BlockerKind.PORTS, "no port is left on one of its hosts")
         else:
             yield Blocker(BlockerKind.SUBNETS, "no network addresses are left for its jobs")
+
+
+def _explain_copies(placement: PlacementPass, experiment: Experiment, hosts: list[HostName]) -> Blocker:
+    problems = (find_copy_problem(experiment, host, placement.seen) for host in hosts)
+    trouble = next((f" ({problem.message})" for problem in problems if problem is not None), "")
+    text = f"its data is copied to {', '.join(hosts)} first; what is free there is not kept meanwhile{trouble}"
+    return Blocker(BlockerKind.DATA, text)
 
 
 def _explain_place(world: World, seen: Observation, experiment: Experiment) -> Explanation:

@@ -51,6 +51,7 @@ class BlockerKind(enum.Enum):
     TURN = "turn"  # its hosts still clear its last place
     CONCURRENCY = "concurrency"  # its set already runs as many experiments as it may
     SUBNETS = "subnets"  # no subnet is left for its network
+    DATA = "data"  # no host that has room has its data
     PORTS = "ports"  # a host has too few free ports
     NETWORK = "network"  # it needs several hosts, and they are not connected or share no output
 

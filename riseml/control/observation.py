@@ -42,6 +42,8 @@ class Observation:
     # jobs whose last line says that they wait for another job, which is over: the name of that one
     stuck: Mapping[JobKey, JobName] = field(default_factory=dict)
     fetched: frozenset[int] = frozenset()  # ids of experiments whose data is there; only of plans with `data`
+    # id of an experiment with data that not every host sees -> the hosts that see it, or have a copy of it
+    copied: Mapping[int, frozenset[HostName]] = field(default_factory=dict)
     saves: Mapping[int, SaveSeen] = field(default_factory=dict)  # id of an experiment with `save` -> its copies
     filled: frozenset[int] = frozenset()  # ids of experiments whose output has what the last attempt saved
     last_used: Mapping[int, datetime] = field(default_factory=dict)  # id of a companion -> when a client last used it

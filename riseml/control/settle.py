@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from riseml.control.actions import Action, EnsureImage, FetchData, PrepareHost, StartGang, StartJob
+from riseml.control.actions import Action, CopyData, EnsureImage, FetchData, PrepareHost, StartGang, StartJob
 from riseml.control.images import (
     ImageLocations,
     find_builder,
@@ -290,6 +290,7 @@ def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, seen: Obser
     restore = find_restore(experiment, seen)
     needed: list[Action] = [
         start,
+        CopyData(job.host, experiment.id),
         *([] if restore is None else [restore]),
         *(PrepareHost(host, experiment.id, experiment.subnet) for host in sorted(shared)),
     ]

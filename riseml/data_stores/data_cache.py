@@ -116,6 +116,15 @@ class DataCache:
         os.utime(folder)
         return folder / "files"
 
+    def find_files(self, key: str) -> Path:
+        """Return where the files of a set are, or would be."""
+        return self.folder / "sets" / key / "files"
+
+    def find_key(self, place: str) -> str:
+        """Return the key of the set whose files are at a place; empty: the place is not in the cache."""
+        key = Path(place).parent.name
+        return key if Path(place) == self.find_files(key) else ""
+
     def begin_set(self, key: str, size: int, limit: int) -> Path:
         """Make room for a set of `size` bytes, and return the folder for its parts.
 
@@ -245,6 +254,14 @@ def read_rows(folder: Path) -> list[FileRow] | None:
         return [FileRow(*row) for row in _read_json(folder / "files.json")["files"]]
     except (FileNotFoundError, KeyError, TypeError):
         return None
+
+
+def read_url(folder: Path) -> str:
+    """Return where a complete set came from; empty without one."""
+    try:
+        return str(_read_json(folder / "files.json").get("url", ""))
+    except FileNotFoundError:
+        return ""
 
 
 def remove_tree(folder: Path) -> None:

@@ -9,12 +9,14 @@ import json
 import os
 import threading
 import uuid
+from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from riseml.data_stores.save_manifest import SavedFile
+from riseml.errors import EngineError
 from riseml.folders import make_private
 
 
@@ -45,6 +47,16 @@ class SaveNote:
     attempt: int = 0  # the attempt for which the output is filled; 0: none
     filling: int = 0  # the attempt for which the output is being filled, perhaps by a server that died; 0: none
     restored: RestoreNote | None = None  # what that attempt began with; None: the first one
+
+
+@dataclass(frozen=True, slots=True)
+class HeldNote:
+    """One file of the folder."""
+
+    name: str
+    experiment: int | None  # id of its record; None: a server was killed while it wrote the file
+    size: int  # bytes
+    changed: float  # seconds since the epoch
 
 
 class SaveNotes:
@@ -90,6 +102,27 @@ class SaveNotes:
         with self._lock:
             for experiment in [one for one in self._held if one not in open_ids]:
                 del self._held[experiment]
+
+    def list_notes(self) -> Iterator[HeldNote]:
+        """Yield what is kept, and what a server that was killed has left half written."""
+        for path in sorted(self._folder.glob("[0-9]*.*")):
+            whole = path.suffix == ".json" and path.stem.isdecimal()
+            try:
+                found = path.stat()
+            except FileNotFoundError:
+                continue
+            yield HeldNote(path.name, int(path.stem) if whole else None, found.st_size, found.st_mtime)
+
+    def remove_note(self, name: str) -> None:
+        """Remove one file that `list_notes` named, if it is there.
+
+        Raises:
+            EngineError: it cannot be removed.
+        """
+        try:
+            (self._folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise EngineError(f"{self._folder / name} cannot be removed: {error.strerror}") from error
 
     def _path(self, experiment: int) -> Path:
         return self._folder / f"{experiment}.json"

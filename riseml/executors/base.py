@@ -68,6 +68,10 @@ class ImageMissing(NotThere):
     """The host does not have the base image and cannot fetch it. Another host may have it."""
 
 
+class DataGone(NotThere):
+    """A volume with the data of a job is not on the host any more."""
+
+
 class PortClosed(EngineError):
     """No process of the job listens on the port."""
 

@@ -11,7 +11,7 @@ it by having its methods; processes, for example, do not move environments. The 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -113,6 +113,7 @@ class InventoryKind(Enum):
     ENVIRONMENT = "environment"  # an image, or a virtual environment
     SNAPSHOT = "snapshot"  # a project archive
     CAPSULE = "capsule"  # the server's copy of one
+    SAVED = "saved"  # what the server knows of an output in a store
     DATA = "data"  # data that the server fetched
 
 
@@ -306,6 +307,49 @@ class OutputWriter(Protocol):
         Raises:
             EngineError: a part of the folder is a link, or another user made it (permanent).
         """
+
+
+@dataclass(frozen=True, slots=True)
+class DataVolume:
+    """A volume of a host with a copy of data that a server has fetched."""
+
+    name: str
+    key: str  # of the set of data
+
+
+class HostData(Protocol):
+    """The copies of fetched data that a host holds in volumes, for its jobs; those of one server."""
+
+    def list_volumes(self) -> frozenset[str]:
+        """Return the names of the volumes."""
+
+    def make_volume(self, volume: DataVolume) -> None:
+        """Make an empty volume; does nothing when it exists."""
+
+    def write_tar(self, volume: DataVolume, tar: Iterator[bytes]) -> None:
+        """Unpack a tar in a volume.
+
+        Raises:
+            EngineError: the disk of the host is full (permanent), or the volume is gone.
+        """
+
+    def read_tar(self, volume: DataVolume) -> Generator[bytes, None, None]:
+        """Yield everything in a volume as a tar, whose names begin with the name of one folder."""
+
+    def remove_volume(self, name: str) -> None:
+        """Remove a volume; does nothing when it does not exist.
+
+        Raises:
+            EngineError: a container uses it.
+        """
+
+
+@runtime_checkable
+class DataHolder(Protocol):
+    """Holds copies of fetched data for jobs of a host that does not see the server's cache."""
+
+    def open_data(self) -> HostData:
+        """Return the copies; nothing is asked yet."""
 
 
 @runtime_checkable

@@ -40,6 +40,7 @@ from riseml.executors.capabilities import (
     UseMeter,
 )
 from riseml.executors.job_streams import JobStream, NoControl, RawCodec
+from riseml.executors.memory_data import MemoryData
 from riseml.job_programs.folder_paths import enter_folder, split_path
 from riseml.local_files import LocalFiles
 from riseml.model import (
@@ -113,8 +114,7 @@ class MemoryExecutor:
     JobAccess, OutputWriter, PackageLister, ProcessorMeter, StorageAccess, UseMeasurer.
 
     Args:
-        name: its name in the pool.
-        capacity: what it holds.
+        name, capacity: its name in the pool, and what it holds.
         site: its labels, addresses and swarm, and whether it takes new jobs; its other fields are ignored.
     """
 
@@ -144,6 +144,7 @@ class MemoryExecutor:
         self.gpu_trouble: EngineError | None = None  # why they cannot be read
         self.files: dict[tuple[str, str], bytes] = {}  # by source of the mount and name; hosts may share one of these
         self.storages: dict[str, Path] = {}  # where this machine has the files of a mount, by its source
+        self.data = MemoryData()
         self.commands: list[MemoryCommand] = []  # every command in a job, in order
         self.ports: dict[int, int] = {}  # port of a job -> port of this machine where a test listens for it
 
@@ -324,6 +325,9 @@ class MemoryExecutor:
         if port not in self.ports:
             raise PortClosed(f"nothing listens on port {port}", permanent=True)
         return JobStream(socket.create_connection(("127.0.0.1", self.ports[port])), RawCodec(), NoControl())
+
+    def open_data(self) -> MemoryData:
+        return self.data
 
     def open_storage(self, order: StorageOrder) -> StorageFiles:
         self._demand_answer()

@@ -58,7 +58,8 @@ class DataView:
     """The data of one experiment, where its hosts have it."""
 
     folder: str  # with a link to each part, for jobs that are processes
-    parts: tuple[tuple[str, str], ...] = ()  # names below the data folder of the jobs, and the folders of the host
+    # names below the data folder of the jobs, and the folders of the host or its volumes
+    parts: tuple[tuple[str, str | Volume], ...] = ()
 
 
 AddressTokens = tuple[str, str]
@@ -238,10 +239,16 @@ def job_mounts(experiment: Experiment, target: LaunchTarget) -> tuple[Mount, ...
     else:
         output = Mount(f"{roots.output}/{output_folder(experiment)}", OUTPUT)
     if target.view is not None:
-        return output, *(Mount(place, f"{DATA}/{name}", read_only=True) for name, place in target.view.parts)
+        return output, *(_mount_data(name, place) for name, place in target.view.parts)
     if isinstance(roots.data, Volume):
         return output, Mount(roots.data.name, DATA, read_only=True, volume=roots.data)
     return output, Mount(roots.data, DATA, read_only=True)
+
+
+def _mount_data(name: str, place: str | Volume) -> Mount:
+    if isinstance(place, Volume):
+        return Mount(place.name, f"{DATA}/{name}", read_only=True, volume=place)
+    return Mount(place, f"{DATA}/{name}", read_only=True)
 
 
 def _reading_mounts(experiment: Experiment, roots: StorageRoots) -> tuple[Mount, ...]:

@@ -11,7 +11,7 @@ class LeftoverView(TypedDict):
     """One thing that no experiment uses."""
 
     # code: a project's files on a host; snapshot: on the server
-    kind: Literal["container", "network", "folder", "code", "environment", "snapshot", "capsule", "data"]
+    kind: Literal["container", "network", "folder", "code", "environment", "snapshot", "capsule", "saved", "data"]
     name: str
     host: str | None  # None: it is beside the store, not on a host
     server: str  # id of the server that made it; empty when unknown

@@ -7,10 +7,11 @@ host could hold now, even if nothing ran, is skipped: it waits for a host, not f
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
-from riseml.control.actions import ReleaseHost
+from riseml.control.actions import CopyData, ReleaseHost
+from riseml.control.data_copies import find_copies_under_way, find_copy_problem
 from riseml.control.observation import Observation
 from riseml.control.placement.candidates import find_candidates, find_obstacles
 from riseml.control.placement.connect import FreeAddresses, GangConnection
@@ -18,14 +19,30 @@ from riseml.control.placement.fit import Gang, make_gang
 from riseml.control.placement.free import FreeByHost
 from riseml.control.placement.hand_over import find_cluster, hand_over, list_clusters
 from riseml.control.placement.queue import Needs, QueueHead, QueueProgress, make_queue
-from riseml.control.placement.room import Room, could_hold_when_empty
-from riseml.model import Experiment, Job, World
+from riseml.control.placement.room import Among, Room, could_hold_when_empty
+from riseml.model import ActionFailure, Experiment, Job, World
 from riseml.names import HostName
-from riseml.states import Reason, State
+from riseml.states import Part, Reason, State
+
+_GIVE_UP_COPYING = timedelta(minutes=5)
+"""How long copies of data to a host may fail for temporary reasons before no further one is tried."""
 
 
 def place_gangs(world: World, seen: Observation, held: frozenset[int] = frozenset()) -> World:
-    """Return the world in which every gang has its place that has its turn and fits.
+    """Return the world in which every gang has its place that has its turn and fits; see `make_placements`."""
+    return make_placements(world, seen, held).world
+
+
+@dataclass(frozen=True, slots=True)
+class Placements:
+    """What a pass over the queue decided."""
+
+    world: World
+    copies: tuple[CopyData, ...] = ()  # what brings data to hosts, so that their experiments can take a place there
+
+
+def make_placements(world: World, seen: Observation, held: frozenset[int] = frozenset()) -> Placements:
+    """Return the world in which every gang has its place that has its turn, fits and finds its data.
 
     Args:
         world: every open experiment, oldest first.
@@ -35,9 +52,11 @@ def place_gangs(world: World, seen: Observation, held: frozenset[int] = frozense
     """
     queue = make_queue(world.experiments)
     if not queue:
-        return world
-    changed = PlacementPass(world, seen).serve_queue(queue, held)
-    return World(tuple(changed.get(experiment.id, experiment) for experiment in world.experiments))
+        return Placements(world)
+    placement = PlacementPass(world, seen)
+    changed = placement.serve_queue(queue, held)
+    after = World(tuple(changed.get(experiment.id, experiment) for experiment in world.experiments))
+    return Placements(after, tuple(placement.copies))
 
 
 class PlacementPass:
@@ -56,6 +75,7 @@ class PlacementPass:
         self.addresses = FreeAddresses(world.experiments, seen)
         self.progress = QueueProgress(world.experiments)
         self.head: QueueHead | None = None
+        self.copies: list[CopyData] = []  # of data, which experiments wait for
         self._gangs: dict[Needs, Gang] = {}
         self._clusters = list_clusters(seen, self.obstacles)
 
@@ -89,6 +109,13 @@ class PlacementPass:
         if placed is not None:
             self.progress.sets.add(placed)
             return placed
+        copies = self.find_copies(waiting)
+        if copies:
+            self.copies += copies
+            return _keep_waiting(waiting, Reason.WAITING_FOR_DATA)
+        problem = self._find_lasting_problem(waiting)
+        if problem is not None:
+            return _fail_for_data(waiting, problem)
         self._choose_head(waiting)
         is_head = self.head is not None and self.head.experiment is waiting
         return _keep_waiting(waiting, Reason.NEXT if is_head else Reason.NO_ROOM)
@@ -100,12 +127,11 @@ class PlacementPass:
         needs = _needs_of(waiting)
         if not self.progress.may_try(needs, behind_head=self.head is not None):
             return None
-        gang = self.gang_of(waiting)
-        hosts = self.room.find_hosts(gang)
-        if hosts is not None and self.head is not None:
-            hosts = self.room.find_hosts_beside(self.head.reserve, gang)
+        gang, having = self.gang_of(waiting), self.seen.copied.get(waiting.id)
+        hosts = self._find_hosts(gang, having)
         if hosts is None:
-            self.progress.note_miss(needs)
+            if having is None:
+                self.progress.note_miss(needs)
             return None
         connection = self.addresses.connect(waiting, hosts)
         if connection is None:
@@ -115,6 +141,43 @@ class PlacementPass:
         if self.head is not None:
             self.head.reserve.spend(placed.gang)
         return placed
+
+    def find_copies(self, waiting: Experiment) -> tuple[CopyData, ...]:
+        """Return what brings the data of an experiment to hosts which have room for it now; to hosts which could hold
+        it at all when no such host has its data yet. Empty: it has its data, or no host can get it.
+        """
+        having = self.seen.copied.get(waiting.id)
+        if having is None:
+            return ()
+        under_way = find_copies_under_way(waiting, self.seen)
+        if under_way:
+            return under_way
+        gang, usable = self.gang_of(waiting), self._find_usable(waiting)
+        hosts = self._find_hosts(gang, usable)
+        if hosts is None and self.room.find_hosts_when_empty(gang, having) is None:
+            hosts = self.room.find_hosts_when_empty(gang, usable)
+        return tuple(CopyData(host, waiting.id) for host in sorted(set(hosts or ()) - having))
+
+    def _find_hosts(self, gang: Gang, among: Among) -> tuple[HostName, ...] | None:
+        hosts = self.room.find_hosts(gang, among)
+        if hosts is not None and self.head is not None:
+            hosts = self.room.find_hosts_beside(self.head.reserve, gang, among)
+        return hosts
+
+    def _find_usable(self, waiting: Experiment) -> frozenset[HostName]:
+        """Return the candidates to which the data of an experiment can be copied, or has been."""
+        problems = {name: find_copy_problem(waiting, name, self.seen) for name in self.room.candidates}
+        return frozenset(name for name, one in problems.items() if one is None or not _is_final(one, self.seen.now))
+
+    def _find_lasting_problem(self, waiting: Experiment) -> ActionFailure | None:
+        """Return why no host can get the data of an experiment; None: one can or has, or no host could hold it."""
+        having, gang = self.seen.copied.get(waiting.id), self.gang_of(waiting)
+        if having is None or self.room.find_hosts_when_empty(gang, having | self._find_usable(waiting)) is not None:
+            return None
+        refused = frozenset(self.room.candidates) - self._find_usable(waiting)
+        hosts = self.room.find_hosts_when_empty(gang, having | refused) or ()
+        problems = (find_copy_problem(waiting, host, self.seen) for host in hosts)
+        return next((problem for problem in problems if problem is not None), None)
 
     def _choose_head(self, waiting: Experiment) -> None:
         """Keep room for an experiment without a place, if it is the first one that the pool could hold at all."""
@@ -164,3 +227,20 @@ def _keep_waiting(experiment: Experiment, reason: Reason) -> Experiment:
     if experiment.state is State.PENDING and experiment.reason is reason:
         return experiment
     return replace(experiment, state=State.PENDING, reason=reason)
+
+
+def _is_final(problem: ActionFailure, now: datetime) -> bool:
+    return problem.permanent or now - problem.since >= _GIVE_UP_COPYING
+
+
+def _fail_for_data(experiment: Experiment, problem: ActionFailure) -> Experiment:
+    """Return the experiment with jobs that have failed: the next pass gives it its verdict."""
+    ended = [
+        job
+        if job.part is Part.PREPARES
+        else replace(job, state=State.FAILED, reason=Reason.DATA_FAILED, message=problem.message)
+        for job in experiment.jobs
+    ]
+    return replace(
+        experiment, jobs=tuple(ended), state=State.PENDING, reason=Reason.DATA_FAILED, message=problem.message
+    )

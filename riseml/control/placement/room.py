@@ -13,6 +13,9 @@ from riseml.control.placement.reserve import Reserve
 from riseml.model import Experiment, Job
 from riseml.names import HostName
 
+Among = frozenset[HostName] | None
+"""The hosts that may be chosen; None: every candidate."""
+
 
 class Room:
     """What is free on the candidate hosts. `take` is the only method that changes it.
@@ -44,15 +47,21 @@ class Room:
         """What is free on each candidate host."""
         return self._free
 
-    def find_hosts(self, gang: Gang) -> tuple[HostName, ...] | None:
+    def find_hosts(self, gang: Gang, among: Among = None) -> tuple[HostName, ...] | None:
         """Return a host for every job of the gang, in the order of the jobs; None when the gang does not fit."""
-        return None if gang.exceeds_every_host(self._free) else find_hosts(gang, self._free, self.candidates)
+        free = _choose(self._free, among)
+        return None if gang.exceeds_every_host(free) else find_hosts(gang, free, self.candidates)
 
-    def find_hosts_beside(self, reserve: Reserve, gang: Gang) -> tuple[HostName, ...] | None:
+    def find_hosts_beside(self, reserve: Reserve, gang: Gang, among: Among = None) -> tuple[HostName, ...] | None:
         """Return a host for every job of a gang behind the head, so that the head is not delayed; None when there are
         none.
         """
-        return find_hosts(gang, self.free_beside(reserve, gang), self.candidates)
+        return find_hosts(gang, _choose(self.free_beside(reserve, gang), among), self.candidates)
+
+    def find_hosts_when_empty(self, gang: Gang, among: Among) -> tuple[HostName, ...] | None:
+        """Return a host for every job of the gang if nothing ran on the candidates; None when it does not fit."""
+        empty = {name: free_after(capacity, ()) for name, capacity in self._capacities.items()}
+        return find_hosts(gang, _choose(empty, among), self.candidates)
 
     def reserve_for(self, head: Gang) -> Reserve:
         """Return what the head leaves for the gangs behind it."""
@@ -80,6 +89,10 @@ class Room:
             for name, free in self._free.items()
             if any(free.holds(kind.need) for kind in kinds)
         }
+
+
+def _choose(free: FreeByHost, among: Among) -> FreeByHost:
+    return free if among is None else {name: one for name, one in free.items() if name in among}
 
 
 def could_hold_when_empty(gang: Gang, seen: Observation, obstacles: Mapping[HostName, Obstacle]) -> bool:

@@ -26,6 +26,7 @@ from riseml.executors.capabilities import Finding, GpuReading, HostReport, Inven
 from riseml.executors.docker import helper_container, image_names, image_transfer, images, inventory, labels
 from riseml.executors.docker.code_layers import CodeLayers, is_layer, stores_compressed
 from riseml.executors.docker.containers import container_name, container_request
+from riseml.executors.docker.data_volumes import EngineData, demand_volumes
 from riseml.executors.docker.exec_commands import end_forgotten_commands, open_container_command
 from riseml.executors.docker.exec_ports import open_container_port
 from riseml.executors.docker.exit_events import ExitEvents
@@ -77,7 +78,7 @@ log = logging.getLogger(__name__)
 
 class DockerExecutor:
     """One Docker Engine. Its capabilities: ImageMover, ImageResolver, Inventory, HostCheck, GpuReporter, JobAccess,
-    OutputWriter, PackageLister, ProcessorMeter, StorageAccess, UseMeasurer.
+    DataHolder, OutputWriter, PackageLister, ProcessorMeter, StorageAccess, UseMeasurer.
 
     Args:
         host: the host in pool.yml.
@@ -244,6 +245,7 @@ class DockerExecutor:
                 if parse_inspection(launch.key, found).started:
                     return
                 has_code = is_layer(found["Config"]["Image"])
+            demand_volumes(api, name, launch.mounts)
             if code is not None and not has_code:
                 helper_container.send_archive(api, name, "/", pack_working_directory(code, launch.owner))
             try:
@@ -301,7 +303,7 @@ class DockerExecutor:
                 for identity in sorted(self._stuck.written_off())
             )
         gpus = self._inventory.check_gpus(self.engine)
-        return replace(report, findings=(*report.findings, *gpus, *stuck))
+        return replace(report, findings=(*report.findings, *gpus, *stuck, *self.open_data().check()))
 
     def read_gpus(self) -> tuple[GpuReading, ...]:
         return self._inventory.read_gpus(self.engine)
@@ -317,6 +319,9 @@ class DockerExecutor:
     def check_privacy(self, mount: Mount, name: str) -> Finding | None:
         with self.engine.api(patient=True) as api:
             return helper_container.check_privacy(api, self._server, mount, name)
+
+    def open_data(self) -> EngineData:
+        return EngineData(self.engine, self._server)
 
     def open_storage(self, order: StorageOrder) -> StorageFiles:
         return HelperFiles(self._helpers, order)

@@ -37,7 +37,7 @@ def make_output(api: docker.APIClient, server: str, experiment: int, output: Out
         APIError: the engine cannot mount something that the jobs mount.
         EngineError: a part of the folder is a link, or another user made it or could replace it (permanent).
     """
-    with _helper(api, server, f"output-{experiment}", (output.root, *output.others)) as name:
+    with lend_container(api, server, f"output-{experiment}", (output.root, *output.others)) as name:
         check_output_parts(api, name, output)
         try:
             send_archive(api, name, output.root.target, output.tar, noOverwriteDirNonDir="1")
@@ -53,13 +53,13 @@ def write_file(api: docker.APIClient, server: str, mount: Mount, name: str, cont
         entry = tarfile.TarInfo(name)
         entry.size, entry.mode = len(content), 0o600
         tar.addfile(entry, io.BytesIO(content))
-    with _helper(api, server, f"write-{name}", (mount,)) as helper:
+    with lend_container(api, server, f"write-{name}", (mount,)) as helper:
         send_archive(api, helper, mount.target, buffer.getvalue())
 
 
 def read_file(api: docker.APIClient, server: str, mount: Mount, name: str) -> bytes | None:
     """Return the content of a small file in a folder or volume of the host; None: there is none, or a large one."""
-    with _helper(api, server, f"read-{name}", (mount,)) as helper:
+    with lend_container(api, server, f"read-{name}", (mount,)) as helper:
         try:
             return read_small_file(api, helper, f"{mount.target}/{name}")
         except NotFound:
@@ -106,7 +106,7 @@ def read_small_file(api: docker.APIClient, container: str, path: str) -> bytes |
 
 def check_privacy(api: docker.APIClient, server: str, mount: Mount, name: str) -> Finding | None:
     """Return a finding when other users of the host reach outputs; `write_file` has written the file `name`."""
-    with _helper(api, server, f"privacy-{name}", (mount,)) as helper:
+    with lend_container(api, server, f"privacy-{name}", (mount,)) as helper:
         return inspect_privacy(api, helper, mount, name)
 
 
@@ -130,7 +130,7 @@ def send_archive(
 
 
 @contextmanager
-def _helper(api: docker.APIClient, server: str, purpose: str, seen: tuple[Mount, ...]) -> Iterator[str]:
+def lend_container(api: docker.APIClient, server: str, purpose: str, seen: tuple[Mount, ...]) -> Iterator[str]:
     """Give the name of a container with these mounts that is never started; it is removed afterwards."""
     name = f"riseml-{server[:8]}-{purpose}"
     _ensure_empty_image(api)

@@ -28,6 +28,7 @@ def list_items(api: docker.APIClient, host: HostName) -> list[InventoryItem]:
         *(_describe_layer(row) for row in api.images(filters={"reference": CODE_REPOSITORY})),
         *(_describe_image(row) for row in api.images(filters={"label": labels.ENVIRONMENT}) if not _is_layer(row)),
         *(_describe_copy(row) for row in api.images(filters={"reference": "riseml/image"})),
+        *(_describe_volume(row) for row in api.volumes(filters={"label": labels.DATA})["Volumes"] or []),
     ]
 
 
@@ -45,6 +46,8 @@ def remove_item(api: docker.APIClient, item: InventoryItem, stuck: StuckNetworks
                 networks.remove_network(api, item.identity, stuck)
             case InventoryKind.ENVIRONMENT | InventoryKind.CODE:
                 api.remove_image(item.identity)
+            case InventoryKind.DATA:
+                api.remove_volume(item.identity)
             case _:
                 raise ValueError(f"an engine holds no {item.kind.value}")
     except APIError as error:
@@ -107,6 +110,13 @@ def _describe_copy(row: dict[str, Any]) -> InventoryItem:
     """Return an image under the name that a copy has; it may have others, which riseml did not give it."""
     name = next(name for name in row["RepoTags"] if name.startswith("riseml/image:"))
     return replace(_describe_image(row), identity=name, name=name, reference=name)
+
+
+def _describe_volume(row: dict[str, Any]) -> InventoryItem:
+    """Return a copy of fetched data. Engines tell the size of a volume only after they have counted it."""
+    made_at = datetime.fromisoformat(row["CreatedAt"])
+    server = _labels(row).get(labels.SERVER, "")
+    return InventoryItem(InventoryKind.DATA, row["Name"], f"copy of data {row['Name']}", server, made_at=made_at)
 
 
 def _labels(row: dict[str, Any]) -> dict[str, str]:

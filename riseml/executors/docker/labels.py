@@ -19,6 +19,7 @@ CODE_BASE = "io.riseml.code.base"  # id of the environment below it
 CODE_OWNER = "io.riseml.code.owner"  # of its files: `1000:1000`
 CODE_DEPTH = "io.riseml.code.depth"  # how many earlier states lie between it and the environment
 CODE_SIZE = "io.riseml.code.size"  # bytes of the contents that were written for it
+DATA = "io.riseml.data"  # key of the set of data that a volume holds
 HOST = "io.riseml.host"  # the pool's name of the host that made a network across hosts
 
 

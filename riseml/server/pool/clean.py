@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from riseml.data_stores.save_notes import HeldNote
 from riseml.errors import RisemlError, UsageError
 from riseml.executors.capabilities import Inventory, InventoryItem, InventoryKind
 from riseml.executors.pool import HostPool
@@ -88,10 +90,11 @@ class Cleaner:
                 silent.append(name)
         used = self.usage.load_last_uses()  # after the hosts: a thing without an experiment now gets none later
         judge = _Judge(self.server, used, request, now)
-        found = [Leftover(item, name, why) for name, item in there if (why := judge.judge_item(item))]
+        shown = ((name, self._complete_item(name, item)) for name, item in there)
+        found = [Leftover(item, name, why) for name, item in shown if (why := self._judge_item(name, item, judge))]
         others = Counter(item.server for _, item in there if item.server not in ("", self.server))
         return Cleaning(
-            (*found, *self._find_snapshots(judge), *self._find_capsules(judge), *self._find_data(judge)),
+            (*found, *self._find_snapshots(judge), *self._find_records(judge), *self._find_data(judge)),
             dict(others),
             tuple(silent),
         )
@@ -112,8 +115,10 @@ class Cleaner:
         try:
             if item.kind is InventoryKind.CAPSULE:
                 self.capsules.remove_file(item.identity)
-            elif item.kind is InventoryKind.DATA:
-                self.data.remove_set(item.identity)
+            elif item.kind is InventoryKind.SAVED:
+                self.data.saves.notes.remove_note(item.identity)
+            elif item.kind is InventoryKind.DATA and item.server == self.server:
+                self._remove_data(leftover)
             elif executor is None:
                 self.snapshots.remove_snapshot(item.identity)
             elif isinstance(executor, Inventory):
@@ -126,6 +131,28 @@ class Cleaner:
         text = f"leftover {item.kind.value} {item.name} removed{place}: {leftover.why}"
         write_line(log, LogLine(text, host=leftover.host))
         return replace(leftover, removed=True)
+
+    def _remove_data(self, leftover: Leftover) -> None:
+        if leftover.host is None:
+            self.data.remove_set(leftover.item.identity)
+        else:
+            self.data.copies.remove_copy(leftover.host, leftover.item.identity)
+
+    def _complete_item(self, host: HostName, item: InventoryItem) -> InventoryItem:
+        """Return an item with what this server knows of a copy of data."""
+        copy = self.data.copies.list_copies(host).get(item.identity) if item.kind is InventoryKind.DATA else None
+        if copy is None or item.server != self.server:
+            return item
+        used_at = datetime.fromtimestamp(copy.used, UTC)
+        return replace(item, name=f"copy of data {copy.key[:12]} {copy.url}", size=copy.size, made_at=used_at)
+
+    def _judge_item(self, host: HostName, item: InventoryItem, judge: _Judge) -> str:
+        if item.kind is not InventoryKind.DATA or item.server != self.server:
+            return judge.judge_item(item)
+        copy = self.data.copies.list_copies(host).get(item.identity)
+        if copy is None:
+            return judge.judge_unknown(item)
+        return "" if self.data.copies.is_used(host, copy) else judge.judge_data(item.made_at)
 
     def _find_snapshots(self, judge: _Judge) -> list[Leftover]:
         found = []
@@ -144,22 +171,20 @@ class Cleaner:
                 found.append(Leftover(item, None, why))
         return found
 
-    def _find_capsules(self, judge: _Judge) -> list[Leftover]:
-        found = []
-        for held in self.capsules.list_capsules():
+    def _find_records(self, judge: _Judge) -> Iterator[Leftover]:
+        """Yield what the server keeps of experiments that have ended: capsules, and what is known of saved outputs."""
+        rows: list[tuple[InventoryKind, str, HeldCapsule | HeldNote]] = [
+            *((InventoryKind.CAPSULE, "capsules", held) for held in self.capsules.list_capsules()),
+            *((InventoryKind.SAVED, "saves", held) for held in self.data.saves.notes.list_notes()),
+        ]
+        for kind, folder, held in rows:
+            made_at = datetime.fromtimestamp(held.changed, UTC)
             item = InventoryItem(
-                InventoryKind.CAPSULE,
-                held.name,
-                f"capsules/{held.name}",
-                self.server,
-                held.experiment,
-                size=held.size,
-                made_at=datetime.fromtimestamp(held.changed, UTC),
+                kind, held.name, f"{folder}/{held.name}", self.server, held.experiment, size=held.size, made_at=made_at
             )
-            why = judge.judge_capsule(held)
+            why = judge.judge_record(held)
             if why:
-                found.append(Leftover(item, None, why))
-        return found
+                yield Leftover(item, None, why)
 
     def _find_data(self, judge: _Judge) -> list[Leftover]:
         found = []
@@ -197,7 +222,7 @@ class _Judge:
         if item.kind is InventoryKind.CODE:
             return self._judge_code(item)
         if item.experiment is None:
-            return "of no experiment" if self._is_older(item.made_at, _SETTLING) else ""
+            return self.judge_unknown(item)
         return "" if item.experiment in self.used.open else "its experiment has ended, or was never stored"
 
     def judge_snapshot(self, digest: str, used_at: datetime) -> str:
@@ -206,7 +231,7 @@ class _Judge:
         last = self.used.snapshots[digest]
         return "" if last is None else self._judge_idle(max(last, used_at))
 
-    def judge_capsule(self, held: HeldCapsule) -> str:
+    def judge_record(self, held: HeldCapsule | HeldNote) -> str:
         if held.experiment is None:
             why = "half written"
         elif held.experiment in self.used.open:
@@ -217,8 +242,11 @@ class _Judge:
             why = "of no experiment"
         return why if self._is_older(datetime.fromtimestamp(held.changed, UTC), _SETTLING) else ""
 
-    def judge_data(self, used_at: datetime) -> str:
+    def judge_data(self, used_at: datetime | None) -> str:
         return self._judge_idle(used_at)
+
+    def judge_unknown(self, item: InventoryItem) -> str:
+        return "of no experiment" if self._is_older(item.made_at, _SETTLING) else ""
 
     def _judge_code(self, item: InventoryItem) -> str:
         if item.reference not in self.used.snapshots:

@@ -1,13 +1,13 @@
 """The data that experiments name: what the server may fetch, the fetch itself, and where jobs find it.
 
-The server fetches into a cache of its own, which the hosts on its machine mount. Hosts on other machines need a folder
-that all see (`data_cache.folder` in pool.yml).
+The server fetches into a cache of its own, which the hosts on its machine mount. Hosts on other machines see it where
+pool.yml names a folder that all see (`data_cache.folder`); else they get copies (`data_copies`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,9 +18,11 @@ from riseml.data_stores.remote import open_remote
 from riseml.data_stores.store_file import find_job_store, find_store, read_stores
 from riseml.errors import EngineError, Refused
 from riseml.executors.base import Report, Work, WorkReport
+from riseml.executors.capabilities import DataHolder
 from riseml.model import Environment, Experiment, Plan, World
 from riseml.names import HostName
 from riseml.planning.launch import DataView, LaunchTarget
+from riseml.server.pool.data_copies import CopyOrder, DataCopies
 from riseml.server.pool.host_set import HostSet
 from riseml.server.pool.mode import PoolMode
 from riseml.server.pool.save_keeper import SaveKeeper
@@ -57,6 +59,8 @@ class DataKeeper:
         self._lock = threading.Lock()
         self._caches: dict[Path, DataCache] = {}
         self._running: dict[int, threading.Event] = {}  # ids of experiments whose data is being fetched
+        self._copying: dict[tuple[int, HostName], threading.Event] = {}  # the same of copies to hosts
+        self.copies = DataCopies(server, hosts)
 
     def check_plans(self, plans: Sequence[Plan]) -> None:
         """Refuse data that the server may not fetch, or that its hosts would not see, and keys that jobs may not have.
@@ -97,11 +101,28 @@ class DataKeeper:
         finally:
             self._running.pop(experiment.id, None)
 
-    def cancel_fetch(self, experiment: int) -> None:
-        """End the fetch of an experiment's data; does nothing without one."""
-        running = self._running.get(experiment)
-        if running is not None:
-            running.set()
+    def copy_data(self, experiment: Experiment, host: HostName, report: Report) -> None:
+        """Bring the data of an experiment from the cache to a host; return when the host has all of it.
+
+        Raises:
+            RisemlError: the host cannot have it now (or never: permanent), or `cancel_fetch` was called.
+        """
+        stop = self._copying.setdefault((experiment.id, host), threading.Event())
+        limit, cache = self._spec.size * _MIB, self._find_cache()
+        try:
+            for key in sorted(self._list_sets_of(experiment)):
+                self.copies.copy_set(CopyOrder(host, cache.find_files(key), limit, report, stop))
+        except OSError as error:
+            home = self._hosts.settings.home
+            raise EngineError(f"{home} cannot be written: {error.strerror or error}", "free some space there") from None
+        finally:
+            self._copying.pop((experiment.id, host), None)
+
+    def cancel_fetch(self, experiment: int, host: HostName) -> None:
+        """End the fetch of an experiment's data, or its copy to a host; does nothing without one."""
+        for running in (self._running.get(experiment), self._copying.get((experiment, host))):
+            if running is not None:
+                running.set()
 
     def find_fetched(self, world: World) -> frozenset[int]:
         """Return the experiments whose data is there, and forget what those read that are closed."""
@@ -109,20 +130,34 @@ class DataKeeper:
         cache.drop_uses_except(frozenset(one.id for one in world.experiments))
         return frozenset(one.id for one in world.experiments if one.plan.data and cache.find_use(one.id) is not None)
 
+    def find_copied(self, world: World) -> Mapping[int, frozenset[HostName]]:
+        """Return the hosts that see the data of an experiment, or have a copy, for each that not every host sees."""
+        found: dict[int, frozenset[HostName]] = {}
+        readers: set[tuple[HostName, str]] = set()
+        near = frozenset(name for name in self._hosts.names if self._sees_cache(name))
+        for one in world.experiments:
+            keys = self._list_sets_of(one)
+            if keys and len(near) < len(self._hosts.names):
+                found[one.id] = near | self.copies.find_hosts(keys)
+                placed = {job.host for job in one.gang if job.host is not None}
+                readers |= {(host, key) for host in placed or self._hosts.names for key in keys}
+        self.copies.note_readers(frozenset(readers))
+        return found
+
     def find_target(self, experiment: Experiment, host: HostName | None) -> LaunchTarget:
         """Return how the jobs of an experiment see the storage on a host. None: the first host."""
         target = self._hosts.find_target(host)
-        return replace(target, view=self._make_view(experiment)) if experiment.plan.data else target
+        return replace(target, view=self._make_view(experiment, host)) if experiment.plan.data else target
 
-    def find_view(self, experiment: Experiment) -> DataView | None:
-        """Return where the hosts have the data of an experiment; None when it names none.
+    def find_view(self, experiment: Experiment, host: HostName) -> DataView | None:
+        """Return where a host has the data of an experiment; None when it names none.
 
         Raises:
             EngineError: it is not there any more.
         """
         if not experiment.plan.data:
             return None
-        view = self._make_view(experiment)
+        view = self._make_view(experiment, host)
         if not view.parts:
             raise EngineError("its data is gone from the cache", "run `riseml train` again", permanent=True)
         return view
@@ -148,9 +183,26 @@ class DataKeeper:
         """
         self._find_cache().remove_set(key)
 
-    def _make_view(self, experiment: Experiment) -> DataView:
+    def _make_view(self, experiment: Experiment, host: HostName | None) -> DataView:
         cache = self._find_cache()
-        return DataView(str(cache.find_view(experiment.id)), tuple((cache.find_use(experiment.id) or {}).items()))
+        folder, parts = str(cache.find_view(experiment.id)), tuple((cache.find_use(experiment.id) or {}).items())
+        if host is None or self._sees_cache(host):
+            return DataView(folder, parts)
+        keys = {place: cache.find_key(place) for _, place in parts}
+        volumes = {place: Volume(self.copies.name_volume(key)) for place, key in keys.items() if key}
+        return DataView(folder, tuple((name, volumes.get(place, place)) for name, place in parts))
+
+    def _list_sets_of(self, experiment: Experiment) -> frozenset[str]:
+        """Return the keys of the sets in the cache that an experiment reads."""
+        if not experiment.plan.data:
+            return frozenset()
+        cache = self._find_cache()
+        return frozenset(
+            key for place in (cache.find_use(experiment.id) or {}).values() if (key := cache.find_key(place))
+        )
+
+    def _sees_cache(self, host: HostName) -> bool:
+        return self._spec.folder is not None or self._hosts.is_this_machine(host)
 
     def _fetch_source(self, url: DataUrl, fetch: _Fetch) -> Path:
         if url.scheme is DataScheme.DATA:
@@ -185,11 +237,9 @@ class DataKeeper:
         return Path(root)
 
     def _check_sight(self) -> None:
-        """Refuse what is fetched when a host does not see the cache."""
-        if self._spec.folder is not None:
-            return
+        """Refuse what is fetched when a host neither sees the cache nor can hold a copy."""
         for name in self._hosts.names:
-            if not self._hosts.is_this_machine(name):
+            if not self._sees_cache(name) and not isinstance(self._hosts.pool.executors.get(name), DataHolder):
                 raise Refused(
                     f"train.data: the host {name} is another machine, and does not see what the server fetches",
                     "write `data_cache: {folder: /a/folder/that/all/hosts/see}` into pool.yml",

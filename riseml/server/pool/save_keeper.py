@@ -64,7 +64,7 @@ class SaveKeeper:
         self._server = server
         self._hosts = hosts
         self._open_target = open_target
-        self._notes = SaveNotes(hosts.settings.home / _FOLDER)
+        self.notes = SaveNotes(hosts.settings.home / _FOLDER)
         self._lock = threading.Lock()
         self._turns: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)  # one copy of an output at a time
         self._progress: dict[int, SaveProgress] = {}  # of the copies under way
@@ -84,11 +84,11 @@ class SaveKeeper:
 
     def find_saves(self, world: World) -> Mapping[int, SaveSeen]:
         """Return what is known of the copies of open experiments."""
-        self._notes.forget_except(frozenset(one.id for one in world.experiments))
+        self.notes.forget_except(frozenset(one.id for one in world.experiments))
         found: dict[int, SaveSeen] = {}
         for one in world.experiments:
             if one.plan.save is not None:
-                note = self._notes.read(one.id)
+                note = self.notes.read(one.id)
                 found[one.id] = SaveSeen(note.saved_at, note.last, self._moved.get(one.id))
         return found
 
@@ -98,7 +98,7 @@ class SaveKeeper:
 
     def read_note(self, experiment: Experiment) -> SaveNote:
         """Return what is known of an output."""
-        return self._notes.read(experiment.id)
+        return self.notes.read(experiment.id)
 
     def read_progress(self, experiment: Experiment) -> SaveProgress | None:
         """Return how far the copy of an output is; None: none is under way."""
@@ -148,7 +148,7 @@ class SaveKeeper:
         save = experiment.plan.save
         if save is None or not save.restore:
             return False
-        note = self._notes.read(experiment.id)
+        note = self.notes.read(experiment.id)
         host = next((job.host for job in experiment.gang if job.host is not None), None)
         return note.attempt == find_attempt(experiment) and host in note.hosts
 
@@ -165,7 +165,7 @@ class SaveKeeper:
                 self._asked.discard(experiment.id)
 
     def _save(self, experiment: Experiment, host: HostName | None, last: int) -> None:
-        save, draft = _find_section(experiment), _Draft(self._notes, experiment.id)
+        save, draft = _find_section(experiment), _Draft(self.notes, experiment.id)
         if draft.now.attempt > find_attempt(experiment):
             return  # another attempt has begun meanwhile, perhaps on another host
 
@@ -192,14 +192,14 @@ class SaveKeeper:
             raise
 
     def _restore(self, experiment: Experiment, host: HostName, report: Report) -> None:
-        note, attempt = self._notes.read(experiment.id), find_attempt(experiment)
+        note, attempt = self.notes.read(experiment.id), find_attempt(experiment)
         filled = replace(note, hosts=(host,), attempt=attempt, filling=0)
         files = self._open_files(experiment, host)
         is_last = note.filling == 0 and (self._hosts.shared_output or host in note.hosts)
         if attempt == 1 or (is_last and _has_any(files, note)):
-            self._notes.write(experiment.id, filled)
+            self.notes.write(experiment.id, filled)
             return
-        self._notes.write(experiment.id, replace(note, filling=attempt))
+        self.notes.write(experiment.id, replace(note, filling=attempt))
         place = self._find_place(experiment, note.place)
 
         def progress(done: int, total: int) -> None:
@@ -208,7 +208,7 @@ class SaveKeeper:
         order = RestoreOrder(files, place, _is_of_jobs, progress)
         found = restore_output(order)
         begun = RestoreNote(attempt, len(found.written), measure_files(found.written), found.kept)
-        self._notes.write(
+        self.notes.write(
             experiment.id, replace(filled, place=place.address, named=found.files, loose=(), restored=begun)
         )
         write_line(log, _describe(experiment, _describe_begin(begun, place.address)))

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from riseml.control.actions import (
     Action,
+    CopyData,
     EnsureImage,
     FetchData,
     RemoveJob,
@@ -124,7 +125,7 @@ class ActionTracker:
         name = action.host
         if isinstance(action, (EnsureImage, ShareImage)):
             name = HostName(f"build-{name}")
-        elif isinstance(action, FetchData | RestoreOutput):
+        elif isinstance(action, FetchData | CopyData | RestoreOutput):
             name = HostName(f"data-{name}")
         elif isinstance(action, SaveOutput):  # a store that is away holds up nothing else
             name = HostName(f"save-{name}")

@@ -15,6 +15,7 @@ from riseml.control.actions import (
     Action,
     CancelData,
     CancelImage,
+    CopyData,
     EnsureImage,
     FetchData,
     PrepareHost,
@@ -29,7 +30,7 @@ from riseml.control.actions import (
 )
 from riseml.control.images import choose_image
 from riseml.errors import EngineError, StoreError, Unreachable
-from riseml.executors.base import BuildOrder, Cancellation, Executor, Output, Report, Share, Work, WorkReport
+from riseml.executors.base import BuildOrder, Cancellation, DataGone, Executor, Output, Report, Share, Work, WorkReport
 from riseml.executors.capabilities import GangRunner, ImageMover, OutputWriter
 from riseml.executors.gangs import make_gang_order
 from riseml.faultpoints import Point, reach
@@ -115,7 +116,14 @@ class Actor:
             case ShareImage(_, _, reference, source):
                 self._share_image(executor, self._find_executor(source), reference)
             case (
-                EnsureImage() | FetchData() | SaveOutput() | RestoreOutput() | PrepareHost() | StartJob() | StartGang()
+                EnsureImage()
+                | FetchData()
+                | CopyData()
+                | SaveOutput()
+                | RestoreOutput()
+                | PrepareHost()
+                | StartJob()
+                | StartGang()
             ):
                 if experiment is None:
                     raise EngineError(f"cannot {action}: the experiment is not in the store", permanent=True)
@@ -125,7 +133,7 @@ class Actor:
 
     def _cancel(self, action: CancelImage | CancelData) -> None:
         if isinstance(action, CancelData):
-            self.data.cancel_fetch(action.experiment)
+            self.data.cancel_fetch(action.experiment, action.host)
             return
         order = self.orders.get(EnsureImage(action.host, action.experiment, action.reference))
         if order is not None:
@@ -133,7 +141,7 @@ class Actor:
 
     def _dispatch_for_experiment(
         self,
-        action: EnsureImage | FetchData | SaveOutput | RestoreOutput | PrepareHost | StartJob | StartGang,
+        action: EnsureImage | FetchData | CopyData | SaveOutput | RestoreOutput | PrepareHost | StartJob | StartGang,
         executor: Executor,
         experiment: Experiment,
     ) -> None:
@@ -145,7 +153,8 @@ class Actor:
             case StartJob(_, key):
                 target, code = self._begin_start(action.host, executor, experiment)
                 job = next(job for job in experiment.jobs if job.name == key.job)
-                executor.start(self._add_keys(make_launch(experiment, job, target), experiment), code)
+                with self._note_lost_data(action.host):
+                    executor.start(self._add_keys(make_launch(experiment, job, target), experiment), code)
             case StartGang():
                 if not isinstance(executor, GangRunner):
                     raise EngineError(f"{executor.name} does not start gangs as one thing", permanent=True)
@@ -154,6 +163,9 @@ class Actor:
                 executor.start_gang(gang, code)
             case FetchData():
                 self._fetch_data(action, experiment)
+            case CopyData(host, _):
+                with self.activities.open_activity(host, name_data(experiment.id)) as report:
+                    self.data.copy_data(experiment, host, report)
             case SaveOutput(host, _, last):
                 self.data.saves.save_output(experiment, host, last)
                 self.notifier.publish_records(experiment.id)
@@ -168,9 +180,18 @@ class Actor:
         root = self._find_own_root(host, experiment)
         if root is not None:
             self.capsules.ensure_begun(root, experiment, lambda: self._read_config(experiment))
-        view = self.data.find_view(experiment)
+        view = self.data.find_view(experiment, host)
         target = LaunchTarget(self.server, self.hosts.roots, executor.contained, view)
         return target, None if experiment.reads else self._find_files(experiment)
+
+    @contextmanager
+    def _note_lost_data(self, host: HostName) -> Iterator[None]:
+        """Note that a host has lost a copy of data, so that the next pass brings it there again."""
+        try:
+            yield
+        except DataGone:
+            self.data.copies.find_lost(host)
+            raise
 
     def _add_keys(self, launch: Launch, experiment: Experiment) -> Launch:
         """Return the launch with the keys of the store that the experiment asks for; `env` of riseml.yml comes first.

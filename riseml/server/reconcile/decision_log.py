@@ -17,6 +17,7 @@ from riseml.control.actions import (
     Action,
     CancelData,
     CancelImage,
+    CopyData,
     EnsureImage,
     FetchData,
     PrepareHost,
@@ -126,7 +127,7 @@ def _past_of(action: Action) -> str:
             return f"environment {reference} copied from {source} to {host}"
         case CancelImage(host, _, reference):
             return f"environment {reference} cancelled on {host}"
-        case FetchData() | CancelData() | SaveOutput() | RestoreOutput():
+        case FetchData() | CopyData() | CancelData() | SaveOutput() | RestoreOutput():
             return _past_of_stores(action)
         case PrepareHost(host, _, subnet):
             return f"prepared on {host}" + (f" with network {subnet}" if subnet else "")
@@ -134,10 +135,12 @@ def _past_of(action: Action) -> str:
             return f"released on {host}"
 
 
-def _past_of_stores(action: FetchData | CancelData | SaveOutput | RestoreOutput) -> str:
+def _past_of_stores(action: FetchData | CopyData | CancelData | SaveOutput | RestoreOutput) -> str:
     match action:
         case FetchData():
             return "has its data"
+        case CopyData(host, _):
+            return f"has its data on {host}"
         case CancelData():
             return "needs its data no longer"
         case SaveOutput():

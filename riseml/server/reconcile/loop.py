@@ -127,6 +127,7 @@ class Loop(threading.Thread):
             quiet=services.idle.find_quiet(world),
             stuck=self._stuck.find(world),
             fetched=services.data.find_fetched(world),
+            copied=services.data.find_copied(world),
             saves=services.saves.find_saves(world),
             filled=services.saves.find_filled(world),
         )

@@ -13,6 +13,7 @@ from pathlib import Path
 import docker
 import pytest
 
+from riseml.data_stores.save_notes import SaveNote
 from riseml.errors import UsageError
 from riseml.executors.base import Executor
 from riseml.executors.capabilities import InventoryKind
@@ -282,6 +283,19 @@ def test_capsules(make_place: Callable[..., Place], tmp_path: Path) -> None:
     assert place.names(ALL, at=NOW + timedelta(days=29)) == []
     assert place.clean(ALL) == [f"capsules/{ended.id}.json"]
     assert [held.experiment for held in place.capsules.list_capsules()] == [running]
+
+
+def test_what_is_known_of_saved_outputs(make_place: Callable[..., Place], tmp_path: Path) -> None:
+    place = make_place()
+    running, ended = place.submit().id, place.submit()
+    place.close(ended)
+    notes = place.data.saves.notes
+    for number in (running, ended.id, 999):
+        notes.write(number, SaveNote("s3://runs/x"))
+    (tmp_path / "saves" / f"{ended.id}.0123abcd.new").write_text("{")
+    assert sorted(place.clean()) == [f"saves/{ended.id}.0123abcd.new", "saves/999.json"]
+    assert place.clean(ALL) == [f"saves/{ended.id}.json"]
+    assert [held.name for held in notes.list_notes()] == [f"{running}.json"]
 
 
 def test_code_on_a_host(make_place: Callable[..., Place]) -> None:

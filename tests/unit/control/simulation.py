@@ -11,6 +11,7 @@ from riseml.control.actions import (
     Action,
     CancelData,
     CancelImage,
+    CopyData,
     EnsureImage,
     FetchData,
     PrepareHost,
@@ -93,6 +94,7 @@ class Simulation:
     quiet: dict[JobKey, float] = field(default_factory=dict)  # seconds without a sign of life
     stuck: dict[JobKey, JobName] = field(default_factory=dict)  # a job, and the one that it waits for
     fetched: set[int] = field(default_factory=set)  # ids of experiments whose data is there
+    copied: dict[int, set[HostName]] = field(default_factory=dict)  # hosts with a copy of an experiment's data
     stores_answer: bool = True  # False: what needs a store fails
     store_trouble: str = "there is no bucket"  # why; this one is for good
     saves: dict[int, SaveSeen] = field(default_factory=dict)  # id of an experiment -> its copies
@@ -162,6 +164,7 @@ class Simulation:
             quiet=dict(self.quiet),
             stuck=dict(self.stuck),
             fetched=frozenset(self.fetched),
+            copied={one: frozenset(hosts) for one, hosts in self.copied.items()},
             saves=dict(self.saves),
             filled=frozenset(one.id for one in self.open.values() if self.filled.get(one.id) == find_attempt(one)),
             last_used=dict(self.last_used),
@@ -279,12 +282,14 @@ class Simulation:
         else:
             self.open[experiment.id] = experiment
 
-    def _use_stores(self, action: CancelImage | CancelData | FetchData | SaveOutput | RestoreOutput) -> None:
+    def _use_stores(self, action: CancelImage | CancelData | FetchData | CopyData | SaveOutput | RestoreOutput) -> None:
         if not self.stores_answer and not isinstance(action, CancelImage | CancelData):
             raise EngineError(self.store_trouble, permanent=self.store_trouble == "there is no bucket")
         match action:
             case FetchData():
                 self.fetched.add(action.experiment)
+            case CopyData(host, identity):
+                self.copied[identity].add(host)
             case SaveOutput(_, identity, last):
                 before = self.saves.get(identity, NEVER_SAVED)
                 self.saves[identity] = SaveSeen(self.now, max(last, before.last))
@@ -298,7 +303,7 @@ class Simulation:
                 host.ensure_image(BuildOrder(choose_image(experiment, action.reference), None, print, Cancellation()))
             case ShareImage(_, _, reference, source):
                 host.import_image(reference, self.hosts[source].export_image(reference))
-            case CancelImage() | CancelData() | FetchData() | SaveOutput() | RestoreOutput():
+            case CancelImage() | CancelData() | FetchData() | CopyData() | SaveOutput() | RestoreOutput():
                 self._use_stores(action)
             case PrepareHost(_, identity, subnet):
                 host.prepare(Share(identity, subnet))

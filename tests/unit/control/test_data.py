@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from riseml.control.actions import Action, CancelData, FetchData, StartJob
+from riseml.control.actions import Action, CancelData, CopyData, FetchData, StartJob
+from riseml.control.explain import explain_experiment
+from riseml.control.explanation import BlockerKind
 from riseml.control.observation import Observation
 from riseml.model import Capacity, Plan
 from riseml.names import HostName
 from riseml.spec.config.types import DataSource
 from riseml.states import Reason, State
-from tests.unit.control.simulation import Witness, job_of, make_experiment, make_plan, make_simulation
+from tests.unit.control.simulation import Simulation, Witness, job_of, make_experiment, make_plan, make_simulation
 
 
 def make_data_plan() -> Plan:
@@ -59,6 +61,94 @@ def test_a_killed_experiment_ends_its_fetch() -> None:
     simulation.settle(2)
     simulation.kill(1)
     assert CancelData(HostName("h1"), 1) in (*simulation.turn().actions, *simulation.turn().actions)
+    simulation.finish()
+    simulation.settle()
+    assert (simulation.state(1), simulation.stored[1].closed) == (State.KILLED, True)
+
+
+H1, H2 = HostName("h1"), HostName("h2")
+
+
+def make_pool(*copies: HostName) -> Simulation:
+    """Two hosts that do not see the server's cache, but for copies; either holds one gang."""
+    simulation = make_simulation(Capacity(0.3, 8192), Capacity(0.3, 8192))
+    for host in simulation.hosts.values():
+        host.images.add("base")
+    simulation.copied[1] = set(copies)
+    return simulation
+
+
+def begin_copy(simulation: Simulation) -> None:
+    """Submit the experiment with data, and go on until its first copy is under way."""
+    simulation.submit(make_experiment(1, make_data_plan()))
+    while simulation.stored[1].reason is not Reason.WAITING_FOR_DATA:
+        simulation.turn()
+    simulation.finish()
+    while not any(isinstance(action, CopyData) for action, _ in simulation.busy):
+        simulation.finish()
+        simulation.slow = 1
+        simulation.turn()
+
+
+def test_a_host_that_does_not_see_the_cache_gets_a_copy_before_the_experiment_gets_its_place() -> None:
+    simulation = make_pool()
+    begin_copy(simulation)
+    assert [action for action, _ in simulation.busy] == [CopyData(H1, 1)]
+    simulation.settle(3)
+    waiting = simulation.stored[1]
+    assert (waiting.state, waiting.reason, waiting.placed_at) == (State.PENDING, Reason.WAITING_FOR_DATA, None)
+    blocker = explain_experiment(simulation.world(), simulation.observe(), waiting).blockers[0]
+    assert (blocker.kind, "copied to h1 first" in blocker.text) == (BlockerKind.DATA, True)
+    simulation.submit(make_experiment(2, make_plan("master", "worker.1")))
+    simulation.settle()
+    assert simulation.state(2) is State.RUNNING, "what waits for data holds no place"
+    simulation.finish()
+    simulation.settle()
+    assert simulation.state(1) is State.RUNNING
+    assert job_of(simulation, 1, "master").host in simulation.copied[1]
+
+
+def test_the_data_comes_to_a_host_that_has_room_when_the_one_with_a_copy_has_none() -> None:
+    simulation = make_pool(H1)
+    simulation.submit(make_experiment(2, make_plan("master", "worker.1")))
+    simulation.settle()
+    assert job_of(simulation, 2, "master").host == H1
+    simulation.submit(make_experiment(1, make_data_plan()))
+    simulation.settle()
+    assert (simulation.state(1), simulation.copied[1]) == (State.RUNNING, {H1, H2})
+
+
+def test_a_placed_experiment_whose_host_has_lost_the_copy_gets_it_again() -> None:
+    simulation = make_pool(H1)
+    simulation.submit(make_experiment(1, make_data_plan()))
+    while simulation.stored[1].placed_at is None:
+        simulation.slow = 0
+        simulation.turn()
+    simulation.copied[1] = set()
+    simulation.settle()
+    assert (simulation.state(1), simulation.copied[1]) == (State.RUNNING, {H1})
+
+
+def test_data_that_no_host_can_hold_fails_the_experiment() -> None:
+    simulation = make_pool()
+    simulation.fetched.add(1)
+    simulation.stores_answer = False
+    simulation.submit(make_experiment(1, make_data_plan()))
+    simulation.settle()
+    failed = job_of(simulation, 1, "master")
+    assert (simulation.state(1), failed.reason, failed.message) == (
+        State.FAILED,
+        Reason.DATA_FAILED,
+        "there is no bucket",
+    )
+    assert simulation.stored[1].closed
+
+
+def test_a_killed_experiment_ends_its_copy() -> None:
+    simulation = make_pool()
+    begin_copy(simulation)
+    simulation.kill(1)
+    assert CancelData(H1, 1) in (*simulation.turn().actions, *simulation.turn().actions)
     simulation.finish()
     simulation.settle()
     assert (simulation.state(1), simulation.stored[1].closed) == (State.KILLED, True)

@@ -37,6 +37,12 @@ class Hosts(HostSet):
         return host not in self.far
 
 
+class WithoutCopies(MemoryExecutor):
+    """A host that holds no copies of data."""
+
+    open_data = None  # type: ignore[assignment]
+
+
 def make_keeper(folder: Path) -> tuple[DataKeeper, Hosts]:
     executors = tuple(MemoryExecutor(HostName(name), Capacity(4.0, 4096)) for name in ("h1", "h2"))
     settings = Settings(folder, folder / "output", folder / "data")
@@ -74,6 +80,8 @@ def test_a_host_that_does_not_see_the_cache_is_named(tmp_path: Path) -> None:
     keeper, hosts = make_keeper(tmp_path)
     allow(tmp_path, "s3://datasets")
     hosts.far = frozenset({HostName("h2")})
+    keeper.check_plans([name_data("s3://datasets/mnist")])  # an engine gets a copy
+    hosts.pool.replace_executors((WithoutCopies(HostName("h2"), Capacity(4.0, 4096)),))
     error = refusal(keeper, "s3://datasets/mnist")
     assert error.message.startswith("train.data: the host h2 is another machine")
     keeper.check_plans([name_data("data://mnist")])
@@ -95,7 +103,7 @@ def test_a_folder_of_the_data_folder_is_read_in_its_place_and_no_link_leads_out(
     assert keeper.find_fetched(World((experiment,))) == frozenset()
     keeper.fetch_data(experiment, ignore_report)
     assert keeper.find_fetched(World((experiment,))) == {1}
-    view = keeper.find_view(experiment)
+    view = keeper.find_view(experiment, HostName("h1"))
     assert view is not None
     assert view.parts == (("d0", str(tmp_path / "data" / "mnist")),)
     for url in ("data://out", "data://none"):
@@ -103,4 +111,4 @@ def test_a_folder_of_the_data_folder_is_read_in_its_place_and_no_link_leads_out(
             keeper.fetch_data(make_experiment(2, name_data(url)), ignore_report)
     assert keeper.find_fetched(World(())) == frozenset()
     with pytest.raises(EngineError, match="gone from the cache"):
-        keeper.find_view(experiment)
+        keeper.find_view(experiment, HostName("h1"))

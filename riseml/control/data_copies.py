@@ -1,0 +1,40 @@
+"""Which hosts have the data of an experiment, where hosts do not see what the server has fetched.
+
+Such a host gets a copy before the experiment takes a place there, so that no GPU waits for it. `placement.place`
+chooses the host. A host that has lost its copy after that gets another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from riseml.control.actions import CopyData
+from riseml.control.observation import Observation
+from riseml.model import ActionFailure, Experiment, Job
+from riseml.names import HostName
+
+
+def find_copies_under_way(experiment: Experiment, seen: Observation) -> tuple[CopyData, ...]:
+    """Return the copies of an experiment's data that are pending."""
+    if experiment.id not in seen.copied:
+        return ()
+    found = (action for action in seen.busy if isinstance(action, CopyData) and action.experiment == experiment.id)
+    return tuple(sorted(found, key=lambda action: action.host))
+
+
+def find_copy_problem(experiment: Experiment, host: HostName, seen: Observation) -> ActionFailure | None:
+    """Return why the last copy of an experiment's data to a host failed; None: it did not."""
+    return seen.problems.get(CopyData(host, experiment.id))
+
+
+def lacks_data(experiment: Experiment, host: HostName, seen: Observation) -> bool:
+    """Return True when a host neither sees the data of an experiment nor has a copy of it."""
+    having = seen.copied.get(experiment.id)
+    return having is not None and host not in having
+
+
+def find_missing_copies(experiment: Experiment, jobs: Iterable[Job], seen: Observation) -> Iterator[CopyData]:
+    """Yield what brings the data to the hosts of placed jobs that have lost it, or never had it."""
+    for host in sorted({job.host for job in jobs if job.host is not None}):
+        if lacks_data(experiment, host, seen):
+            yield CopyData(host, experiment.id)

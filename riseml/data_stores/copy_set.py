@@ -1,0 +1,157 @@
+"""A set of the cache as tar archives for a host, and the comparison of what a host has with the set.
+
+Each file is hashed while it is packed, and again while it is compared, so that neither a damaged disk of the server nor
+one of the host goes unnoticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from riseml.archives.entries import ArchiveEntry, EntryKind
+from riseml.archives.writer import END, pad_content, write_header
+from riseml.data_stores.data_cache import FileRow
+from riseml.errors import EngineError
+
+_PIECE = 1 << 20  # bytes
+_BATCH = 64 << 20  # bytes of one archive; a larger file has one of its own
+_MOST_FILES = 2_000  # of one archive
+_NANOSECONDS = 10**9
+
+Note = Callable[[int], None]
+"""Takes the bytes that have just passed; it may raise, to end the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some files of a set, which go to a host as one archive."""
+
+    rows: Sequence[FileRow]
+    end: int  # how many files of the set have arrived with it
+
+
+def split_set(rows: Sequence[FileRow], begin: int) -> Iterator[Batch]:
+    """Yield the files of a set from one on, in archives of a moderate size: a copy that is cut goes on with the next.
+
+    Args:
+        rows: all files of the set.
+        begin: how many have arrived.
+    """
+    held: list[FileRow] = []
+    size = 0
+    for place, row in enumerate(rows[begin:], begin):
+        if held and (size + row.size > _BATCH or len(held) == _MOST_FILES):
+            yield Batch(held, place)
+            held, size = [], 0
+        held.append(row)
+        size += row.size
+    if held:
+        yield Batch(held, len(rows))
+
+
+def pack_batch(folder: Path, batch: Batch, note: Note) -> Iterator[bytes]:
+    """Yield a tar of some files, each with the folders above it.
+
+    Args:
+        folder: the files of the set in the cache.
+        batch: which of them.
+        note: takes the bytes of files that were packed.
+
+    Raises:
+        EngineError: a file is not what was fetched (permanent).
+    """
+    made: set[PurePosixPath] = set()
+    held = bytearray()
+    for piece in _write_members(folder, batch, note, made):
+        held += piece
+        if len(held) >= _PIECE:
+            yield bytes(held)
+            held.clear()
+    yield bytes(held) + END
+
+
+def check_copy(tar: Iterator[bytes], rows: Sequence[FileRow], note: Note) -> None:
+    """Compare everything that a host has of a set with the set.
+
+    Args:
+        tar: what the host has, below one folder.
+        rows: all files of the set.
+        note: takes the bytes of files that were compared.
+
+    Raises:
+        EngineError: a file is missing, or is another one.
+    """
+    wanted = {row.path: row for row in rows}
+    try:
+        with tarfile.open(fileobj=_Pieces(tar), mode="r|") as archive:  # type: ignore[call-overload]
+            for member in archive:
+                _, _, path = member.name.partition("/")
+                if member.isdir():
+                    continue
+                row = wanted.pop(path, None)
+                file = archive.extractfile(member) if row is not None and member.isreg() else None
+                if row is None or file is None or _hash(file, note) != (row.size, row.sha256):
+                    raise EngineError(f"what the host has of {path!a} is not what was sent to it")
+    except tarfile.TarError as error:
+        raise EngineError(f"the host does not show what it has: {error}") from None
+    if wanted:
+        raise EngineError(f"the host lacks {len(wanted):,} files of what was sent to it")
+
+
+def _write_members(folder: Path, batch: Batch, note: Note, made: set[PurePosixPath]) -> Iterator[bytes]:
+    for row in batch.rows:
+        above = [one for one in reversed(PurePosixPath(row.path).parents) if one.name and one not in made]
+        for one in above:
+            yield write_header(ArchiveEntry(str(one), EntryKind.FOLDER))
+        made.update(above)
+        entry = ArchiveEntry(row.path, EntryKind.FILE, row.size, row.changed // _NANOSECONDS)
+        yield write_header(entry)
+        yield from _read_file(folder / row.path, row, note)
+        yield pad_content(row.size)
+
+
+def _read_file(path: Path, row: FileRow, note: Note) -> Iterator[bytes]:
+    digest, left = hashlib.sha256(), row.size
+    try:
+        with open(path, "rb") as file:
+            while piece := file.read(min(_PIECE, left)):
+                digest.update(piece)
+                left -= len(piece)
+                note(len(piece))
+                yield piece
+    except OSError as error:
+        text = f"{path} cannot be read: {error.strerror or error}"
+        raise EngineError(text, "run `riseml train` again: it fetches the data again", permanent=True) from None
+    if left or digest.hexdigest() != row.sha256:
+        text = f"{path} is not what was fetched: it was changed, or its disk is damaged"
+        raise EngineError(text, "`riseml system clean` removes sets of data", permanent=True)
+
+
+def _hash(file: io.BufferedIOBase | io.BufferedReader, note: Note) -> tuple[int, str]:
+    digest, size = hashlib.sha256(), 0
+    while piece := file.read(_PIECE):
+        digest.update(piece)
+        size += len(piece)
+        note(len(piece))
+    return size, digest.hexdigest()
+
+
+class _Pieces:
+    """Pieces of bytes as a file that can be read from its beginning to its end."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._held = bytearray()
+
+    def read(self, size: int) -> bytes:
+        """Return so many bytes; fewer at the end."""
+        while len(self._held) < size and (piece := next(self._pieces, b"")):
+            self._held += piece
+        found = bytes(self._held[:size])
+        del self._held[:size]
+        return found

@@ -1,0 +1,100 @@
+"""What is known of the copies of sets on hosts that do not see the server's cache: a small file for each host.
+
+A note is written before its volume is made, and dropped after the volume is removed, so that no volume is forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from riseml.folders import make_private
+from riseml.names import HostName
+
+
+@dataclass(frozen=True, slots=True)
+class HostCopy:
+    """The copy of a set on one host."""
+
+    key: str  # of the set
+    volume: str  # its name on the host
+    url: str  # where the set came from
+    size: int  # bytes of the whole set
+    arrived: int  # files of it that are there
+    whole: bool  # all are there, and were compared
+    used: float  # when an experiment last wanted it, seconds since the epoch
+
+
+class HostCopies:
+    """The notes of a server. Several threads use it at the same time.
+
+    Args:
+        folder: where the files are; it is made with the first one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._held = {HostName(path.stem): _read(path) for path in _list(folder)}
+
+    def list_hosts(self) -> list[HostName]:
+        """Return the hosts that have, or had, a copy."""
+        with self._lock:
+            return sorted(self._held)
+
+    def list_copies(self, host: HostName) -> list[HostCopy]:
+        """Return the copies on a host, those first that were not used for the longest time."""
+        with self._lock:
+            return sorted(self._held.get(host, {}).values(), key=lambda one: one.used)
+
+    def find_copy(self, host: HostName, key: str) -> HostCopy | None:
+        """Return the copy of a set on a host."""
+        with self._lock:
+            return self._held.get(host, {}).get(key)
+
+    def note(self, host: HostName, copy: HostCopy) -> None:
+        """Note a copy, in place of what was known of it.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        with self._lock:
+            self._write(host, {**self._held.get(host, {}), copy.key: copy})
+
+    def drop(self, host: HostName, key: str) -> None:
+        """Forget a copy.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        with self._lock:
+            self._write(host, {one: copy for one, copy in self._held.get(host, {}).items() if one != key})
+
+    def _write(self, host: HostName, copies: dict[str, HostCopy]) -> None:
+        make_private(self._folder)
+        path = self._folder / f"{host}.json"
+        new = path.with_suffix(".new")
+        with open(new, "w", encoding="utf-8") as file:
+            json.dump([asdict(copy) for copy in copies.values()], file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+        self._held[host] = copies
+
+
+def _list(folder: Path) -> list[Path]:
+    try:
+        return [path for path in folder.iterdir() if path.suffix == ".json"]
+    except OSError:  # it is not there yet
+        return []
+
+
+def _read(path: Path) -> dict[str, HostCopy]:
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        return {row["key"]: HostCopy(**row) for row in rows}
+    except (OSError, ValueError, KeyError, TypeError):  # a crash of the machine cut it off: the volumes are found anew
+        return {}

@@ -1,0 +1,105 @@
+"""Volumes of an engine with copies of data that the server has fetched, for hosts that do not see the server's cache.
+
+A container that never runs mounts the volume, so that nothing has to be present on the host. A volume that riseml made
+has a label. An engine makes a missing volume, without it, for a container that mounts one: `demand_volumes` finds that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+
+import docker
+from docker.errors import APIError, NotFound
+
+from riseml.errors import EngineError
+from riseml.executors.base import DataGone
+from riseml.executors.capabilities import DataVolume, Finding, Outcome
+from riseml.executors.docker import labels
+from riseml.executors.docker.helper_container import lend_container, send_archive
+from riseml.executors.transports.engine_client import Engine
+from riseml.model import Mount
+from riseml.names import FETCHED_VOLUME
+from riseml.planning.launch import DATA
+from riseml.spec.pool.types import Volume
+
+_MISSING, _CONFLICT = 404, 409
+_PIECE = 1 << 18  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EngineData:
+    """The copies of one server on one engine; an implementation of `HostData`."""
+
+    engine: Engine
+    server: str  # id of the server
+
+    def check(self) -> tuple[Finding, ...]:
+        """Return what `riseml pool check` says; nothing without a volume."""
+        count = len(self.list_volumes())
+        text = "one volume has a copy of fetched data" if count == 1 else f"{count} volumes have copies of fetched data"
+        return (Finding("copies", Outcome.OK, text),) if count else ()
+
+    def list_volumes(self) -> frozenset[str]:
+        wanted = [labels.label_filter(labels.SERVER, self.server), labels.DATA]
+        with self.engine.api() as api:
+            return frozenset(row["Name"] for row in api.volumes(filters={"label": wanted})["Volumes"] or [])
+
+    def make_volume(self, volume: DataVolume) -> None:
+        own = {labels.SERVER: self.server, labels.DATA: volume.key}
+        with self.engine.api(patient=True) as api:
+            api.create_volume(volume.name, driver="local", labels=own)
+
+    def write_tar(self, volume: DataVolume, tar: Iterator[bytes]) -> None:
+        mount = Mount(volume.name, DATA, volume=Volume(volume.name))
+        with (
+            self.engine.api(patient=True) as api,
+            lend_container(api, self.server, f"fill-{volume.key}", (mount,)) as name,
+        ):
+            demand_volumes(api, name, (mount,))
+            send_archive(api, name, DATA, tar)
+
+    def read_tar(self, volume: DataVolume) -> Generator[bytes, None, None]:
+        mount = Mount(volume.name, DATA, read_only=True, volume=Volume(volume.name))
+        with (
+            self.engine.api(patient=True) as api,
+            lend_container(api, self.server, f"read-{volume.key}", (mount,)) as name,
+        ):
+            stream, _ = api.get_archive(name, DATA, chunk_size=_PIECE)
+            with closing(stream):
+                yield from stream
+
+    def remove_volume(self, name: str) -> None:
+        with self.engine.api(patient=True) as api:
+            try:
+                api.remove_volume(name)
+            except APIError as error:
+                if error.status_code == _CONFLICT:
+                    raise EngineError(f"a container uses the volume {name}") from None
+                if error.status_code != _MISSING:
+                    raise
+
+
+def demand_volumes(api: docker.APIClient, container: str, mounts: Iterable[Mount]) -> None:
+    """Check that the volumes with data that a container mounts are those that riseml has made.
+
+    The container exists, so that from here on the engine removes none of them. It is removed with the empty volume
+    that the engine has made for it.
+
+    Raises:
+        DataGone: one is not what riseml has made.
+    """
+    for mount in mounts:
+        if mount.volume is not None and mount.source.startswith(FETCHED_VOLUME) and not _is_own(api, mount.source):
+            api.remove_container(container, v=True, force=True)
+            with suppress(APIError):  # it was never there, or another container mounts it
+                api.remove_volume(mount.source)
+            raise DataGone(f"the volume {mount.source}, which had its data, is gone from the host")
+
+
+def _is_own(api: docker.APIClient, name: str) -> bool:
+    try:
+        return labels.DATA in (api.inspect_volume(name).get("Labels") or {})
+    except NotFound:
+        return False

@@ -1,0 +1,228 @@
+"""Copies of fetched data on hosts that do not see the server's cache: one volume for each set, read by all jobs there.
+
+A copy is made before an experiment takes its place on the host. It is compared with what was fetched, used by every
+experiment that names the same data, and removed when the host needs the room for another set.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from riseml.data_stores.copy_set import check_copy, pack_batch, split_set
+from riseml.data_stores.data_cache import FileRow, read_rows, read_url
+from riseml.data_stores.host_copies import HostCopies, HostCopy
+from riseml.errors import EngineError, RisemlError, Unreachable
+from riseml.executors.base import Report, Work, WorkReport
+from riseml.executors.capabilities import DataHolder, DataVolume, HostData
+from riseml.names import FETCHED_VOLUME, HostName
+from riseml.server.pool.host_set import HostSet
+
+_FOLDER = "data-copies"
+_SHORT_SERVER, _SHORT_KEY = 8, 16  # characters in the name of a volume
+_PAUSE = 1.0  # seconds after which a thread that waits for another one looks whether it may go on waiting
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOrder:
+    """One set that a host is to have."""
+
+    host: HostName
+    files: Path  # of the set in the cache of the server
+    limit: int  # bytes of all sets on the host
+    report: Report
+    stop: threading.Event  # set: the copy ends as soon as it can
+
+    @property
+    def key(self) -> str:
+        return self.files.parent.name
+
+    def check(self) -> None:
+        """Raise when the copy is to end."""
+        if self.stop.is_set():
+            raise EngineError("the copy was cancelled", permanent=True)
+
+
+class DataCopies:
+    """The copies of a server. Several threads use it at the same time.
+
+    Args:
+        server: id of this server.
+        hosts: the hosts of this server.
+    """
+
+    def __init__(self, server: str, hosts: HostSet) -> None:
+        self._server = server
+        self._hosts = hosts
+        self._notes = HostCopies(hosts.settings.home / _FOLDER)
+        self._free = threading.Condition()
+        self._claimed: set[tuple[HostName, str]] = set()  # hosts and keys that one thread works on
+        self._readers: frozenset[tuple[HostName, str]] = frozenset()  # what open experiments read, or are to read
+
+    def note_readers(self, readers: frozenset[tuple[HostName, str]]) -> None:
+        """Note which sets open experiments read on which hosts: these stay there."""
+        self._readers = readers
+
+    def find_hosts(self, keys: frozenset[str]) -> frozenset[HostName]:
+        """Return the hosts that have whole copies of all these sets."""
+        return frozenset(
+            host
+            for host in self._notes.list_hosts()
+            if keys <= {copy.key for copy in self._notes.list_copies(host) if copy.whole}
+        )
+
+    def name_volume(self, key: str) -> str:
+        """Return the name of the volume that has a set."""
+        return f"{FETCHED_VOLUME}{self._server[:_SHORT_SERVER]}-{key[:_SHORT_KEY]}"
+
+    def list_copies(self, host: HostName) -> dict[str, HostCopy]:
+        """Return what is known of the volumes of a host, by their names."""
+        return {copy.volume: copy for copy in self._notes.list_copies(host)}
+
+    def is_used(self, host: HostName, copy: HostCopy) -> bool:
+        """Return True when an open experiment reads a copy, or a thread works on it."""
+        with self._free:
+            return (host, copy.key) in self._readers or (host, copy.key) in self._claimed
+
+    def copy_set(self, order: CopyOrder) -> None:
+        """Bring a set to a host; return when it is there and was compared.
+
+        Raises:
+            RisemlError: the host cannot have it now (or never: permanent). What has arrived counts for the next try.
+        """
+        with self._claim(order):
+            data = self._find_data(order.host)
+            self.find_lost(order.host)
+            found = self._notes.find_copy(order.host, order.key)
+            if found is not None and found.whole:
+                self._notes.note(order.host, replace(found, used=time.time()))
+                return
+            rows = read_rows(order.files.parent)
+            if rows is None:
+                raise EngineError("its data is gone from the cache", "run `riseml train` again", permanent=True)
+            copy = found or self._begin_copy(order, data, rows)
+            try:
+                self._fill(order, data, copy, rows)
+            except EngineError as error:
+                if error.permanent and not order.stop.is_set():
+                    self._remove(order.host, data, copy)
+                raise
+
+    def find_lost(self, host: HostName) -> None:
+        """Compare what is known of a host with the volumes that it has: forget those that are gone, remove the others
+        of this server.
+
+        Raises:
+            RisemlError: the host does not answer.
+        """
+        data = self._find_data(host)
+        there, known = data.list_volumes(), self.list_copies(host)
+        for name, copy in known.items():
+            if name not in there and not (copy.arrived == 0 and self._is_claimed(host, copy.key)):
+                self._notes.drop(host, copy.key)
+        with self._free:
+            claimed = {self.name_volume(key) for one, key in self._claimed if one == host}
+        for name in there - known.keys() - claimed:
+            with suppress(EngineError):  # a container uses it
+                data.remove_volume(name)
+
+    def remove_copy(self, host: HostName, volume: str) -> None:
+        """Remove a volume from a host.
+
+        Raises:
+            RisemlError: a job uses it, or the host does not answer.
+        """
+        copy = self.list_copies(host).get(volume)
+        if copy is not None and self.is_used(host, copy):
+            raise EngineError("an open experiment uses it")
+        self._find_data(host).remove_volume(volume)
+        if copy is not None:
+            self._notes.drop(host, copy.key)
+
+    def _begin_copy(self, order: CopyOrder, data: HostData, rows: list[FileRow]) -> HostCopy:
+        size = sum(row.size for row in rows)
+        url = read_url(order.files.parent)
+        copy = HostCopy(order.key, self.name_volume(order.key), url, size, 0, whole=False, used=time.time())
+        with self._free:
+            self._make_room(order, data, size)
+            self._notes.note(order.host, copy)
+        return copy
+
+    def _make_room(self, order: CopyOrder, data: HostData, size: int) -> None:
+        """Remove copies that no open experiment reads, those first that were not used for the longest time."""
+        if size > order.limit:
+            text = f"the data has {size:,} bytes, and the copies on host {order.host} may have {order.limit:,}"
+            raise EngineError(text, "raise `data_cache.size` in pool.yml", permanent=True)
+        held = self._notes.list_copies(order.host)
+        taken = size + sum(copy.size for copy in held)
+        for copy in held:
+            if taken <= order.limit:
+                return
+            if (order.host, copy.key) not in self._readers | self._claimed:
+                with suppress(EngineError):  # a container uses it
+                    data.remove_volume(copy.volume)
+                    self._notes.drop(order.host, copy.key)
+                    taken -= copy.size
+        if taken > order.limit:
+            text = f"copies of data may have {order.limit:,} bytes on host {order.host}, and open experiments use them"
+            raise EngineError(text, "wait for their end, or raise `data_cache.size` in pool.yml")
+
+    def _fill(self, order: CopyOrder, data: HostData, copy: HostCopy, rows: list[FileRow]) -> None:
+        volume = DataVolume(copy.volume, copy.key)
+        done = sum(row.size for row in rows[: copy.arrived])
+
+        def note(size: int) -> None:
+            nonlocal done
+            done += size
+            order.check()
+            order.report(WorkReport(Work.DATA, f"{copy.url} to {order.host}", min(done, copy.size), copy.size))
+
+        note(0)
+        data.make_volume(volume)
+        for batch in split_set(rows, copy.arrived):
+            data.write_tar(volume, pack_batch(order.files, batch, note))
+            copy = replace(copy, arrived=batch.end)
+            self._notes.note(order.host, copy)
+        try:
+            with closing(data.read_tar(volume)) as tar:
+                check_copy(tar, rows, lambda _: order.check())
+        except EngineError:
+            if not order.stop.is_set():
+                self._remove(order.host, data, copy)  # the next try begins anew
+            raise
+        self._notes.note(order.host, replace(copy, whole=True, used=time.time()))
+
+    def _remove(self, host: HostName, data: HostData, copy: HostCopy) -> None:
+        with suppress(RisemlError):  # the next copy to this host tries again
+            data.remove_volume(copy.volume)
+            self._notes.drop(host, copy.key)
+
+    def _find_data(self, host: HostName) -> HostData:
+        executor = self._hosts.pool.executors.get(host)
+        if not isinstance(executor, DataHolder):
+            raise Unreachable(f"host {host} is no longer in the pool", "`riseml pool` lists the hosts")
+        return executor.open_data()
+
+    def _is_claimed(self, host: HostName, key: str) -> bool:
+        with self._free:
+            return (host, key) in self._claimed
+
+    @contextmanager
+    def _claim(self, order: CopyOrder) -> Iterator[None]:
+        """Work on a set of a host alone: a second experiment that wants it waits, and then finds it there."""
+        one = (order.host, order.key)
+        with self._free:
+            while one in self._claimed:
+                order.check()
+                self._free.wait(_PAUSE)
+            self._claimed.add(one)
+        try:
+            yield
+        finally:
+            with self._free:
+                self._claimed.discard(one)
+                self._free.notify_all()

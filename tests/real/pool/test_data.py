@@ -1,0 +1,92 @@
+"""Data that is fetched once, and copied to hosts which share no folder with the server: one volume for each set."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from riseml.executors.docker.labels import DATA
+from tests.real.data.test_stores import allow, read_lines
+from tests.real.pool.conftest import Pool, PoolRig
+from tests.support.object_store import ObjectStoreServer, run_object_store
+from tests.support.rig import BASE
+
+LARGE = os.urandom(1 << 20) * 70  # more than one archive
+DIGEST = hashlib.sha256(LARGE).hexdigest()
+OBJECTS = {f"many/{n % 7}/file {n}": b"%d\n" % n for n in range(500)}
+RUN = [
+    "sha256sum <$DATA_DIR/big/large",
+    "find $DATA_DIR/many -type f | wc -l",
+    "cat '/data/many/3/file 10'",
+    "if touch $DATA_DIR/many/x; then echo written; fi",
+]
+SHOWN = [f"{DIGEST}  -", "500", "10"]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStoreServer]:
+    """A store with the bucket `datasets`."""
+    with run_object_store(tmp_path_factory.mktemp("store")) as server:
+        server.put("datasets", {"big/large": LARGE, "other/file": b"x" * (20 << 20), **OBJECTS})
+        yield server
+
+
+def make_config(host: str, run: list[str], *folders: str) -> str:
+    """Return a riseml.yml whose job reads folders of the bucket on one host."""
+    needs = {"cpus": 0.1, "mem": "64MiB", "labels": {"host": host}}
+    data = [{"from": f"s3://datasets/{folder}", "to": folder} for folder in folders]
+    return json.dumps({"project": "toaster", "train": {"image": BASE, "run": run, "data": data, "resources": needs}})
+
+
+def list_volumes(rig: PoolRig, host: str) -> list[str]:
+    """Return the volumes with data of this server on a host, as its engine lists them."""
+    assert isinstance(rig.host, Pool)
+    wanted = {"label": [DATA, f"io.riseml.server={rig.server_id()}"]}
+    return sorted(row["Name"] for row in rig.host.engines[host].api.volumes(filters=wanted)["Volumes"] or [])
+
+
+def run_on(rig: PoolRig, host: str, name: str, *folders: str, run: list[str] | None = None) -> list[str]:
+    """Run an experiment on a host to its end; return what its job printed."""
+    rig.submit(make_config(host, run or RUN, *folders))
+    found = rig.wait_closed(name)
+    assert found["state"] == "FINISHED", (found, rig.lines(name))
+    lines = read_lines(rig, name)
+    return [line for line in lines if "Read-only" not in line]
+
+
+def count_copies(rig: PoolRig, host: str) -> int:
+    """Return how often a set or more went to a host, as the server's log says."""
+    return (rig.home / "server.log").read_text().count(f"has its data on {host}")
+
+
+def test_each_host_gets_one_copy_and_jobs_share_it(pool_rig: PoolRig, store: ObjectStoreServer) -> None:
+    rig = pool_rig
+    allow(rig, store.entry("lab", "s3://datasets"))
+    assert run_on(rig, "h2", "1", "big", "many") == SHOWN
+    assert run_on(rig, "h2", "2", "big", "many") == SHOWN
+    assert (len(list_volumes(rig, "h2")), list_volumes(rig, "h1"), count_copies(rig, "h2")) == (2, [], 1)
+    assert run_on(rig, "h3", "3", "many", run=["cat '/data/many/3/file 10'"]) == ["10"]
+    found: list[dict[str, Any]] = rig.post("/v1/pool/check").json()["findings"]
+    copies = {one["host"]: one["message"] for one in found if one["topic"] == "copies"}
+    assert copies == {
+        "h2": "2 volumes have copies of fetched data",
+        "h3": "one volume has a copy of fetched data",
+    }
+    # A volume that is gone is noticed before a job starts with an empty folder.
+    assert isinstance(rig.host, Pool)
+    for volume in list_volumes(rig, "h2"):
+        rig.host.engines["h2"].api.remove_volume(volume)
+    assert run_on(rig, "h2", "4", "big", "many") == SHOWN
+    # A host keeps no more than `data_cache` allows: what was not used for the longest time goes.
+    rig.write_pool(data_cache={"size": "80MiB"})
+    rig.wait_up()
+    assert run_on(rig, "h2", "5", "other", run=["wc -c </data/other/file"]) == [str(20 << 20)]
+    assert len(list_volumes(rig, "h2")) < 3
+    shown = rig.post("/v1/leftovers/remove?caches=true&days=0")
+    assert shown.status_code == 200, shown.text
+    assert (list_volumes(rig, "h2"), list_volumes(rig, "h3")) == ([], []), shown.text

@@ -1,0 +1,145 @@
+"""Copies of fetched data on hosts that share no folder with the server."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from riseml.data_stores.data_cache import DataCache, FileRow
+from riseml.errors import EngineError, Unreachable
+from riseml.executors.base import WorkReport
+from riseml.executors.memory import MemoryExecutor
+from riseml.names import HostName
+from riseml.server.pool.data_copies import CopyOrder, DataCopies
+from tests.unit.server.test_data_keeper import make_keeper
+
+H1 = HostName("h1")
+FULL = EngineError("the disk of the host is full", permanent=True)
+SET = {"a": b"x" * 60, "b/c": b"y" * 40}
+
+
+class Scene:
+    """A server with a cache, and a host that does not see it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        _, self.hosts = make_keeper(folder)
+        self.copies = DataCopies("5e17e4", self.hosts)
+        executor = self.hosts.pool.executors[H1]
+        assert isinstance(executor, MemoryExecutor)
+        self.data = executor.data
+        self.reports: list[WorkReport] = []
+
+    def make_set(self, key: str, contents: dict[str, bytes]) -> Path:
+        """Put a set into the cache; return its files."""
+        cache = DataCache(self.folder / "data-cache")
+        part = cache.begin_set(key, 100, 1000)
+        rows = []
+        for path, content in contents.items():
+            place = part / "files" / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+            digest = hashlib.sha256(content).hexdigest()
+            rows.append(FileRow(path, len(content), place.stat().st_mtime_ns, digest))
+        return cache.finish_set(key, f"s3://datasets/{key}", rows)
+
+    def copy(self, files: Path, limit: int = 1000, stop: threading.Event | None = None) -> None:
+        """Bring a set to the host."""
+        self.copies.copy_set(CopyOrder(H1, files, limit, self.reports.append, stop or threading.Event()))
+
+    def read(self, key: str) -> dict[str, bytes] | None:
+        """Return what the host has of a set."""
+        return self.data.volumes.get(self.copies.name_volume(key))
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def test_a_set_goes_once_to_a_host(scene: Scene) -> None:
+    files = scene.make_set("k1", SET)
+    for _ in range(2):
+        scene.copy(files)
+    assert (scene.read("k1"), scene.data.archives) == (SET, 1)
+    assert (scene.reports[-1].done, scene.reports[-1].total) == (100, 100)
+    assert scene.copies.find_hosts(frozenset({"k1"})) == {H1}
+    assert scene.copies.find_hosts(frozenset({"k1", "k2"})) == frozenset()
+    again = DataCopies("5e17e4", scene.hosts)
+    assert again.find_hosts(frozenset({"k1"})) == {H1}, "the next server knows it"
+
+
+def test_a_volume_that_is_gone_is_filled_again_and_what_nobody_noted_is_removed(scene: Scene) -> None:
+    files = scene.make_set("k1", SET)
+    scene.copy(files)
+    scene.data.volumes = {"riseml-fetched-5e17e4-lost": {}}
+    scene.copies.find_lost(H1)
+    assert scene.copies.find_hosts(frozenset({"k1"})) == frozenset()
+    scene.copy(files)
+    assert list(scene.data.volumes.values()) == [SET]
+
+
+def test_a_copy_that_is_cut_goes_on(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("riseml.data_stores.copy_set._MOST_FILES", 1)
+    files = scene.make_set("k1", SET)
+    stop = threading.Event()
+    order = CopyOrder(H1, files, 1000, lambda report: stop.set() if report.done >= len(SET["a"]) else None, stop)
+    with pytest.raises(EngineError, match="cancelled"):
+        scene.copies.copy_set(order)
+    assert (scene.read("k1"), scene.data.archives) == ({"a": SET["a"]}, 1)
+    scene.data.troubles.append(Unreachable("the host does not answer"))
+    with pytest.raises(Unreachable):
+        scene.copy(files)
+    assert scene.copies.find_hosts(frozenset({"k1"})) == frozenset(), "half a copy is none"
+    scene.copy(files)
+    assert (scene.read("k1"), scene.data.archives) == (SET, 2), "what had arrived was not sent again"
+
+
+def test_a_full_disk_leaves_nothing_half(scene: Scene) -> None:
+    files = scene.make_set("k1", SET)
+    scene.data.troubles.append(FULL)
+    with pytest.raises(EngineError, match="the disk of the host is full"):
+        scene.copy(files)
+    assert (scene.data.volumes, scene.copies.list_copies(H1)) == ({}, {})
+
+
+def test_the_oldest_unused_copies_make_room(scene: Scene) -> None:
+    old, used, new = (scene.make_set(key, SET) for key in ("old", "used", "new"))
+    scene.copy(used, 250)
+    scene.copy(old, 250)
+    scene.copies.note_readers(frozenset({(H1, "used")}))
+    scene.copy(new, 250)
+    assert {key for key in ("old", "used", "new") if scene.read(key)} == {"used", "new"}
+    scene.copies.note_readers(frozenset({(H1, "used"), (H1, "new")}))
+    with pytest.raises(EngineError, match="open experiments use them") as raised:
+        scene.copy(old, 250)
+    assert not raised.value.permanent
+    with pytest.raises(EngineError, match="may have 50") as raised:
+        scene.copy(old, 50)
+    assert raised.value.permanent
+    volume = scene.copies.name_volume("new")
+    with pytest.raises(EngineError, match="an open experiment uses it"):
+        scene.copies.remove_copy(H1, volume)
+    scene.copies.note_readers(frozenset())
+    scene.copies.remove_copy(H1, volume)
+    assert scene.read("new") is None
+
+
+def test_what_the_host_has_is_compared(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = scene.make_set("k1", SET)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(scene.data), "read_tar", lambda *_: iter_nothing())
+        with pytest.raises(EngineError, match="the host"):
+            scene.copy(files)
+    assert scene.read("k1") is None
+    scene.copy(files)
+    assert scene.read("k1") == SET
+
+
+def iter_nothing() -> Generator[bytes, None, None]:
+    """Yield an empty archive."""
+    yield bytes(1024)
