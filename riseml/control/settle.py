@@ -328,7 +328,7 @@ def _settle_exit(job: Job, found: ContainerSeen, seen: Observation) -> Job:
         return replace(job, state=state, reason=ending, message="")
     if job.part is Part.SERVES and not found.error:
         return replace(job, state=State.FAILED, reason=Reason.SERVICE_ENDED, message=describe_exit(code, oom=found.oom))
-    if code == 0:
+    if code == 0 and not found.error:  # a job may answer SIGTERM with 0, when its host stops it
         warning = "one of its processes ran out of memory on the way" if found.oom else ""
         return replace(job, state=State.FINISHED, reason=Reason.COMPLETED, message=warning)
     message = found.error or describe_exit(code, oom=found.oom)

@@ -66,7 +66,11 @@ def _is_selected(fault: Fault, words: list[str]) -> bool:
 
 def _inflict_faults(faults: tuple[Fault, ...], folder: Path) -> Iterator[Rows]:
     """Inject several faults at a time. After each one, print a line on standard error and give the complete rows."""
-    sites = {"docker": Site(folder, os.environ["DOCKER_HOST"]), "process": Site(folder, None)}
+    sites = {
+        "docker": Site(folder, os.environ["DOCKER_HOST"]),
+        "process": Site(folder, None),
+        "slurm": Site(folder, None),
+    }
     found: dict[str, dict[str, Tally]] = {fault.name: {} for fault in faults}
     console = Console(stderr=True, width=WIDTH, highlight=False)
     with ThreadPoolExecutor(_THREADS) as pool:

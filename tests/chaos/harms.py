@@ -291,10 +291,10 @@ def _ignore_sigterm(site: Site) -> Tally:
 def _fill_output_for_a_while(site: Site) -> Tally:
     """Fill the disk of the output for a while: the job gets errors and goes on."""
     run = 'i=0; while [ $i -lt 60 ]; do echo line 1 $i; date > "$OUTPUT_DIR/now" || true; i=$((i+1)); sleep 0.05; done'
-    with _mount_small_disk(site, 4) as disk:
+    with mount_small_disk(site, 4) as disk:
 
         def fill(_: PatientRig) -> None:
-            with _fill_disk(disk):
+            with fill_disk(disk):
                 threading.Event().wait(_PAUSE)
 
         return harm_running_experiment(site, Scene(write_solo(run), lines={"train": 60}), fill, RISEML_OUTPUT=str(disk))
@@ -303,7 +303,7 @@ def _fill_output_for_a_while(site: Site) -> Tally:
 def fill_output_before_start(site: Site) -> Tally:
     """Fill the disk of the output before the start: the experiment fails at once, with the reason."""
     scene = Scene(write_solo("true"), "FAILED", frozenset({"START_FAILED"}))
-    with _mount_small_disk(site, 4) as disk, _fill_disk(disk), site.rig(RISEML_OUTPUT=str(disk)) as rig:
+    with mount_small_disk(site, 4) as disk, fill_disk(disk), site.rig(RISEML_OUTPUT=str(disk)) as rig:
         rig.run_scene(scene)
         found = judge(rig, scene, 1)
         message = rig.experiment("1")["message"]
@@ -317,7 +317,7 @@ def fill_store(site: Site) -> Tally:
     in the store.
     """
     with (
-        _mount_small_disk(site, 24) as disk,
+        mount_small_disk(site, 24) as disk,
         Site(disk, site.engine).rig(RISEML_OUTPUT=str(site.home()), RISEML_DATA=str(site.folder)) as rig,
     ):
         rig.start()
@@ -325,7 +325,7 @@ def fill_store(site: Site) -> Tally:
         acknowledged = {rig.submit(scene.config)["id"]: scene}
         rig.wait("it runs", lambda: rig.state() == "RUNNING")
         submission = rig.submission(small.config)
-        with _fill_disk(disk):
+        with fill_disk(disk):
             threading.Event().wait(_PAUSE / 2)
             answers = [rig.post("/v1/experiments", submission) for _ in range(8)]
             threading.Event().wait(_PAUSE / 2)
@@ -347,7 +347,7 @@ def fill_store(site: Site) -> Tally:
 
 
 @contextmanager
-def _mount_small_disk(site: Site, mebibytes: int) -> Iterator[Path]:
+def mount_small_disk(site: Site, mebibytes: int) -> Iterator[Path]:
     """Mount a small file system, and give its folder."""
     place = site.folder / f"disk-{uuid.uuid4().hex[:8]}"
     place.mkdir()
@@ -359,7 +359,7 @@ def _mount_small_disk(site: Site, mebibytes: int) -> Iterator[Path]:
 
 
 @contextmanager
-def _fill_disk(disk: Path) -> Iterator[None]:
+def fill_disk(disk: Path) -> Iterator[None]:
     """Fill a file system to the last byte until the block ends."""
     ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.chaos.ledger import Tally
 from tests.chaos.patient import PatientRig
+from tests.support.slurm_cluster import SlurmCluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,20 +19,28 @@ class Site:
 
     folder: Path  # for homes
     engine: str | None  # its address; None for processes of this machine
+    cluster: SlurmCluster | None = None  # takes all jobs, when there is one
 
     @property
     def name(self) -> str:
         """The executor's name in the settings."""
+        if self.cluster is not None:
+            return "slurm"
         return "process" if self.engine is None else "docker"
 
     def home(self) -> Path:
         """Return a new home; its path is short, because it holds a socket."""
-        return self.folder / uuid.uuid4().hex[:8]
+        made = self.folder / uuid.uuid4().hex[:8]
+        return made if self.cluster is None else made / "home"  # beside it is the folder that the nodes share
 
     @contextmanager
     def rig(self, orders: Iterable[str] = (), **environment: str) -> Iterator[PatientRig]:
         """Give a rig whose server is not started yet, and remove everything of it afterwards."""
-        rig = PatientRig(self.home(), self.engine, orders, **environment)
+        home = self.home()
+        if self.cluster is not None:
+            self.cluster.write_pool(home)
+        rig = PatientRig(home, self.engine, orders, **environment)
+        rig.host = self.cluster or rig.host
         try:
             yield rig
         finally:

@@ -15,6 +15,7 @@ from tests.chaos.ledger import Tally
 
 WIDTH = 80
 LEAST_INJECTIONS, LEAST_KINDS = 200, 25
+EXECUTORS = ("docker", "process", "slurm")
 
 Rows = Mapping[str, Mapping[str, Tally]]
 """The tally of each executor, by name of the fault."""
@@ -61,14 +62,14 @@ def read_json(path: Path) -> Rows:
 def format_markdown(rows: Rows) -> str:
     """Return the table as Markdown."""
     lines = [
-        "| fault | injected on docker | on processes | verdicts right | left | lines lost | lines repeated |",
-        "|---|--:|--:|--:|--:|--:|--:|",
+        "| fault | injected on docker | on processes | on Slurm | verdicts right | left | lines lost | repeated |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for name, found in [*rows.items(), ("**all**", _sum_by_executor(rows))]:
         tally = sum(found.values(), Tally())
-        docker, process = (str(found[where].injected) if where in found else "" for where in ("docker", "process"))
+        injected = " | ".join(str(found[where].injected) if where in found else "" for where in EXECUTORS)
         right = f"{tally.right} of {tally.experiments}"
-        lines.append(f"| {name} | {docker} | {process} | {right} | {tally.left} | {tally.lost} | {tally.repeated} |")
+        lines.append(f"| {name} | {injected} | {right} | {tally.left} | {tally.lost} | {tally.repeated} |")
     return "\n".join(lines) + "\n"
 
 
@@ -92,10 +93,7 @@ def _make_table(rows: Rows) -> Table:
 
 
 def _sum_by_executor(rows: Rows) -> dict[str, Tally]:
-    return {
-        where: sum((found[where] for found in rows.values() if where in found), Tally())
-        for where in ("docker", "process")
-    }
+    return {where: sum((found[where] for found in rows.values() if where in found), Tally()) for where in EXECUTORS}
 
 
 def _tally_to_json(tally: Tally) -> dict[str, Any]:

@@ -19,26 +19,38 @@ class SlurmCluster:
 
     Args:
         folder: with a short path, as it holds sockets.
+        settings: variables of `scripts/slurm/up`.
     """
 
     name = "slurm"
     contained = False
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder
-        programs = subprocess.run([_SCRIPTS / "up", folder], stdout=subprocess.PIPE, text=True, check=True).stdout
+        up = [_SCRIPTS / "up", folder]
+        programs = subprocess.run(
+            up, stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, **settings}
+        ).stdout
         self.environment = {"PATH": f"{programs.strip()}:{os.environ['PATH']}"}
+        self.shared_folders: set[Path] = set()  # of all servers
 
     def down(self) -> None:
         """End the cluster."""
         subprocess.run([_SCRIPTS / "down", self.folder], check=True)
 
-    def write_pool(self, home: Path, more: str = "") -> None:
-        """Make the cluster the pool of a riseml home, with a shared folder beside it, and more keys of `slurm`."""
-        shared = home.with_name("shared")
+    def write_pool(self, home: Path, more: str = "", shared: Path | None = None) -> None:
+        """Make the cluster the pool of a riseml home, with more keys of `slurm`.
+
+        Args:
+            home: of the server.
+            more: keys, after a comma.
+            shared: the shared folder; None: one beside the home.
+        """
+        shared = shared or home.with_name("shared")
         for folder in (home, shared):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         (home / "pool.yml").write_text(f"engine: slurm\nslurm: {{folder: {shared}{more}}}\n")
+        self.shared_folders.add(shared)
 
     def list_jobs(self, server: str, *states: str) -> list[str]:
         """Return the ids of the Slurm jobs of a server; without states those that have not ended."""
@@ -73,10 +85,11 @@ class SlurmCluster:
         return found
 
     def jobs(self, server: str, *, running: bool = False) -> list[str]:
-        return self.list_jobs(server)
+        ghosts = [] if running else self.find_processes(f"gangs/{server[:12]}")
+        return [*(f"Slurm job {job}" for job in self.list_jobs(server)), *(f"process {one.pid}" for one in ghosts)]
 
     def shared(self, server: str) -> list[str]:
-        return []
+        return [f"gangs/{path.name}" for root in self.shared_folders for path in root.glob(f"gangs/{server[:12]}/*")]
 
     def wait_idle(self) -> None:
         """Wait until every node has nothing to do."""

@@ -81,6 +81,8 @@ class SlurmExecutor:
         gpus = sum(node.gpus * node.count for node in nodes)
         with _translate_os_errors(self.settings.folder):
             containers = self._gangs.observe(answer)
+            for job in self._gangs.find_dead_jobs(answer):
+                self._queue.cancel_beside(job)
             return HostSeen(
                 capacity=Capacity(
                     sum(node.cpus * node.count for node in nodes),

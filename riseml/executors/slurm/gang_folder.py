@@ -28,8 +28,8 @@ from riseml.executors.removal import remove_tree
 from riseml.model import JobKey
 from riseml.names import JobName
 
-PROGRAMS = ("gang_supervisor", "role_wrapper")
-_PROGRAM_IMPORT = "from riseml.executors.slurm import role_wrapper"
+PROGRAMS = ("gang_supervisor", "gang_lines", "gang_records", "role_wrapper")
+_PROGRAM_IMPORT = "from riseml.executors.slurm import "
 _ATTEMPT = re.compile(r"a(\d{1,6})")
 
 
@@ -65,7 +65,7 @@ class GangFolder:
         """Write what the supervisor and the roles read, and their programs."""
         for name in PROGRAMS:
             text = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
-            self._replace(f"{name}.py", text.replace(_PROGRAM_IMPORT, "import role_wrapper").encode())
+            self._replace(f"{name}.py", text.replace(_PROGRAM_IMPORT, "import ").encode())
         for role, order in roles.items():
             self._replace(f"roles/{role}.json", json.dumps(order).encode())
         with open(os.open(self.path / "orders", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)):
@@ -112,6 +112,13 @@ class GangFolder:
                 if found:
                     return found
         return ""
+
+    def find_life(self) -> int | None:
+        """Return a number that changes as long as the supervisor lives; None before the gang was claimed."""
+        try:
+            return os.stat(self.path / "claim").st_mtime_ns
+        except OSError:
+            return None
 
     def order_stop(self, role: JobName, signal: Signal) -> None:
         """Tell the supervisor to end a role. One write of a short line: two servers never mix theirs."""

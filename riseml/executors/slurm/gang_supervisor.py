@@ -12,7 +12,11 @@ appends to `orders` what is to stop. The supervisor takes the file `claim`, so t
 submission got no answer) ends at once; it replaces `state.json` at every change and writes `verdict.json` last.
 
 What srun returns proves nothing: it returns 0 when the node of its step has died. A role that says nothing for
-`SILENCE` seconds, or whose connection breaks before it has told its end, is lost.
+`SILENCE` seconds, or whose connection breaks before it has told its end, is lost. Behind a partition of the network it
+ends itself after that time and its grace; only then its end is written, so that no later attempt meets it.
+
+The modification time of `claim` moves on every `BEAT` seconds: by it the server sees that the supervisor lives, as the
+controller counts a job as running whose node was off and on within seconds. A full disk has room for a time.
 
 Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
 """
@@ -27,7 +31,7 @@ import sys
 import time
 from typing import Any
 
-from riseml.executors.slurm import role_wrapper
+from riseml.executors.slurm import gang_lines, gang_records
 
 BARRIER = 120.0  # seconds until every role has called
 LOST_EXIT = 128 + signal.SIGKILL
@@ -36,7 +40,6 @@ _TICK = 500  # milliseconds between two looks at orders and deadlines
 _LATE_EXIT = 5.0  # seconds for the ROLE.exit of a role whose connection broke
 _SRUN_END = 10.0  # seconds for srun to end after its role
 _WARNING = "Slurm's time limit of the job was reached"
-_STOPPED = "Slurm ended the job: a scancel, or a preemption"
 
 
 class SupervisedRole:
@@ -46,10 +49,11 @@ class SupervisedRole:
         self.plan = plan
         self.name = plan["role"]  # type: str
         self.srun = None  # type: subprocess.Popen[bytes] | None
-        self.lines = None  # type: role_wrapper.LineConnection | None
+        self.lines = None  # type: gang_lines.LineConnection | None
         self.address = ""  # host:port, once it has called
         self.node = ""
         self.lost_at = 0.0  # when its connection broke; 0: it did not
+        self.silent = False  # nothing came over its connection any more: it may run on behind a partition
         self.kill_at = 0.0  # when it gets SIGKILL; 0: it is not to end
         self.killed = False
         self.record = {}  # type: dict[str, Any]
@@ -74,7 +78,8 @@ class GangSupervisor:
         self.failed = False  # a role ended the gang, or Slurm did
         self.error = ""  # why the gang could not start, or was ended from outside
         self.orders_read = 0  # bytes
-        self.callers = []  # type: list[role_wrapper.LineConnection]
+        self.beat_at = 0.0  # when `claim` said last that this process lives
+        self.callers = []  # type: list[gang_lines.LineConnection]
         self.door = socket.socket()
         self.signals, writer = os.pipe()
         for end in (self.signals, writer):
@@ -105,8 +110,10 @@ class GangSupervisor:
             self._read_orders()
             self._look_after_roles()
             self._keep_rules()
+            self._beat()
         self._end_sruns()
-        self._write("verdict.json", self._describe(dict(done=True, finished_at=time.time())))
+        verdict = self._describe(dict(done=True, finished_at=time.time()))
+        gang_records.write_record(self.folder, "verdict.json", verdict)
         return 0 if self.success_at and not self.failed else 1
 
     def _start_srun(self, role: SupervisedRole) -> None:
@@ -122,7 +129,7 @@ class GangSupervisor:
         poll = select.poll()
         for descriptor in (self.signals, self.door.fileno()):
             poll.register(descriptor, select.POLLIN)
-        doors = {}  # type: dict[int, role_wrapper.LineConnection]
+        doors = {}  # type: dict[int, gang_lines.LineConnection]
         for lines in self.callers + [role.lines for role in self.roles if role.lines is not None]:
             doors[lines.door.fileno()] = lines
             poll.register(lines.door.fileno(), select.POLLIN)
@@ -140,16 +147,16 @@ class GangSupervisor:
         if self.go_at or len(self.callers) > len(self.roles) + _STRANGERS:
             door.close()
         else:
-            self.callers.append(role_wrapper.LineConnection(door))
+            self.callers.append(gang_lines.LineConnection(door))
 
     def _take_signals(self) -> None:
         found = os.read(self.signals, 512)
         if signal.SIGUSR1 in found:
             self._end_all(_WARNING)
         elif signal.SIGTERM in found:
-            self._end_all(_STOPPED)
+            self._end_all(gang_records.find_stop_cause(self.folder))
 
-    def _take_lines(self, lines: "role_wrapper.LineConnection") -> None:
+    def _take_lines(self, lines: "gang_lines.LineConnection") -> None:
         found = lines.receive()
         role = next((one for one in self.roles if one.lines is lines), None)
         if found is None:
@@ -171,10 +178,10 @@ class GangSupervisor:
                 self._end_role(role, LOST_EXIT, message["error"], started=False)
             elif "code" in message:
                 if message.get("outside") and not role.kill_at:  # Slurm signals all roles at once
-                    self._end_all(_STOPPED)
+                    self._end_all(gang_records.find_stop_cause(self.folder))
                 self._end_role(role, message["code"], "")
 
-    def _welcome(self, lines: "role_wrapper.LineConnection", message: "dict[str, Any]") -> "SupervisedRole | None":
+    def _welcome(self, lines: "gang_lines.LineConnection", message: "dict[str, Any]") -> "SupervisedRole | None":
         """Return the role that calls; a stranger is sent away."""
         self.callers.remove(lines)
         role = next((one for one in self.roles if one.name == message.get("role")), None)
@@ -203,25 +210,37 @@ class GangSupervisor:
                     role.lines, role.lost_at = None, time.time()
                 if role.lines is not None and role.lines.is_silent():
                     role.lines.door.close()
-                    role.lines, role.lost_at = None, time.time()
-            if role.lost_at:
+                    role.lines, role.lost_at, role.silent = None, time.time(), True
+            if role.lost_at and not self.go_at:
+                self._fail_start(f"{role.name} was lost before all roles were there")
+            elif role.lost_at:
                 self._settle_lost(role)
             elif not role.address and role.srun is not None and role.srun.poll() is not None:
-                self._fail_start(f"srun could not start {role.name}: {self._read_srun(role)}")
+                self._fail_start(
+                    f"srun could not start {role.name}: {gang_records.read_last_words(self.folder, role.name)}"
+                )
         if not self.go_at and time.time() - self.began > BARRIER:
             missing = [role.name for role in self.roles if not role.address]
-            texts = "; ".join(filter(None, (self._read_srun(role) for role in self.roles if not role.address)))
+            texts = "; ".join(
+                filter(
+                    None,
+                    (gang_records.read_last_words(self.folder, role.name) for role in self.roles if not role.address),
+                )
+            )
             who, why = ", ".join(missing), texts or "srun says nothing"
             self._fail_start(f"{who} did not start in {BARRIER:.0f} s: {why}")
 
     def _settle_lost(self, role: SupervisedRole) -> None:
         """End a role whose connection broke: with its own record if there is one, else as lost."""
-        try:
-            with open(os.path.join(self.folder, role.name + ".exit")) as file:
-                self._end_role(role, json.load(file)["exit_code"], "")
-        except (OSError, ValueError):
-            if time.time() - role.lost_at > _LATE_EXIT:
-                self._end_role(role, LOST_EXIT, f"node {role.node} does not answer any more, or its step was killed")
+        found = gang_records.read_exit(self.folder, role.name)
+        if found is not None:
+            self._end_role(role, found["exit_code"], found["error"])
+            return
+        if role.silent and not self.success_at and _is_bad_end(role, LOST_EXIT, ""):
+            self._fail()
+        late = _LATE_EXIT + (self.plan["stop_grace"] if role.silent else 0.0)
+        if time.time() - role.lost_at > late:
+            self._end_role(role, LOST_EXIT, f"node {role.node} does not answer any more, or its step was killed")
 
     def _fail_start(self, reason: str) -> None:
         """End a gang that cannot start as a whole."""
@@ -242,12 +261,9 @@ class GangSupervisor:
         if not started:
             role.record.pop("started_at", None)
         self._write_state()
-        part, wanted = role.plan["part"], "ending" in role.record or role.kill_at
-        bad = part == "SERVES" or (part in ("DECIDES", "HELPS") and (code != 0 or error))
-        if bad and not wanted and not self.success_at and not self.failed:
-            self.failed = True
-            for other in self.roles:
-                self._end(other, "CASCADE")
+        wanted = "ending" in role.record or role.kill_at
+        if _is_bad_end(role, code, error) and not wanted and not self.success_at and not self.failed:
+            self._fail()
         deciders = [one.record for one in self.roles if one.plan["part"] == "DECIDES"]
         if not self.failed and all(one.get("exit_code") == 0 and not one["error"] for one in deciders):
             self.success_at = self.success_at or time.time()
@@ -263,13 +279,18 @@ class GangSupervisor:
                 for role in self.roles:
                     self._end(role, "NO_LONGER_NEEDED")
         elif limit and self.go_at and now >= self.go_at + limit:
-            self.failed = True
-            for role in self.roles:
-                self._end(role, "CASCADE")
+            self._fail()
         for role in self.roles:
             if role.kill_at and now >= role.kill_at and not role.ended and not role.killed:
                 role.killed = True
                 self._say(role, {"signal": "KILL"})
+
+    def _fail(self) -> None:
+        """End every role that runs, because of one of them."""
+        self.failed = True
+        for role in self.roles:
+            if role.lines is not None:
+                self._end(role, "CASCADE")
 
     def _end_all(self, reason: str) -> None:
         """End every role, because Slurm ends the job; no role is the cause."""
@@ -317,6 +338,13 @@ class GangSupervisor:
                 else:
                     self._end(role, "")
 
+    def _beat(self) -> None:
+        """Show the server that this process lives."""
+        if time.time() - self.beat_at < gang_lines.BEAT:
+            return
+        self.beat_at = time.time()
+        gang_records.touch_record(self.folder, "claim")
+
     def _end_sruns(self) -> None:
         """Wait for srun to end, and kill what is left: that kills its step, too."""
         end = time.time() + _SRUN_END
@@ -336,38 +364,18 @@ class GangSupervisor:
             role.lines.door.close()
             role.lines, role.lost_at = None, time.time()
 
-    def _read_srun(self, role: SupervisedRole) -> str:
-        """Return what srun said last of a role."""
-        try:
-            with open(os.path.join(self.folder, role.name + ".srun"), "rb") as file:
-                lines = file.read()[-2000:].decode("utf-8", "replace").split("\n")
-        except OSError:
-            return ""
-        return " ".join(line.strip() for line in lines[-4:]).strip()[:500]
-
     def _describe(self, more: "dict[str, Any]") -> "dict[str, Any]":
         roles = {role.name: role.record for role in self.roles}
         return dict(job=self.job, began=self.began, error=self.error, roles=roles, **more)
 
     def _write_state(self) -> None:
-        self._write("state.json", self._describe({}))
+        gang_records.write_record(self.folder, "state.json", self._describe({}))
 
-    def _write(self, name: str, content: "dict[str, Any]") -> None:
-        """Replace a file; on a full disk the next change tries again, and the last one until it succeeds."""
-        path = os.path.join(self.folder, name)
-        while True:
-            try:
-                with open(path + ".new", "w") as file:
-                    json.dump(content, file)
-                os.rename(path + ".new", path)
-            except FileNotFoundError:  # the server has removed the folder
-                return
-            except OSError:
-                if "done" not in content:
-                    return
-                select.select([], [], [], 2.0)
-            else:
-                return
+
+def _is_bad_end(role: SupervisedRole, code: int, error: str) -> bool:
+    """Return True when such an end of a role ends the gang."""
+    part = role.plan["part"]
+    return part == "SERVES" or (part in ("DECIDES", "HELPS") and (code != 0 or bool(error)))
 
 
 def main() -> int:

@@ -6,11 +6,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
+from riseml.executors.slurm.gang_lines import SILENCE
 from riseml.executors.slurm.job_queue import JobQueue, QueueAnswer
 from riseml.executors.slurm.queue_rows import describe_end, describe_waiting
 from riseml.model import ContainerSeen, JobKey
@@ -19,7 +20,17 @@ from riseml.states import Reason
 
 LOST = 128 + 9
 _LATE_RECORD = 10.0  # seconds for the records of a job that Slurm says is over: NFS may show them later
+_LATE_END = SILENCE + _LATE_RECORD  # seconds, beside its grace, in which a role ends itself behind a partition
+_DEAD = 90.0  # seconds without a sign of life of a supervisor whose job runs, as Slurm says
 _LATE_KILL = 15.0  # seconds after which a role that was to be killed makes riseml cancel the whole job
+
+
+@dataclass(frozen=True, slots=True)
+class LateEnd:
+    """The end of a Slurm job whose supervisor has written no verdict."""
+
+    why: str
+    sure: bool  # False: a role may run on behind a partition, until it notices that it is alone
 
 
 class GangWatch:
@@ -44,6 +55,10 @@ class GangWatch:
         self._name_job = name_job
         self._clock = clock
         self._over_since: dict[GangKey, float] = {}  # since when Slurm says that a job without a verdict is over
+        self._lives: dict[
+            GangKey, tuple[int, float]
+        ] = {}  # the last sign of life of a supervisor, and when it was seen
+        self._ended: frozenset[JobKey] = frozenset()  # roles that have ended, also those whose end no record says
         self._kill_since: dict[JobKey, float] = {}
         self._submitted_seen: dict[GangKey, float] = {}  # when this server first saw the id of the job
         self._never = threading.Event()
@@ -56,12 +71,21 @@ class GangWatch:
             if plan:
                 shape = str(plan.get("shape", ""))
                 found += (_add_shape(one, shape) for one in self._observe_gang(folder, state, answer))
+        self._ended = frozenset(one.key for one in found if one.exit_code is not None)
         return found
+
+    def find_dead_jobs(self, answer: QueueAnswer) -> list[str]:
+        """Return the Slurm jobs that run, as Slurm says, and whose supervisors show no sign of life any more.
+
+        A node that was off and on within seconds has lost its processes, and the controller does not see that. A job
+        that is suspended shows no sign of life either, and is left alone.
+        """
+        return [found for folder in self._folders.list_gangs() if (found := self._find_dead_job(folder, answer))]
 
     def runs(self, key: JobKey) -> bool:
         """Return True while a role has no end."""
         folder = self._folders.find_gang(key)
-        if key.job not in folder.list_roles():
+        if key in self._ended or key.job not in folder.list_roles():
             return False
         return any(one.key == key and one.running for one in self._observe_gang(folder, folder.read_state(), None))
 
@@ -94,25 +118,43 @@ class GangWatch:
         self, folder: GangFolder, state: dict[str, Any], answer: QueueAnswer | None
     ) -> Iterator[ContainerSeen]:
         job = str(state.get("job") or folder.find_job())
-        over = "" if answer is None or "done" in state else self._find_end(folder, job, answer)
+        over = None if answer is None or "done" in state else self._find_end(folder, job, answer)
         waits = "" if answer is None or not job else self._describe_waiting(folder, job, answer)
         for role in folder.list_roles():
             record = state.get("roles", {}).get(role, {})
-            if "finished_at" not in record and over:
+            if "finished_at" not in record and over is not None:
                 record = {**record, **_make_late_end(folder, role, record, over)}
             yield _make_container(folder, role, record, "" if record.get("started_at") else waits)
 
-    def _find_end(self, folder: GangFolder, job: str, answer: QueueAnswer) -> str:
-        """Return why a gang without a verdict is over; empty while it may go on."""
+    def _find_dead_job(self, folder: GangFolder, answer: QueueAnswer) -> str:
+        key, job = folder.key, folder.find_job()
+        row = answer.find(self._name_job(key), job)
+        stamp = folder.find_life()
+        if answer.trouble or row is None or row.state != "RUNNING" or stamp is None or "done" in folder.read_state():
+            self._lives.pop(key, None)
+            return ""
+        now = self._clock()
+        known, since = self._lives.setdefault(key, (stamp, now))
+        if known == stamp and now - since <= _DEAD:
+            return ""
+        self._lives[key] = (stamp, now)
+        return row.id if known == stamp else ""
+
+    def _find_end(self, folder: GangFolder, job: str, answer: QueueAnswer) -> LateEnd | None:
+        """Return the end of a gang without a verdict; None while it may go on."""
         key = folder.key
         seen_at = self._submitted_seen.setdefault(key, self._clock()) if job else 0.0
         row = answer.find(self._name_job(key), job)
         ended = row.has_ended if row is not None else bool(job) and answer.asked_at > seen_at
         if not job or answer.trouble or not ended:
             self._over_since.pop(key, None)
-            return ""
-        since = self._over_since.setdefault(key, self._clock())
-        return describe_end(answer.rows, job) if self._clock() - since > _LATE_RECORD else ""
+            return None
+        since = self._clock() - self._over_since.setdefault(key, self._clock())
+        if since <= _LATE_RECORD:
+            return None
+        hidden = row is None or row.may_run_on
+        late = _LATE_END + float(folder.read_plan().get("stop_grace", 0)) if hidden else _LATE_RECORD
+        return LateEnd(describe_end(answer.rows, job), sure=since > late)
 
     def _describe_waiting(self, folder: GangFolder, job: str, answer: QueueAnswer) -> str:
         if answer.trouble:
@@ -128,12 +170,14 @@ def _add_shape(container: ContainerSeen, shape: str) -> ContainerSeen:
     return replace(container, waits=f"{container.waits}; it asks for {shape}") if container.waits else container
 
 
-def _make_late_end(folder: GangFolder, role: JobName, record: dict[str, Any], over: str) -> dict[str, Any]:
+def _make_late_end(folder: GangFolder, role: JobName, record: dict[str, Any], over: LateEnd) -> dict[str, Any]:
     """Return the end of a role that its supervisor did not write: the wrapper's record, else that it is lost."""
     own = folder.read_exit(role)
     if own:
-        return {**own, "error": ""}
-    return {"exit_code": LOST, "error": over, "finished_at": time.time() if record.get("started_at") else None}
+        return {**own, "error": own.get("error", "")}
+    if not record.get("started_at"):
+        return {"exit_code": LOST, "error": over.why, "finished_at": None}
+    return {"exit_code": LOST, "error": over.why, "finished_at": time.time()} if over.sure else {}
 
 
 def _make_container(folder: GangFolder, role: JobName, record: dict[str, Any], waits: str) -> ContainerSeen:

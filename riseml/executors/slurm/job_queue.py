@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -14,6 +15,8 @@ from riseml.executors.slurm.slurm_commands import SlurmCommands
 _BETWEEN = 2.0  # seconds between two calls of squeue
 _LONGEST = 30.0  # seconds between two calls while the controller does not answer
 _NODES_BETWEEN = 60.0  # seconds between two calls of sinfo
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +86,22 @@ class JobQueue:
         self._next_at = time.monotonic() + _BETWEEN
         return answer
 
+    def cancel_beside(self, job: str) -> None:
+        """End a job, and do not wait for that: the caller looks again, and asks again when it goes on."""
+        threading.Thread(target=self._cancel, args=(job,), name="scancel", daemon=True).start()
+
     def find_stamp(self) -> int:
         """Return a number that changes with what Slurm says."""
         answer = self._answer
         return 0 if answer is None else hash((answer.rows, answer.trouble))
+
+    def _cancel(self, job: str) -> None:
+        try:
+            self._commands.cancel(job)
+        except RisemlError as error:
+            log.warning("Slurm job %s has lost its supervisor, and cannot be cancelled: %s", job, error.message)
+        else:
+            log.warning("Slurm job %s has lost its supervisor, and is cancelled", job)
 
     def _ask_beside(self) -> None:
         try:

@@ -77,6 +77,11 @@ class QueueRow:
         """Whether Slurm runs nothing of it any more; a state that is not known counts as one that goes on."""
         return self.state in _ENDED
 
+    @property
+    def may_run_on(self) -> bool:
+        """Whether Slurm has given a node up without knowing that its processes have ended."""
+        return self.state in ("NODE_FAIL", "BOOT_FAIL")
+
 
 def parse_queue(text: str) -> list[QueueRow]:
     """Return the jobs of `squeue -h -o QUEUE_FORMAT`; of a heterogeneous job the component that is furthest behind."""

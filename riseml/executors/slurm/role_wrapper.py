@@ -6,8 +6,7 @@ its own, and writes what the command prints into ROLE.log: records of `HEADER` (
 many bytes. It writes the end into ROLE.exit and reports it.
 
 There are no ghosts: when the connection to the supervisor breaks, or nothing comes over it for `SILENCE` seconds, the
-command gets SIGTERM, its grace, and SIGKILL. A partition sends no end of a connection; so both sides send a line every
-`BEAT` seconds.
+command gets SIGTERM, its grace, and SIGKILL (`gang_lines`).
 
 Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
 """
@@ -24,14 +23,14 @@ import sys
 import time
 from typing import Any
 
+from riseml.executors.slurm import gang_lines, gang_records
+
 HEADER = struct.Struct(">QBI")  # nanoseconds since the epoch, stream, bytes that follow
 OWN = 3  # the stream of notes that are not the command's
-BEAT = 5.0  # seconds between two lines over the connection
-SILENCE = 60.0  # seconds without a line after which the other side counts as gone
 CONNECT = 60.0  # seconds to reach the supervisor
+GONE = "the gang's supervisor did not answer any more"
 LONGEST_LOG = 1 << 32  # bytes; more than the server keeps of a job
 _READ_SIZE = 1 << 16
-_LONGEST_LINE = 1 << 20  # bytes
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
 
 
@@ -73,52 +72,6 @@ class RoleLog:
         return HEADER.pack(self._last, stream, len(data)) + data
 
 
-class LineConnection:
-    """A connection that carries one JSON object a line."""
-
-    def __init__(self, door: socket.socket) -> None:
-        self.door = door
-        self.heard = time.time()  # when something came last
-        self.said = time.time()
-        self._rest = b""
-
-    def send(self, message: "dict[str, Any]") -> None:
-        """Send one object.
-
-        Raises:
-            OSError: the other side is gone.
-        """
-        self.said = time.time()
-        self.door.sendall(json.dumps(message).encode() + b"\n")
-
-    def beat(self) -> None:
-        """Send a sign of life when one is due."""
-        if time.time() - self.said >= BEAT:
-            self.send({})
-
-    def is_silent(self) -> bool:
-        """Return True when nothing has come for too long."""
-        return time.time() - self.heard > SILENCE
-
-    def receive(self) -> "list[dict[str, Any]] | None":
-        """Return the objects that have come; None when the other side is gone, or is no part of the gang."""
-        try:
-            data = self.door.recv(_READ_SIZE)
-        except OSError:
-            return None
-        if not data:
-            return None
-        self.heard = time.time()
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > _LONGEST_LINE:
-            return None
-        try:
-            found = [json.loads(line.decode()) for line in lines if line.strip()]
-        except ValueError:  # a stranger
-            return None
-        return found if all(isinstance(one, dict) for one in found) else None
-
-
 class RoleWrapper:
     """One role from its call to the supervisor to the end of its command."""
 
@@ -139,13 +92,14 @@ class RoleWrapper:
         self.streams = {}  # type: dict[int, int]
         self.kill_at = 0.0  # when the command gets SIGKILL; 0: it is not to end
         self.outside = False  # Slurm or a user's scancel has ended it, before the supervisor did
-        self.lines = None  # type: LineConnection | None
+        self.error = ""  # why it ends although neither the supervisor nor the command wants it to
+        self.lines = None  # type: gang_lines.LineConnection | None
 
     def run(self, host: str, port: int) -> int:
         """Wait for the other roles, run the command, and return its exit code."""
         own = socket.socket()
         own.bind(("", 0))
-        self.lines = LineConnection(_connect(host, port))
+        self.lines = gang_lines.LineConnection(_connect(host, port))
         name = self.lines.door.getsockname()[0]
         if name.startswith("127."):
             name = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
@@ -170,6 +124,7 @@ class RoleWrapper:
         assert self.lines is not None
         while True:
             select.select([self.lines.door.fileno(), self.signals], [], [], 1.0)
+            self.lines.beat()
             if signal.SIGTERM in self._read_signals() or self.lines.is_silent():
                 return None
             if select.select([self.lines.door], [], [], 0)[0]:
@@ -179,7 +134,6 @@ class RoleWrapper:
                 for message in found:
                     if "go" in message:
                         return message["go"]  # type: ignore[no-any-return]  # JSON of the supervisor
-            self.lines.beat()
 
     def _start(self, addresses: "dict[str, str]") -> str:
         """Start the command; return why that failed, or an empty text."""
@@ -246,7 +200,8 @@ class RoleWrapper:
             return self._copy(descriptor)
         if descriptor == self.signals:
             if signal.SIGTERM in self._read_signals():
-                self.outside = self.outside or not self.kill_at
+                if not self.kill_at:
+                    self.outside, self.error = True, gang_records.STOPPED
                 self._end_command("TERM")
             return True
         return self._listen()
@@ -280,6 +235,7 @@ class RoleWrapper:
         assert self.lines is not None
         self.lines.door.close()
         self.lines = None
+        self.error = "" if self.kill_at else GONE
         self.log.write(OWN, b"[riseml: the gang's supervisor is gone, so this role ends]\n")
         self._end_command("TERM")
 
@@ -329,7 +285,7 @@ class RoleWrapper:
         path = os.path.join(self.folder, self.role + ".exit")
         try:
             with open(path + ".new", "w") as file:
-                json.dump({"exit_code": code, "finished_at": time.time()}, file)
+                json.dump({"exit_code": code, "error": self.error, "finished_at": time.time()}, file)
             os.rename(path + ".new", path)
         except OSError:  # a full disk, or the folder is gone: the supervisor hears it over the connection
             return

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from riseml.executors.slurm.gang_lines import LineConnection
+from riseml.executors.slurm.gang_records import find_stop_cause
 from riseml.executors.slurm.gang_supervisor import GangSupervisor
-from riseml.executors.slurm.role_wrapper import LineConnection
 
 
 @pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\n\r\n", b"\xff\xfe\n", b"[1]\n", b"x" * (1 << 20) + b"yz"])
@@ -38,6 +39,24 @@ def test_messages_are_lines_whatever_pieces_they_come_in() -> None:
         assert connection.receive() == [{"a": 1}, {}]
         theirs.sendall(b": 2}\n")
         assert connection.receive() == [{"b": 2}]
+
+
+def test_a_process_that_was_suspended_lets_the_other_side_speak_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("time.time", lambda: now[0])
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        connection = LineConnection(ours)
+        now[0] += 3600.0
+        connection.beat()
+        assert not connection.is_silent()
+        for _ in range(21):
+            now[0] += 1.0
+            connection.beat()
+        assert connection.is_silent(), "the other side has had its time"
+        theirs.sendall(b"{}\n")
+        connection.receive()
+        assert not connection.is_silent()
 
 
 def make_supervisor(folder: Path, monkeypatch: pytest.MonkeyPatch) -> GangSupervisor:
@@ -89,6 +108,15 @@ def test_a_role_that_somebody_else_has_ended_is_no_cause(tmp_path: Path, monkeyp
     assert (state["roles"]["b"]["exit_code"], state["roles"]["b"]["outside"]) == (143, state["error"])
     assert "ending" not in state["roles"]["a"]
     supervisor.door.close()
+
+
+@pytest.mark.parametrize("name", ["batch.log", "ps.1.srun"])
+def test_what_slurm_says_of_the_end_of_a_job_is_its_cause(name: str, tmp_path: Path) -> None:
+    (tmp_path / "a.srun").write_bytes(b"\xff srun: Job step creation temporarily disabled\n")
+    assert find_stop_cause(str(tmp_path)) == "Slurm ended the job: a scancel, or a preemption"
+    line = "slurmstepd: error: *** STEP 3.1 ON n2 CANCELLED AT 2026-11-23T13:45:00 DUE TO PREEMPTION ***\n"
+    (tmp_path / name).write_text(line)
+    assert find_stop_cause(str(tmp_path)) == "Slurm ended the job: another job preempted it"
 
 
 def test_a_second_job_of_one_gang_does_not_get_the_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

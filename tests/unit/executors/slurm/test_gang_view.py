@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +85,52 @@ def test_a_job_that_slurm_has_ended_without_a_record_is_lost_after_a_moment(tmp_
     view.write("ps.1.exit", exit_code=3, finished_at=2.0)
     view.now += 10.0
     found = view.look(over)
-    assert (found[MASTER].exit_code, "a node of the job failed" in found[MASTER].error) == (LOST, True)
     assert (found[PS].exit_code, found[PS].error) == (3, "")
+    assert found[MASTER].running, "it may run on behind a partition until it notices that it is alone"
+    view.now += 60.0
+    found = view.look(over)
+    assert (found[MASTER].exit_code, "a node of the job failed" in found[MASTER].error) == (LOST, True)
+
+
+def test_a_job_that_slurm_has_ended_on_nodes_that_answer_is_over_at_once(tmp_path: Path) -> None:
+    view = View(tmp_path)
+    view.write("state.json", job="7", roles={"master": {"started_at": 1.0}, "ps.1": {"started_at": 1.0}})
+    over = "7|CANCELLED|None|N/A|riseml-a-4-1\n"
+    assert view.look(over)[MASTER].running
+    view.now += 11.0
+    assert view.look(over)[MASTER].exit_code == LOST
+
+
+def test_a_role_whose_end_no_record_says_runs_no_more(tmp_path: Path) -> None:
+    view = View(tmp_path)
+    view.write("state.json", job="7", roles={"master": {"started_at": 1.0}, "ps.1": {"started_at": 1.0}})
+    key = view.look("7|RUNNING|None|N/A|riseml-a-4-1\n")[MASTER].key
+    assert view.watch.runs(key)
+    for _ in range(2):
+        view.look("7|CANCELLED|None|N/A|riseml-a-4-1\n")
+        view.now += 11.0
+    view.look("7|CANCELLED|None|N/A|riseml-a-4-1\n")
+    assert not view.watch.runs(key), "who follows its log has all of it"
+
+
+def test_a_supervisor_without_a_sign_of_life_is_dead_unless_slurm_has_suspended_it(tmp_path: Path) -> None:
+    view = View(tmp_path)
+    claim = view.folder.path / "claim"
+    claim.write_text("7")
+
+    def find_dead(state: str, passed: float, trouble: str = "") -> list[str]:
+        view.now += passed
+        rows = tuple(parse_queue(f"7|{state}|None|N/A|riseml-a-4-1\n"))
+        return view.watch.find_dead_jobs(QueueAnswer(rows, NODES, view.now, trouble))
+
+    assert find_dead("RUNNING", 0.0) == find_dead("RUNNING", 80.0) == []
+    os.utime(claim, (1, 1))
+    assert find_dead("RUNNING", 80.0) == find_dead("RUNNING", 80.0) == []
+    assert find_dead("RUNNING", 20.0) == ["7"]
+    assert find_dead("RUNNING", 80.0) == find_dead("SUSPENDED", 80.0) == find_dead("RUNNING", 80.0) == []
+    assert find_dead("RUNNING", 80.0, "no answer") == find_dead("RUNNING", 80.0) == []
+    view.write("verdict.json", done=True, job="7", roles={})
+    assert find_dead("RUNNING", 200.0) == []
 
 
 def test_a_job_that_slurm_has_forgotten_never_started(tmp_path: Path) -> None:

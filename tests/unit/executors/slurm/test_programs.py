@@ -10,11 +10,14 @@ import pytest
 
 from riseml.executors import log_reader
 from riseml.executors.process import supervisor
-from riseml.executors.slurm import gang_supervisor, role_wrapper
+from riseml.executors.slurm import gang_lines, gang_records, gang_supervisor, role_wrapper
 from riseml.executors.slurm.gang_folder import PROGRAMS, GangFolders, GangKey
 from riseml.names import JobName
 
-SOURCES = {module.__name__.rpartition(".")[2]: Path(str(module.__file__)) for module in (gang_supervisor, role_wrapper)}
+SOURCES = {
+    module.__name__.rpartition(".")[2]: Path(str(module.__file__))
+    for module in (gang_supervisor, gang_lines, gang_records, role_wrapper)
+}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -35,4 +38,4 @@ def test_a_program_on_the_shared_folder_imports_nothing_but_the_standard_library
     for node in ast.walk(ast.parse((folder.path / f"{name}.py").read_text())):
         imported |= {part.name for part in node.names} if isinstance(node, ast.Import) else set()
         imported |= {str(node.module)} if isinstance(node, ast.ImportFrom) else set()
-    assert imported - {"role_wrapper"} <= set(sys.stdlib_module_names)
+    assert imported - set(PROGRAMS) <= set(sys.stdlib_module_names)

@@ -1,0 +1,73 @@
+"""A connection between a gang's supervisor and one of its roles: a JSON object a line, and signs of life.
+
+A partition of the network sends no end of a connection; so both sides send a line every `BEAT` seconds, and take the
+other one for gone after `SILENCE` seconds without any.
+
+Python 3.6 or newer, standard library only. It never imports riseml: nodes do not have it.
+"""
+
+import json
+import socket
+import time
+from typing import Any
+
+BEAT = 5.0  # seconds between two lines over the connection
+SILENCE = 60.0  # seconds without a line after which the other side counts as gone
+_SUSPENDED = 20.0  # seconds between two signs of life after which this process was suspended
+_READ_SIZE = 1 << 16
+_LONGEST_LINE = 1 << 20  # bytes
+
+
+class LineConnection:
+    """A connection that carries one JSON object a line."""
+
+    def __init__(self, door: socket.socket) -> None:
+        self.door = door
+        self.heard = time.time()  # when something came last
+        self.said = time.time()
+        self._looked = time.time()
+        self._rest = b""
+
+    def send(self, message: "dict[str, Any]") -> None:
+        """Send one object.
+
+        Raises:
+            OSError: the other side is gone.
+        """
+        self.said = time.time()
+        self.door.sendall(json.dumps(message).encode() + b"\n")
+
+    def beat(self) -> None:
+        """Send a sign of life when one is due.
+
+        A process that Slurm has suspended heard nothing in that time. The other side, which may have been suspended as
+        well, gets some seconds to speak.
+        """
+        now = time.time()
+        if now - self._looked > _SUSPENDED:
+            self.heard = max(self.heard, now - SILENCE + _SUSPENDED)
+        self._looked = now
+        if now - self.said >= BEAT:
+            self.send({})
+
+    def is_silent(self) -> bool:
+        """Return True when nothing has come for too long."""
+        return time.time() - self.heard > SILENCE
+
+    def receive(self) -> "list[dict[str, Any]] | None":
+        """Return the objects that have come; None when the other side is gone, or is no part of the gang."""
+        try:
+            data = self.door.recv(_READ_SIZE)
+        except OSError:
+            return None
+        if not data:
+            return None
+        self.heard = time.time()
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > _LONGEST_LINE:
+            return None
+        try:
+            found = [json.loads(line.decode()) for line in lines if line.strip()]
+        except ValueError:  # a stranger
+            return None
+        return found if all(isinstance(one, dict) for one in found) else None
