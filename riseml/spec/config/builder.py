@@ -211,7 +211,7 @@ def _read_retry(file: SourceFile) -> Retry:
 
 
 def _check_scope(file: SourceFile, train: Train) -> None:
-    """Refuse another attempt of one job alone where its group cannot take it back."""
+    """Refuse `scope: role` where a job that starts again alone cannot join its group."""
     group = _find_fixed_group(train)
     if train.retry.scope is RetryScope.ROLE and group:
         problem = f"a job that starts again alone cannot join its {group} again, and the others would wait for it"
@@ -219,7 +219,8 @@ def _check_scope(file: SourceFile, train: Train) -> None:
 
 
 def _find_fixed_group(train: Train) -> str:
-    """Return the kind of group whose jobs meet only once, at their start; empty without one, or with one job."""
+    """Return the kind of group whose jobs meet only at their start; empty without such a group, or when it has one
+    job."""
     for section in (train.tensorflow, train.pytorch):
         if section is not None and section.horovod is not None and section.horovod.workers > 1:
             return "group of Horovod"

@@ -18,7 +18,7 @@ _OFFICIAL = re.compile(r"(?:.*/)?tensorflow/tensorflow:([0-9][A-Za-z0-9_.-]*)")
 
 
 def read_tensorflow(file: SourceFile, image: str | None, base: Resources) -> TensorFlow | None:
-    """Return the `tensorflow` section; None without one.
+    """Return the `tensorflow` section; None when the file has none.
 
     Args:
         file: the file; problems go there.

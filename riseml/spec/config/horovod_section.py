@@ -13,7 +13,7 @@ _LAUNCHERS = re.compile(r"\b(horovodrun|mpirun|mpiexec)\b")
 
 
 def read_horovod(file: SourceFile, section: KeyPath, image: str | None, base: Resources) -> Horovod | None:
-    """Return the `horovod` of a section; None without one.
+    """Return the `horovod` of a section; None when the section has none.
 
     Args:
         file: the file; problems go there.

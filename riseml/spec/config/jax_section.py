@@ -11,7 +11,7 @@ _PATH: KeyPath = ("train", "jax")
 
 
 def read_jax(file: SourceFile, base: Resources) -> JAX | None:
-    """Return the `jax` section; None without one.
+    """Return the `jax` section; None when the file has none.
 
     Args:
         file: the file; problems go there.

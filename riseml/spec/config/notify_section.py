@@ -1,4 +1,4 @@
-"""The section `notify`: which events of an experiment webhooks are told of. It names no address."""
+"""The section `notify`: which events of an experiment are sent to webhooks. It names no address."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CONDITION = re.compile(r"(\S+?) *(>=|<=|>|<) *(\S+)")
 
 
 def read_notify(file: SourceFile) -> NotifySection | None:
-    """Return the section; None without one, or when it is unusable. Problems go to `file`."""
+    """Return the section; None when the file has none, or when it is unusable. Problems go to `file`."""
     if not isinstance(file.value_at(_PATH), dict):
         return None
     ends: list[State] = []

@@ -104,7 +104,7 @@ def _put_value(node: Node | None, path: tuple[str, ...], above: KeyPath, value: 
     new = _put_value(None if old is None else old.value, path[1:], (*above, name), value)
     if old is None:
         return MappingNode(node.position, (*node.entries, MappingEntry(ScalarNode(value.position, name), new)))
-    # the key of a parameter stays that of the file: `-p` may set it, and a name that the file lacks is told apart
+    # keep the position that the file gives to the key: `-p` may set it, and `_refuse_unknown` finds names without one
     key = old.key if path[1:] or above == _PARAMETERS else ScalarNode(value.position, name)
     entries = (MappingEntry(key, new) if entry is old else entry for entry in node.entries)
     return MappingNode(node.position, tuple(entries))

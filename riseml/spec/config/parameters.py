@@ -103,7 +103,7 @@ def check_placeholders(file: SourceFile, lines: Mapping[KeyPath, str]) -> None:
     undefined: set[str] = set()
     used: set[str] = set()
     for path, line in {**lines, **file.filled}.items():
-        filled = frozenset() if path in file.filled else built_in  # riseml fills them in once counts are known
+        filled = frozenset() if path in file.filled else built_in  # riseml fills them in when the counts are known
         for order, (name, _, _) in enumerate(find_placeholders(line)):
             used.add(name)
             if name in section or name in filled or name in undefined or _PATH in file.bad:

@@ -11,7 +11,7 @@ from riseml.spec.yaml.values import SourceFile
 
 
 def read_process_group(file: SourceFile, path: KeyPath, base: Resources) -> ProcessGroup | None:
-    """Return the process group at a path; None without one.
+    """Return the process group at a path; None when there is none.
 
     Args:
         file: the file; problems go there.

@@ -16,7 +16,7 @@ _LAUNCHERS = re.compile(r"torchrun|torch\.distributed|accelerate|deepspeed|mpiru
 
 
 def read_pytorch(file: SourceFile, image: str | None, base: Resources) -> PyTorch | None:
-    """Return the `pytorch` section; None without one.
+    """Return the `pytorch` section; None when the file has none.
 
     Args:
         file: the file; problems go there.

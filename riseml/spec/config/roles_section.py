@@ -1,4 +1,4 @@
-"""The `roles` section: the user's own kinds of jobs, who of them decides, and who starts after whom."""
+"""The `roles` section: the user's own kinds of jobs, which of them decides, and in which order they start."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _TAKEN_VARIABLES = {  # names of roles whose variables mean something else
     "docker": "DOCKER_HOST",  # the engine that every Docker client asks
     "ray": "RAY_ADDRESS",  # the cluster that ray.init() joins
 }
-_MOST_JOBS = 1_000  # their addresses are one variable, and Linux gives a program at most 128 KiB for each
+_MOST_JOBS = 1_000  # jobs; all addresses are in one variable, and Linux allows at most 128 KiB for each variable
 
 Waits = tuple[tuple[str, int | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RoleDefaults:
-    """What a role takes from `train` where it says nothing itself."""
+    """What a role takes from `train` for each key that the role leaves out."""
 
     resources: Resources
     install: tuple[str, ...]  # for roles without an image of their own
@@ -80,7 +80,7 @@ def read_roles(file: SourceFile, defaults: RoleDefaults) -> tuple[RoleSection, .
 
 
 def _warn_of_no_effect(file: SourceFile, names: Sequence[str]) -> None:
-    """Warn of what `train` says for all roles, and each of them says for itself."""
+    """Warn of a key of `train` that has no effect, because each role has its own."""
     own = {
         "run": ("a `run` of its own", ("run",)),
         "image": ("an `image` of its own", ("image",)),
@@ -145,7 +145,8 @@ def _check_name(file: SourceFile, name: str) -> None:
 
 
 def _choose_ends(file: SourceFile, names: Sequence[str]) -> dict[str, RoleEnd]:
-    """Return what the end of each role means: the first role that does not say it decides, unless another one does."""
+    """Return what the end of each role means. Unless a role has `ends: decides`, the first role without `ends`
+    decides."""
     written = {name: file.value_at((*_PATH, name, "ends")) for name in names}
     unclear = any((*_PATH, name) in file.bad or (*_PATH, name, "ends") in file.bad for name in names)
     silent = [name for name in names if written[name] is None]
@@ -160,7 +161,8 @@ def _choose_ends(file: SourceFile, names: Sequence[str]) -> dict[str, RoleEnd]:
 
 
 def _read_after(file: SourceFile, name: str) -> Waits:
-    """Return the roles that a role waits for, each with its port; None is the port that riseml gives to each job."""
+    """Return the roles that a role waits for, each with its port; None stands for the port that riseml gives to each
+    job."""
     path = (*_PATH, name, "after")
     value = file.value_at(path)
     if isinstance(value, dict):
@@ -183,7 +185,7 @@ def _read_after(file: SourceFile, name: str) -> Waits:
 
 
 def _check_cycles(file: SourceFile, waits: Mapping[str, Waits]) -> None:
-    """Refuse roles that wait for each other, once for each circle."""
+    """Refuse roles that wait for each other; each circle is one problem."""
     done: set[str] = set()
     for first in waits:
         way: list[str] = []
@@ -194,7 +196,7 @@ def _follow(name: str, way: list[str], done: set[str], where: tuple[SourceFile, 
     file, waits = where
     if name in way:
         circle = [*way[way.index(name) :], name]
-        problem = f"the roles would wait for each other for ever: {' after '.join(circle)}"
+        problem = f"the roles would wait for each other forever: {' after '.join(circle)}"
         file.refuse_key((*_PATH, name, "after"), problem, "remove one of them")
         return
     if name in done:

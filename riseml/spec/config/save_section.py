@@ -14,7 +14,7 @@ _LEAST = 1.0  # seconds between two copies
 
 
 def read_save(file: SourceFile) -> SaveSection | None:
-    """Return the section, None without one; problems go to `file`."""
+    """Return the section; None when the file has none. Problems go to `file`."""
     to = file.value_at((*_PATH, "to"))
     only = _read_patterns(file)
     every = file.duration_at((*_PATH, "every"))

@@ -25,9 +25,10 @@ from riseml.spec.yaml.values import SourceFile
 
 _PATH: KeyPath = ("train", "search")
 _STOP: KeyPath = (*_PATH, "stop")
-_LARGEST = 1e300  # of a number; computations with larger ones overflow
-_LARGEST_INT = 2**53  # of a whole number; a float holds each below it exactly
-_MOST_STEPS = 2**53  # from min to max; a float counts no further, and a decimal of more digits cannot be divided
+_LARGEST = 1e300  # largest absolute value of a number; computations with larger ones overflow
+_LARGEST_INT = 2**53  # largest absolute value of a whole number; a float holds every smaller one exactly
+# most steps from min to max; a float counts no further, and a decimal with more digits cannot be divided
+_MOST_STEPS = 2**53
 
 
 def read_distribution(file: SourceFile, path: KeyPath) -> Distribution | None:
@@ -73,7 +74,7 @@ def _check_magnitudes(file: SourceFile, path: KeyPath, low: Decimal, step: Decim
 
 
 def _read_number(file: SourceFile, path: KeyPath, scale: Scale) -> Decimal | None:
-    """Return the number at a path; None without one, or after noting that it is too large to compute with."""
+    """Return the number at a path; None when there is none, or after noting that it is too large to compute with."""
     value = file.value_at(path)
     if value is None:
         return None
@@ -97,7 +98,7 @@ def _check_counted(file: SourceFile, parameters: Sequence[Parameter]) -> None:
 
 
 def read_search(file: SourceFile, parameters: Sequence[Parameter]) -> SearchSection | None:
-    """Return the `search` section; None without one, or when it is unusable."""
+    """Return the `search` section; None when the file has none, or when it is unusable."""
     section = file.value_at(_PATH)
     if not isinstance(section, dict):
         return None
@@ -126,7 +127,8 @@ def read_search(file: SourceFile, parameters: Sequence[Parameter]) -> SearchSect
 
 
 def _is_fixed(file: SourceFile, parameters: Sequence[Parameter]) -> bool:
-    """Return True when options of the command line (`-p lr=0.1`) leave nothing to search: its user wants one point."""
+    """Return True when options of the command line (`-p lr=0.1`) give every parameter one value: nothing is left to
+    search."""
     paths: list[KeyPath] = [("train", "parameters", one.name) for one in parameters]
     has_option = any(file.find_position(path).file != file.find_position(_PATH).file for path in paths)
     varies = any(one.distribution is not None or len(one.values) > 1 for one in parameters)
@@ -161,7 +163,7 @@ def _read_trials(file: SourceFile, method: SearchMethod, parameters: Sequence[Pa
         return trials or 1
     count = math.prod(len(parameter.values) for parameter in parameters)
     if not count or any(path[:2] == ("train", "parameters") for path in file.bad):
-        return trials or 1  # a parameter is wrong, and said to be
+        return trials or 1  # a parameter is wrong, and `file` already has that problem
     if trials is not None and trials > count:
         problem = f"the grid has {count} combinations, and each is tried once"
         file.warn((*_PATH, "trials"), problem, "leave trials out to try all of them")

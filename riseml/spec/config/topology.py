@@ -64,8 +64,8 @@ def _list_names(text: str) -> tuple[str, ...]:
 
 
 def _list_points(root: Node, names: set[str]) -> list[Values]:
-    """Return every combination of the values of these parameters; the first one alone when there are too many, which
-    is a problem of its own.
+    """Return every combination of the values of these parameters. Return only the first one when there are too many:
+    `read_parameters` reports that.
     """
     train = root.get("train") if isinstance(root, MappingNode) else None
     section = train.get("parameters") if isinstance(train, MappingNode) else None
@@ -115,7 +115,7 @@ def _fill_text(text: str, path: KeyPath, values: Mapping[str, str]) -> str:
 def _merge_problems(
     found: Sequence[tuple[Values, list[Problem]]], names: Mapping[KeyPath, tuple[str, ...]]
 ) -> list[Problem]:
-    """Return each problem once; what only some values cause says which ones."""
+    """Return each problem once; a problem that only some values cause names those values."""
     written = {format_key_path(path): set(used) for path, used in names.items()}
     points = [point for point, _ in found]
     merged: dict[Problem, None] = {}

@@ -225,7 +225,7 @@ class StopRule:
 
     method: StopMethod
     after: int = DEFAULT_AFTER  # the first step at which a trial may be stopped
-    factor: int = DEFAULT_FACTOR  # one of so many trials goes on, for so many times the steps
+    factor: int = DEFAULT_FACTOR  # one of this many trials goes on, for this many times the steps
     most: int | None = None  # steps of a whole trial; only `hyperband` has it
 
 
@@ -253,7 +253,7 @@ class Relation(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class MetricCondition:
-    """What a metric is to reach."""
+    """The value that a metric must reach."""
 
     metric: str
     relation: Relation
@@ -263,7 +263,7 @@ class MetricCondition:
         return f"{self.metric} {self.relation.value} {self.value:g}"
 
     def holds(self, value: float) -> bool:
-        """Return True for a value that meets it."""
+        """Return True when a value meets the condition."""
         match self.relation:
             case Relation.ABOVE:
                 return value > self.value
@@ -277,7 +277,7 @@ class MetricCondition:
 
 @dataclass(frozen=True, slots=True)
 class NotifySection:
-    """The `notify` section: what webhooks of the user are told of, beside what they are told of anyway."""
+    """The `notify` section: what webhooks get in addition to the events that the user's notify.yml chooses."""
 
     ends: tuple[State, ...] = ()  # of the experiment, or of its whole set
     reached: tuple[MetricCondition, ...] = ()
@@ -343,7 +343,7 @@ class Train:
     stop_grace: float = 10.0  # seconds between SIGTERM and SIGKILL
     finish_grace: float | None = None  # seconds; None: 10 s for workers, 10 min for the evaluator
     priority: int = 0  # a higher one starts first
-    notify: NotifySection | None = None  # None: webhooks are told what the user's own file says
+    notify: NotifySection | None = None  # None: webhooks get only what the user's notify.yml chooses
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,7 +152,7 @@ def _refuse_duplicates(file: SourceFile, urls: list[EngineUrl | None]) -> None:
 
 
 def _engine_identity(url: EngineUrl) -> tuple[Any, ...]:
-    """Return what two URLs of one engine have in common; the user makes no difference."""
+    """Return the same text for all URLs of one engine, whatever their user."""
     port = 22 if url.port is None and url.scheme is Scheme.SSH else url.port
     return url.scheme, url.host.lower(), port, url.socket
 
@@ -174,7 +174,7 @@ def _read_cache(file: SourceFile, slurm: SlurmSpec | None) -> CacheSpec:
 
 
 def _read_encrypted(file: SourceFile) -> bool:
-    """Return whether networks across hosts are encrypted. riseml encrypts nothing on the hosts' own network."""
+    """Return True when networks across hosts are encrypted. riseml encrypts nothing on the hosts' own network."""
     value = file.value_at(("encrypted",))
     if value and file.value_at(("network",)) == Network.HOST.value:
         problem = "riseml does not encrypt the network of the hosts"

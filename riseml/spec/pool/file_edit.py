@@ -2,7 +2,7 @@
 
 A library that writes YAML back (ruamel.yaml 0.19, with its round trip) moves the list items, the comments and the
 spaces of 23 of the 44 lines of pool.yml.example. So this module inserts or cuts lines at the positions that PyYAML
-reports, and then reads the result again: a text that does not say what it should is refused, never returned.
+reports, and then reads the result again. It never returns a text whose content is not the expected one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9/~][A-Za-z0-9/_.:@+=-]*[A-Za-z0-9/_.@+=-]|[A-Za-
 
 
 class UneditableFile(Conflict):
-    """The text has a form that this module does not change; the user can."""
+    """The text has a form that this module cannot change safely; the user has to edit the file."""
 
 
 def add_host(text: str, entry: HostEntry) -> str:
@@ -82,10 +82,10 @@ def _compose(text: str) -> yaml.Node:
 
 
 def _check_result(before: str, after: str, hosts: Sequence[object]) -> None:
-    """Check that a changed text has exactly these hosts, and otherwise says what it said.
+    """Check that a changed text has exactly these hosts, and that everything else in it has the same content as before.
 
     Raises:
-        UneditableFile: it does not.
+        UneditableFile: the hosts or the rest differ.
     """
     wanted, found = _read_plainly(_compose(before)), _read_plainly(_compose(after))
     if not isinstance(wanted, dict) or found != {**wanted, "hosts": list(hosts)}:
@@ -203,6 +203,7 @@ def _write_value(value: object) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_write_value, value)) + "]"
     if isinstance(value, str):
-        plain = _PLAIN.fullmatch(value) is not None and yaml.safe_load(value) == value  # `1.10` and `true` are no texts
+        # `1.10` and `true` need quotes to be read as texts
+        plain = _PLAIN.fullmatch(value) is not None and yaml.safe_load(value) == value
         return value if plain else json.dumps(value, ensure_ascii=False)
     return json.dumps(value)

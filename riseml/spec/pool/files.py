@@ -15,7 +15,7 @@ _MOST = 2**16  # bytes of a key that are read
 
 
 def read_file_path(file: SourceFile, path: KeyPath, folder: Path, *, needed: bool = True) -> str | None:
-    """Return the absolute path of a file; None without one. `needed`: the file must exist already."""
+    """Return the absolute path of a file; None when the key is missing. `needed`: the file must exist already."""
     text = file.value_at(path)
     if text is None:
         return None
@@ -32,7 +32,8 @@ def read_file_path(file: SourceFile, path: KeyPath, folder: Path, *, needed: boo
 
 
 def read_key_path(file: SourceFile, path: KeyPath, folder: Path, *, plain: bool = False) -> str | None:
-    """Return the absolute path of a private key; None without one. `plain`: it must not have a passphrase."""
+    """Return the absolute path of a private key; None when the key of the file is missing. `plain`: no passphrase is
+    allowed."""
     name = read_file_path(file, path, folder)
     if name is None or path in file.bad:
         return name

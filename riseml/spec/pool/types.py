@@ -20,7 +20,8 @@ class Tls:
     """The PEM files of a TLS connection, as absolute paths."""
 
     ca: str  # the authority that signed the engine's certificate
-    cert: str  # the client's certificate; empty: it has none, which pool.yml does not allow
+    # the client's certificate; empty: the client has none (only DOCKER_CERT_PATH allows that, pool.yml does not)
+    cert: str
     key: str  # the client's private key; empty like `cert`
 
 
@@ -30,7 +31,7 @@ class HostSpec:
 
     name: HostName
     url: str  # `unix:///path`, `ssh://user@host[:port][/path]` or `tcp://host:port`; parts: `parse_engine_url`
-    address: str = ""  # where the other hosts reach it; empty for a local engine that is alone
+    address: str = ""  # where the other hosts reach it; empty for a local engine that is the only host
     gpus: tuple[str, ...] | None = None  # device ids; None: all that the host has
     labels: Pairs = ()
     cpus: float | None = None  # cores that jobs may use; None: all
@@ -95,7 +96,7 @@ class PoolSpec:
 
     hosts: tuple[HostSpec, ...]  # empty with `slurm`
     output: str | Volume | None = None  # a path that all hosts mount, or a volume; None: a folder of each host
-    data: str | Volume | None = None  # likewise
+    data: str | Volume | None = None  # a path that all hosts mount, or a volume; None: a folder of each host
     data_cache: CacheSpec = CacheSpec()
     network: Network = Network.OVERLAY
     encrypted: bool = True  # what jobs send from host to host on an overlay

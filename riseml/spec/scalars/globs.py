@@ -1,7 +1,7 @@
 """Patterns of paths: `*.json`, `checkpoints/**`, as in .gitignore without its `!`.
 
 `*`, `?` and `[...]` stand for characters of one name, `**` for any number of folders. A pattern without `/` means a
-name in any folder. A folder that a pattern means is meant with everything below it.
+name in any folder. A pattern that matches a folder matches everything below it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PathPattern:
     names: tuple[re.Pattern[str] | None, ...]
 
     def matches(self, path: str) -> bool:
-        """Return True when it means a path, or a folder above it."""
+        """Return True when the pattern matches a path, or a folder above it."""
         places = self._skip_folders({0})  # in `names`: where each reading of the path so far stands
         for name in path.split("/"):
             after = {place for place in places if place < len(self.names) and self.names[place] is None}
@@ -37,7 +37,7 @@ class PathPattern:
         return False
 
     def _skip_folders(self, places: set[int]) -> set[int]:
-        """Return the places with those behind a `**`, which may stand for no folder."""
+        """Return the places, with the place after each `**`, because `**` may stand for no folder."""
         found = set(places)
         for place in sorted(places):
             at = place

@@ -1,4 +1,4 @@
-"""Numbers, amounts of memory, durations and booleans. A text that is none raises `BadText` with problem and hint."""
+"""Numbers, amounts of memory, durations and booleans. Any other text raises `BadText` with problem and hint."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def parse_number(text: str) -> int | Decimal | None:
 
 
 def read_value(text: str) -> bool | int | float | str:
-    """Return what YAML reads in a text, for readers that want numbers: `0.1` is a number, `1_000` and `007` are texts.
+    """Return a text as the number that it stands for, or as it is: `0.1` becomes a number, `1_000` and `007` stay
+    texts.
 
     A number that a float does not hold exactly stays a text.
     """

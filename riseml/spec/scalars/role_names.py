@@ -1,4 +1,4 @@
-"""Names that come with roles of the user's own: the variables and placeholders by which their jobs find each other."""
+"""The variables and placeholders by which jobs of the user's own roles find each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PEER_PARTS = ("address", "addresses", "host", "port")
 
 
 def list_peer_placeholders(role: str) -> tuple[str, ...]:
-    """Return the placeholders that lead to the jobs of a role.
+    """Return the placeholders that hold the addresses of a role's jobs.
 
     Example: `list_peer_placeholders("replay-buffer")[0]` is "replay_buffer_address".
     """

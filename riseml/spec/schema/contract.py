@@ -90,7 +90,7 @@ class FileContract:
 
     @functools.cached_property
     def homes(self) -> Mapping[str, KeyPath]:
-        """Each key of the schema -> the path of the topmost section that has it."""
+        """Map each key of the schema to the path of the topmost section that has it."""
         found: dict[str, KeyPath] = {}
         for path, _ in sorted(self.walk(), key=lambda item: (ANY_NAME in item[0], len(item[0]))):
             found.setdefault(str(path[-1]), path[:-1])
@@ -116,7 +116,8 @@ class FileContract:
 
     @functools.cached_property
     def _validator(self) -> Any:
-        from jsonschema import Draft202012Validator  # only for a file with errors: see fast_check
+        # imported here, because only a file with errors needs it: see fast_check
+        from jsonschema import Draft202012Validator
         from jsonschema.validators import extend
 
         return extend(Draft202012Validator, {"pattern": _check_pattern})(self.schema)

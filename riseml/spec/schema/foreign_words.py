@@ -1,7 +1,7 @@
 """How other tools write parameters and searches, and what riseml calls it: Optuna, Ray Tune, W&B, scikit-learn.
 
 The usual suggestion is the nearest word, which misleads here: the nearest word of `loguniform` is `uniform`, and that
-of `choice` is `chief`. This module knows the words that users of those tools bring along.
+of `choice` is `chief`. This module translates the words of those tools.
 """
 
 from __future__ import annotations

@@ -142,8 +142,8 @@ def explain_schema_error(
     elif error.validator == "required":
         yield from _explain_missing_keys(path, file, schema, schema_at)
     elif error.validator == "maxProperties" and _has_unknown_keys(path, file, schema):
-        return  # the unknown ones are explained
-    elif error.validator == "anyOf":  # one of several keys is required, and the first of them is the usual one
+        return  # the explanation of the unknown keys is enough
+    elif error.validator == "anyOf":  # one of several keys is required: suggest the first
         yield from _explain_missing_keys(path, file, {**schema, **error.validator_value[0]}, schema_at)
     elif "propertyNames" in error.absolute_schema_path:
         file.bad.add((*path, error.instance))

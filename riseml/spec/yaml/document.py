@@ -78,7 +78,7 @@ class MappingNode:
     entries: tuple[MappingEntry, ...]
 
     def get(self, key: str) -> Node | None:
-        """Return the value of a key; None without one."""
+        """Return the value of a key; None when the map does not have it."""
         return next((entry.value for entry in self.entries if entry.key.text == key), None)
 
 

@@ -54,7 +54,7 @@ class SourceFile:
         return found
 
     def memory_at(self, path: KeyPath) -> int | None:
-        """Return the memory at a path in MiB; None without one, or after noting why it cannot be read.
+        """Return the memory at a path in MiB; None when there is none, or after noting why it cannot be read.
 
         A number without a unit that is taken as GiB is noted as a warning.
         """
@@ -64,7 +64,7 @@ class SourceFile:
         return mib
 
     def duration_at(self, path: KeyPath) -> float | None:
-        """Return the duration at a path in seconds; None without one, or after noting why it cannot be read."""
+        """Return the duration at a path in seconds; None when there is none, or after noting why it cannot be read."""
         return self._parse_at(path, parse_duration)
 
     def _parse_at(self, path: KeyPath, parse_text: Callable[[str], T]) -> T | None:
@@ -95,7 +95,7 @@ class SourceFile:
         self.add_problem(make_problem(self.find_key_position(path), path, problem, hint))
 
     def warn(self, path: KeyPath, problem: str, hint: str = "") -> None:
-        """Note a value that is legal and probably not meant."""
+        """Note a value that is legal but probably a mistake."""
         self.add_problem(make_problem(self.find_key_position(path), path, problem, hint, Severity.WARNING))
 
 

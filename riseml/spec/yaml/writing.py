@@ -34,5 +34,5 @@ def _convert(node: Node, resolver: yaml.SafeLoader) -> yaml.Node:
 
 
 def _find_tag(resolver: yaml.SafeLoader, text: str) -> str:
-    """Return what YAML takes a text without quotes for."""
+    """Return the YAML tag that a text without quotes gets."""
     return str(resolver.resolve(yaml.ScalarNode, text, (True, False)))  # type: ignore[no-untyped-call]  # so in PyYAML
