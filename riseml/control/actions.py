@@ -85,7 +85,7 @@ class CancelImage(Describable):
 class FetchData(Describable):
     """Bring the data of an experiment into the cache of the server, for its hosts."""
 
-    host: HostName  # that builds the environment
+    host: HostName  # the host that builds the environment
     experiment: int  # id of the record
 
     def describe(self, experiment: str | None = None) -> str:
@@ -118,7 +118,7 @@ class CancelData(Describable):
 class SaveOutput(Describable):
     """Copy what is new in the output of an experiment into its store."""
 
-    host: HostName  # that has the output
+    host: HostName  # the host that has the output
     experiment: int  # id of the record
     last: int  # the attempt whose jobs have ended; 0: they run
 
@@ -164,7 +164,7 @@ class StartJob(Describable):
 
 @dataclass(frozen=True, slots=True)
 class StartGang(Describable):
-    """Hand one attempt of a gang over to a host that starts it as one thing, when it finds room."""
+    """Hand one attempt of a gang over to a host with its own queue, which starts the whole gang when it has room."""
 
     host: HostName
     experiment: int  # id of the record

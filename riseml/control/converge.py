@@ -38,7 +38,7 @@ def converge(world: World, seen: Observation, occupied: OccupiedHosts) -> Iterat
 
 
 def _find_actions(world: World, seen: Observation, occupied: OccupiedHosts) -> Iterator[Action]:
-    """Yield the actions; a gang that starts as one thing comes once for each of its jobs."""
+    """Yield the actions; the start of a whole gang is repeated for each of its jobs (`converge` drops copies)."""
     experiments = {experiment.id: experiment for experiment in world.experiments}
     for name, host in sorted(seen.hosts.items()):
         if host.silent_since is None:
@@ -98,7 +98,7 @@ def _continue_build(experiment: Experiment, seen: Observation) -> Iterator[Actio
 
 
 def _cancel_images(experiments: Mapping[int, Experiment], seen: Observation) -> Iterator[Action]:
-    """Yield the cancellation of environments and data that only experiments at their end wait for."""
+    """Yield the cancellation of environments and data that only ending experiments wait for."""
     for action in seen.busy:
         if not isinstance(action, EnsureImage | FetchData | CopyData):
             continue
@@ -122,7 +122,7 @@ def _is_elsewhere(experiment: Experiment | None, host: HostName) -> bool:
 def _start_gang(
     experiment: Experiment, seen: Observation, images: ImageLocations, occupied: OccupiedHosts
 ) -> Iterator[Action]:
-    """Yield what a placed gang lacks: the network and the environment on every host, and then the jobs themselves."""
+    """Yield the next actions that start a placed gang: network and environment on every host, then the jobs."""
     if experiment.placed_at is None or experiment.state in TERMINAL:
         return
     jobs = find_starting_jobs(experiment, seen)
@@ -159,7 +159,7 @@ def _answers(name: HostName, seen: Observation) -> bool:
 
 
 def _make_start(host: HostName, key: JobKey, seen: Observation) -> StartJob | StartGang:
-    """Return what starts a job on its host: alone, or with its whole gang."""
+    """Return the action that starts a job: alone, or its whole gang on a host with its own queue."""
     if takes_whole_gangs(host, seen):
         return StartGang(host, key.experiment, key.attempt)
     return StartJob(host, key)

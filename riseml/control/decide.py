@@ -36,12 +36,12 @@ class Decision:
     """What one pass decided."""
 
     world: World  # the records to save, before any action
-    actions: tuple[Action, ...]  # without those that are pending already
+    actions: tuple[Action, ...]  # new actions only: those that are pending already are left out
     wake_at: datetime | None = None  # when the next pass is due at the latest; None: when something happens
 
 
 def decide(world: World, seen: Observation) -> Decision:
-    """Return what to save and what to do, from the records and what one pass saw.
+    """Return the records to save and the actions to take, from the records and what one pass saw.
 
     Example:
         decision = decide(store.load_world(), observation)

@@ -72,7 +72,7 @@ def _explain_waiting(world: World, seen: Observation, experiment: Experiment) ->
     queue = make_queue(world.experiments)
     index = [waiting.id for waiting in queue].index(experiment.id)
     placement = PlacementPass(world, seen)
-    placement.serve_queue(queue[:index])  # as the next pass does before it comes to this experiment
+    placement.serve_queue(queue[:index])  # serve the experiments before this one, as the next pass will
     return _explain_turn(world, placement, queue, index)
 
 
@@ -123,7 +123,7 @@ def _find_blockers(
 
 
 def _find_lack(placement: PlacementPass, experiment: Experiment, name: ExperimentNamer) -> Iterator[Blocker]:
-    """Yield what an experiment lacks that has its turn and could run: room, addresses or ports."""
+    """Yield what keeps an experiment from starting when its turn has come: room, addresses or ports."""
     gang, room = placement.gang_of(experiment), placement.room
     copies = placement.find_copies(experiment)
     if copies:
@@ -205,7 +205,7 @@ def _explain_place(world: World, seen: Observation, experiment: Experiment) -> E
 
 
 def _describe_quiet(experiment: Experiment, seen: Observation) -> str:
-    """Return for how long all jobs have been quiet, where `idle_timeout` will end that; else an empty text."""
+    """Return for how long all jobs have been quiet, if the plan has an `idle_timeout`; else an empty text."""
     limit = experiment.plan.idle_timeout
     running = [job for job in experiment.gang if job.state is State.RUNNING and job.part is not Part.WATCHES]
     quiet = min((seen.quiet.get(experiment.key_of(job), 0.0) for job in running), default=0.0)

@@ -1,11 +1,11 @@
-"""Which hosts have the environments of a gang, and what brings them to the others.
+"""Which hosts have the environments of a gang, and which actions copy them to the other hosts.
 
 Most experiments have one environment. With roles of the user's own there may be more: one host makes them one after
-another, and each goes to the hosts that have a job of its roles. No job of a gang starts before every host of the gang
+another, and each is copied to the hosts that have a job of its roles. No job of a gang starts before every host of it
 has what its jobs need.
 
 A base image is named by a tag, and a tag may move at any time. So each tag is resolved once, on the host that builds,
-before the gang gets its place. The record keeps what it stood for, and every host and every attempt runs that.
+before the gang gets its place. The record keeps the resolved image, and every host and every attempt runs that.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def awaited_images(world: World, known: Resolved = ()) -> frozenset[str]:
 
     Args:
         world: the records.
-        known: what tags stood for when a host was last asked. The environments that follow from it are asked for in the
-            same pass as the tags, so that a tag which has not moved costs no further pass.
+        known: the last resolved image of each tag. The loop asks for the environments on top of it in the same pass as
+        for the tags, so that a tag which has not moved costs no further pass.
     """
     waiting = [one for one in world.experiments if one.state not in TERMINAL and _needs_image(one)]
     images = [(one, image) for one in waiting for image in one.images]
@@ -36,12 +36,12 @@ def awaited_images(world: World, known: Resolved = ()) -> frozenset[str]:
 
 
 def list_resolved(hosts: Iterable[HostSeen]) -> Resolved:
-    """Return what the tags that hosts were asked for stand for there."""
+    """Return the resolved image of each tag, as the hosts have it."""
     return tuple((base, seen.resolved) for host in hosts for base, seen in host.images.items() if seen.resolved)
 
 
 def resolve_image(experiment: Experiment, seen: Observation) -> Experiment:
-    """Return the experiment with what the tags of its base images stand for on the host that builds, once that is seen.
+    """Return the experiment with the resolved base images of the host that builds, once the observation has them.
 
     Processes have no images: nothing is resolved there.
     """
@@ -68,7 +68,7 @@ def find_builder(experiment: Experiment, seen: Observation) -> HostSeen | None:
 def find_next_image(experiment: Experiment, host: HostSeen, seen: Observation) -> Image | None:
     """Return the environment that the build makes next on a host; None when none is missing.
 
-    Of several environments, the host needs not make one that another host has: each may be an image of its own host.
+    The host skips an environment that another host already has: with several environments, each may be on another host.
     """
     images = experiment.images
     shared = len(images) > 1 and host.isolated
@@ -112,7 +112,7 @@ def _lacks_resolution(experiment: Experiment, image: Image) -> bool:
 
 
 def _needs_image(experiment: Experiment) -> bool:
-    if experiment.state is State.PENDING:  # the loop asks the hosts for it again once it has a place
+    if experiment.state is State.PENDING:  # when it gets a place, the loop asks the hosts for the image again
         return False
     return any(
         job.state not in TERMINAL if job.part is Part.PREPARES else job.state is State.STARTING
@@ -156,7 +156,7 @@ class ImageLocations:
         return is_present(host, experiment.image_of(job.name).reference)
 
     def transfers(self, experiment: Experiment, jobs: list[Job]) -> Iterator[EnsureImage | ShareImage]:
-        """Yield the actions that bring their environments to the hosts of these jobs that answer and lack them."""
+        """Yield the actions that copy or build the environments of these jobs on hosts that answer and lack them."""
         needed: dict[str, set[HostName]] = {}
         for job in jobs:
             if job.host is not None:
@@ -178,12 +178,13 @@ class ImageLocations:
                 yield ShareImage(host, experiment.id, reference, source)
             else:
                 makers.append(host)
-        if makers:  # no host has it any more: one builds it again, and the others get it from there
+        if makers:  # no host has it any more: one host builds it again, and the others copy it from there
             builder = _builder_of(experiment)
             yield EnsureImage(builder if builder in makers else makers[0], experiment.id, reference)
 
     def is_pending(self, action: EnsureImage | ShareImage) -> bool:
-        """Return True when an action already brings this environment to its host, for this or another experiment."""
+        """Return True when an action that puts this environment on its host is pending, for this or another
+        experiment."""
         return (action.host, action.reference) in self._pending
 
     def _lacks(self, host: HostName, reference: str) -> bool:

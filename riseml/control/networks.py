@@ -17,7 +17,7 @@ from riseml.states import TERMINAL
 
 def is_prepared(experiment: Experiment, host: HostSeen) -> bool:
     """Return True when the host has what the experiment's jobs share; a network with another subnet, which an earlier
-    attempt left, does not count.
+    attempt has left behind, does not count.
     """
     found = host.networks.get(experiment.id)
     return found is not None and (not found or not experiment.subnet or found == experiment.subnet)

@@ -1,4 +1,4 @@
-"""The input of `decide` beside the records: hosts, time, pending and failed actions."""
+"""The second input of `decide`, after the records: hosts, time, pending and failed actions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from riseml.states import Network
 
 @dataclass(frozen=True, slots=True)
 class SaveSeen:
-    """What is known of the copies of an output."""
+    """The copies of an output, as the server knows them."""
 
-    at: datetime | None = None  # when the last complete one ended; None: there is none
-    last: int = 0  # the attempt whose end it came after; 0: jobs ran
+    at: datetime | None = None  # when the last complete copy ended; None: there is none
+    last: int = 0  # the attempt after whose end that copy was made; 0: jobs were running
     moved_at: datetime | None = None  # when something last arrived in the store
 
 
@@ -39,7 +39,7 @@ class Observation:
     shared_output: bool = True  # all hosts see the same output folder
     # seconds for which a running job has printed nothing and used no processor; only of plans with `idle_timeout`
     quiet: Mapping[JobKey, float] = field(default_factory=dict)
-    # jobs whose last line says that they wait for another job, which is over: the name of that one
+    # jobs whose last line says that they wait for another job, which has ended: the name of that job
     stuck: Mapping[JobKey, JobName] = field(default_factory=dict)
     fetched: frozenset[int] = frozenset()  # ids of experiments whose data is there; only of plans with `data`
     # id of an experiment with data that not every host sees -> the hosts that see it, or have a copy of it
@@ -53,5 +53,5 @@ class Observation:
         return host.silent_since is not None and self.is_over(host.silent_since)
 
     def is_over(self, since: datetime) -> bool:
-        """Return True when `lost_after` seconds have passed since then."""
+        """Return True when `lost_after` seconds have passed since `since`."""
         return (self.now - since).total_seconds() >= self.lost_after

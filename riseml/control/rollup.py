@@ -15,7 +15,7 @@ _ACTIVE = (State.RUNNING, State.STARTING, State.BUILDING, State.PENDING, State.C
 
 
 class SetMember(Protocol):
-    """What the state of a set depends on: an experiment, or what a log has told of one so far."""
+    """One member of a set for `roll_up_set`: a record of an experiment, or its state in a log."""
 
     @property
     def state(self) -> State:
@@ -27,16 +27,16 @@ class SetMember(Protocol):
 
     @property
     def started_at(self) -> datetime | None:
-        """When its first job ran; None: none has."""
+        """When its first job started; None: no job has run."""
 
 
 def roll_up_set(experiments: Sequence[SetMember], *, goes_on: bool = False) -> tuple[State, Reason]:
-    """Return the state of a set: that of its most advanced member while one is active, then what became of the members.
+    """Return the state of a set: of its most advanced member while one is active, then a summary of how the members
+    ended.
 
-    From the first job that ran on, a set is RUNNING until all members have ended, also between two members.
-    A set of which one member finished is FINISHED, whatever became of the others (RiseML 1.2.3). Without such a member
-    it is FAILED when one failed, or KILLED when one was killed. A member that its search has stopped early has not
-    finished.
+    A set is RUNNING from its first running job until all members have ended, also between two members.
+    A set with a finished member is FINISHED, however the others ended (RiseML 1.2.3). Otherwise it is FAILED when a
+    member failed, or else KILLED when one was killed. A member that its search has stopped early has not finished.
 
     Args:
         experiments: the members.
@@ -62,13 +62,13 @@ def roll_up_set(experiments: Sequence[SetMember], *, goes_on: bool = False) -> t
 
 
 def describe_set_end(experiments: Sequence[SetMember], best: str = "") -> str:
-    """Return what became of the members of a set; empty while one is active.
+    """Return a sentence on how the members of a set ended; empty while one is active.
 
     Example: `6 of 8 finished, 1 stopped early, 1 failed, best 144.3 accuracy 0.981`.
 
     Args:
         experiments: the members.
-        best: what is said of the best one; empty: none is known.
+        best: the words about the best member; empty: no member is known to be the best.
     """
     states = [experiment.state for experiment in experiments]
     if not set(states) <= TERMINAL:

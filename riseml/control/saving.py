@@ -1,7 +1,8 @@
 """When the output of an experiment is copied into its store, and when it is filled from there.
 
-A store that is away delays a copy, and the end of an experiment by `GIVE_UP_SAVING` at most. It never delays a job,
-but one: the next attempt with `restore`, on hosts that share no output, waits `GIVE_UP_BEFORE_RETRY` for the last copy.
+A store that does not answer delays a copy, and the end of an experiment by at most `GIVE_UP_SAVING`. It delays jobs in
+one case only: the next attempt with `restore`, on hosts that share no output, waits at most `GIVE_UP_BEFORE_RETRY` for
+the last copy.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from riseml.names import HostName
 from riseml.states import TERMINAL
 
 GIVE_UP_SAVING = timedelta(minutes=10)
-"""How long the last copy is tried again while nothing of it arrives."""
+"""Seconds for which the server repeats the last copy while no byte of it arrives."""
 
 GIVE_UP_BEFORE_RETRY = timedelta(minutes=1)
-"""How long the next attempt waits for the copy of what the last one has left, while nothing of it arrives."""
+"""Seconds for which the next attempt waits for the last attempt's output to be copied, while no byte of it arrives."""
 
 
 def find_attempt(experiment: Experiment) -> int:
@@ -33,7 +34,7 @@ def find_saves(experiment: Experiment, seen: Observation, *, is_released: bool) 
     Args:
         experiment: its record.
         seen: what this pass saw.
-        is_released: no host has anything of the experiment left: its output is complete.
+        is_released: no host has containers or networks of the experiment any more, so its output is complete.
     """
     save, host = experiment.plan.save, _find_host(experiment)
     if save is None or host is None or experiment.started_at is None or not _answers(host, seen):
@@ -48,7 +49,7 @@ def find_saves(experiment: Experiment, seen: Observation, *, is_released: bool) 
 
 
 def awaits_save(experiment: Experiment, seen: Observation) -> bool:
-    """Return True while the experiment, or its next attempt, waits for the copy of what its jobs have left."""
+    """Return True while the experiment, or its next attempt, waits for the copy of its output."""
     save, host, known = experiment.plan.save, _find_host(experiment), seen.saves.get(experiment.id, NEVER_SAVED)
     if save is None or host is None or experiment.started_at is None or known.last >= find_attempt(experiment):
         return False
@@ -67,7 +68,7 @@ def awaits_save(experiment: Experiment, seen: Observation) -> bool:
 
 
 def find_restore(experiment: Experiment, seen: Observation) -> RestoreOutput | None:
-    """Return what fills the output before the jobs of an attempt start; None: it is filled, or never is."""
+    """Return the action that restores the output before the jobs of an attempt start; None when none is needed."""
     save, host = experiment.plan.save, _find_host(experiment)
     if save is None or not save.restore or host is None or experiment.id in seen.filled:
         return None

@@ -1,14 +1,14 @@
 """What a search does next: a pure function of its records. `server.reconcile.search_loop` does it.
 
-At most one step is decided at a time for each search, except that everything that became known is told first. Each step
+`decide_search` returns one step for each search, or all results that the search does not have yet. Each step
 changes the records, so that the next decision depends on nothing else, also after a crash.
 
-| records                                                       | step                          |
-|---------------------------------------------------------------|-------------------------------|
-| an experiment has ended, and the search was not told           | `TellTrial`                   |
-| fewer trials run than may, none waits for a place, some remain | `AskTrial`                    |
-| none runs, and none may follow                                 | `EndSearch`                   |
-| otherwise                                                      | nothing: something has to end |
+| records                                                            | step                          |
+|--------------------------------------------------------------------|-------------------------------|
+| an experiment has ended, and the search lacks its result           | `TellTrial`                   |
+| fewer trials run than allowed, none waits for a place, some remain | `AskTrial`                    |
+| none runs, and none may follow                                     | `EndSearch`                   |
+| otherwise                                                          | nothing: something has to end |
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class AskTrial:
 
 @dataclass(frozen=True, slots=True)
 class TellTrial:
-    """Store what became of a trial that has ended."""
+    """Store the result of a trial that has ended."""
 
     set_id: int
     number: int
@@ -73,5 +73,5 @@ def find_search_end(record: SearchRecord) -> SearchEnd | None:
 
 
 def _waits(trial: Trial) -> bool:
-    """Return True while a trial waits for a place: a later point may know more than one that is made now."""
+    """Return True while a trial waits for a place: a point that is chosen later can use more results."""
     return not trial.placed and not trial.closed

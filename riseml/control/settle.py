@@ -23,7 +23,7 @@ from riseml.names import HostName
 from riseml.states import TERMINAL, Part, Reason, State
 
 GIVE_UP_STARTING = timedelta(minutes=5)
-"""How long a start may fail for temporary reasons before the job fails."""
+"""Seconds for which a start may fail for temporary reasons before the job fails."""
 
 GOOD_ENDS = frozenset({Reason.NO_LONGER_NEEDED, Reason.STOPPED_EARLY})
 """Reasons to end a job that make its end a good one, whatever its exit code."""
@@ -70,7 +70,8 @@ def choose_builder(experiment: Experiment, seen: Observation) -> Experiment:
 
 
 def _find_images_elsewhere(experiment: Experiment, build: Job, seen: Observation) -> tuple[Image, ...]:
-    """Return the image that the builder could not get and another host that answers has; none when there is none."""
+    """Return the image that the builder could not get and another answering host has; an empty tuple when there is
+    none."""
     host = find_builder(experiment, seen)
     image = None if host is None else find_next_image(experiment, host, seen)
     if host is None or build.host is None or image is None:
@@ -129,7 +130,7 @@ def _settle_build(experiment: Experiment, job: Job, seen: Observation) -> Job:
 
 
 def _settle_image(job: Job, action: EnsureImage, seen: Observation) -> Job:
-    """Return the record of a build whose next environment is not there."""
+    """Return the record of a build whose next environment is missing on the host."""
     image = seen.hosts[action.host].images.get(action.reference)
     if image is None:
         return job
@@ -145,7 +146,7 @@ def _settle_image(job: Job, action: EnsureImage, seen: Observation) -> Job:
 
 
 def _settle_data(experiment: Experiment, job: Job, host: HostName, seen: Observation) -> Job:
-    """Return the record of a build whose environments are there and whose data is not."""
+    """Return the record of a build that has all environments and waits for its data."""
     action = FetchData(host, experiment.id)
     problem = seen.problems.get(action)
     if problem is not None and _is_final(problem, seen):
@@ -230,8 +231,8 @@ def _settle_unseen(job: Job, seen: Observation) -> Job:
 
 
 def _settle_images(experiment: Experiment, seen: Observation, images: ImageLocations) -> Experiment:
-    """Return the experiment with its starting jobs marked as waiting for environments, or as failed on a host that
-    cannot get theirs.
+    """Return the experiment with each starting job marked: it waits for its environment, or it has failed because its
+    host cannot get it.
     """
     if experiment.placed_at is None or not any(job.state is State.STARTING for job in experiment.jobs):
         return experiment
@@ -270,7 +271,7 @@ def _set_start_reason(job: Job, reason: Reason, problem: str | None, seen: Obser
     if problem is not None:
         return _end_without_exit(job, seen, State.FAILED, Reason.START_FAILED, problem)
     waited = job.reason is Reason.WAITING_FOR_IMAGE
-    if waited == (reason is Reason.WAITING_FOR_IMAGE):  # RETRY stays until the job waits for something
+    if waited == (reason is Reason.WAITING_FOR_IMAGE):  # the reason RETRY stays until the job waits for something
         return job
     return replace(job, reason=reason)
 
@@ -296,7 +297,8 @@ def _settle_absent(experiment: Experiment, job: Job, host: HostSeen, seen: Obser
     ]
     for action in needed:
         problem = seen.problems.get(action)
-        waits = host.queue is not None and problem is not None and not problem.permanent  # for its controller
+        # the controller of the cluster may start it later
+        waits = host.queue is not None and problem is not None and not problem.permanent
         if problem is not None and _is_final(problem, seen) and not waits:
             return _end_without_exit(job, seen, State.FAILED, Reason.START_FAILED, problem.message)
     if job.ending is not None and start not in seen.busy:

@@ -40,7 +40,7 @@ _RETRY_ON = {
 }
 
 _LATE_LINES = timedelta(seconds=30)
-"""How long after the end of a job the others may still print that they wait for it."""
+"""Seconds after the end of a job in which the others may still print that they wait for it."""
 
 _EARLY_GRACE = 0.5
 """The most seconds between SIGTERM and SIGKILL of a trial that its search has stopped. Its GPUs are free in a second,
@@ -123,7 +123,7 @@ def find_left_end(experiment: Experiment, seen: Observation) -> datetime | None:
 
 
 def _find_asked_verdict(experiment: Experiment, now: datetime) -> Verdict | None:
-    """Return the verdict that the user or a search asks for; None while the experiment is wanted."""
+    """Return the verdict that the user or a search has ordered; None when neither has."""
     match experiment.wanted:
         case Wanted.KILL:
             return Verdict(State.KILLED, Reason.KILLED_BY_USER, now)
@@ -134,7 +134,7 @@ def _find_asked_verdict(experiment: Experiment, now: datetime) -> Verdict | None
 
 
 def _end_job(experiment: Experiment, job: Job, verdict: Verdict, seen: Observation) -> Job:
-    if verdict.reason is Reason.STOPPED_EARLY:  # at once: no helper has a grace when nothing is left to finish
+    if verdict.reason is Reason.STOPPED_EARLY:  # no grace: a failed or killed experiment has nothing left to finish
         reason = Reason.STOPPED_EARLY
     elif verdict.state is not State.FINISHED:
         reason = Reason.KILLED_BY_USER if verdict.reason is Reason.KILLED_BY_USER else Reason.CASCADE
@@ -145,7 +145,7 @@ def _end_job(experiment: Experiment, job: Job, verdict: Verdict, seen: Observati
         return job
     else:
         reason = Reason.NO_LONGER_NEEDED
-    if job.host is None or job.part is Part.PREPARES:  # no host runs anything of it
+    if job.host is None or job.part is Part.PREPARES:  # the job has no container on any host
         state = State.FINISHED if reason in GOOD_ENDS else State.KILLED
         if reason is Reason.CASCADE and job.part is not Part.PREPARES:
             reason = Reason.NOT_STARTED
@@ -156,8 +156,8 @@ def _end_job(experiment: Experiment, job: Job, verdict: Verdict, seen: Observati
 def _retry_alone(experiment: Experiment, job: Job, seen: Observation) -> Job:
     """Return the record of another attempt of a failed job alone, for `retry.scope: role`; the other jobs continue.
 
-    When the host of the job is lost, the whole gang needs another place, and so another attempt. So it does on a
-    host that starts gangs as one thing.
+    When the host of the job is lost, the whole gang needs another place, and so another attempt. The same holds on a
+    host that starts whole gangs.
     """
     retry = experiment.plan.retry
     alone = retry.scope is RetryScope.ROLE and job.part in _COUNTS | {Part.SERVES} and job.state is State.FAILED
@@ -202,9 +202,9 @@ def _find_causes(experiment: Experiment, seen: Observation) -> Iterator[tuple[da
 
 
 def _find_stuck_causes(experiment: Experiment, seen: Observation) -> Iterator[tuple[datetime, int, Verdict]]:
-    """Yield the verdicts of jobs that wait for one which ended some time ago: it answers nobody any more.
+    """Yield the verdicts of jobs that wait for a job which ended some time ago (`_LATE_LINES`).
 
-    The time is for the lines of a job that has begun meanwhile: they may reach the server late.
+    The delay is there because the lines of a job that has stopped waiting may reach the server late.
     """
     if not seen.stuck:
         return
@@ -221,7 +221,7 @@ def _find_stuck_causes(experiment: Experiment, seen: Observation) -> Iterator[tu
 def _is_idle(experiment: Experiment, seen: Observation) -> bool:
     """Return True when all jobs of an experiment run, and have been quiet for its `idle_timeout`.
 
-    A job that waits is no sign of a hang while another one works. What only watches says nothing about the others.
+    A waiting job is not a hang while another job works. Jobs that only watch do not count.
     """
     limit = experiment.plan.idle_timeout
     if limit is None:
@@ -244,7 +244,8 @@ def _answers(job: Job, seen: Observation) -> bool:
 
 
 def _idle_verdict(experiment: Experiment, seen: Observation) -> Verdict:
-    """Return the verdict of a hang. It names no job as its cause: the last one to be quiet may wait for the first."""
+    """Return the verdict of a hang. It names no job as the cause: the last job to become quiet may wait for the
+    first."""
     jobs = _list_working(experiment)
     first = max(jobs, key=lambda job: seen.quiet[experiment.key_of(job)])
     who = f"{first.name} was quiet first" if len(jobs) > 1 else f"`riseml logs` shows what {first.name} did last"

@@ -1,4 +1,4 @@
-"""The seam of frameworks: what a plug-in is, what each of its methods gets and returns.
+"""The interface of frameworks: what a plug-in is, and what each of its methods gets and returns.
 
 A plug-in turns the section of a framework in riseml.yml into jobs, and gives each job what its processes need to find
 each other. It is one class without state and without I/O, in a module beside this one and in one line of `registry.py`.
@@ -138,8 +138,8 @@ def join_run_lines(lines: Sequence[str]) -> str:
 
 
 def join_lines_at_barriers(lines: Sequence[str]) -> str:
-    """Return the script of `join_run_lines` for one of several processes, all of which end a line before the next one
-    begins: after each line the shell tells `riseml.job_programs.rank_launcher`, and waits for its answer.
+    """Return the script of `join_run_lines` for one of several processes. All processes end a line before the next line
+    begins: after each line the shell reports to `riseml.job_programs.rank_launcher`, and waits for its answer.
     """
     *first, last = lines
     return "\n".join([*(line if _continues(line) else f"{line}\n{_STOP}\n{_BARRIER}" for line in first), last])

@@ -66,7 +66,7 @@ class HorovodPlugin:
             **{"HOROVOD_SIZE": str(here * nodes), "HOROVOD_LOCAL_SIZE": str(here), "HOROVOD_CROSS_SIZE": str(nodes)},
             **{"HOROVOD_CROSS_RANK": index, "HOROVOD_HOSTNAME": hostname(job)},
             **{"HOROVOD_GLOO_RENDEZVOUS_ADDR": host, "HOROVOD_GLOO_RENDEZVOUS_PORT": port},
-            # An image with MPI would otherwise take it, and train alone in every process.
+            # Without it, Horovod in an image with MPI chooses MPI, and every process trains alone.
             **{"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo"},
             **{"WORKER_INDEX": index, "TOTAL_WORKERS": str(nodes)},
         }
@@ -87,7 +87,7 @@ def _list_workers(plan: Plan) -> list[JobName]:
 
 
 def _list_ranks(index: int, here: int) -> list[dict[str, str]]:
-    """Return what tells the processes of one job from each other."""
+    """Return the variables that differ between the processes of one job."""
     return [{"HOROVOD_RANK": str(index * here + at), "HOROVOD_LOCAL_RANK": str(at)} for at in range(here)]
 
 

@@ -85,7 +85,7 @@ class Jax:
 
 
 def _make_rank_variables(planned: PlannedJob, index: int, here: int, local: int) -> dict[str, str]:
-    """Return what tells one process of a job from the others: its rank, and its share of the GPUs."""
+    """Return the variables that differ between the processes of a job: the rank, and the share of the GPUs."""
     rank, gpus = str(index * here + local), planned.resources.gpus
     variables = {"JAX_PROCESS_ID": rank, "SLURM_PROCID": rank, "SLURM_LOCALID": str(local)}
     if gpus:

@@ -33,7 +33,7 @@ def make_group_options(group: ProcessGroup | None) -> Environment:
 
 
 def count_written_processes(plan: Plan) -> int | None:
-    """Return how many processes each job has, as the file says; None when it does not."""
+    """Return how many processes each job has according to the file; None when the file does not say."""
     written = dict(plan.options).get(_PROCESSES)
     return None if written is None else int(written)
 

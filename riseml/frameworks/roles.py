@@ -10,9 +10,9 @@ For `learner: {...}` and `actor: {count: 2, ...}`, the job `actor.2` gets
 
 and the same values as placeholders: `{{role_port}}`, `{{learner_address}}`. CLUSTER_SPEC has the form of TF_CONFIG.
 
-`after` is kept by the script of the job that waits: only the job itself can tell that it reaches another one, whatever
-network is between them. A gang has its places as a whole or not at all. The server reads in the last line of a job that
-it waits for another one, and ends the experiment when that one has ended without an answer.
+The script of the waiting job implements `after`: only the job itself can test that it reaches another job over the
+network. A gang gets all of its places or none. From the last line of a job the server learns that the job waits for
+another one, and ends the experiment when that one has ended without an answer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _PARTS = {RoleEnd.DECIDES: Part.DECIDES, RoleEnd.HELPS: Part.HELPS, RoleEnd.SERVES: Part.SERVES}
 _ROLES = "roles"
-_AFTER = "after "  # before the name of the role that waits
+_AFTER = "after "  # prefix of the option that holds `after`; the name of the waiting role follows
 
 _PROBE = """\
 import socket, sys, time
@@ -102,7 +102,7 @@ class Roles:
             key: value for one, all_ in cluster.items() for key, value in _name_addresses(one, all_[0], all_).items()
         }
         spec = json.dumps({"cluster": cluster, "task": {"type": role, "index": index}})
-        worker = _find_worker(plan, job)
+        worker = _number_worker(plan, job)
         shared = {"TOTAL_WORKERS": worker["num_workers"], CLUSTER_SPEC: spec}
         if worker["worker_index"]:
             shared["WORKER_INDEX"] = worker["worker_index"]
@@ -175,7 +175,7 @@ def _choose_grace(role: RoleSection, train: Train) -> float:
 
 
 def _group_jobs(plan: Plan) -> Groups:
-    """Return the jobs of each role, in the order of the file; jobs of no role (a companion) belong to no group."""
+    """Return the jobs of each role, in the order of the file, without jobs that have no role (companions)."""
     written = dict(plan.options).get(_ROLES)
     roles = written.split(",") if written else list(dict.fromkeys(job_type(job.name) for job in plan.jobs))
     return {role: [job.name for job in plan.jobs if job_type(job.name) == role] for role in roles}
@@ -187,8 +187,8 @@ def _name_addresses(role: str, first: str, every: Sequence[str]) -> dict[str, st
     return dict(zip(list_peer_placeholders(role), (first, ",".join(every), host, port), strict=True))
 
 
-def _find_worker(plan: Plan, job: JobName) -> dict[str, str]:
-    """Return the place of a job among those that decide or help; a job that serves has none."""
+def _number_worker(plan: Plan, job: JobName) -> dict[str, str]:
+    """Return the placeholders that number a job among those that decide or help; a job that serves has no index."""
     workers = _list_workers(plan)
     index = str(workers.index(job)) if job in workers else ""
     return {"worker_index": index, "num_workers": str(len(workers))}

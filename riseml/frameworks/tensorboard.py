@@ -37,12 +37,12 @@ def make_tensorboard_role(board: TensorBoard) -> Role:
 
 
 def tensorboard_options(board: TensorBoard | None) -> Environment:
-    """Return what a plan keeps of it for the TensorBoard of an ended experiment."""
+    """Return the options of the plan from which a later TensorBoard of the ended experiment is made."""
     return ((LOGDIR_OPTION, board.logdir),) if board is not None and board.logdir else ()
 
 
 def tensorboard_steps(train: Train) -> tuple[str, ...]:
-    """Return the install steps of a TensorBoard whose version the file names, and of what it reads its logs with."""
+    """Return the install steps of TensorBoard, if the file names a version, and of the package that reads its logs."""
     board = None if train.tensorflow is None else train.tensorflow.tensorboard
     if board is None:
         return ()
@@ -67,16 +67,16 @@ def start_on_store(urls: Sequence[str] = (), names: str = "", level: str = "note
     Args:
         urls: addresses of which one must have logs.
         names: of the experiments that have their logs there.
-        level: `error`: it ends when there are none.
+        level: with `error`, TensorBoard ends when there are no logs.
     """
     order = json.dumps({"urls": list(urls), "names": names, "level": level})
     return f"python3 -c {shlex.quote(read_program('store_tensorboard'))} {shlex.quote(order)}"
 
 
 def check_import(packages: str) -> str:
-    """Return the shell line that fails unless Python packages are there: `tensorboard, boto3`.
+    """Return the shell line that fails unless these Python packages are installed: `tensorboard, boto3`.
 
-    It imports nothing of the working directory: a module of the project may have the same name.
+    It does not import from the working directory: a module of the project may have the same name.
     """
     return _IMPORT.format(packages)
 

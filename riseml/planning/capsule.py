@@ -1,4 +1,4 @@
-"""The capsule of an experiment: all that another run of it needs, from its record and what the server saw around it.
+"""The capsule of an experiment: everything that another run of it needs, from its record and from the server.
 
 A capsule also holds each job as it would run in a network of its own (`CapsuleLaunch`), so that `riseml export` writes
 files for other systems from the capsule alone.
@@ -30,7 +30,7 @@ from riseml.spec.config.resolved import hide_variables
 from riseml.states import SENTENCES, TERMINAL, Part
 
 PEER = ".peer.riseml"
-"""Behind the name of a job: stands for its address in `CapsuleLaunch`."""
+"""The suffix after the name of a job that stands for its address in `CapsuleLaunch`."""
 
 _PARTS: dict[Part, Literal["decides", "helps", "serves", "watches"]] = {
     Part.DECIDES: "decides",
@@ -38,12 +38,13 @@ _PARTS: dict[Part, Literal["decides", "helps", "serves", "watches"]] = {
     Part.SERVES: "serves",
     Part.WATCHES: "watches",
 }
-_PLACED_VARIABLES = frozenset({"RISEML_HOST", "RISEML_PORT"})  # only on a network that jobs share with their machine
+# these variables matter only on a network that jobs share with their machine
+_PLACED_VARIABLES = frozenset({"RISEML_HOST", "RISEML_PORT"})
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What the server saw around an experiment; its record does not have it."""
+    """What the server knows about an experiment and its record does not have."""
 
     riseml: str  # version of the server
     output: str  # where the output is, for people
@@ -51,7 +52,7 @@ class Circumstances:
     hosts: tuple[wire.CapsuleHost, ...] = ()
     data: wire.CapsuleData = field(default_factory=lambda: wire.CapsuleData(folder="", entries=None))
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of environments, by reference
-    has_code: bool = False  # the project's files are beside the capsule
+    has_code: bool = False  # the project's files are in the same folder as the capsule
     results: Mapping[str, wire.MetricView] = field(default_factory=dict)
 
 
@@ -61,7 +62,7 @@ def make_capsule(experiment: Experiment, config: str, around: Circumstances) -> 
     Args:
         experiment: its record.
         config: its riseml.yml with the values of the command line.
-        around: what the record does not have.
+        around: what the server knows and the record does not have.
     """
     plan, masked = experiment.plan, hide_values(experiment)
     jobs = [_show_job(masked, job, around) for job in masked.gang]
@@ -161,7 +162,7 @@ def _show_job(experiment: Experiment, job: Job, around: Circumstances) -> wire.C
 
 
 def _show_launch(experiment: Experiment, job: Job) -> wire.CapsuleLaunch:
-    """Return a job as it would run in a network of its own; names that no text of a user has stand for addresses.
+    """Return a job as it would run in its own network. Names that cannot appear in a user's text stand for addresses.
 
     Each job has another port, so that they can also share a machine.
     """

@@ -1,7 +1,7 @@
 """The plans of companions: a TensorBoard over the outputs of experiments, and a JupyterLab in a project's environment.
 
 A companion is an experiment of one job. It is placed, logged and killed as every other experiment is. Its environment
-is that of the experiment or the project, with one install step more where the program may be missing.
+is that of the experiment or the project, with one more install step where the program may be missing.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from riseml.spec.scalars.placeholders import variable_name
 from riseml.states import NO_LOGS, NO_PROGRAM, TERMINAL, CompanionKind, Part
 
 TOKEN_VARIABLE = "JUPYTER_TOKEN"
-"""The variable from which JupyterLab reads the token that it asks for."""
+"""The variable from which JupyterLab reads the token that its users must send."""
 
 JUPYTER_VARIABLES = "JUPYTER_"
-"""How the variables begin that JupyterLab reads: neither parameters nor `env` set them for a notebook."""
+"""Prefixes of the variables that JupyterLab reads: neither parameters nor `env` may set them for a notebook."""
 
 _TENSORBOARD_RESOURCES = Resources(cpus=0.1, mem=512)
 _LONGEST_NAME = 120  # bytes of a run's name, which is the name of a folder
@@ -89,7 +89,7 @@ start='import sys; sys.path = [one for one in sys.path if one]; from jupyterlab.
   --MappingKernelManager.cull_connected=True \\
   --TerminalManager.cull_inactive_timeout={idle} --TerminalManager.cull_interval={interval}
 """
-"""It ends by its own rule: it alone knows whether a cell computes while no client is there."""
+"""JupyterLab ends by its own rule: only JupyterLab knows whether a cell computes while no client is connected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def plan_notebook(plan: Plan, resources: Resources, limits: Limits, idle_timeout
 
 
 def with_package(image: Image, package: str) -> Image:
-    """Return the environment with a Python package, which the step installs unless it is there."""
+    """Return the environment with a step that installs a Python package unless it is installed already."""
     step = make_package_step(package)
     if step in image.install:
         return image
@@ -203,7 +203,7 @@ def name_run(experiment: Experiment, common: frozenset[tuple[str, str]] = frozen
 
     Args:
         experiment: what is shown.
-        common: parameters that its whole set has, which say nothing.
+        common: parameters that are the same in its whole set; they are left out.
     """
     parts = [f"{name}={value}" for name, value in experiment.plan.parameters if (name, value) not in common]
     name = " ".join([experiment_name(experiment.number, experiment.sub), *parts])
@@ -273,7 +273,7 @@ def _find_logdir(experiment: Experiment) -> str:
     """Return where TensorBoard's files are: a folder below the output, or an address in a store.
 
     Raises:
-        Refused: they are elsewhere, or at an address that TensorBoard cannot be given.
+        Refused: the files are elsewhere, or TensorBoard cannot read their address.
     """
     written = dict(experiment.plan.options).get(LOGDIR_OPTION, "")
     name = experiment_name(experiment.number, experiment.sub)

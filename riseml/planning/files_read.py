@@ -19,7 +19,7 @@ MOST_INCLUDING = 1_000
 """Requirement files of one environment that may be read for what they include."""
 
 MOST_DEPTH = 50
-"""How deep a file may be included."""
+"""Levels to which requirement files may include each other."""
 
 MOST_TEXT = 2 * 2**20
 """Characters that may be read in all requirement files of one environment."""

@@ -14,8 +14,8 @@ def grid_points(train: Train) -> tuple[Environment, ...]:
     Example:
         with `lr: [0.1, 0.01]` and `batch: 32`: ((("lr", "0.1"), ("batch", "32")), (("lr", "0.01"), ("batch", "32")))
 
-    Without parameters there is one empty point. A distribution stands there with its smallest number: a search chooses
-    the others.
+    Without parameters there is one empty point. A distribution gives its smallest number only: a search chooses the
+    values.
     """
     names = [parameter.name for parameter in train.parameters]
     rows = itertools.product(*(parameter.values or _stand_in(parameter) for parameter in train.parameters))

@@ -21,7 +21,7 @@ CONTEXT_FOLDER = "project"
 PACKAGES_FILE = "/.riseml-packages.txt"
 """The file of an environment that says which packages its steps left in it."""
 
-MOST_PACKAGES = 10_000  # of an environment; more are not listed
+MOST_PACKAGES = 10_000  # packages of an environment; more are not listed
 
 _LIST_PACKAGES = f"{{ pip freeze || python3 -m pip freeze; }} > {PACKAGES_FILE} 2>/dev/null || :"
 
@@ -69,5 +69,5 @@ def first_install_step(image: Image) -> int:
 
 
 def parse_packages(text: str) -> tuple[str, ...] | None:
-    """Return the lines of `pip freeze`; None: it said nothing."""
+    """Return the lines of `pip freeze`; None when it printed nothing."""
     return tuple(line for line in text.splitlines() if line.strip())[:MOST_PACKAGES] or None

@@ -1,6 +1,6 @@
 """What an executor needs to start one placed job: command, variables, folders, addresses.
 
-The framework plug-in is asked once for each launch (`bind_job`); everything else is made from its answer.
+It calls the framework plug-in once for each launch (`bind_job`), and makes everything else from the answer.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class DataView:
 
 
 AddressTokens = tuple[str, str]
-"""What stands for the address of a job and for its port until its host knows both."""
+"""Placeholders for the address and the port of a job until its host knows both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,8 @@ class LaunchTarget:
     roots: StorageRoots
     contained: bool = True  # False: the job is a process of the host, without a container
     view: DataView | None = None  # None: the experiment names no data, and its jobs see the whole data folder
-    tokens: Mapping[JobName, AddressTokens] | None = None  # stand for addresses that only the host knows; None: none do
+    # placeholders of addresses that only the host knows; None: all addresses are known
+    tokens: Mapping[JobName, AddressTokens] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,7 @@ def job_addresses(experiment: Experiment) -> dict[JobName, str]:
 
 
 def make_address_tokens(job: JobName) -> AddressTokens:
-    """Return what stands for the address and the port of a job; a shell and JSON leave these texts as they are."""
+    """Return the placeholders of a job's address and port; a shell and JSON leave these texts as they are."""
     return f"riseml-host-of-{hostname(job)}-end", f"riseml-port-of-{hostname(job)}-end"
 
 

@@ -47,9 +47,9 @@ def make_plan(spec: Spec, point: Environment, manifest: Manifest) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Environments:
-    """What the jobs of one experiment run in."""
+    """The environments of one experiment."""
 
-    common: BaseImage  # of jobs whose role has none of its own; where each has one, that of the first
+    common: BaseImage  # of jobs whose role has no environment; when every role has one, that of the first role
     roles: Mapping[str, BaseImage]  # by the type of the jobs
 
     def list_bases(self) -> tuple[BaseImage, ...]:

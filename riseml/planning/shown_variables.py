@@ -17,13 +17,13 @@ class ShownVariables:
     """The variables of one job."""
 
     values: dict[str, str]
-    hidden: list[str]  # names of the others
+    hidden: list[str]  # names of the variables that are not shown
 
 
 def hide_values(experiment: Experiment) -> Experiment:
     """Return the experiment without the values of its `env`, for `list_variables`.
 
-    Once the experiment is closed the record has none of them any more.
+    The store removes the values when the experiment is closed.
     """
     return replace(experiment, environment=tuple((name, _HIDDEN) for name, _ in experiment.environment))
 

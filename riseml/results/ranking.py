@@ -22,7 +22,7 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What makes a row good."""
+    """The metric by which rows are ranked, and its goal."""
 
     metric: str
     goal: Goal

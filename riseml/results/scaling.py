@@ -40,7 +40,7 @@ class ScalingRow:
 class Scaling:
     """A whole table."""
 
-    rate: str  # the metric that was taken for the rate; empty: none, and the speed-up is that of the time
+    rate: str  # the metric that is used as the rate; empty: none, and the speed-up comes from the times
     rows: tuple[ScalingRow, ...]  # the smallest number of workers first
     left_out: int  # experiments that have not finished
 

@@ -1,4 +1,4 @@
-"""How much each parameter of a search decides the metric, as Optuna computes it (PED-ANOVA).
+"""How much each parameter of a search influences the metric, as Optuna computes it (PED-ANOVA).
 
 PED-ANOVA compares how the values of a parameter are spread among the best trials with how they are spread among all of
 them: a parameter whose good values are a small part of its range is important. Its time grows with the trials times the
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FEWEST_TRIALS = 10
 """With fewer trials the order of the parameters is chance."""
 
-_FEWEST_BEST = 5  # of the trials that count as the best ones: Optuna advises so many
+_FEWEST_BEST = 5  # at least this many trials count as the best ones, as Optuna recommends
 _BEST_SHARE = 0.1  # of all trials, when there are more
 
 
@@ -32,13 +32,13 @@ class Importances:
     """What is known of the parameters of a search."""
 
     counted: int  # trials that have a value
-    stopped: int  # of these: were stopped early, and count with the best value that they had reported
+    stopped: int  # how many of these were stopped early; they count with the best value that they reported
     parameters: tuple[tuple[str, float], ...] = ()  # names and shares of 1, the largest first; empty: see `message`
     message: str = ""  # why there are none
 
 
 def find_importances(plan: SearchPlan, trials: Sequence[Trial]) -> Importances:
-    """Return how much each parameter decides the value of a trial.
+    """Return how much each parameter influences the value of a trial.
 
     Args:
         plan: of the search.

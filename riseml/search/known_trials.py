@@ -1,4 +1,4 @@
-"""The trials of a search as Optuna's storage: those that the records have, and what is asked for now.
+"""The trials of a search as Optuna's storage: those of the records, and those that Optuna proposes now.
 
 Optuna's own storage copies each trial that it gets. With a thousand trials that takes ten times as long as to choose
 the next point.
@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 
 class KnownTrials(InMemoryStorage):
-    """The storage of one study. It shares the known trials, and keeps none of what is asked for.
+    """The storage of one study. Several storages share the known trials; none keeps proposed trials afterwards.
 
     Args:
         known: the trials so far, by their numbers from 0. They never change.
@@ -35,13 +35,13 @@ class KnownTrials(InMemoryStorage):
     def set_trial_param(
         self, trial_id: int, param_name: str, param_value_internal: float, distribution: BaseDistribution
     ) -> None:
-        """Give a trial that is asked for one of its values."""
+        """Set one value of a proposed trial."""
         trial = self._every[trial_id]
         trial.params = {**trial.params, param_name: distribution.to_external_repr(param_value_internal)}
         trial.distributions = {**trial.distributions, param_name: distribution}
 
     def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
-        """Keep what a sampler notes of a trial that is asked for."""
+        """Keep an attribute that a sampler sets on a proposed trial."""
         trial = self._every[trial_id]
         trial.system_attrs = {**trial.system_attrs, key: value}
 
@@ -59,7 +59,7 @@ class KnownTrials(InMemoryStorage):
         found = [trial for trial in self._every if states is None or trial.state in states]
         return copy.deepcopy(found) if deepcopy else found
 
-    # of the base class: they ask the methods above, and not the own lists of `InMemoryStorage`
+    # taken from the base class: they call the methods above instead of reading the lists of `InMemoryStorage`
     get_n_trials = BaseStorage.get_n_trials
     get_trial_number_from_id = BaseStorage.get_trial_number_from_id
     get_trial_param = BaseStorage.get_trial_param

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
     from optuna.trial import FrozenTrial
 
-_MOST_TRIES = 8  # proposals for one trial, until one of them was not tried before
+_MOST_TRIES = 8  # proposals for one trial; when all were tried before, a point is chosen at random
 
 
 @functools.cache
@@ -43,7 +43,7 @@ class Proposer:
     def __init__(self, plan: SearchPlan) -> None:
         self._plan = plan
         self._known = _KnownStudy(plan)
-        self._replay: _Replay | None = None  # what `cma-es` has been told so far
+        self._replay: _Replay | None = None  # the study of `cma-es`, with all results so far
 
     def propose_point(self, trials: Sequence[Trial]) -> Point | None:
         """Return the point of the next trial; None when every point was tried.
@@ -63,7 +63,7 @@ class Proposer:
         return found if found not in tried else _find_untried(plan, len(trials) + 1, tried)
 
     def _advance(self, trials: Sequence[Trial]) -> _Replay:
-        """Return the study of an evolution strategy, which depends on the order of what it proposed and was told."""
+        """Return the study of an evolution strategy, which depends on the order of proposals and results."""
         if self._replay is None or not self._replay.follow(trials):
             self._replay = _Replay(self._plan)
             self._replay.follow(trials)
@@ -173,10 +173,10 @@ def _find_untried(plan: SearchPlan, number: int, tried: set[Point]) -> Point | N
 
 
 class _Replay:
-    """A study that has been asked and told in the order of the records.
+    """A study whose proposals and results are replayed in the order of the records.
 
     An evolution strategy moves on with each generation, so that its state is the whole history. The records hold that
-    history: which trials had been told when a trial was made. Another process asks and tells the same again.
+    history: which results were known when a trial was made. Any process can replay it.
     """
 
     def __init__(self, plan: SearchPlan) -> None:
@@ -188,7 +188,8 @@ class _Replay:
         self._told = 0
 
     def follow(self, trials: Sequence[Trial]) -> bool:
-        """Ask and tell what is new in the records; False when they are not those that were followed so far."""
+        """Replay what is new in the records. Return False when they do not continue the records that were replayed so
+        far."""
         known = len(self._numbers)
         if len(trials) < known or (known and trials[known - 1].point != self._last):
             return False
@@ -201,7 +202,7 @@ class _Replay:
         return True
 
     def propose(self, number: int, tried: set[Point]) -> Point:
-        """Return the next proposal; the records will have it, or the study is made anew."""
+        """Return the next proposal. The records must contain it, or the study is built again."""
         for attempt in range(_MOST_TRIES):
             self._study.sampler = _make_sampler(self._plan, derive_seed(self._plan, number, attempt))
             asked = self._study.ask(self._space)
@@ -214,8 +215,8 @@ class _Replay:
         return found
 
     def _replace_last(self, trial: Trial) -> None:
-        """Put the recorded point in the place of a proposal: the search had to take another one, or an earlier version
-        of Optuna has made it.
+        """Replace a proposal by the recorded point: the search had to take another point, or an earlier version of
+        Optuna proposed it.
         """
         last = self._study.trials[self._numbers.pop()]
         self._study.tell(last.number, state=load_optuna().trial.TrialState.FAIL)

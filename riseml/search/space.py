@@ -63,7 +63,7 @@ def read_point(parameters: Sequence[Parameter], point: Point) -> dict[str, Any]:
 
 
 def count_points(parameters: Sequence[Parameter]) -> int | None:
-    """Return how many points there are; None: more than anyone can count."""
+    """Return how many points there are; None when a parameter has too many values to count."""
     counts = [_count_values(parameter) for parameter in parameters]
     return None if None in counts else math.prod(count or 0 for count in counts)
 

@@ -60,8 +60,8 @@ def _find_checkpoint(count: int) -> int:
 
 
 class StopJudge:
-    """Compares the trials of one search at their checkpoints. What it knows is in the records, too: another one that
-    follows the same records says the same.
+    """Compares the trials of one search at their checkpoints. Its state follows from the records: another judge that
+    follows the same records gives the same answers.
 
     Args:
         plan: of a search with a rule of stopping.
@@ -76,7 +76,7 @@ class StopJudge:
         self._told: set[int] = set()
 
     def follow(self, trials: Sequence[Trial]) -> None:
-        """Take what the records say of all trials, which are in the order of their numbers."""
+        """Take the checkpoints and results of all trials, which are in the order of their numbers, from the records."""
         for index, trial in enumerate(trials):
             if index == len(self._trials):
                 self._trials.append(self._study.ask())

@@ -13,8 +13,7 @@ def advise(first: FailedJob, find_others: Callable[[], Sequence[FailedJob]]) -> 
 
     Args:
         first: the job whose failure ended the experiment.
-        find_others: returns the jobs that ended badly by themselves, too; it is called when `first` only lost a
-            connection.
+        find_others: returns the other jobs that failed by themselves; called only when `first` has lost a connection.
     """
     found = recognise(first, KNOWN_FAILURES)
     if found is None:

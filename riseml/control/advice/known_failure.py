@@ -16,10 +16,10 @@ READ_LINES = 40
 
 _LONGEST_LINE = 400  # characters of a line that are searched
 _LONGEST_NAME = 120  # characters of a name that a sentence repeats
-_NEAR = 6  # a line among the last so many is taken for the cause; one further up only probably is it
+_NEAR = 6  # a line among this many last lines counts as the cause; an earlier line only as the probable cause
 
 _EXCEPTION = re.compile(r"^(\[rank\d+\]: )?[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)(: |$)")
-"""The last line of a Python traceback: what stands above it was perhaps handled."""
+"""The last line of a Python traceback: the code may have handled errors above it."""
 
 _BEFORE_ANY_LINE, _BEHIND_ALL_LINES = -1, READ_LINES
 
@@ -36,15 +36,15 @@ class KnownFailure:
     """One row: how a failure is recognised, and the sentence that says what the user can do.
 
     The sentence may use the named groups of the patterns, and `{known}`, `{code}`, `{limit}`, `{mem}`. The row explains
-    nothing while one of them is not known.
+    nothing unless all of them are known.
 
     Example:
         KnownFailure("no-space", "a disk is full: ...", patterns=("No space left on device",))
     """
 
     name: str
-    sentence: str  # about the job, beginning with a small letter unless a name comes first
-    patterns: tuple[str, ...] = ()  # regular expressions, each for one line; none: reasons or codes alone tell
+    sentence: str  # the sentence about the job; it begins with a small letter unless a name comes first
+    patterns: tuple[str, ...] = ()  # regular expressions, each for one line; empty: reasons or codes alone decide
     reasons: frozenset[Reason] = frozenset()  # what the engine reported; empty: any
     codes: frozenset[int] = frozenset()  # exit codes that the row is limited to; empty: any
     known: Mapping[str, str] = field(default_factory=dict)  # the group `name` -> `{known}`; other names do not match
@@ -57,7 +57,7 @@ class KnownFailure:
 
     @cached_property
     def fields(self) -> frozenset[str]:
-        """What the sentence needs to know."""
+        """The names of the fields that the sentence uses."""
         return frozenset(name for _, name, _, _ in string.Formatter().parse(self.sentence) if name)
 
 
@@ -79,11 +79,11 @@ class Recognised:
 
     failure: KnownFailure
     sentence: str
-    certain: bool  # False: other lines came after the one that tells
+    certain: bool  # False: other lines came after the one that matched
 
 
 def recognise(job: FailedJob, table: Sequence[KnownFailure]) -> Recognised | None:
-    """Return the row that explains a job best; None when no row does.
+    """Return the row that best explains why a job ended; None when no row does.
 
     What the engine reported counts more than any line, a line more than an exit code alone, and of two lines the last.
     A lost connection counts only when nothing else is found, because a failed job often breaks connections while it
@@ -97,7 +97,8 @@ def recognise(job: FailedJob, table: Sequence[KnownFailure]) -> Recognised | Non
     return Recognised(failure, failure.sentence.format_map(words), _is_certain(job.lines, distance))
 
 
-_Match = tuple[bool, int, int, Mapping[str, str]]  # a consequence; lines behind it; number of the row; its words
+# whether it is a consequence; lines after the match; number of the row; fields of its sentence
+_Match = tuple[bool, int, int, Mapping[str, str]]
 
 
 def _rank_match(match: _Match) -> tuple[bool, int, int]:
@@ -135,7 +136,7 @@ def _describe_job(job: FailedJob) -> dict[str, str]:
 
 
 def _match_line(failure: KnownFailure, line: str, about: Mapping[str, str]) -> Mapping[str, str] | None:
-    """Return the words of the sentence; None when the line is another one, or does not have them all."""
+    """Return the fields of the sentence; None when the line does not match, or a field is not known."""
     found = next(filter(None, (expression.search(line) for expression in failure.expressions)), None)
     if found is None:
         return None
@@ -150,6 +151,6 @@ def _match_line(failure: KnownFailure, line: str, about: Mapping[str, str]) -> M
 
 def _is_certain(lines: Sequence[str], distance: int) -> bool:
     if distance in (_BEFORE_ANY_LINE, _BEHIND_ALL_LINES):
-        return True  # the sentences of such rows say themselves what is only probable
+        return True  # the sentences of such rows contain "probably" themselves
     later = lines[len(lines) - distance :]
     return distance < _NEAR and not any(map(_EXCEPTION.match, later))

@@ -17,11 +17,11 @@ from riseml.states import TERMINAL, Network
 
 @dataclass(frozen=True, slots=True)
 class CandidateHost:
-    """A host that may get new jobs: what placement must know of it beside its free resources."""
+    """A host that may get new jobs: everything that placement needs to know except its free resources."""
 
     labels: Mapping[str, str]
     gpus: int  # how many devices the host has, free or not
-    models: tuple[GpuModel, ...]  # of these devices; empty: none, or not known
+    models: tuple[GpuModel, ...]  # models of these devices; empty: no devices, or models not known
     link: str | None  # a gang may spread over hosts of one link; None: a gang must be on this host as a whole
 
     def has_labels(self, wanted: Labels) -> bool:
@@ -38,7 +38,7 @@ class CandidateHost:
 def find_candidates(
     seen: Observation, excluded: Iterable[HostName] = (), unreachable: Iterable[HostName] = ()
 ) -> dict[HostName, CandidateHost]:
-    """Return the candidate hosts in the order of their names; none of those that place jobs themselves.
+    """Return the candidate hosts in the order of their names, without the hosts that place jobs themselves.
 
     Args:
         seen: what the pass saw.

@@ -43,9 +43,10 @@ class FreeAddresses:
     def __init__(self, experiments: tuple[Experiment, ...], seen: Observation) -> None:
         self._experiments = experiments
         self._seen = seen
-        self._subnets: SubnetAllocator | None = None  # found when the first gang needs one: this takes long
+        self._subnets: SubnetAllocator | None = None  # computed when the first gang needs one, because it takes long
         self._ports: PortAllocator | None = None
-        self._head_jobs: int | None = None  # the gang whose subnet is still to be put aside
+        # jobs of the head whose subnet must still be reserved; None: nothing to reserve
+        self._head_jobs: int | None = None
 
     def keep_subnet_for(self, jobs: int) -> None:
         """Put a subnet aside for the head of the queue, a gang with this many jobs."""

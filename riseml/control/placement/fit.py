@@ -178,7 +178,7 @@ def _may_hold(gang: Gang, room: FreeByHost, counts: Mapping[HostName, tuple[int,
 
 def _share_greedily(gang: Gang, room: FreeByHost, candidates: Mapping[HostName, CandidateHost]) -> Shares | None:
     """Return shares found host by host: each time the host that takes the most GPUs of the jobs that are left, then the
-    most jobs, then the host with the least free. None when jobs are left over.
+    most jobs, then the host with the least free. None when some jobs get no host.
     """
     left = [len(kind.places) for kind in gang.kinds]
     shares: Shares = {}

@@ -57,7 +57,7 @@ FreeByHost = Mapping[HostName, FreeResources]
 
 
 def free_after(whole: Capacity | FreeResources, jobs: Iterable[Job]) -> FreeResources:
-    """Return what these jobs leave free of a host, or of what was free on it."""
+    """Return what is left of a host, or of its free resources, after these jobs."""
     cpus, mem, taken = whole.cpus, whole.mem, set[str]()
     for job in jobs:
         cpus -= job.resources.cpus

@@ -1,6 +1,6 @@
 """Which GPUs a job accepts: `resources.gpu` names a model, `resources.gpu_mem` the least memory. Pure.
 
-A host qualifies when every GPU of it that jobs may use does: the places of its devices stay a matter of their number.
+A host qualifies when every GPU that jobs may use qualifies, so that placement only counts devices.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def has_wanted_gpus(models: tuple[GpuModel, ...], need: Resources) -> bool:
 def matches_model(name: str, wanted: str) -> bool:
     """Return True when a GPU of this name is of the model that a user names.
 
-    The words of the name are compared as a whole, so that `a10` is no A100; spaces and dashes do not count. A part of a
-    divided GPU is none of its model unless the user names it: `a100 mig 3g.20gb`.
+    Whole words are compared, so that `a10` does not match A100; spaces and dashes do not count. A part of a divided GPU
+    matches only when the user names the part: `a100 mig 3g.20gb`.
 
     Example:
         >>> matches_model("NVIDIA GeForce RTX 3090", "rtx3090")

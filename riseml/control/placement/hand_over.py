@@ -1,6 +1,6 @@
 """Hand gangs over to hosts that have a queue of their own: such a host decides where and when a gang runs.
 
-Nothing is counted there: a gang goes over as soon as it has its turn, however many are there before it.
+riseml does not count resources there: it hands a gang over when its turn comes, however long that queue is.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def find_cluster(experiment: Experiment, seen: Observation, clusters: Iterable[H
 
 
 def hand_over(waiting: Experiment, host: HostName, now: datetime) -> Experiment:
-    """Return the experiment with its whole gang on a host, which tells later where each job runs."""
+    """Return the experiment with its whole gang on a host; the host reports later where each job runs."""
     gang = {job.name for job in waiting.gang}
     jobs = tuple(
         replace(job, state=State.STARTING, reason=Reason.PLACED, host=host) if job.name in gang else job

@@ -48,7 +48,7 @@ def make_placements(world: World, seen: Observation, held: frozenset[int] = froz
         world: every open experiment, oldest first.
         seen: what the pass saw.
         held: the ids of experiments that had a place when the pass began. They get no other place in this pass, because
-            the end of one place and the begin of another are saved one after the other.
+        the store saves the end of one place before the beginning of another.
     """
     queue = make_queue(world.experiments)
     if not queue:
@@ -84,14 +84,14 @@ class PlacementPass:
         releasing = frozenset(action.experiment for action in self.seen.busy if isinstance(action, ReleaseHost))
         served: dict[int, Experiment] = {}
         for waiting in queue:
-            if waiting.id in held or waiting.id in releasing:  # the hosts still clear its last place
+            if waiting.id in held or waiting.id in releasing:  # its hosts still clear its last place
                 self._choose_head(waiting)
             elif not (self.progress.is_over and waiting.reason is Reason.NO_ROOM and waiting.set_id is None):
                 served[waiting.id] = self._serve(waiting)
         return served
 
     def gang_of(self, experiment: Experiment) -> Gang:
-        """Return what the jobs of an experiment need."""
+        """Return the gang of an experiment: the needs of its jobs."""
         needs = _needs_of(experiment)
         if needs not in self._gangs:
             self._gangs[needs] = make_gang(needs)
@@ -180,7 +180,7 @@ class PlacementPass:
         return next((problem for problem in problems if problem is not None), None)
 
     def _choose_head(self, waiting: Experiment) -> None:
-        """Keep room for an experiment without a place, if it is the first one that the pool could hold at all."""
+        """Make an experiment without a place the head, if it is the first one that the pool could hold when empty."""
         if self.head is not None or not self.could_ever_start(waiting):
             return
         gang = self.gang_of(waiting)

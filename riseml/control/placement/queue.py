@@ -46,7 +46,7 @@ class SetCounts:
         return experiment.set_id is not None and self.placed[experiment.set_id] >= experiment.concurrency
 
     def add(self, experiment: Experiment) -> None:
-        """Count an experiment that got its place."""
+        """Count an experiment that has got its place."""
         if experiment.set_id is not None:
             self.placed[experiment.set_id] += 1
 

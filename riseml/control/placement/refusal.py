@@ -77,7 +77,7 @@ def _with_models(gang: Gang) -> str:
 
 
 def _describe_unknown_models(gang: Gang, candidates: Mapping[HostName, CandidateHost]) -> tuple[str, ...]:
-    """Return a sentence when the jobs want a model of GPU, and no host knows those that it has."""
+    """Return a sentence when the jobs need a model of GPU and no host knows the models of its GPUs."""
     if not any(wants_models(kind.need) for kind in gang.kinds) or any(one.models for one in candidates.values()):
         return ()
     return ("no host knows the models of its GPUs, and `riseml pool check` says why",)

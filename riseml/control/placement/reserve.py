@@ -30,7 +30,7 @@ _NOTHING: Amount = (0.0, 0, 0)
 
 
 class Reserve:
-    """What one head leaves of each host: the surplus.
+    """What the head of the queue leaves free on each host: the surplus.
 
     Args:
         head: the gang of the head.
