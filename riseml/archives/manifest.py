@@ -110,11 +110,12 @@ def _read_entries(data: bytes) -> Iterator[ArchiveEntry]:
 
 
 def _split_entries(data: bytes) -> Iterator[_Fields]:
-    begin, *fields = os.fsdecode(data).split("\0")  # at once: no character goes over a NUL byte
+    begin, *fields = os.fsdecode(data).split("\0")  # decode all fields at once: no UTF-8 character contains a NUL byte
     if begin != _BEGIN.decode() or fields[-1:] != [""] or (len(fields) - 1) % _FIELDS:
         raise _make_refusal("it is cut off, or of another version")
     if len(fields) > MOST_FILES * _FIELDS + 1:
-        fields = fields[: (MOST_FILES + 1) * _FIELDS + 1]  # one too many, which the tree refuses
+        # one more than allowed, so that the tree refuses the manifest
+        fields = fields[: (MOST_FILES + 1) * _FIELDS + 1]
     each = iter(fields[:-1])
     return zip(each, each, each, each, each, each, strict=True)
 

@@ -60,7 +60,7 @@ def _write_piece(parts: list[bytes], size: int, *, compress: bool) -> bytes:
 
 
 class PieceReader:
-    """Turns what comes from a network into the bytes of records. It holds one piece in memory."""
+    """Turns bytes from a network into the bytes of records. It holds one piece in memory."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -69,7 +69,7 @@ class PieceReader:
         """Take the next bytes of the stream, and yield the bytes of each piece that is complete.
 
         Raises:
-            UsageError: the stream is none that `write_pieces` made.
+            UsageError: the stream was not made by `write_pieces`.
         """
         held = self._held
         held += data
@@ -150,7 +150,7 @@ class RecordReader:
             self._end_if_complete()
 
     def is_between(self) -> bool:
-        """Return True when no content is half there."""
+        """Return True when no content is incomplete."""
         return self._left is None and not self._head
 
     def _read_length(self, view: memoryview, at: int) -> int:

@@ -1,4 +1,4 @@
-"""The files of a project's state, wherever they are kept: what executors get, to put them where a job runs."""
+"""The files of a project's state. Executors read them, and put them where a job runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ProjectFiles(Protocol):
     """The files, links and empty folders of one state of a project."""
 
     def read_files(self) -> Iterator[tuple[ArchiveEntry, Iterator[bytes]]]:
-        """Yield each entry with its content in pieces, which are read when they are asked for, before the next entry.
+        """Yield each entry with its content in pieces. Read the pieces before the next entry.
 
         Raises:
             RisemlError: a content cannot be read, or is damaged; also while it is read.
@@ -26,7 +26,7 @@ class ProjectFiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StateChanges:
-    """What has to be written over one state of a project so that another one is there."""
+    """The files to write over one state of a project to get another state."""
 
     paths: frozenset[str]  # of the entries that are new or differ
     size: int  # bytes of their contents
@@ -41,15 +41,15 @@ class KeptState(ProjectFiles, Protocol):
     count: int  # files, links and empty folders
 
     def find_changes(self, digest: str, identity: str) -> StateChanges | None:
-        """Return what makes this state out of an earlier one.
+        """Return the changes from an earlier state to this one.
 
         Args:
             digest: of the earlier state.
             identity: of the earlier state.
 
         Returns:
-            None: writing over it is not enough, because something of it is gone or was a folder; or the server does
-            not have that state any more.
+            None: an entry was removed or was a folder, so that writing over the earlier state is not enough; or the
+            server does not have that state any more.
         """
 
 

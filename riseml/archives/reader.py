@@ -3,7 +3,7 @@
 It takes what plain archives consist of, as tarfile, GNU tar and bsdtar write them: files, folders, symbolic links, and
 names that are too long for a header, in GNU's form (`L`, `K`) or as `path` and `linkpath` of a pax header. Everything
 else is refused with one sentence: other types, other pax keys (sparse files, attributes, owners), fields with bytes
-after their end, members after the end of the archive. It holds one header in memory, however large that claims to be.
+after their end, members after the end of the archive. It holds one header in memory, whatever size the header declares.
 """
 
 from __future__ import annotations

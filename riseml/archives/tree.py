@@ -24,7 +24,7 @@ class ProjectTree:
     """The entries of one project, added one after the other."""
 
     def __init__(self) -> None:
-        self._kinds: dict[str, EntryKind] = {}  # of every path, with the folders that are there only for their files
+        self._kinds: dict[str, EntryKind] = {}  # kind of every path, including folders that have no entry of their own
         self._filled: set[str] = set()  # folders that something is in
         self._links: dict[str, str] = {}  # targets
         self._count = self._length = 0
@@ -87,7 +87,7 @@ class ProjectTree:
             at = folder.rfind("/")
 
     def _follow(self, path: str, most: int) -> int:
-        """Follow a link as Linux does, whatever is missing, and return how much work that was."""
+        """Follow a link as Linux does, also through missing parts. Return the number of steps."""
         place: list[str] = []  # the real folder and those above it, each with its whole path
         todo = path.split("/")[::-1]
         links = work = 0

@@ -1,4 +1,4 @@
-"""The files of a project, given back: whole or not at all."""
+"""Unpack the files of a project into a new folder: all of them, or none."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def unpack_code(archive: Path, digest: str, target: Path) -> int:
 
     Raises:
         Conflict: something is there already.
-        Refused: these are other files than the digest names, or the folder cannot be written.
+        Refused: the files do not have this digest, or the folder cannot be written.
         UsageError: the archive is broken.
     """
     check_target(target)

@@ -41,7 +41,7 @@ exit "$code"
 
 
 OWN_DATA = "./data"
-"""The folder with the data, beside compose.yaml: where the one of then is not taken over."""
+"""The folder with the data, in the folder of compose.yaml; used when the folder of the original run is not."""
 
 _ODD = re.compile(r"[:$}\x00-\x1f\x7f]")  # what compose reads as more than a path
 
@@ -49,7 +49,7 @@ _ODD = re.compile(r"[:$}\x00-\x1f\x7f]")  # what compose reads as more than a pa
 def choose_data(run: ExportedRun) -> str:
     """Return the folder that the containers see as their data, if RISEML_DATA names none.
 
-    A capsule from a folder, which anybody may have written, could name any folder of the user.
+    Any person may have written a capsule in a folder, and could name any folder of the user there.
     """
     return OWN_DATA if run.is_foreign or _ODD.search(run.data) else run.data
 

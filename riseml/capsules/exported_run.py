@@ -53,7 +53,7 @@ class ExportedRun:
     jobs: tuple[ExportedJob, ...]
     has_code: bool
     data: str  # the folder with the data
-    is_foreign: bool = False  # the capsule is from a folder: anybody may have written what it says of this machine
+    is_foreign: bool = False  # the capsule is from a folder: any person may have written its paths of this machine
     owner: str = "1000:1000"  # uid and gid of who runs it
     title: str = field(default="")  # `riseml-4`, a name for other systems
 
@@ -94,7 +94,7 @@ def describe_run(run: ExportedRun) -> str:
 
 
 def _check_names(capsule: wire.Capsule, jobs: tuple[ExportedJob, ...]) -> None:
-    """Refuse names that would be something else in a file, such as a path or a command, and numbers that are none.
+    """Refuse names that a file would interpret as a path or a command, and values that are not numbers.
 
     Raises:
         UsageError: riseml has written no such capsule.

@@ -1,4 +1,5 @@
-"""A capsule in a folder, which anybody may have written: bounded, checked against its schema, no link followed."""
+"""Read a capsule from a folder. Any person may have written it: sizes are bounded, the schema is checked, and links are
+not followed."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class CapsuleInFolder:
     capsule: wire.Capsule
 
     def find_archive(self) -> Path | None:
-        """Return the archive with the project's files; None: it is not here, or has other files.
+        """Return the archive with the project's files; None when it is missing, or has other files than the capsule
+        names.
 
         Raises:
             UsageError: it is no plain tar, or larger than a capsule's can be.
@@ -60,7 +62,7 @@ def find_capsule_folder(folder: Path, text: str) -> Path | None:
 
 
 def is_id(text: str) -> bool:
-    """Return True for a text that is the ID of an experiment, and so no path."""
+    """Return True for a text that is the ID of an experiment, and so is not a path."""
     try:
         parse_id(text)
     except UsageError:

@@ -1,4 +1,4 @@
-"""A TFJob or PyTorchJob of Kubeflow as a riseml.yml, with what it does not take over."""
+"""Convert a TFJob or PyTorchJob of Kubeflow to a riseml.yml, and list what is left out."""
 
 from __future__ import annotations
 
@@ -130,7 +130,8 @@ def _read_resources(container: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_variable(one: dict[str, Any]) -> str:
-    """Return a variable; one whose value is elsewhere is passed on from the user's environment."""
+    """Return a variable. When its value is elsewhere (a secret), only the name: it is passed on from the user's
+    environment."""
     return str(one["name"]) if "valueFrom" in one else f"{one['name']}={one.get('value', '')}"
 
 

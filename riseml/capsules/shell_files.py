@@ -1,7 +1,7 @@
 """A run as shell scripts: all jobs as processes of one machine (`--sh`), or as tasks of one Slurm job (`--slurm`).
 
-Neither uses containers: `install.sh` runs the install steps in a virtual environment, with the packages of then as
-constraints where they are known.
+Neither uses containers: `install.sh` runs the install steps in a virtual environment, with the packages of the original
+run as constraints where they are known.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ exit "$code"
 
 _INSTALL = """\
 #!/bin/sh
-# Makes the environment: the steps of then, in a virtual environment. {image} was the image.
+# Makes the environment: the install steps of the run, in a virtual environment. {image} was the image.
 set -eu
 cd "$(dirname "$0")"
 "${{PYTHON:-python3}}" -m venv venv

@@ -23,7 +23,7 @@ _CHUNK = 2**18  # bytes read or sent at once
 _PART = 64  # files that a thread reads before it asks for more
 _SMALL = 2**23  # bytes that are read faster without threads
 _MOST_THREADS = 8
-_PROBES = 8  # files that the index knows and that are read anyway
+_PROBES = 8  # files of the index that are read anyway
 _LARGEST_PROBE = 2**18  # bytes of such a file
 _MOST_READS = 4  # of a file that something writes to while it is read
 _CHANGED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EISDIR})
@@ -31,7 +31,7 @@ _CHANGED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, err
 
 
 class ProjectChanged(UsageError):
-    """A file changed while the project was read, so that what was read is the state of no moment."""
+    """A file changed while the project was read, so that the bytes read are not the project's state at any moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +42,19 @@ class Snapshot(Listing):
 
 
 def take_snapshot(listing: Listing, index: FileIndex | None = None) -> Snapshot:
-    """Read every file whose content the listing does not know, and return the entries with the digest of the content.
+    """Read every file whose content hash the listing lacks, and return the entries with the digest of the project.
 
-    Of a file that grows, such as a log, the snapshot has the bytes that it had when it was listed. A file that is
-    written to while it is read is read again until two readings agree. Some of the files that the index knows are read
-    too: an index that is wrong is noticed, and then every file is read.
-    `riseml.archives.digest` says what the digest names; the server computes it too, from what it gets.
+    Of a file that grows, such as a log, the snapshot has the bytes that the file had when it was listed. A file that
+    changes while it is read is read again until two readings agree. Some of the files in the index are read too: if one
+    differs from its entry, the index is wrong, and every file is read. `riseml.archives.digest` says what the digest
+    names; the server computes it too, from what it gets.
 
     Args:
         listing: of the project.
-        index: with which the files were listed; what is read is noted in it.
+        index: the one with which the files were listed; it gets the hashes of the files that are read.
 
     Raises:
-        ProjectChanged: a file is another one than was listed, or changes too fast.
+        ProjectChanged: a file was replaced after it was listed, or changes too fast.
         UsageError: a file cannot be read.
 
     Example:
@@ -78,14 +78,14 @@ def take_snapshot(listing: Listing, index: FileIndex | None = None) -> Snapshot:
 def pack_contents(snapshot: Snapshot, wanted: Collection[str]) -> Iterator[bytes]:
     """Yield the records of contents that the server lacks (see `riseml.archives.pieces`), each content once.
 
-    The server says which of them are not what the snapshot names: they changed after it was taken.
+    The server then names the contents that differ from the snapshot: these files changed after it was taken.
 
     Args:
         snapshot: of the project.
         wanted: SHA-256 (hex) of the contents.
 
     Raises:
-        ProjectChanged: a file is shorter than it was, or something else.
+        ProjectChanged: a file became shorter, or is not a file any more.
         UsageError: a file cannot be read any more.
     """
     left = set(wanted)
@@ -138,7 +138,7 @@ def _is_right(listing: Listing, index: FileIndex) -> bool:
     """Return False when the index is wrong about one of a few files that it knows."""
     known = [entry for entry in listing.entries if entry.content and entry.size <= _LARGEST_PROBE]
     step = max(1, len(known) // _PROBES)
-    for entry in known[time.time_ns() // 1000 % step :: step]:  # others each time
+    for entry in known[time.time_ns() // 1000 % step :: step]:  # other files each time
         content, state, _ = _hash_once(listing.folder, entry)
         if state is not None and content != entry.content and index.find_content(entry.path, state) == entry.content:
             return False
@@ -180,7 +180,7 @@ def _hash_content(folder: Path, entry: ArchiveEntry, index: FileIndex) -> str:
 
 
 def _hash_once(folder: Path, entry: ArchiveEntry) -> tuple[str, FileState | None, int]:
-    """Return the SHA-256 (hex) of a file, its state when nothing wrote to the file meanwhile, and when that began.
+    """Return the SHA-256 (hex) of a file, its state (None if it changed meanwhile), and when reading began.
 
     A file that has grown since it was listed has no state either: its content is that of no whole file.
     """
@@ -230,7 +230,7 @@ def _read_content(handle: int, entry: ArchiveEntry) -> Iterator[bytes]:
 
 
 def make_changed_error(entry: ArchiveEntry) -> ProjectChanged:
-    """Return the error for a file that is another one than was listed."""
+    """Return the error for a file that was replaced after it was listed."""
     return ProjectChanged(
         f"{format_path(entry.path)} changed while the project was being synced",
         "run the command again, or add the file to .risemlignore if the jobs do not need it",

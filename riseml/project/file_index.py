@@ -1,4 +1,4 @@
-"""The index of a project: what its files had in them when they were last read, so that unchanged ones are not read.
+"""The index of a project: the content hash of each file when it was last read, so that unchanged files are not read.
 
 As in git's index, a file counts as unchanged when its size, its times of change (mtime and ctime, in ns), its inode and
 its device are the same. A file that changed less than two seconds before it was read is not entered: another change in
@@ -26,7 +26,7 @@ _SUM = 32  # bytes of the SHA-256 of what follows
 _STATE = Struct("<QqqQQ32s")
 _COUNT = Struct("<QQ")  # files, bytes of the folder's path
 _RACY = 2_000_000_000  # ns; a tick of the coarsest clock of a file system (FAT)
-_MOST_FILES = 64  # indexes that are kept, of so many projects
+_MOST_FILES = 64  # indexes of this many projects are kept
 
 
 def read_state(found: os.stat_result) -> FileState:
@@ -35,7 +35,7 @@ def read_state(found: os.stat_result) -> FileState:
 
 
 class FileIndex:
-    """The index of one project. Only what is asked for or noted stays in it.
+    """The index of one project. It keeps only the entries of files that were looked up or noted.
 
     Args:
         folder: of the project.
@@ -62,7 +62,7 @@ class FileIndex:
 
         Args:
             path: of the file.
-            state: which the file had before and after it was read.
+            state: the same before and after the file was read.
             content: SHA-256 (hex).
             begun: when reading began, in ns since 1970.
         """
@@ -134,7 +134,7 @@ def _read_own_file(path: Path) -> bytes:
 
 
 def _remove_oldest(folder: Path) -> None:
-    """Remove the indexes that were not written for the longest time, and what a killed command left."""
+    """Remove the indexes that have not been written for the longest time, and temporary files of killed commands."""
     files = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
     for path in files[:-_MOST_FILES]:
         path.unlink(missing_ok=True)

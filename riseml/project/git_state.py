@@ -29,14 +29,14 @@ _MOST_LINKS = 5  # from one ref to another
 
 @dataclass(slots=True)
 class GitQuestion:
-    """A question to git that is under way."""
+    """A running git process that finds out whether the project is clean."""
 
     revision: str
-    folder: str = ""  # the repository that was made for it
+    folder: str = ""  # the temporary repository of the question
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)  # None: git cannot be asked
 
     def read_answer(self) -> bool | None:
-        """Return whether the project is clean, None when that is not known; wait for git no longer than its deadline.
+        """Return True when the project is clean, None when that is not known. Wait for git until its deadline at most.
 
         A project is clean when its files are those of the commit, and git ignores all others.
         """
@@ -53,7 +53,7 @@ class GitQuestion:
         return clean
 
     def close(self) -> None:
-        """End git, and remove what was made for it."""
+        """End git, and remove its temporary repository."""
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.communicate()

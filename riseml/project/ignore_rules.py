@@ -6,7 +6,7 @@ follows git's own (wildmatch.c); the tests compare it with `git check-ignore` on
 Written by hand for a measured reason. Differences from git are silent: a file that is excluded by mistake is missing in
 the container, and a file that is sent by mistake may be a secret. pathspec 1.1.1 differs from git in 36 of the 150
 random rule files of the tests, and raises an error for 26 of these 36. It decides about files and not about the folders
-above them: asked about folders, it excludes every folder under `*`, `!*/`, `!*.py`; asked about files only, it sends
+above them: applied to folders, it excludes every folder under `*`, `!*/`, `!*.py`; applied to files only, it sends
 `secrets/a.json` under `secrets`, `!*.json`, and riseml would have to walk every excluded folder.
 
 A pattern becomes a regular expression whose stars match as little as possible and never backtrack (`(?>...)`), except
@@ -198,7 +198,7 @@ def _parse_stars(pattern: bytes, start: int, *, crosses_folders: bool) -> tuple[
             return [Wildcard.REST], end
         if after[:1] == b"/":
             return [Wildcard.FOLDERS], end + 1
-        if after == b"\\/":  # unlike `**/`, git wants one folder at least
+        if after == b"\\/":  # unlike for `**/`, git requires one folder at least
             return [Wildcard.STAR, b"/", Wildcard.FOLDERS], end + 2
     return [Wildcard.STAR], end
 

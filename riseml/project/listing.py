@@ -28,7 +28,8 @@ DEFAULT_LIMIT = 2**30  # bytes
 LIMIT_VARIABLE = "RISEML_SYNC_LIMIT"
 
 IGNORE_FILE_NAMES = frozenset({".gitignore", ".risemlignore"})
-_READABLE, _EXECUTABLE, _FILE = stat.S_IRUSR, stat.S_IXUSR, EntryKind.FILE  # found quickly: each file asks for them
+# as module constants, because each file reads them
+_READABLE, _EXECUTABLE, _FILE = stat.S_IRUSR, stat.S_IXUSR, EntryKind.FILE
 _SPECIAL = {stat.S_IFSOCK: "socket", stat.S_IFIFO: "named pipe", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
 
 
@@ -42,7 +43,7 @@ class Listing:
 
     folder: Path
     entries: tuple[ArchiveEntry, ...]
-    left_out: tuple[str, ...] = ()  # paths of files that the caller did not want
+    left_out: tuple[str, ...] = ()  # paths of files that the caller left out
 
     @property
     def count(self) -> int:
@@ -113,7 +114,7 @@ class _Walk:
         self._unwanted = unwanted
         self._user = os.geteuid()
         self._refused: list[str] = []  # descriptions of what cannot be sent
-        self.left_out: list[str] = []  # paths of files that are not wanted
+        self.left_out: list[str] = []  # paths of files that are left out
 
     def collect(self) -> tuple[ArchiveEntry, ...]:
         """Return all entries, sorted by the bytes of the path.
@@ -186,7 +187,7 @@ class _Walk:
             self.left_out.append(path)
             return None
         mode = seen.st_mode
-        # A file of this user that this user may read, as nearly all are, needs no question to the kernel.
+        # The mode alone shows that this user may read the file: that saves a system call for nearly all files.
         if not (seen.st_uid == self._user and mode & _READABLE) and not os.access(
             self._folder / path, os.R_OK, effective_ids=True
         ):
@@ -222,7 +223,7 @@ def _read_rules_above(folder: Path) -> tuple[bytes, tuple[RuleFile, ...]]:
         base = b"/".join(parts[:depth])
         rules = (*rules, *read_rules(os.path.join(os.fsencode(top), base), base))
         if is_ignored(rules, b"/".join(parts[: depth + 1]), is_folder=True):
-            return b"", ()  # git ignores the whole project; only its own rules can say what belongs to it
+            return b"", ()  # git ignores the whole project; so only the rules inside the project count
     return inside, rules
 
 

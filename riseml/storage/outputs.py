@@ -97,8 +97,9 @@ def prepare_data(root: Path) -> None:
 def describe_run(experiment: Experiment, config: str, results: Mapping[str, MetricView] | None = None) -> str:
     """Return RiseML's record: the configuration, the parameters of this experiment, the revision of the code.
 
-    It has the names of variables only: their values may be secrets. YAML 1.1 refuses a few texts that riseml accepts (a
-    date that is in no calendar), and Python cannot print every number that YAML reads; then every value stays a text.
+    The record has only the names of variables: their values may be secrets. YAML 1.1 refuses a few texts that riseml
+    accepts (a date that is in no calendar), and Python cannot print every number that YAML reads; then every value
+    stays a text.
 
     Args:
         experiment: its record.

@@ -89,8 +89,8 @@ def _open_part(parent: int, path: Path) -> int:
 def _is_fresh(folder: int) -> bool:
     """Return True for a folder as this module has just made it, or left it when the server was killed at that moment.
 
-    Another process may replace the folder that was made. So root gives away nothing but an empty private folder of its
-    own.
+    Another process may replace the folder that was made. So root gives away only an empty private folder that root
+    itself has made.
     """
     found = os.fstat(folder)
     return found.st_uid == _ROOT and found.st_mode & 0o777 == _PRIVATE and not os.listdir(folder)
