@@ -1,7 +1,8 @@
 """What runs jobs. An executor stands for one host; it does what the control loop decided, and decides nothing.
 
-Here: the seam (`base`, `capabilities`), all hosts together (`pool`), the executor of the tests (`memory`), and what
-several executors read of this machine (`machine`, `gpus`, `timestamps`). One package for each kind of executor:
-`docker` and `process`. `transports` has the connections to engines.
-Not here: decisions (`control`), records (`store`), HTTP and the loop (`server`).
+Here: the interface (`base`, `capabilities`), all hosts together (`pool`), the executors of the tests (`memory`,
+`memory_cluster`), and what several executors share (`machine`, `gpus`, `timestamps`, logs, streams). One package for
+each kind of executor: `docker`, `process` and `slurm`. `environments` makes virtual environments for the last two;
+`transports` has the connections to engines. Not here: decisions (`control`), records (`store`), HTTP and the loop
+(`server`).
 """

@@ -1,12 +1,11 @@
-"""The seam between the control loop and what runs jobs: `Executor` is what the loop needs of one host.
+"""The interface between the control loop and what runs jobs: `Executor` is one host as the loop uses it.
 
-A host that can do more offers a capability of `executors.capabilities`; a caller asks for it with
-`isinstance(executor, ImageMover)`. A new kind of executor (Slurm, which places jobs by itself and starts a gang as one
-thing) and a new kind of storage (an object store) get a capability of their own there. This Protocol grows only when
-the loop cannot work with a host that lacks the method.
+A host that can do more has a capability of `executors.capabilities`; a caller tests for it with
+`isinstance(executor, ImageMover)`. What only one kind of executor does is a capability there: Slurm, which starts whole
+gangs, has `GangRunner`. This Protocol grows only when the loop cannot work with a host that lacks the method.
 
-Every method may raise `Unreachable` (the effect is unknown) or `EngineError` (the engine refused). Every call may be
-repeated: it finds what the first call made.
+Every method may raise `Unreachable` (the effect is unknown) or `EngineError` (the engine refused). A repeated call
+finds what the first call made, and changes nothing.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from riseml.samples import Sample
 from riseml.states import Network
 
 Emit = Callable[[str], None]
-"""Takes one line of a build's output."""
+"""Receives one line of a build's output."""
 
 
 class Work(Enum):
-    """What a host does for an environment, or the server for the data."""
+    """The step of an environment that a host works on, or that the server fetches data."""
 
-    PULL = "pull"  # it fetches an image from a registry; counted in bytes
-    INSTALL = "install"  # it runs the install steps; counted in steps
-    SEND = "send"  # the environment travels from another host; counted in bytes
-    DATA = "data"  # data comes from a store; counted in bytes
+    PULL = "pull"  # the host pulls an image from a registry; counted in bytes
+    INSTALL = "install"  # the host runs the install steps; counted in steps
+    SEND = "send"  # the environment is copied from another host; counted in bytes
+    DATA = "data"  # the server fetches data from a store; counted in bytes
 
 
 @dataclass(frozen=True, slots=True)
 class WorkReport:
-    """How far a host is with an environment."""
+    """The progress of a host with an environment."""
 
     work: Work
     what: str  # the image, or the install step that runs
@@ -49,7 +48,7 @@ class WorkReport:
 
 
 Report = Callable[[WorkReport], None]
-"""Takes how far a host is; each report replaces the one before."""
+"""Receives the progress of a host; each report replaces the one before."""
 
 
 def ignore_report(report: WorkReport) -> None:
@@ -124,7 +123,7 @@ class BuildOrder:
     project: ProjectFiles | None  # the project, of which the install steps may read files
     emit: Emit  # receives the build's output line by line
     cancellation: Cancellation
-    report: Report = ignore_report  # receives how far the host is
+    report: Report = ignore_report  # receives the progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +132,7 @@ class Output:
 
     root: Mount  # the folder or volume below which all output folders are
     tar: bytes  # the folders to create below `root`, with their owners
-    others: tuple[Mount, ...] = ()  # what the jobs mount besides; `prepare` fails when one is missing
+    others: tuple[Mount, ...] = ()  # further mounts of the jobs; `prepare` fails when one is missing
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What some hosts can do beyond `executors.base.Executor`. A caller asks for a capability before it uses it.
+"""What some hosts can do beyond `executors.base.Executor`. A caller tests for a capability before using it.
 
 Example:
     >>> if isinstance(executor, Inventory):
@@ -29,24 +29,24 @@ from riseml.stream_messages import CommandOrder
 
 @runtime_checkable
 class GangRunner(Protocol):
-    """Places jobs itself, and starts the jobs of a gang as one thing.
+    """Has its own queue, places jobs itself, and starts the jobs of a gang together.
 
-    Its observation has `HostSeen.queue`, so that riseml's queue hands gangs over at once, and each job that waits there
-    has `ContainerSeen.waits`. A gang ends by the rules of `control.verdict` without a server, too; what it ended so has
-    `ContainerSeen.ending`.
+    Its observation has `HostSeen.queue`, so that riseml hands gangs over at once, and each job that waits there has
+    `ContainerSeen.waits`. A gang also ends by the rules of `control.verdict` while no server runs; a job that ended by
+    these rules has `ContainerSeen.ending`.
     """
 
     def start_gang(self, gang: GangOrder, code: ProjectFiles | None) -> None:
         """Put a gang into the queue of the host, with the project's files `code` in each working directory.
 
         Raises:
-            EngineError: the host refuses it (permanent), or an earlier attempt has not ended.
+            EngineError: the host refuses the gang (permanent), or an earlier attempt has not ended.
         """
 
 
 @runtime_checkable
 class ImageMover(Protocol):
-    """Gives environments to other hosts of its kind, and takes theirs."""
+    """Copies environments to and from other hosts of its kind."""
 
     def export_image(self, reference: str) -> Iterator[bytes]:
         """Yield an environment in the form that `import_image` of another host reads.
@@ -70,7 +70,7 @@ class ImageMover(Protocol):
 
 @runtime_checkable
 class ImageResolver(Protocol):
-    """Asks registries what the tag of an image stands for at this moment."""
+    """Resolves the tags of images at their registries."""
 
     def resolve_in_registry(self, base: str) -> str:
         """Return the image with the digest that its registry gives for the tag: `python@sha256:...`.
@@ -80,7 +80,7 @@ class ImageResolver(Protocol):
         """
 
     def check_registry(self, digest: str) -> None:
-        """Return when the registry of an image, such as `python@sha256:...`, has it.
+        """Check that the registry of an image, such as `python@sha256:...`, has the image.
 
         Raises:
             EngineError: the registry does not answer, or does not have the image.
@@ -89,22 +89,23 @@ class ImageResolver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentReview:
-    """What a host would make of an environment."""
+    """Which environment a host would build."""
 
     replaced_by: str  # what jobs get in place of the image: `a virtual environment with tensorboard`; empty: the image
-    refusal: str = ""  # why the host never makes it; empty: it does
+    refusal: str = ""  # why the host can never build the environment; empty: it can
 
 
 @runtime_checkable
 class EnvironmentReviewer(Protocol):
-    """Says before a build what the host would make of an environment."""
+    """Tells before a build which environment the host would make."""
 
     def review_environment(self, image: Image) -> EnvironmentReview:
-        """Return what the host would make; nothing is changed, and no step runs."""
+        """Return which environment the host would make; change nothing, and run no step."""
 
 
 class InventoryKind(Enum):
-    """What riseml leaves on a host, or beside the store. `system clean` removes the kinds in this order."""
+    """A kind of object that riseml leaves on a host, or next to the store. `system clean` removes the kinds in this
+    order."""
 
     CONTAINER = "container"
     NETWORK = "network"
@@ -122,9 +123,9 @@ class InventoryItem:
     """One object of any riseml server on a host."""
 
     kind: InventoryKind
-    identity: str  # the host's own id
+    identity: str  # id of the object at the host
     name: str  # for people
-    server: str = ""  # id of the server that made it; empty: the host does not tell
+    server: str = ""  # id of the server that made it; empty: not known
     experiment: int | None = None
     reference: str = ""  # of an environment; of code: the digest of the project
     running: bool = False
@@ -170,7 +171,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class HostReport:
-    """What a host that answers says of itself."""
+    """The properties of a host that answers, for checks that compare hosts."""
 
     findings: tuple[Finding, ...]
     swarm: str  # id of the Docker Swarm that it belongs to; empty: none
@@ -180,7 +181,7 @@ class HostReport:
 
 @runtime_checkable
 class HostCheck(Protocol):
-    """Says for `riseml pool check` whether the host does what a pool needs."""
+    """Checks for `riseml pool check` whether the host meets the needs of a pool."""
 
     def check_host(self) -> HostReport:
         """Return the findings that need no other host.
@@ -204,7 +205,7 @@ class HostCheck(Protocol):
         """
 
     def check_privacy(self, mount: Mount, name: str) -> Finding | None:
-        """Return a finding when other users of the host reach what jobs leave in a folder or volume; else None.
+        """Return a finding when other users of the host can reach files of jobs in a folder or volume; else None.
 
         Args:
             mount: the root of outputs.
@@ -217,10 +218,10 @@ class HostCheck(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GpuReading:
-    """A GPU with what it does now; None: the driver does not tell."""
+    """A GPU with its current load. A field is None when the driver does not report it."""
 
     gpu: Gpu
-    percent: float | None = None  # of the time in which it worked
+    percent: float | None = None  # percent of the time in which the GPU worked
     mem_used: int | None = None  # bytes
     temperature: float | None = None  # degrees Celsius
     power: float | None = None  # watts
@@ -229,20 +230,20 @@ class GpuReading:
 
 @runtime_checkable
 class GpuReporter(Protocol):
-    """Says which GPUs the host has, and what they do."""
+    """Reports the GPUs of the host and their load."""
 
     def read_gpus(self) -> tuple[GpuReading, ...]:
         """Return every GPU that jobs may use here, in the order of nvidia-smi; empty without any.
 
         Raises:
             Unreachable: the host does not answer.
-            EngineError: its driver, or what reads it, fails; with the reason.
+            EngineError: the driver or the reading program fails; with the reason.
         """
 
 
 @runtime_checkable
 class ProcessorMeter(Protocol):
-    """Says how much processor time jobs have used."""
+    """Measures how much processor time jobs have used."""
 
     def measure_processor_time(self, key: JobKey) -> float:
         """Return the seconds that all processes of a running job have used together since it started.
@@ -256,7 +257,7 @@ class ProcessorMeter(Protocol):
 
 
 class UseMeter(Protocol):
-    """Measures what one job uses, whenever it is asked to."""
+    """Measures what one job uses at each call."""
 
     def read_use(self) -> Sample | None:
         """Return what the job has used since the reading before; None the first time.
@@ -272,7 +273,7 @@ class UseMeasurer(Protocol):
     """Measures what jobs use at moments that the caller chooses: it costs less than `Executor.sample`."""
 
     def open_meter(self, key: JobKey) -> UseMeter:
-        """Return a meter of a job; nothing is measured yet, and there is nothing to close."""
+        """Return a meter of a job. The meter has measured nothing yet, and needs no closing."""
 
 
 @runtime_checkable
@@ -293,7 +294,7 @@ class JobAccess(Protocol):
 
         Raises:
             NotThere: the job does not run.
-            PortClosed: nothing of the job listens there.
+            PortClosed: no process of the job listens on the port.
         """
 
 
@@ -354,10 +355,11 @@ class DataHolder(Protocol):
 
 @runtime_checkable
 class PackageLister(Protocol):
-    """Says which packages of Python the install steps of an environment left in it."""
+    """Lists the Python packages of an environment after its install steps."""
 
     def list_packages(self, reference: str) -> tuple[str, ...] | None:
-        """Return what `pip freeze` said at the end of the build; None: it did not run, or the environment is gone."""
+        """Return the output of `pip freeze` at the end of the build; None: it did not run, or the environment is
+        gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +369,7 @@ class StorageOrder:
     title: str  # what they are for people: `output://4`
     mount: Mount  # the folder or volume of the host
     below: str = ""  # the folder in it that counts as the root; empty: the mount itself
-    user: tuple[int, int] | None = None  # uid and gid that reads and writes; None: the owner of the mount
+    user: tuple[int, int] | None = None  # uid and gid that read and write; None: the owner of the mount
     image: str = ""  # an environment that the host most likely has; empty: none is known
 
 

@@ -1,4 +1,4 @@
-"""Reading a log on behind a cursor, for every kind of executor."""
+"""Continue reading a log after a cursor, for every kind of executor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from riseml.model import Frame, LogCursor
 class FramesAfter:
     """Keeps the frames that the store does not hold yet.
 
-    A log can be read on from a timestamp only, and several frames may have the same one. So the frames with the
+    Reading can only continue from a timestamp, and several frames may have the same one. So the frames with the
     cursor's timestamp come again first; the cursor counts how many of them the store holds.
 
     Args:

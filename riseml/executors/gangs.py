@@ -1,4 +1,4 @@
-"""What a host gets that starts a gang as one thing: `capabilities.GangRunner`."""
+"""The order for a host that starts whole gangs: `capabilities.GangRunner`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from riseml.states import Part
 
 @dataclass(frozen=True, slots=True)
 class GangRole:
-    """One job of a gang, and what its end means for the others."""
+    """One job of a gang, and what its end means for the other jobs."""
 
-    launch: Launch  # in it, tokens of `make_address_tokens` stand for addresses that only the host knows
+    launch: Launch  # contains placeholders of `make_address_tokens` for addresses that only the host knows
     part: Part
     grace: float  # seconds that it may go on after the experiment succeeded
 
@@ -40,7 +40,7 @@ def make_gang_order(
     Args:
         experiment: its record; all jobs are of one attempt.
         target: how jobs on the host see the storage.
-        complete: adds to a launch what no record has, such as keys.
+        complete: adds parts to a launch that no record has, such as keys.
     """
     tokens = {job.name: make_address_tokens(job.name) for job in experiment.gang}
     learned = replace(target, tokens=tokens)

@@ -86,7 +86,7 @@ class Nvml(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GpuUse:
-    """What some GPUs do now."""
+    """The current load of some GPUs."""
 
     percent: float  # mean utilization
     mem_used: int  # bytes, the sum
@@ -114,7 +114,7 @@ class GpuReader:
         return tuple(one.gpu.id for one in self.read_all())
 
     def read_all(self) -> tuple[GpuReading, ...]:
-        """Return every GPU with what it does now, in the order of nvidia-smi; empty without a driver."""
+        """Return every GPU with its current load, in the order of nvidia-smi; empty without a driver."""
         handles = self._load_handles()
         if self._nvml is None:
             return ()
@@ -127,7 +127,7 @@ class GpuReader:
             return ()
 
     def read_use(self, ids: Iterable[str]) -> GpuUse | None:
-        """Return what these GPUs do now; None: one of them is unknown, or does not tell.
+        """Return the current load of these GPUs; None when one of them is unknown, or does not report it.
 
         Args:
             ids: indices or UUIDs, as pool.yml has them.
@@ -158,14 +158,14 @@ class GpuReader:
 
 
 def with_gpu_use(sample: Sample, use: GpuUse | None) -> Sample:
-    """Return a sample with what its job's GPUs do; None: nothing is known of them."""
+    """Return a sample with the load of its job's GPUs; `use` is None when it is not known."""
     if use is None:
         return sample
     return replace(sample, gpu=use.percent, gpu_mem_used=use.mem_used, gpu_mem_total=use.mem_total)
 
 
 def _read_gpu(nvml: Nvml, name: str, handle: object) -> Iterator[GpuReading]:
-    """Yield a GPU, or its parts if it is divided; nothing is measured of parts but their memory."""
+    """Yield a GPU, or its parts if it is divided; NVML measures only the memory of parts."""
     memory = nvml.nvmlDeviceGetMemoryInfo(handle)
     gpu = Gpu(
         id=name,
@@ -203,7 +203,7 @@ def _find_parts(nvml: Nvml, handle: object) -> Iterator[object]:
 
 
 def _ask(nvml: Nvml, read: Callable[[], Found]) -> Found | None:
-    """Return what NVML tells; None: this GPU does not tell it."""
+    """Return the answer of NVML; None when this GPU does not report it."""
     try:
         return read()
     except nvml.NVMLError:

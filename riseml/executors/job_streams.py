@@ -1,6 +1,6 @@
 """A two-way stream into a running job, as an executor opens it: a plain socket, and what its bytes mean.
 
-The server copies between the socket and its client. It asks the control for what the bytes do not carry.
+The server copies between the socket and its client. `StreamControl` has what the bytes do not carry.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from riseml.stream_messages import Channel, ChannelEnd, Piece, StreamMessage, Wi
 
 
 class StreamCodec(Protocol):
-    """Turns what the socket carries into messages, and messages into what it carries."""
+    """Converts between the bytes of the socket and messages."""
 
     def decode(self, data: bytes) -> list[StreamMessage]:
         """Return the messages that are complete with `data`.
@@ -23,14 +23,14 @@ class StreamCodec(Protocol):
         """
 
     def encode(self, message: StreamMessage) -> bytes | None:
-        """Return what the socket carries for a message, empty for nothing; None: end its sending side."""
+        """Return the bytes of the socket for a message; empty: none; None: end the sending side."""
 
 
 class StreamControl(Protocol):
-    """What is asked beside the socket. The calls block, and may raise `Unreachable` or `EngineError`."""
+    """The calls for a stream outside of its socket. They block, and may raise `Unreachable` or `EngineError`."""
 
     def resize(self, size: WindowSize) -> None:
-        """Tell the job's side the size of the terminal."""
+        """Set the size of the terminal on the job's side."""
 
     def find_exit_code(self) -> int | None:
         """Return the exit code once the socket has ended; None for a port, which has none.
@@ -40,7 +40,7 @@ class StreamControl(Protocol):
         """
 
     def end(self) -> None:
-        """End everything that was started for the stream; return when nothing of it is left. May be called twice."""
+        """End everything that was started for the stream; return when all of it has ended. May be called twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class RawCodec:
 
 
 class NoControl:
-    """A port of a job: nothing was started, and there is nothing to ask."""
+    """The control of a port of a job: riseml has started no process for it."""
 
     def resize(self, size: WindowSize) -> None:
         """Do nothing."""

@@ -1,4 +1,4 @@
-"""The log of one job as its supervisor writes it, read as frames behind a cursor."""
+"""Read the log of one job, which its supervisor writes, as frames after a cursor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _READ_SIZE = 1 << 20  # bytes read at once; a longer record is read whole
 
 
 class JobLogReader:
-    """Reads on from where it stopped. A record that is not yet complete stays for the next call.
+    """Continues where it stopped. An incomplete record is left for the next call.
 
     Args:
         path: the log; it may not exist yet.
@@ -54,7 +54,7 @@ class JobLogReader:
         return data[:complete]
 
     def _split_records(self, data: bytes) -> Iterator[Frame]:
-        """Yield one frame for each line, and one for what follows the last line of a record."""
+        """Yield one frame for each line, and one for the rest of a record after its last line."""
         position = 0
         while position < len(data):
             at, stream, size = HEADER.unpack_from(data, position)

@@ -1,4 +1,4 @@
-"""A host in memory: the fake for this seam, with the behaviour that was measured on a real engine.
+"""A host in memory: the fake of `executors.base`, with the behaviour that was measured on a real engine.
 
 A reply may be lost after the work was done; a failed start leaves a container that never started; a host may stop
 answering and come back with its jobs still running; a repeated start finds the container of the first one.
@@ -66,14 +66,14 @@ TERMINATED = 128 + 15
 
 @dataclass
 class Faults:
-    """What goes wrong on a host. The counts go down with each call that fails."""
+    """The faults of a host. The counts go down with each call that fails."""
 
-    silent: bool = False  # no call is answered
-    lost_replies: int = 0  # so many calls do their work and answer nothing
-    bad_starts: int = 0  # so many starts fail for good
+    silent: bool = False  # the host answers no call
+    lost_replies: int = 0  # this many calls do their work, and their answer is lost
+    bad_starts: int = 0  # this many starts fail for good
     ignores_term: bool = False  # jobs survive SIGTERM
     no_registry: bool = False  # images cannot be fetched
-    refused_environment: str = ""  # why no environment is made here; a review says so before
+    refused_environment: str = ""  # why the host makes no environment; a review returns it
     taken_subnets: set[str] = field(default_factory=set)  # no network can have these
 
 
@@ -83,8 +83,8 @@ class MemoryCommand:
     def __init__(self, order: CommandOrder) -> None:
         self.order = order
         self.sizes: list[WindowSize] = [] if order.terminal is None else [order.terminal]
-        self.exit_code = 0  # what the command ends with
-        self.ended = threading.Event()  # the server has ended what it started
+        self.exit_code = 0  # the exit code of the command
+        self.ended = threading.Event()  # the server has ended the command
         self.far, self.near = socket.socketpair()  # the job's end, and the server's
 
     def resize(self, size: WindowSize) -> None:
@@ -130,12 +130,13 @@ class MemoryExecutor:
         self.containers: dict[JobKey, ContainerSeen] = {}
         self.networks: dict[int, str] = {}  # subnets by experiment
         self.images: set[str] = set()  # references
-        self.tags: dict[str, str] = {}  # what a tag stands for here, and at the registry; without an entry, its first
+        # the image that each tag stands for, here and at the registry; without an entry, the first
+        self.tags: dict[str, str] = {}
         self.processor_times: dict[JobKey, float] = {}  # seconds; a job without an entry has used none
         self.samples: dict[JobKey, Iterable[Sample]] = {}  # what is measured of a job, in order
-        self.reports: tuple[WorkReport, ...] = ()  # what it says while it makes an environment
+        self.reports: tuple[WorkReport, ...] = ()  # the output of builds on this host
         self.layers: set[str] = set()  # digests of the projects whose code the host keeps
-        self.packages: dict[str, tuple[str, ...]] = {}  # what the steps of an environment left, by reference
+        self.packages: dict[str, tuple[str, ...]] = {}  # the packages of each environment, by reference
         self.outputs: dict[int, list[Output]] = {}  # what was written into the output of each experiment, in order
         self.writes = 0  # calls that change the host
         self.launches: list[Launch] = []  # every start, in order
@@ -350,7 +351,7 @@ class MemoryExecutor:
         yield from ()
 
     def exit(self, key: JobKey, code: int, *, oom: bool = False) -> None:
-        """Let a job end by itself."""
+        """End a job as if by itself."""
         self.containers[key] = replace(
             self.containers[key], exit_code=code, oom=oom, finished_at=self.now, drained=self.drains
         )
@@ -361,7 +362,7 @@ class MemoryExecutor:
         self.containers[key] = replace(found, drained=found.started and not found.running)
 
     def move_tag(self, tag: str, number: int) -> None:
-        """Let a tag stand for another image from now on; what it stood for remains."""
+        """Move a tag to another image; the earlier image stays on the host."""
         if tag in self.images:
             self.images |= {self._resolve_tag(tag), f"{tag}@{number}"}
         self.tags[tag] = f"{tag}@{number}"

@@ -16,7 +16,7 @@ from riseml.names import HostName
 
 Report = Callable[[HostName, RisemlError], None]
 Clock = Callable[[], float]
-"""Seconds that only grow, and stand still while this machine sleeps."""
+"""Seconds that never go back, and that do not count while this machine sleeps."""
 
 _JUMP = timedelta(seconds=2)  # a larger difference between both clocks means that one was set, or the machine slept
 
@@ -69,13 +69,13 @@ class HostPool:
         return {name: host for name, host in seen.items() if host is not None}
 
     def list_late(self) -> frozenset[HostName]:
-        """Return the hosts that have not been asked again since an earlier call of `observe_hosts` began: their next
-        answer may be older than what was done since.
+        """Return the hosts whose pending observation began in an earlier call of `observe_hosts`: their next answer may
+        not show later actions.
         """
         return frozenset(name for name, watch in self._watches.items() if watch.is_late)
 
     def has_usable_host(self) -> bool:
-        """Return whether a host answers, or answered before and is only slow: no problem with it is known."""
+        """Return True when a host answers, or has answered before and is only slow, without a known problem."""
         return any(
             watch.seen is not None and (watch.seen.silent_since is None or watch.problem is None)
             for watch in self._watches.values()
@@ -108,17 +108,17 @@ class _HostWatch:
 
     @property
     def is_late(self) -> bool:
-        """Whether the next answer is to an earlier question."""
+        """True when the next answer belongs to an earlier call."""
         return self._pending is not None
 
     def ask_host(self, references: frozenset[str]) -> tuple[Future[HostSeen], bool]:
-        """Return the pending observation, and whether the host is silent, so that the caller does not wait for it."""
+        """Return the pending observation, and whether the host is silent: then the caller does not wait."""
         if self._pending is None:
             self._pending = self._worker.submit(self.executor.observe, references)
         return self._pending, self._silent_since is not None and self.seen is not None
 
     def collect_answer(self, now: datetime) -> HostSeen | None:
-        """Return what is known now, with the answer if it has arrived."""
+        """Return the newest observation: the answer if it has arrived, else the last one."""
         if self._pending is None or not self._pending.done():
             self._note_silence(now)
         else:

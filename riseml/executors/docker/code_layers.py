@@ -1,9 +1,9 @@
 """The code of a project as a layer of an image: it reaches an engine once, and each job gets a private view of it.
 
-A layer lies on an environment. A container that never runs is filled with the project's files, exactly as a job's own
-container would be, and committed. So all image stores keep the same bytes, modes, owners and times. The next state of
-the project is written over the layer of an earlier one: only the files that differ travel. The name of a layer says
-what it holds, and its labels say how it was made, so that the server remembers nothing.
+A layer is on top of an environment. riseml creates a container that never runs, unpacks the project's files into it
+exactly as into a job's own container, and commits it. So all image stores keep the same bytes, modes, owners and times.
+The next state of the project is written over the layer of an earlier one, and only the files that differ are sent. The
+name of a layer identifies its content, and its labels say how it was made, so that the server keeps no state.
 """
 
 from __future__ import annotations
@@ -30,27 +30,28 @@ from riseml.faultpoints import Point, reach
 from riseml.model import Launch
 from riseml.names import CODE_REPOSITORY
 
-LEAST_SIZE = 1 << 20  # bytes of a project that gets a layer: below that, unpacking it into each container is faster
-LEAST_COUNT = 500  # or so many files
+# least bytes of a project that gets a layer: below that, unpacking it into each container is faster
+LEAST_SIZE = 1 << 20
+LEAST_COUNT = 500  # or at least this many files
 LEAST_COMPRESSED = 64 << 20  # the same where the engine compresses each layer (containerd's image store)
-MOST_DEPTH = 8  # states that lie over each other; each one holds files that a later one has replaced
-MOST_LAYERS = 32  # of one server on one engine
-MOST_BYTES = 16 << 30  # of them together
+MOST_DEPTH = 8  # most states on top of each other; each one holds files that a later one has replaced
+MOST_LAYERS = 32  # layers of one server on one engine
+MOST_BYTES = 16 << 30  # most bytes of these layers together
 _CONSIDERED = 4  # newest layers that the next state may be written over
 _REMEMBERED = 256  # small projects of which the first experiment is known
-_COMMIT_PATIENCE = 900.0  # seconds; the engine says nothing until the layer is there
+_COMMIT_PATIENCE = 900.0  # seconds for a commit; the engine sends no answer until the layer is there
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
-    """What a layer is made on: an environment, or the layer of an earlier state."""
+    """The image below a new layer: an environment, or the layer of an earlier state."""
 
     image: str  # its id
     depth: int = 0  # of the new layer
-    wanted: frozenset[str] | None = None  # paths of what has to be written; None: everything
-    size: int = 0  # bytes of that
+    wanted: frozenset[str] | None = None  # paths of the entries to write; None: all entries
+    size: int = 0  # bytes of these entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class CodeLayers:
     def __init__(self, server: str) -> None:
         self._server = server
         self._changed = threading.Condition()
-        self._taken: set[str] = set()  # layers that a thread looks for or makes
+        self._taken: set[str] = set()  # names of layers that a thread finds or makes at this moment
         self._users: dict[tuple[str, ...], int] = {}  # the first experiment with each small project, oldest first
 
     @contextmanager
@@ -86,9 +87,10 @@ class CodeLayers:
     ) -> Iterator[str | None]:
         """Give the name of an image that has a job's environment and its code; make it when the engine lacks it.
 
-        Give None when the code has to be unpacked into the job's own container: it is small, the image has a volume at
-        the working folder, or the engine could not make the layer. What is left of the making is removed at the end,
-        when the job runs. A small project that a second experiment uses gets its layer then, for those that follow.
+        Give None when the code has to be unpacked into the job's own container: the code is small, the image has a
+        volume at the working folder, or the engine could not make the layer. Helper containers are removed at the end,
+        when the job runs. A small project gets a layer when a second experiment uses it, for the experiments that
+        follow.
 
         Args:
             api: the engine.
@@ -115,7 +117,7 @@ class CodeLayers:
             self._make_for_later(api, order)
 
     def remove_forgotten(self, api: docker.APIClient) -> None:
-        """Remove the containers that a server which was killed had filled."""
+        """Remove the helper containers of a server that was killed."""
         ours = {"label": labels.label_filter(labels.SERVER, self._server), "name": self._helper_name("")}
         for row in api.containers(all=True, filters=ours):
             name = str(row["Names"][0]).lstrip("/")
@@ -125,7 +127,7 @@ class CodeLayers:
                 remove_helper(api, row["Id"])
 
     def _is_used_again(self, launch: Launch, code: ProjectFiles) -> bool:
-        """Return whether an earlier experiment had the same code in the same environment, as far as is remembered."""
+        """Return True when a remembered earlier experiment had the same code in the same environment."""
         if not isinstance(code, KeptState):
             return False
         what = (code.identity, launch.image.reference, f"{launch.owner.uid}:{launch.owner.gid}")
@@ -136,7 +138,7 @@ class CodeLayers:
         return first != launch.key.experiment
 
     def _make_for_later(self, api: docker.APIClient, order: _Order) -> None:
-        """Make a layer unless another thread does. The job runs, so that nothing that goes wrong here ends it."""
+        """Make a layer unless another thread does. The job runs already, so a failure here must not end it."""
         with self._changed:
             if order.name in self._taken:
                 return
@@ -154,7 +156,7 @@ class CodeLayers:
             stack.callback(self._clear_up, api, helper)
             try:
                 self._make_layer(api, order, helper)
-            except APIError as error:  # a full disk, for example: the job's own container may still have room
+            except APIError as error:  # for example a full disk: unpacking into the job's own container may still work
                 log.warning("the code of %s is not kept as a layer: %s", order.launch.title, error.explanation or error)
                 return None
         return order.name
@@ -169,7 +171,7 @@ class CodeLayers:
 
     @contextmanager
     def _hold(self, layer: str) -> Iterator[None]:
-        """Keep other threads from the same layer: two gangs at once make one."""
+        """Lock a layer, so that two gangs that start at once make it only once."""
         with self._changed:
             self._changed.wait_for(lambda: layer not in self._taken)
             self._taken.add(layer)
@@ -182,7 +184,7 @@ class CodeLayers:
 
     def _make_layer(self, api: docker.APIClient, order: _Order, helper: str) -> None:
         ground = self._choose_ground(api, order)
-        remove_helper(api, helper)  # of a server that was killed
+        remove_helper(api, helper)  # a killed server may have left one
         request = {
             "Image": ground.image,
             "Cmd": ["-"],
@@ -203,7 +205,7 @@ class CodeLayers:
         reach(Point.LAYER_MADE)
 
     def _choose_ground(self, api: docker.APIClient, order: _Order) -> _Ground:
-        """Return the layer of an earlier state over which the least has to be written, or the environment."""
+        """Return the layer of an earlier state that needs the fewest bytes on top, or the environment."""
         best = _Ground(order.base, 0, None, order.code.size)
         for row in self._list_layers(api)[: 4 * _CONSIDERED]:
             held = row["Labels"]
@@ -234,7 +236,8 @@ class CodeLayers:
         return sorted(api.images(filters=ours), key=lambda row: int(row["Created"]), reverse=True)
 
     def _clear_up(self, api: docker.APIClient, helper: str) -> None:
-        """Remove the filled container, and the oldest layers above the bounds. A later call removes what is left."""
+        """Remove the helper container, and the oldest layers above the bounds. A later call removes what this one could
+        not."""
         try:
             remove_helper(api, helper)
             for row in choose_surplus(self._list_layers(api)):
@@ -248,7 +251,7 @@ class CodeLayers:
 
 
 def is_worth_it(code: ProjectFiles, *, compresses: bool) -> bool:
-    """Return whether a layer pays for a project. An engine that compresses layers needs longer for each."""
+    """Return True when a layer saves time for a project. An engine that compresses layers needs longer for each."""
     if not isinstance(code, KeptState):
         return False
     if compresses:
@@ -257,19 +260,19 @@ def is_worth_it(code: ProjectFiles, *, compresses: bool) -> bool:
 
 
 def hides_code(image: dict[str, Any]) -> bool:
-    """Return whether a volume of an image lies at the working folder, above it or below it: a layer has no volumes."""
+    """Return True when an image has a volume at the working folder, above it or below it: a layer has no volumes."""
     volumes = [path.strip("/").split("/") for path in (image.get("Config") or {}).get("Volumes") or {}]
     folder = [WORKING_FOLDER]
     return any(path[: len(folder)] == folder or path == [""] for path in volumes)
 
 
 def is_layer(name: str) -> bool:
-    """Return whether an image has the name of a layer. No such name is ever fetched, so riseml made the image."""
+    """Return True when an image has the name of a layer. riseml never pulls such a name, so riseml made the image."""
     return name.startswith(f"{CODE_REPOSITORY}:")
 
 
 def find_layer_name(row: Mapping[str, Any]) -> str:
-    """Return the name of a layer in the engine's list of images; it may have others, which riseml did not give it."""
+    """Return the name of a layer in the engine's list of images; it may have other names that riseml did not give."""
     names: list[str] = row["RepoTags"]
     return next(name for name in names if is_layer(name))
 
@@ -286,5 +289,5 @@ def choose_surplus(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def stores_compressed(info: dict[str, Any]) -> bool:
-    """Return whether an engine has containerd's image store, from its answer of `GET /info`."""
+    """Return True when an engine has containerd's image store, from its answer to `GET /info`."""
     return any("io.containerd.snapshotter" in str(pair) for pair in info.get("DriverStatus") or ())

@@ -1,4 +1,5 @@
-"""A launch as the request that creates its container: a closed list of fields, so that riseml.yml sets no other."""
+"""Turn a launch into the request that creates its container: a closed list of fields, so that riseml.yml can set no
+other."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from riseml.states import Network
 
 PIDS = 4096  # processes and threads of one job at most
 _HOST = "host"  # the engine's name for the network of its machine
-_OOM_SCORE = 500  # the kernel of a host without memory kills jobs first, before the engine and the server
+_OOM_SCORE = 500  # when a host has no memory left, its kernel kills jobs first, before the engine and the server
 _LOG_SIZE = "4g"  # far above what the server keeps (settings.MOST_LOG), so that the engine starts no second file
 _MIB = 2**20
 
 
 def container_name(server: str, key: JobKey) -> str:
-    """Return the name of a job's container. A repeated start of the same attempt finds its own container by it."""
+    """Return the name of a job's container. A repeated start of the same attempt finds its container by this name."""
     return f"riseml-{server[:8]}-{key.experiment}-{hostname(key.job)}-a{key.attempt}"
 
 

@@ -30,11 +30,11 @@ from riseml.stream_messages import CommandOrder, Piece, WindowSize
 SHELL = ("/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; fi; exec sh")
 """What an order without a command runs."""
 
-_EXEC = ("/bin/sh", "-c", 'exec "$@"', "sh")  # so that the shell says in its own words what it cannot run
+_EXEC = ("/bin/sh", "-c", 'exec "$@"', "sh")  # so that the shell reports in its own words what it cannot run
 _DETACH_KEYS = ",".join(["ctrl-@", "ctrl-_", "ctrl-@", "ctrl-^"] * 8)  # keys that no user types
 _MISSING, _CONFLICT = 404, 409
 _GRACE = 2.0  # seconds between SIGHUP and SIGKILL
-_SWEEPS = 5  # with SIGKILL, at most: processes that fork meanwhile are found by the next one
+_SWEEPS = 5  # most sweeps with SIGKILL: the next sweep finds processes that were forked during the last one
 _CHUNK = 65536  # bytes
 _MOST_ANSWER = 4096  # bytes of a sweep's output
 _LONGEST_SWEEP = 10.0  # seconds
@@ -61,9 +61,9 @@ def open_container_command(engine: Engine, name: str, order: CommandOrder) -> Jo
 
 
 def end_forgotten_commands(engine: Engine, containers: Iterable[str]) -> None:
-    """End what servers that were killed had started in these containers; commands of this server go on.
+    """End the commands that killed servers had started in these containers; commands of this server go on.
 
-    Only containers in which the engine knows a command are entered: that costs more than the question.
+    Sweep only containers in which the engine lists a command: a sweep costs more than that question.
     """
     for name in containers:
         try:
@@ -76,7 +76,7 @@ def end_forgotten_commands(engine: Engine, containers: Iterable[str]) -> None:
 
 
 def _has_commands(engine: Engine, name: str) -> bool:
-    """Return whether the engine knows a command in a container; it forgets one some minutes after its end."""
+    """Return True when the engine lists a command in a container; it forgets a command some minutes after its end."""
     with engine.api() as api:
         try:
             return bool(api.inspect_container(name).get("ExecIDs"))
@@ -85,7 +85,7 @@ def _has_commands(engine: Engine, name: str) -> bool:
 
 
 class _ExecControl:
-    """The calls beside the stream of one command."""
+    """The calls for one command outside of its stream."""
 
     def __init__(self, engine: Engine, container: str, identity: str, key: str) -> None:
         self._engine = engine
@@ -95,7 +95,7 @@ class _ExecControl:
         self._since = int(time.time()) - 3600  # of events; the clock of the engine may differ
 
     def resize(self, size: WindowSize) -> None:
-        """Set the size. A command that has ended has none, and an engine refuses a size before it has begun."""
+        """Set the size of the terminal. The engine refuses it before the command has begun and after its end."""
         with self._engine.api() as api:
             try:
                 api.exec_resize(self._identity, height=size.rows, width=size.columns)
@@ -133,7 +133,7 @@ class _ExecControl:
         return None if found.get("Running") or code is None else int(code)
 
     def _wait_for_end(self, api: docker.APIClient) -> None:
-        """Wait for the event that says that the exit code is written. Events of the past come, too."""
+        """Wait for the event that the exit code is written; the engine also sends events since the command began."""
         filters = {"container": self._container, "event": ["exec_die", "die"]}
         with closing(api.events(since=self._since, filters=filters, decode=True)) as events:
             for event in events:
@@ -143,7 +143,7 @@ class _ExecControl:
 
 
 def _end_commands(sweep: Callable[[str], int]) -> None:
-    """Send SIGHUP, and SIGKILL to what is left.
+    """Send SIGHUP, then SIGKILL to the processes that are left.
 
     Args:
         sweep: sends a signal, and returns to how many processes it went.
@@ -156,17 +156,17 @@ def _end_commands(sweep: Callable[[str], int]) -> None:
 
 
 def _sweep_former_servers(engine: Engine, container: str, signal: str) -> int:
-    """Send a signal to every command of a server that has ended, and return to how many processes it went."""
+    """Send a signal to every command of servers that have ended; return the number of processes that got it."""
     return _sweep(engine, container, make_sweep_of_former_servers(signal))
 
 
 def _sweep(engine: Engine, container: str, command: list[str]) -> int:
-    """Run a sweep in a container, and return to how many processes its signal went."""
+    """Run a sweep in a container; return the number of processes that got its signal."""
     identity = _create_exec(engine, container, command, {}, has_terminal=False)
     stream, received = engine.open_stream(f"/exec/{identity}/start", {"Detach": False, "Tty": False})
     with stream:
         answer = _read_output(stream, received)
-    return int(answer) if re.fullmatch("[0-9]{1,6}", answer) else 0  # the shell of the image may say anything
+    return int(answer) if re.fullmatch("[0-9]{1,6}", answer) else 0  # the shell of the image may print anything
 
 
 def _create_exec(
@@ -190,7 +190,7 @@ def _create_exec(
 
 
 def _read_output(stream: socket.socket, received: bytes) -> str:
-    """Return what a command printed, to its end or as far as it came within the time that a sweep gets."""
+    """Return the output of a command, to its end or as far as it came within the time for a sweep."""
     codec, said, end = FramedCodec(), b"", time.monotonic() + _LONGEST_SWEEP
     while True:
         said += b"".join(piece.content for piece in codec.decode(received) if isinstance(piece, Piece))

@@ -1,8 +1,8 @@
 """Connections to a port of a container. No port is published on its host.
 
-The server's machine reaches a container of its own engine at the container's address. All others, and what listens on
-127.0.0.1 inside of the container, are reached by a small relay, which runs in the container with what its image has:
-Python, Perl, bash or nc.
+The server's machine reaches a container of its own engine at the container's address. For other containers, and for
+programs that listen on 127.0.0.1 inside a container, riseml runs a small relay in the container with what the image
+has: Python, Perl, bash or nc.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def open_container_port(engine: Engine, name: str, port: int) -> JobStream:
 
 
 def _find_addresses(engine: Engine, name: str) -> tuple[str, ...]:
-    """Return the addresses of a running container. With its host's network it has all of the host."""
+    """Return the addresses of a running container. On the network of its host it has all addresses of the host."""
     with engine.api() as api:
         try:
             found: dict[str, Any] = api.inspect_container(name)
@@ -91,7 +91,7 @@ def _open_relay(engine: Engine, name: str, port: int, addresses: tuple[str, ...]
 
 
 def _read_word(stream: JobStream, codec: FramedCodec) -> bytes | None:
-    """Return what follows the word that says that the relay has connected; None: it has ended without it."""
+    """Return the bytes after the line that says that the relay has connected; None: the relay ended without it."""
     said, received = b"", stream.received
     while len(said) < len(CONNECTED):
         received = received or stream.socket.recv(_CHUNK)
@@ -106,7 +106,7 @@ def _read_word(stream: JobStream, codec: FramedCodec) -> bytes | None:
 
 
 class _RelayCodec:
-    """The stream of a relay: its standard output is the port's; what it says on standard error is not."""
+    """The stream of a relay: its standard output comes from the port; its standard error does not."""
 
     def __init__(self, frames: FramedCodec, first: bytes) -> None:
         self._frames = frames
@@ -124,7 +124,7 @@ class _RelayCodec:
 
 
 class _RelayControl:
-    """A relay ends with its connections; the sweep ends what does not."""
+    """Ends a relay. A relay ends with its connections; a sweep ends one that does not."""
 
     def __init__(self, command: StreamControl) -> None:
         self._command = command

@@ -1,7 +1,8 @@
-"""End what a command left in its container. The engine has no call for that: a second command sends the signals.
+"""End the processes that a command left in its container. The engine has no call for that: a second command sends the
+signals.
 
-Every process that a command starts inherits a marker in its environment, by which it is found, wherever it went. The
-script needs nothing but the shell that every job needs: images without `kill`, `grep` and `ps` are common.
+Every process that a command starts inherits a marker in its environment, and the sweep finds it by this marker. The
+script needs only the shell that every job needs: images without `kill`, `grep` and `ps` are common.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ echo "$found"
 
 @cache
 def _make_beginning(process: int) -> str:
-    """Return what begins all keys of a server's process: a command with another key is of a server that has ended."""
+    """Return the prefix of all keys of one server process: a command with another prefix belongs to a server that has
+    ended."""
     return f"{process}-{secrets.token_hex(8)}-"
 
 
@@ -44,7 +46,7 @@ def make_key() -> str:
 
 
 def make_sweep(signal: str, key: str) -> list[str]:
-    """Return a command that sends a signal (`HUP`) to every process with this key, and prints to how many."""
+    """Return a command that sends a signal (`HUP`) to every process with this key, and prints their number."""
     return ["/bin/sh", "-c", _SWEEP, "sh", signal, f"{MARKER}={key}", ""]
 
 

@@ -96,7 +96,8 @@ class DockerExecutor:
         self._server = server
         self._build_network = build_network
         self._facts = FactsReader(host)
-        self._shares: dict[int, str] = {}  # subnets of experiments without a network of this host
+        # subnets of experiments whose network another host created, or which need none
+        self._shares: dict[int, str] = {}
         self._seen: dict[str, ContainerSeen] = {}  # the last observation, by id of the container
         self._gpus = GpuReader()
         self._inventory = GpuInventory(host, server, self._gpus if engine.is_local else None)
@@ -149,7 +150,7 @@ class DockerExecutor:
         return [subnet for subnet in routed if subnet not in subnets.own.values()]
 
     def _observe_containers(self, api: docker.APIClient, changed: frozenset[str]) -> list[Merged]:
-        """List the containers of this server, inspect those whose row does not tell enough, and merge both.
+        """List the containers of this server, inspect those whose row is not enough, and merge both.
 
         Raises:
             Unreachable: the engine is shutting down; it may have ended a container.
@@ -353,21 +354,21 @@ class DockerExecutor:
     def changes(self) -> Iterator[None]:
         ours = labels.label_filter(labels.SERVER, self._server)
         filters = {"label": ours, "event": ["die", "start", "destroy", "oom"]}
-        with self.engine.stream() as api, closing(api.events(filters=filters, decode=True)) as news:
-            remove_written_off(api, self._stuck)  # an engine that restarted removes them
+        with self.engine.stream() as api, closing(api.events(filters=filters, decode=True)) as events:
+            remove_written_off(api, self._stuck)  # an engine that has restarted can remove them now
             running = [str(row["Id"]) for row in api.containers(filters={"label": ours})]
             threading.Thread(target=self._end_forgotten, args=(running,), name="forgotten", daemon=True).start()
             with self._note_break():
-                for event in news:
+                for event in events:
                     self._exit_events.note_event(event)
                     yield
 
     @contextmanager
     def _note_break(self) -> Iterator[None]:
-        """Note an outage when the engine ends the connection for its events, which it keeps as long as it runs."""
+        """Note an outage when the engine ends the stream of events: a running engine never ends it."""
         try:
             yield
-        except GeneratorExit:  # the server wants no more of them
+        except GeneratorExit:  # the server has closed the generator
             raise
         except Exception:
             self._outages = self._outages.mark_away(_now())
@@ -375,7 +376,7 @@ class DockerExecutor:
         self._outages = self._outages.mark_away(_now())
 
     def _end_forgotten(self, running: list[str]) -> None:
-        """End and remove what a server that was killed left; events do not wait for it."""
+        """End and remove leftovers of a server that was killed. Events do not wait for it: it has its own thread."""
         try:
             with self.engine.api(patient=True) as api:
                 self._code.remove_forgotten(api)
@@ -386,7 +387,7 @@ class DockerExecutor:
 
 @contextmanager
 def _accept_refusals(*codes: int) -> Iterator[None]:
-    """Ignore refusals with these HTTP statuses: what the call asked for is already so."""
+    """Ignore refusals with these HTTP statuses: the requested state exists already."""
     try:
         yield
     except APIError as error:

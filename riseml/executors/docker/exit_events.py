@@ -1,4 +1,4 @@
-"""What the engine's events say of the end of a container.
+"""The end of a container as the engine's events report it.
 
 The engine sends the event of an exit at once. An inspection of that container blocks until the engine has taken its
 network apart, which takes longer than everything else that the server does about the exit. So an exit that needs no
@@ -39,7 +39,7 @@ class ContainerEvents:
 
     @property
     def tells_everything(self) -> bool:
-        """Whether the exit needs no inspection."""
+        """True when the exit needs no inspection."""
         if self.exit_code is None or self.out_of_memory:
             return False
         return self.exit_code == 0 or (self.exit_code > 0 and self.signalled)
@@ -71,7 +71,7 @@ class ExitEvents:
         self._exits: dict[str, _ExitEvent] = {}  # by id
 
     def note_signal(self, name: str) -> None:
-        """Remember that the server sends a signal to the container of this name."""
+        """Remember that the server has sent a signal to the container with this name."""
         with self._lock:
             self._signalled.add(name)
 

@@ -1,4 +1,4 @@
-"""What an engine says of its machine: its size, and the Docker Swarm that it belongs to."""
+"""The facts that an engine reports about its machine: its size, and the Docker Swarm that it belongs to."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from riseml.model import Capacity
 from riseml.spec.pool.types import HostSpec
 
 _KEPT = 512  # MiB of the machine's memory that no job gets: the server and the engine use it
-_KEPT_SHARE = 20  # or one part in so many, if that is more
+_KEPT_SHARE = 20  # or one part in this many, if that is more
 FRESH = 15.0
-"""Seconds for which an answer counts: a machine rarely changes, and the engine needs long for it."""
+"""Seconds for which an answer is valid: a machine rarely changes, and the answer takes the engine long."""
 
 STILL_FRESH = 60.0
 """The same while a job starts, which would wait for the answer. Passes without a start ask at least every 30 s."""
@@ -22,9 +22,9 @@ STILL_FRESH = 60.0
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """What an engine says of its machine."""
+    """The facts that an engine reports about its machine."""
 
-    capacity: Capacity  # after what pool.yml holds back
+    capacity: Capacity  # without the part that pool.yml holds back
     most_mem: int  # MiB that one job without its own limit may use
     version: str = ""  # of the engine: `20.10.24`
     address: str = ""  # at which the other members of the swarm reach it
@@ -42,7 +42,7 @@ class FactsReader:
         self._read_at = 0.0  # monotonic seconds
 
     def read_fresh(self, api: docker.APIClient, oldest: float = FRESH) -> EngineFacts:
-        """Return facts that are at most so many seconds old."""
+        """Return facts that are at most `oldest` seconds old."""
         if self.last is None or time.monotonic() - self._read_at > oldest:
             self.info = api.info()
             self.last, self._read_at = parse_facts(self.info, self._host), time.monotonic()

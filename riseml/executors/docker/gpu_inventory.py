@@ -1,7 +1,7 @@
-"""The GPUs of one host of the pool: which there are, which jobs may use, and what they do.
+"""The GPUs of one host of the pool: all of them, those that jobs may use, and their load.
 
-They are read once when the server first observes the host, and again for each reading that a user asks for. On this
-machine NVML tells; on other hosts a container of their engine does.
+They are read when the server first observes the host, and again at each request of a user: through NVML on this
+machine, through a container of the engine on other hosts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from riseml.model import Gpu
 from riseml.spec.pool.types import HostSpec
 
 _TOPIC = "gpus"
-_KEPT = 4.0  # seconds in which a reading is new enough: each one may start a container
+_KEPT = 4.0  # seconds for which a reading is reused: each reading may start a container
 
 
 class GpuInventory:
@@ -49,7 +49,7 @@ class GpuInventory:
             engine: the host's.
             info: its answer of `GET /info`.
 
-        A reading that fails is not tried again before a user asks: it would delay every observation of the host.
+        A reading that fails is repeated only when a user asks: otherwise it would delay every observation of the host.
 
         Raises:
             Unreachable: the engine does not answer.
@@ -78,7 +78,7 @@ class GpuInventory:
             return self._select(self._readings or ())
 
     def check_gpus(self, engine: Engine) -> tuple[Finding, ...]:
-        """Return what `pool check` says of the GPUs; nothing for a host that has none and names none."""
+        """Return the findings of `pool check` about the GPUs; none for a host that has no GPU and names none."""
         try:
             found = self.read_gpus(engine)
         except EngineError as error:
@@ -96,7 +96,7 @@ class GpuInventory:
             self._readings = None
 
     def _read(self, engine: Engine, known: dict[str, Any] | None) -> None:
-        """Read the GPUs, or keep why they cannot be read; what was known before stays known.
+        """Read the GPUs, or keep the reason why they cannot be read. Earlier knowledge stays.
 
         Args:
             engine: the host's.

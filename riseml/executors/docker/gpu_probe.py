@@ -1,7 +1,7 @@
 """The GPUs of a host, read through its engine: nvidia-smi in a container that gets all of them and nothing else.
 
-The nvidia runtime, or CDI, puts nvidia-smi and its library into the container; the image has to bring a C library that
-they run with (glibc). So any image with one serves: one that is there already, or `IMAGE`, which is pulled.
+The nvidia runtime, or CDI, puts nvidia-smi and its library into the container; the image must have the C library that
+they need (glibc). So any image with glibc works: one that is on the host already, or `IMAGE`, which is pulled.
 """
 
 from __future__ import annotations

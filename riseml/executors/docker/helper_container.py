@@ -1,7 +1,7 @@
 """Files on a host that the server does not see, written and read through a container that never runs.
 
 The engine unpacks an archive into the mounts of a container whether it runs or not, with the owners in the archive. The
-image of the container is empty, so nothing has to be present on the host.
+image of the container is empty, so the host needs no image.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def read_image_file(api: docker.APIClient, server: str, image: str, path: str) -
 def read_small_file(api: docker.APIClient, container: str, path: str) -> bytes | None:
     """Return the content of a file of a container; None: it is larger than 1 MiB, or no regular file.
 
-    A job or an install step may have written it, so that it may be of any size: not more is read.
+    A job or an install step may have written a file of any size; this function reads at most 1 MiB.
 
     Raises:
         NotFound: there is no such file.

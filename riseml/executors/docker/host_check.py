@@ -1,4 +1,4 @@
-"""What `riseml pool check` asks one engine about its host."""
+"""The checks of `riseml pool check` for one engine and its host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from riseml.executors.docker.gpu_probe import offers_gpus
 from riseml.spec.pool.types import HostSpec
 
 _OLDEST = (1, 41)  # version of the Docker Engine API; Docker 20.10
-_CLOSED_DATA_ROOT = (20, 10, 9)  # the first Docker whose containers' files no other user of the machine reaches
+# the first Docker that protects the files of containers from other users of the machine
+_CLOSED_DATA_ROOT = (20, 10, 9)
 _SKEW = 5.0  # seconds between two clocks that make logs hard to read together
 
 

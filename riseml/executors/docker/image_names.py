@@ -1,8 +1,8 @@
 """The names of one image at an engine.
 
-A tag may move at any time. What it stands for has a name that never moves: the digest of the registry
-(`python@sha256:...`), or for an image of no registry its ID. An engine knows an image by the digest only if it pulled
-it; what it got from another engine has the name of `riseml.model.copy_name`.
+A tag may move at any time. The image behind it has a name that never moves: the digest of the registry
+(`python@sha256:...`), or its ID when no registry has it. An engine knows an image by the digest only if it pulled the
+image; an image from another engine has the name of `riseml.model.copy_name`.
 
 In Docker's own image store an ID is the digest of the image's configuration; in that of containerd it is the digest of
 its manifest, as in a registry. So the digest alone may be an ID, too.
@@ -27,7 +27,7 @@ _ID = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def observe_images(api: docker.APIClient, references: Iterable[str]) -> dict[str, ImageSeen]:
-    """Return whether the engine has these images, and what each tag stands for, which is among them, too."""
+    """Return whether the engine has these images; each tag's resolved image is in the result, too."""
     found: dict[str, ImageSeen] = {}
     for reference in references:
         if is_fixed(reference):
@@ -61,14 +61,14 @@ def refuse_own_name(reference: str) -> None:
 
 
 def resolve_tag(reference: str, inspected: Mapping[str, Any]) -> str:
-    """Return what a tag stands for, from the inspection of its image: the digest of its registry, else the ID."""
+    """Return the resolved name of a tag, from the inspection of its image: the digest of its registry, else the ID."""
     repository = name_repository(reference)
     digests = [str(one) for one in inspected.get("RepoDigests") or ()]
     return min((one for one in digests if one.partition("@")[0] == repository), default=str(inspected["Id"]))
 
 
 def resolve_in_registry(api: docker.APIClient, base: str) -> str:
-    """Return what a tag stands for at this moment, as its registry says.
+    """Return the resolved name of a tag as its registry gives it now.
 
     Raises:
         EngineError: the registry does not answer, or does not have the image; or it is a name of riseml's own.
@@ -89,7 +89,7 @@ def resolve_in_registry(api: docker.APIClient, base: str) -> str:
 
 
 def check_registry(api: docker.APIClient, digest: str) -> None:
-    """Return when a registry has an image that is named by its digest.
+    """Check that a registry has the image with this digest.
 
     Raises:
         EngineError: the registry does not answer, or does not have it; or it is a name of riseml's own.
@@ -102,18 +102,18 @@ def check_registry(api: docker.APIClient, digest: str) -> None:
 
 
 def find_local_name(api: docker.APIClient, reference: str) -> str | None:
-    """Return a name by which the engine has this image; None: it does not have it."""
+    """Return a name under which the engine has this image; None: the engine does not have it."""
     return next((name for name in _list_names(reference) if inspect_image(api, name) is not None), None)
 
 
 def find_local_image(api: docker.APIClient, reference: str) -> dict[str, Any] | None:
-    """Return what the engine knows of this image, by any of its names; None: it does not have it."""
+    """Return the inspection of this image under any of its names; None: the engine does not have it."""
     found = (inspect_image(api, name) for name in _list_names(reference))
     return next((one for one in found if one is not None), None)
 
 
 def inspect_image(api: docker.APIClient, name: str) -> dict[str, Any] | None:
-    """Return what the engine knows of the image with this very name; None: it does not have it."""
+    """Return the inspection of the image with exactly this name; None: the engine does not have it."""
     try:
         found: dict[str, Any] = api.inspect_image(name)
     except ImageNotFound:

@@ -45,7 +45,7 @@ def measure_environment(api: docker.APIClient, reference: str) -> int | None:
 
 
 def load_environment(api: docker.APIClient, reference: str, stream: Iterator[bytes]) -> None:
-    """Load what `export_environment` gave.
+    """Load an image from the stream of `export_environment`.
 
     Raises:
         EngineError: the stream ended early or the engine could not read it.
@@ -80,7 +80,7 @@ def publish_environment(api: docker.APIClient, reference: str, registry: str, re
 
 
 def fetch_environment(api: docker.APIClient, reference: str, published: str, report: Report) -> None:
-    """Pull what `publish_environment` pushed, and give it its own name again.
+    """Pull an image that `publish_environment` has pushed, and give it its name in riseml again.
 
     Raises:
         EngineError: the registry does not answer, or does not have it.
@@ -93,7 +93,7 @@ def fetch_environment(api: docker.APIClient, reference: str, published: str, rep
 
 
 def _make_copy_name(api: docker.APIClient, reference: str) -> str:
-    """Give the image the name that it has at every engine that gets it from another one, and return that name.
+    """Give the image the name that copies of it have on other engines, and return that name.
 
     Raises:
         NotThere: the image does not exist.

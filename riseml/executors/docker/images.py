@@ -51,7 +51,7 @@ def ensure_environment(api: docker.APIClient, order: BuildOrder, build_network: 
 
 
 def _fetch_base(api: docker.APIClient, order: BuildOrder, wanted: str) -> str:
-    """Pull the base image, and return its name. What was resolved is pulled by its digest, never again by its tag."""
+    """Pull the base image, and return its name. A resolved image is pulled by its digest, never by its tag."""
     image = order.image
     if wanted.startswith("sha256:"):
         raise ImageMissing(

@@ -84,7 +84,7 @@ def _describe_image(row: dict[str, Any]) -> InventoryItem:
 
 
 def _describe_layer(row: dict[str, Any]) -> InventoryItem:
-    """Return the code of a project: its `size` is what was written for it, without the environment below it."""
+    """Return the layer of a project: its `size` counts the project's files, without the environment below."""
     name, held = find_layer_name(row), _labels(row)
     return InventoryItem(
         InventoryKind.CODE,
@@ -98,16 +98,16 @@ def _describe_layer(row: dict[str, Any]) -> InventoryItem:
 
 
 def _is_layer(row: dict[str, Any]) -> bool:
-    """Return whether an image is a layer of code, which has the label of the environment below it, too.
+    """Return True when an image is a layer of code; it also has the label of the environment below it.
 
-    A layer without a name lies below another one, and goes with it.
+    A layer without a name is below another layer, and is removed with it.
     """
     names = row.get("RepoTags") or []
     return any(map(is_layer, names)) or (not names and labels.CODE in _labels(row))
 
 
 def _describe_copy(row: dict[str, Any]) -> InventoryItem:
-    """Return an image under the name that a copy has; it may have others, which riseml did not give it."""
+    """Return an image under the name that copies have; it may have other names that riseml did not give."""
     name = next(name for name in row["RepoTags"] if name.startswith("riseml/image:"))
     return replace(_describe_image(row), identity=name, name=name, reference=name)
 

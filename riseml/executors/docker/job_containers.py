@@ -14,7 +14,7 @@ from riseml.model import JobKey
 
 
 def create_container(api: docker.APIClient, request: dict[str, Any], name: str, layer: str | None) -> bool:
-    """Create a container, and return whether it has the code: it is made of the layer, unless that was removed.
+    """Create a container, from the layer if it still exists. Return True when the container has the code.
 
     An image that came from another engine has another name here.
     """

@@ -1,7 +1,7 @@
 """A pull or a push of an image as one number: the layers of the engine's answer, folded. No I/O.
 
-The engine reports each layer by itself, and tells the size of a layer only once its transfer begins. So the whole size
-is known when every layer has begun, is done, or was there before.
+The engine reports each layer separately, and its size only once its transfer begins. So the total is known when every
+layer has begun, is done, or existed before.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class LayerFold:
             layer.done = int(detail.get("current") or 0)
             layer.size = int(detail["total"]) if detail.get("total") else layer.size
         elif status in _THERE or (status in _MOVED and layer.size is None):
-            layer.done, layer.size = 0, 0  # it was there, or was so small that the engine never told its size
+            # the layer existed before, or was so small that the engine never reported its size
+            layer.done, layer.size = 0, 0
         elif status in _MOVED:
             layer.done = layer.size or 0
         sizes = [one.size for one in self._layers.values()]

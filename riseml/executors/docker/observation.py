@@ -1,8 +1,8 @@
-"""What one observation of an engine's containers means: pure, so that every case is a row of a test.
+"""Interpret one observation of an engine's containers. Pure, so that every case is a row of a test.
 
-The engine is asked as little as possible. Its list of containers is one call; an inspection is one call for each
-container, and blocks while the engine takes the network of an ended container apart. So a container is inspected only
-when the list, the last observation and the events do not tell enough.
+riseml calls the engine as rarely as possible. Its list of containers is one call; an inspection is one call for each
+container, and blocks while the engine removes the network of an ended container. So riseml inspects a container only
+when the list, the last observation and the events are not enough.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from riseml.executors.docker.outages import Outages, is_doubtful
 from riseml.executors.timestamps import to_datetime, to_nanoseconds
 from riseml.model import ContainerSeen, JobKey
 
-_START_FAILURES = frozenset({125, 126, 127})  # the command's own fault; 128 is the engine's and may pass
+# errors of the command; 128 is an error of the engine, and may be temporary
+_START_FAILURES = frozenset({125, 126, 127})
 _ON_ITS_WAY_OUT = frozenset({"removing", "dead"})  # states of a container that the engine removes
 _KILLED = 128 + 9
 
@@ -36,8 +37,8 @@ class Merged:
     """One container as this observation reports it."""
 
     seen: ContainerSeen
-    settles_in: float | None = None  # seconds until a held back end is reported; None: nothing is held back
-    needs_ping: bool = False  # the end is believed only if the engine takes a new connection
+    settles_in: float | None = None  # seconds until a delayed end is reported; None: no end is delayed
+    needs_ping: bool = False  # accept the end only if the engine accepts a new connection
 
 
 def parse_row(listed: dict[str, Any]) -> ContainerRow | None:
@@ -70,7 +71,7 @@ def parse_inspection(key: JobKey, found: dict[str, Any]) -> ContainerSeen:
 def merge_row(
     row: ContainerRow, known: ContainerSeen | None, events: ContainerEvents, outages: Outages
 ) -> Merged | None:
-    """Return what the list, the last observation (`known`) and the events tell; None: inspect the container."""
+    """Return the container from the list, the last observation (`known`) and the events; None: it must be inspected."""
     if known is None or not known.started:
         return None
     if not known.running or (row.running and not events.changed):
@@ -81,7 +82,7 @@ def merge_row(
 
 
 def merge_inspection(found: ContainerSeen, events: ContainerEvents, outages: Outages) -> Merged:
-    """Return what an inspection and the events tell.
+    """Return the container from an inspection and the events.
 
     An end by SIGKILL may be an out-of-memory kill whose event has not arrived. Until it cannot arrive any more, the
     container is reported as running, and `settles_in` asks for another observation.
@@ -95,8 +96,9 @@ def merge_inspection(found: ContainerSeen, events: ContainerEvents, outages: Out
 
 
 def _explain(found: ContainerSeen, outages: Outages) -> Merged:
-    """An engine that shuts down ends its jobs like a `kill`. It takes no new connection before it ends the first one,
-    but still answers on old connections. So such an end is believed only after a ping on a new connection.
+    """Find out whether the engine ended a container. An engine that shuts down ends its jobs like a `kill`. It refuses
+    new connections before it ends the first job, but still answers on old connections. So riseml accepts such an end
+    only after a ping on a new connection.
     """
     explained = outages.explain_end(found)
     return Merged(explained, needs_ping=is_doubtful(explained) and not explained.error)

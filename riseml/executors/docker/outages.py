@@ -1,7 +1,7 @@
 """When an engine was away, and which jobs ended with it.
 
 An engine that is stopped ends its containers; an engine that was killed without `live-restore` ends them when it
-starts again. Both look like a `kill` by a user. The difference is that the engine was away around that moment.
+starts again. Both look like a `kill` by a user. The difference is that the engine did not answer around that moment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LATE = timedelta(seconds=10)  # an engine that starts may answer while it still
 
 
 def is_doubtful(found: ContainerSeen) -> bool:
-    """Return whether a container may have ended together with its engine."""
+    """Return True when a container may have ended together with its engine."""
     return found.exit_code in _CODES and not found.oom
 
 

@@ -1,4 +1,4 @@
-"""Who made the parts of an output folder on a host that the server does not see, and who may reach what is in them.
+"""Check who owns the parts of an output folder on a host whose files the server does not see, and who can reach them.
 
 The engine answers for a path of a container whether it runs or not: `HEAD` gives the mode, and the first header of the
 tar that `GET` sends gives the owner.
@@ -63,7 +63,7 @@ def check_output_parts(api: docker.APIClient, container: str, output: Output) ->
 
 
 def inspect_privacy(api: docker.APIClient, container: str, root: Mount, name: str) -> Finding | None:
-    """Return what `riseml pool check` says when outputs are not for their owners alone.
+    """Return a finding for `riseml pool check` when other users than the owner can reach outputs.
 
     Args:
         api: the engine.
@@ -95,10 +95,10 @@ def keeps_modes(mode: int) -> bool:
 
 
 def raise_for_link(error: APIError, output: Output) -> None:
-    """Raise the engine's refusal to unpack a folder over something else as a refusal of riseml.
+    """Raise riseml's own refusal when the engine refused to unpack a folder over something else.
 
     Raises:
-        EngineError: it was this refusal (permanent).
+        EngineError: the engine refused for this reason (permanent).
     """
     found = re.search(r"cannot overwrite non-directory (.*) with directory", str(error.explanation))
     if found is not None:
@@ -118,7 +118,8 @@ def _read_mode(api: docker.APIClient, container: str, path: str) -> int:
 
 
 def _read_head(api: docker.APIClient, container: str, path: str) -> tarfile.TarInfo | None:
-    """Return the first header of what the engine sends for a path, a link not followed; None: there is nothing."""
+    """Return the first tar header that the engine sends for a path, without following a link; None: nothing is
+    there."""
     answer: requests.Response
     plain = {"Accept-Encoding": "identity"}
     with api.get(

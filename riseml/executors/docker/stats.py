@@ -93,7 +93,8 @@ def find_gpus(api: docker.APIClient, name: str) -> tuple[str, ...]:
 def _count_bytes(row: dict[str, Any]) -> _Counters:
     """Return what a container has received, sent, read and written; None where the engine does not count it.
 
-    It counts no network of a container in the network of its host, and no disk without the kernel's block statistics.
+    The engine counts no traffic of a container in the network of its host, and no disk without the kernel's block
+    statistics.
     """
     nets = (row.get("networks") or {}).values()
     disks = (row.get("blkio_stats") or {}).get("io_service_bytes_recursive")

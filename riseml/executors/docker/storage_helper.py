@@ -1,8 +1,8 @@
 """Files on a host that the server does not see, through a helper container that mounts them.
 
 The helper runs `job_programs.file_service` with the Python of an image that the host has: without a network, without
-capabilities, with a file system that it cannot write, as the user who owns the files. It mounts what was asked for and
-nothing else. Its input is its connection to the server: when that ends, the container ends, and the engine removes it.
+capabilities, with a read-only file system, as the user who owns the files. It mounts only the requested folder. Its
+standard input is its connection to the server: when that ends, the container ends, and the engine removes it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class HelperSession:
         self._stream.close()
 
     def begin(self) -> None:
-        """End what the engine passes on to the helper of the request that opened the connection."""
+        """Tell the helper where the engine's own bytes of the request end, and its messages begin."""
         self._send_bytes(b"\n")
 
     def send(self, kind: bytes, message: bytes) -> None:
@@ -165,10 +165,10 @@ class StorageHelpers:
 
     @contextmanager
     def guard(self, order: StorageOrder, session: HelperSession) -> Iterator[None]:
-        """Keep a helper that refuses what the block asks, and end it after everything else that goes wrong.
+        """Keep the helper after a refusal of its own; end it after any other error in the block.
 
         Raises:
-            RisemlError: the helper refused, in the words that users see.
+            RisemlError: the helper refused; the message is for users.
         """
         try:
             yield
@@ -300,7 +300,7 @@ def _start_helper(engine: Engine, server: str, order: StorageOrder) -> HelperSes
 
 
 def _list_images(api: docker.APIClient, first: str) -> list[str]:
-    """Return images to try: the one that is named, then those of the host."""
+    """Return images to try: the named one first, then those of the host."""
     names = choose_names(api.images())
     with suppress(ImageNotFound):
         if first:
@@ -312,7 +312,7 @@ def _list_images(api: docker.APIClient, first: str) -> list[str]:
 def choose_names(images: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return images that may have Python, from the engine's list: those of Python, then the newest others.
 
-    A layer of code is none: it may be another server's, which could not remove it while a helper uses it.
+    Layers of code are left out: one may belong to another server, which could not remove it while a helper uses it.
     """
     found = sorted(images, key=lambda image: -int(image.get("Created") or 0))
     names = [tag for image in found for tag in (image.get("RepoTags") or [])[:1]]

@@ -2,7 +2,7 @@
 
 Engine 20.10 sometimes counts an endpoint of a container that is gone: it answers `403 ... has active endpoints` for a
 network without a container, until the engine restarts. The same answer comes while a container that riseml did not
-make is connected. An experiment must not stay open for that: after `WRITE_OFF_AFTER` the network counts as foreign.
+make is connected. That must not keep an experiment open: after `WRITE_OFF_AFTER` the network counts as foreign.
 Its subnet stays taken, `riseml system clean` and `riseml pool check` name it, and riseml removes it when the engine is
 back.
 """

@@ -26,7 +26,7 @@ class Membership(enum.Enum):
 
     CREATED = "created"
     JOINED = "joined"
-    MEMBER = "member"  # nothing: it is in the swarm already
+    MEMBER = "member"  # nothing was done: the host is in the swarm already
 
 
 def join_swarm(engines: Mapping[HostName, Engine], addresses: Mapping[HostName, str]) -> dict[HostName, Membership]:
@@ -59,7 +59,7 @@ def join_swarm(engines: Mapping[HostName, Engine], addresses: Mapping[HostName, 
 def _join_missing(
     engines: Mapping[HostName, Engine], addresses: Mapping[HostName, str], found: dict[HostName, Membership]
 ) -> None:
-    """Put the hosts that are in no swarm into that of the others, and add to `found` what each of them had to do."""
+    """Let the hosts without a swarm join the swarm of the others, and add the step of each host to `found`."""
     infos = {name: _read_swarm(engine) for name, engine in engines.items()}
     members = [name for name, info in infos.items() if info.get("LocalNodeState") == "active"]
     joining = [name for name, info in infos.items() if info.get("LocalNodeState") == "pending"]
@@ -98,7 +98,7 @@ def _join_others(
 def _join_one(engine: Engine, manager: str, token: str, own: str) -> None:
     """Let a host join the swarm of a manager.
 
-    An engine that is busy answers after 20 s that it goes on in the background. The host is a member then, too.
+    A busy engine answers after 20 s that it continues in the background. The host counts as a member then, too.
     """
     try:
         with engine.api(patient=True) as api:

@@ -1,4 +1,5 @@
-"""One command of a build: its output line by line, its exit code, its end when the build is cancelled."""
+"""Run one command of a build: pass its output on line by line, return its exit code, end it when the build is
+cancelled."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class VirtualEnvironments:
         self._gpus = gpus
 
     def find_folder(self, reference: str) -> Path:
-        """Return where an environment is, or would be."""
+        """Return the folder of an environment, which may not exist yet."""
         python = [platform.python_implementation(), *sys.version_info[:2], sys.base_prefix, platform.machine()]
         recipe = json.dumps([_SCHEME, reference, python, self._gpus])
         return self._root / hashlib.sha256(recipe.encode()).hexdigest()[:20]
@@ -72,7 +72,7 @@ class VirtualEnvironments:
         return self.find_folder(reference) / _PROJECT
 
     def observe_environment(self, reference: str) -> ImageSeen:
-        """Return whether an environment is present. One whose Python was removed from the machine is not."""
+        """Return whether an environment is present. An environment whose Python was removed from the machine is not."""
         folder = self.find_folder(reference)
         return ImageSeen(present=(folder / _READY).exists() and (folder / "bin" / "python").exists())
 
@@ -99,7 +99,7 @@ class VirtualEnvironments:
 
         Args:
             server: id of the server that owns them.
-            references: what they may be; a folder's name alone does not tell.
+            references: environments that may be present; the name of a folder alone does not identify one.
         """
         names = {self.find_folder(reference).name: reference for reference in references}
         for folder in sorted(self._root.glob("*/")):
@@ -133,7 +133,7 @@ class VirtualEnvironments:
             os.close(lock)
 
     def review_environment(self, image: Image) -> EnvironmentReview:
-        """Return what `ensure_environment` would make of an image, or why it would refuse it."""
+        """Return the environment that `ensure_environment` would make of an image, or why it would refuse."""
         packages, _ = choose_packages(image.base, gpus=self._gpus)
         parts = [f"Python {platform.python_version()}", *packages]
         try:
@@ -181,7 +181,7 @@ class VirtualEnvironments:
 
 
 def _record_packages(folder: Path, step: BuildStep) -> None:
-    """Write down which packages an environment has. Without an answer of uv it has no list."""
+    """Record the packages of an environment; without an answer of uv there is no list."""
     command = [find_uv_bin(), "pip", "freeze", "--python", str(folder / "bin" / "python")]
     try:
         found = subprocess.run(

@@ -1,8 +1,9 @@
 """Jobs as processes of this machine, without Docker.
 
-`supervisor` runs one job and outlives the server; `job_records`, `job_processes` and `job_folders` find what it wrote
-and started; `log_reader` and `watch` follow it; `venvs`, `venv_recipe` and `build_step` make environments;
-`project_files` unpacks projects; `executor` joins them behind the seam.
+`supervisor` runs one job and outlives the server; `job_records`, `job_processes` and `job_folders` find its records and
+processes; `watch` notices changes; `job_commands` and `command_runner` run commands inside a job; `use_meter` measures;
+`executor` joins them to an `executors.base.Executor`.
 
-Not here: anything of Docker (`executors.docker`).
+Not here: anything of Docker (`executors.docker`), virtual environments and the files of projects
+(`executors.environments`), and reading logs (`executors.log_reader`).
 """

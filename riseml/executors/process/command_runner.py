@@ -1,4 +1,4 @@
-"""The runner of one command in the surroundings of a job: `python -m riseml.executors.process.command_runner`.
+"""The runner of one command inside a job: `python -m riseml.executors.process.command_runner`.
 
 Its standard input is a socket of the server. It reads one line of JSON (see `RunnerOrder`), then both sides send
 messages after their lengths (`riseml.stream_messages`). It is the reaper of everything that the command starts
@@ -63,7 +63,7 @@ class CommandRunner:
         self._order = order
         self._messages = LengthPrefixed()
         self._to_server = bytearray()  # at most one piece
-        self._to_command = bytearray()  # what the server's window allows, at most
+        self._to_command = bytearray()  # at most the server's window
         self._input_ends = False
         self._main = 0  # pid of the command
         self._input = -1  # where the command's input is written; -1: it has ended
@@ -167,7 +167,7 @@ class CommandRunner:
         return True
 
     def _list_wanted(self, job: int) -> dict[int, int]:
-        """Return what to wait for: a side is read only while nothing waits for the other side."""
+        """Return the descriptors to wait for. Read a side only while no bytes wait to be written to the other side."""
         wanted = {self._children: select.POLLIN, self._door.fileno(): select.POLLOUT if self._to_server else 0}
         if job >= 0:
             wanted[job] = select.POLLIN
@@ -180,7 +180,7 @@ class CommandRunner:
         return wanted
 
     def _read_server(self) -> bool:
-        """Take what the server sends; False when it sends no more."""
+        """Handle messages of the server; False when the server has ended the stream."""
         data = self._door.recv(LONGEST_PIECE)
         for message in self._messages.feed(data):
             match message:
@@ -224,7 +224,7 @@ class CommandRunner:
                 del self._to_command[: os.write(self._input, self._to_command)]
             except BlockingIOError:
                 return
-            except OSError:  # the command has closed its input: what comes for it is not wanted
+            except OSError:  # the command has closed its input: drop later input
                 self._input_ends = True
                 self._to_command.clear()
         if self._input < 0:
@@ -248,7 +248,7 @@ class CommandRunner:
                 self._exit_code = code
 
     def _end_politely(self) -> None:
-        """Send SIGHUP, as a terminal that goes away does, and give the processes a moment."""
+        """Send SIGHUP, as a closing terminal does, and wait a moment."""
         _signal_all(signal.SIGHUP)
         _signal_all(signal.SIGCONT)
         end = time.monotonic() + _GRACE
@@ -257,7 +257,7 @@ class CommandRunner:
             self._reap_children()
 
     def _kill_rest(self) -> None:
-        """Kill until no child is left. The children of a killed process become children of this one."""
+        """Kill all children until none is left. The children of a killed process become children of this one."""
         while True:
             try:
                 pid, _ = os.waitpid(-1, os.WNOHANG)

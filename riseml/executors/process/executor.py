@@ -1,4 +1,4 @@
-"""Jobs as processes of this machine, without Docker: the same seam and the same laws.
+"""Jobs as processes of this machine, without Docker: an `executors.base.Executor` with the same laws.
 
 Each job has a supervisor that outlives the server. What the supervisor writes into the job's folder is all that is
 known of the job, so a server that was killed finds everything again. There is no isolation: jobs run as the user, see
@@ -43,7 +43,7 @@ from riseml.samples import Sample
 from riseml.stream_messages import CommandOrder
 
 _SIGNALS = {Signal.TERM: signals.SIGTERM, Signal.KILL: supervisor.KILL_ALL}
-_START_TIMEOUT = 60.0  # seconds until a supervisor has to answer
+_START_TIMEOUT = 60.0  # seconds within which a supervisor must answer
 _LOG_INTERVAL = 1.0  # seconds after which a follower reads the log again without a hint of the watch
 _SAMPLE_INTERVAL = 1.0  # seconds between two samples
 _CHANGES_INTERVAL = 30.0  # seconds that one wait for a change lasts; then the next wait begins

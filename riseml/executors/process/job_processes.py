@@ -22,7 +22,7 @@ _END_TIMEOUT = 5.0  # seconds that a supervisor gets to end its job before it is
 
 
 def signal_supervisor(record: SupervisorRecord, number: int) -> bool:
-    """Signal the supervisor; False when it has ended. Another process that has its pid today gets no signal."""
+    """Signal the supervisor; False when it has ended. Another process that has its pid now gets no signal."""
     try:
         pidfd = os.pidfd_open(record.pid)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""What the supervisor of a job wrote about it: `state.json`, read as a record.
+"""Read `state.json`, which the supervisor of a job writes, as a record.
 
 A server reads the files of supervisors that an older version of riseml started: fields may be missing, never renamed.
 """
@@ -15,17 +15,17 @@ from typing import Any
 from riseml.executors.process import supervisor
 
 UNREADABLE_STATE: Mapping[str, Any] = {"server": "", "pid": 0, "start": 0, "boot": ""}
-"""What a file that a power cut left behind counts as: a supervisor of another start of the machine."""
+"""The record for a file that a power cut has damaged: a supervisor from an earlier boot."""
 
 
 @dataclass(frozen=True, slots=True)
 class SupervisorRecord:
-    """What a supervisor wrote about its job. Pid, start and boot together name one process for ever."""
+    """The record of a supervisor about its job. Pid, start and boot together identify one process for all time."""
 
     server: str  # id of the server that started it
     pid: int  # of the supervisor
     start: int  # when the supervisor started, in clock ticks since boot
-    boot: str  # id of that start of the machine
+    boot: str  # id of the machine's boot
     started_at: datetime | None = None  # when the job's main process ran; None: it did not
     exit_code: int | None = None  # of the main process, as a shell reports it; None: the job has not ended
     finished_at: datetime | None = None
@@ -36,7 +36,7 @@ class SupervisorRecord:
 
     @property
     def has_ended(self) -> bool:
-        """Whether this is the last record of the job."""
+        """True when this is the last record of the job."""
         return self.exit_code is not None or bool(self.error)
 
 
@@ -75,7 +75,7 @@ def parse_state(state: Mapping[str, Any]) -> SupervisorRecord:
 
 
 def runs_now(record: SupervisorRecord) -> bool:
-    """Return whether the supervisor itself runs, and not another process that has its pid today."""
+    """Return True when the supervisor itself runs, and not another process that has its pid now."""
     if record.boot != supervisor.read_boot_id():
         return False
     found = supervisor.read_stat(record.pid)

@@ -38,14 +38,14 @@ KILL_ALL = signal.SIGUSR1
 
 LONGEST_LOG = 1 << 32  # bytes; more than the server keeps of a job
 _READ_SIZE = 1 << 16  # bytes of output read at once
-_OOM_SCORE = 500  # a machine without memory kills jobs first, before supervisors and the server
+_OOM_SCORE = 500  # when the machine has no memory left, the kernel kills jobs before supervisors and the server
 _WRITE_RETRY = 2000  # milliseconds between two attempts to write the end on a full disk
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
 _EXIT_NOT_EXECUTED = 127  # as a shell
 
 
 def read_boot_id() -> str:
-    """Return the id of this start of the machine; pids and start times mean nothing across two starts."""
+    """Return the id of this boot; pids and start times have no meaning in another boot."""
     with open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
 
@@ -175,7 +175,7 @@ class Supervisor:
         return error
 
     def run_until_end(self) -> None:
-        """Copy output and pass signals on until the main process ends; then end the rest of the tree."""
+        """Copy output and forward signals until the main process ends; then end the rest of the tree."""
         poll = select.poll()
         for descriptor in (self._signal_reader, *self._streams):
             poll.register(descriptor, select.POLLIN)
@@ -333,7 +333,7 @@ def _start_supervised_job(order: dict[str, Any]) -> tuple[Supervisor | None, str
 
 
 def _detach_from_server(folder: str) -> None:
-    """Drop everything that came from the server; this process writes its own errors beside the job's log."""
+    """Detach from the server's pipes and terminal; write this process' own errors into a file next to the job's log."""
     os.umask(0o022)
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)

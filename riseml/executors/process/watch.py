@@ -1,4 +1,4 @@
-"""Changes of jobs without polling: inotify for their files, pidfds for the end of their supervisors.
+"""Notice changes of jobs without polling: inotify for their files, pidfds for the end of their supervisors.
 
 Both are hints: every waiting call has a deadline, so a kernel or file system without them only costs time. Measured
 with 100 jobs on a busy 2-core machine: a follower gets a line of output within 0.4 ms, and an idle watch takes no
@@ -108,7 +108,8 @@ class JobWatch:
         self._wait_for_counts(folder, lambda found: found.state != counts.state, seconds)
 
     def wait_for_any_state(self, count: int, seconds: float) -> int:
-        """Return how often the state of any job has changed: once that differs from `count`, or after `seconds`."""
+        """Return how often the state of any job has changed, as soon as that differs from `count`, or after
+        `seconds`."""
         with self._states_changed:
             self._states_changed.wait_for(lambda: self._states != count, seconds)
             return self._states

@@ -19,8 +19,8 @@ _LONGEST_CAUSE = 200  # characters of an error that no table names
 class Diagnosis(NamedTuple):
     """Why a call failed."""
 
-    cause: str  # the rest of a sentence: "the engine does not answer: ..."
-    hint: str  # what the user does next
+    cause: str  # the reason, as the end of a sentence: "the engine does not answer: ..."
+    hint: str  # what the user can do next
 
 
 _CODES: dict[tuple[type[OSError], int], str] = {

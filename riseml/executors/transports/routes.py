@@ -1,7 +1,8 @@
 """The ways to an engine: a unix socket of this machine, TCP with or without TLS, an ssh tunnel.
 
-The kernel keeps TCP connections alive: the SDK sets nothing, so a follower of a log would wait for ever for a host that
-has lost its power. TLS always verifies the engine. Proxies and certificate bundles of the environment are not used.
+riseml switches TCP keepalive on, which the SDK does not: otherwise a follower of a log would wait forever for a host
+that has lost its power. TLS always verifies the engine. Proxies and certificate bundles of the environment are not
+used.
 """
 
 from __future__ import annotations
@@ -214,7 +215,7 @@ def find_transport(spec: HostSpec, home: Path, timeouts: Timeouts) -> Transport:
 
 
 def find_plain_transport(url: str, timeouts: Timeouts) -> Transport:
-    """Return the way to an engine of which only the url is known, as in DOCKER_HOST."""
+    """Return the way to an engine of which only the URL is known, as in DOCKER_HOST."""
     try:
         found = parse_engine_url(url)
     except BadText:
@@ -223,7 +224,7 @@ def find_plain_transport(url: str, timeouts: Timeouts) -> Transport:
 
 
 class _KeepaliveAdapter(HTTPAdapter):
-    """Makes connections that the kernel keeps alive."""
+    """Makes connections with TCP keepalive."""
 
     def __init__(self, keepalive: Keepalive) -> None:
         self._options = keepalive.list_socket_options()

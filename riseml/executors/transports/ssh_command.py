@@ -13,7 +13,7 @@ from riseml.spec.scalars.engine_url import EngineUrl, Scheme, parse_engine_url
 
 _OPTIONS = {
     "IgnoreUnknown": "KnownHostsCommand",  # older clients do not have it
-    "BatchMode": "yes",  # no user is there to type anything
+    "BatchMode": "yes",  # no user is present to type a password
     "StrictHostKeyChecking": "yes",
     "GlobalKnownHostsFile": "/dev/null",
     "KnownHostsCommand": "none",
@@ -131,6 +131,6 @@ def show_options(destination: Destination) -> str:
 
 
 def _quote_path(path: Path) -> str:
-    """Return a path as ssh's options want it: one word, without expansions."""
+    """Return a path in the form of ssh's options: one word, without expansions."""
     text = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{text}"'

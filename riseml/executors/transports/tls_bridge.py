@@ -31,8 +31,8 @@ class _TlsBridge:
     def __init__(self, secure: ssl.SSLSocket, plain: socket.socket) -> None:
         self._secure, self._plain = secure, plain
         self._to_secure = self._to_plain = b""
-        self._secure_ended = self._plain_ended = False  # nothing more comes from there
-        self._shut_secure = self._shut_plain = False  # the end was passed on
+        self._secure_ended = self._plain_ended = False  # this side sends nothing more
+        self._shut_secure = self._shut_plain = False  # the end of the other side was passed on to this side
 
     def run(self) -> None:
         """Copy until both directions have ended, or one side is gone."""
@@ -76,7 +76,7 @@ class _TlsBridge:
         try:
             self._secure.unwrap()
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            return  # it is sent; the answer of the other side comes as the end of what it sends
+            return  # close_notify is sent; the other side answers by ending its own direction
 
     @staticmethod
     def _receive(source: socket.socket) -> tuple[bytes, bool]:

@@ -32,7 +32,7 @@ _ENGINE_CERTIFICATE = {
 """What is wrong with the engine's certificate, by OpenSSL's X509_V_ERR_* code; any other: an unknown authority."""
 
 _NO_CERTIFICATE = (
-    "the engine wants a certificate from riseml, and got none",
+    "the engine requires a certificate from riseml, and got none",
     "give `tls.cert` and `tls.key` in pool.yml, or cert.pem and key.pem in DOCKER_CERT_PATH",
 )
 _BAD_FILE = ("{tls.ca}, {tls.cert} or {tls.key} is no usable PEM file: {error}", "look at them with `openssl x509`")

@@ -121,7 +121,7 @@ class Tunnel:
             return explain_refused_socket(self._destination, tuple(self._lines))
 
     def reconnect(self) -> None:
-        """Open it now if it waits for its next attempt; callers wait for that attempt."""
+        """Start the next attempt now if the tunnel waits for one; callers wait for that attempt."""
         self._feed(ReconnectRequested())
 
     def close(self) -> None:
@@ -146,7 +146,7 @@ class Tunnel:
                 process.kill()
 
     def _keep_open(self) -> None:
-        """Run ssh whenever the state wants it, until the tunnel is closed."""
+        """Run ssh whenever the state requires it, until the tunnel is closed."""
         while True:
             with self._changed:
                 while not self._state.wants_ssh:
@@ -234,7 +234,7 @@ class Tunnel:
 def _open_pidfd(pid: int) -> Iterator[int | None]:
     """Give a descriptor that is readable when the process has ended; None from a kernel before 5.3.
 
-    The end of its output is no proof: a child of ssh (the jump to another host) may live on and keep the pipe open.
+    The end of its output is not enough: a child of ssh (the jump to another host) may run on and keep the pipe open.
     """
     try:
         pidfd = os.pidfd_open(pid)

@@ -6,7 +6,7 @@
                         v   |                       |
                         DOWN <----------------------+          any phase ---- close ----> CLOSED
 
-`Tunnel` feeds events to `advance` and makes ssh run exactly when the state wants it.
+`Tunnel` feeds events to `advance`, and runs ssh exactly while the state requires it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class TunnelTiming:
 
     connect: int = 10  # seconds until sshd has to answer
     login: int = 10  # seconds more until the tunnel has to be up
-    alive_interval: int = 5  # seconds of silence until ssh asks whether the other side lives
+    alive_interval: int = 5  # seconds of silence until ssh asks whether the other side is alive
     alive_count: int = 3  # questions without an answer until ssh ends
     first_delay: float = 0.5  # seconds between the end of ssh and the next attempt; doubles with every failure
     longest_delay: float = 30.0  # seconds; a tunnel that was up for longer starts again with `first_delay`
@@ -33,7 +33,7 @@ class TunnelPhase(enum.Enum):
     """What a tunnel does."""
 
     NEW = "new"  # no caller has opened it
-    CONNECTING = "connecting"  # ssh runs and is not through
+    CONNECTING = "connecting"  # ssh runs and has not connected
     UP = "up"  # the local socket leads to the engine
     DOWN = "down"  # ssh has ended; the next attempt waits
     CLOSED = "closed"  # the host has left the pool: final
@@ -45,17 +45,17 @@ class TunnelState:
 
     phase: TunnelPhase = TunnelPhase.NEW
     since: float = 0.0  # monotonic seconds when the phase began
-    attempt: int = 0  # how often ssh was wanted; events of an earlier attempt do not count
+    attempt: int = 0  # number of the attempt; events of an earlier attempt do not count
     delay: float = 0.0  # seconds that DOWN lasts; 0: no attempt has failed since the last reset
     failure: Diagnosis | None = None  # why the last attempt failed; None: unknown yet, callers wait for it
 
     def wants_attempt(self, attempt: int) -> bool:
-        """Return whether the ssh of this attempt has to run."""
+        """Return True when the ssh of this attempt has to run."""
         return self.wants_ssh and attempt == self.attempt
 
     @property
     def wants_ssh(self) -> bool:
-        """Whether ssh has to run."""
+        """True when ssh has to run."""
         return self.phase in (TunnelPhase.CONNECTING, TunnelPhase.UP)
 
     @property
@@ -77,7 +77,7 @@ class OpenRequested:
 
 @dataclass(frozen=True, slots=True)
 class ReconnectRequested:
-    """The next attempt shall not wait: the user has pinned a key, or the host is back."""
+    """Start the next attempt at once: the user has pinned a key, or the host is back."""
 
 
 @dataclass(frozen=True, slots=True)

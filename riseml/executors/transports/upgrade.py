@@ -29,7 +29,7 @@ def upgrade_connection(door: socket.socket, path: str, body: Mapping[str, object
 
     Raises:
         UpgradeRefused: the engine refused.
-        OSError: the connection broke, or what came is no HTTP.
+        OSError: the connection broke, or the answer is not HTTP.
     """
     content = json.dumps(body).encode()
     headers = {

@@ -80,7 +80,7 @@ def test_docker_s_variables_lead_to_an_engine_over_tls(tls_engine: TlsEngine, tl
     settings = Settings(tmp_path, tmp_path, tmp_path, url_of(tls_engine.port), folder, executor="docker")
     with pytest.raises(Unreachable) as without:
         check_executor(settings)
-    assert "the engine wants a certificate from riseml, and got none" in without.value.message
+    assert "the engine requires a certificate from riseml, and got none" in without.value.message
     (folder / "cert.pem").symlink_to(tls.cert)
     with pytest.raises(Unreachable, match=r"key\.pem"):
         check_executor(settings)
@@ -166,7 +166,7 @@ def test_the_engine_refuses_a_client_without_a_certificate(tls_engine: TlsEngine
     url = url_of(tls_engine.port)
     engine = Engine(url, Nameless(parse_engine_url(url), replace(tls, cert="", key=""), HASTE.tcp), HASTE)
     trouble = refusal(engine)
-    assert "the engine wants a certificate from riseml, and got none" in trouble.message
+    assert "the engine requires a certificate from riseml, and got none" in trouble.message
 
 
 def test_files_that_do_not_belong_together_are_named(

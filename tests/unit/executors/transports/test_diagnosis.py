@@ -88,7 +88,7 @@ def certificate_error(code: int, message: str) -> requests.exceptions.SSLError:
             tls_error("SSLV3_ALERT_CERTIFICATE_EXPIRED"),
             "the engine refuses riseml's certificate cert.pem: it has expired",
         ),
-        (tls_error("TLSV13_ALERT_CERTIFICATE_REQUIRED"), "the engine wants a certificate from riseml, and got none"),
+        (tls_error("TLSV13_ALERT_CERTIFICATE_REQUIRED"), "the engine requires a certificate from riseml, and got none"),
         (tls_error("TLSV1_ALERT_UNKNOWN_CA"), "the engine refuses riseml's certificate cert.pem"),
         (tls_error("KEY_VALUES_MISMATCH"), "key.pem is not the key of cert.pem"),
         (tls_error("NO_CERTIFICATE_OR_CRL_FOUND"), "ca.pem, cert.pem or key.pem is no usable PEM file: "),
