@@ -1,4 +1,4 @@
-"""Capsules as the server last wrote them, one file for each experiment. Nothing that a job writes changes them."""
+"""Capsules as the server last wrote them, one file for each experiment. Jobs cannot change these files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class HeldCapsule:
 
 
 class CapsuleStore:
-    """The capsules below one folder. A capsule is there whole or not at all.
+    """The capsules below one folder. A capsule is stored completely or not at all.
 
     Args:
         folder: is created when it is missing.
@@ -50,14 +50,15 @@ class CapsuleStore:
         """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._path(experiment)
-        fresh = path.with_suffix(f".{uuid.uuid4().hex[:8]}.new")  # its hosts are prepared at the same time
+        # several hosts of one experiment are prepared at the same time
+        fresh = path.with_suffix(f".{uuid.uuid4().hex[:8]}.new")
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
             file.write(text)
         reach(Point.CAPSULE_WRITTEN)
         os.replace(fresh, path)
 
     def list_capsules(self) -> Iterator[HeldCapsule]:
-        """Yield what is kept, and what a server that was killed has left half written."""
+        """Yield all capsules, and incomplete files of a server that was killed."""
         for path in sorted(self._folder.glob("[0-9]*.*")):
             whole = path.suffix == ".json" and path.stem.isdecimal()
             try:

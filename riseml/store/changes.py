@@ -1,4 +1,4 @@
-"""Which experiments have changed since an event, by the events in SQL."""
+"""Find the experiments that have changed since an event, by the events in SQL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from riseml.store.schema import events, experiments
 
 
 class ChangeLog:
-    """Reads the order in which experiments changed. The id of an event is never used twice, and never falls."""
+    """Reads the order in which experiments changed. Ids of events only grow, and are never used twice."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -23,7 +23,7 @@ class ChangeLog:
             return int(connection.execute(sa.select(sa.func.max(events.c.id))).scalar_one() or 0)
 
     def list_changed(self, after: int, most: int) -> tuple[int, ...]:
-        """Return the keys of the experiments with events behind the one with the id `after`; at most `most`."""
+        """Return the keys of at most `most` experiments with events after the one with the id `after`."""
         query = sa.select(events.c.experiment_id).where(events.c.id > after).distinct().limit(most)
         with self._database.read_transaction() as connection:
             return tuple(connection.execute(query).scalars())

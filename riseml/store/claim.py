@@ -1,8 +1,9 @@
 """The claim of one server on a PostgreSQL database: two servers must not act on the same hosts.
 
 A server holds an advisory lock for as long as its session lives. The database releases the lock with the session and
-tells the server nothing, so that the lock alone is a hint. Beside it the holder row names the server that took the
-lock last, and every write checks the row first. A server that lost the lock does nothing until it has it again.
+does not notify the server, so that the lock alone is only a hint. In addition, the holder row names the server that
+took the lock last, and every write checks the row first. A server that has lost the lock writes nothing until it holds
+the lock again.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class DatabaseClaim:
         self._lock = threading.Lock()
 
     def acquire_lock(self) -> None:
-        """Take the lock, unless the session that has it still lives.
+        """Take the lock, unless this server's session still holds it.
 
         Raises:
             StoreError: another server has it.
@@ -66,7 +67,7 @@ class DatabaseClaim:
 
     def _lock_session(self) -> sa.Connection:
         session = self._engine.connect()
-        try:  # it waits for the lock timeout: the server before this one may just be ending
+        try:  # wait until the lock timeout: the previous server may be ending at this moment
             session.execute(sa.select(sa.func.pg_advisory_lock(_LOCK_NUMBER)))
             if self._writes_holder:
                 self._update_holder(session)
@@ -99,7 +100,7 @@ class DatabaseClaim:
 
 
 def lock_holder_row(connection: sa.Connection, claim: DatabaseClaim | None) -> None:
-    """Begin a write: wait for earlier writers, and check that no other server took the database over.
+    """Begin a write: wait for earlier writers, and check that no other server has taken over the database.
 
     Raises:
         StoreError: another server did.

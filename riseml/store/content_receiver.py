@@ -1,6 +1,6 @@
 """Contents that arrive from a client: written to packs while they come, and entered pack by pack.
 
-What came before a connection broke stays, so that a client goes on where it stopped.
+Contents that arrived before a broken connection are kept, so that a client continues where it stopped.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class ContentReceiver:
         self._waiting: list[Future[None]] = []
         self._thread = ThreadPoolExecutor(1, "packs")
         self._pack: PackFile | None = None
-        self._is_open = False  # a content is half there
+        self._is_open = False  # a content is incomplete
 
     def begin_content(self, size: int) -> None:
-        """Begin a content of so many bytes."""
+        """Begin a content of `size` bytes."""
         if self._pack is None:
             self._pack = PackFile(self._store.folder)
         self._pack.begin_content(size)
@@ -48,7 +48,7 @@ class ContentReceiver:
         self._pack.add_bytes(data)
 
     def end_content(self) -> None:
-        """Keep the content if it is wanted and did not come before."""
+        """Keep the content if it is wanted and is not stored yet."""
         pack = self._pack
         assert pack is not None, "a content has begun"
         self._is_open = False
@@ -62,7 +62,7 @@ class ContentReceiver:
             self._hand_over()
 
     def close(self) -> None:
-        """Keep what is complete, and wait until it is entered.
+        """Keep the complete contents, and wait until they are in the table.
 
         Raises:
             StoreError: the table cannot be written.
@@ -78,7 +78,7 @@ class ContentReceiver:
             self._thread.shutdown()
 
     def _hand_over(self) -> None:
-        """Let the thread enter the pack. A pack that could not be entered ends the upload at the next one."""
+        """Pass the pack to the thread that enters it in the table. If that fails, the next call ends the upload."""
         pack, self._pack = self._pack, None
         if pack is None:
             return

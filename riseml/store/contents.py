@@ -1,8 +1,9 @@
-"""The contents of all projects' files, each of them once, named by its SHA-256: many in a pack, and a table of places.
+"""The contents of all projects' files, each stored once under its SHA-256: packs of many contents, and a table of
+places.
 
-A content appears in the table when the disk has its pack, so that a name stands for bytes, whenever the server or the
-machine stops. Every content is checked when it is read. What turns out to be damaged or gone is noted as lost, and is
-stored again when a client sends it. What the disk cannot read at the moment is not lost.
+A content enters the table after its pack is on the disk, so that every entry has its bytes, whenever the server or the
+machine stops. Every content is checked when it is read. A damaged or missing content is recorded as lost, and stored
+again when a client sends it. A content that the disk cannot read at the moment does not count as lost.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _TABLE = "contents.db"
 _PATIENCE = 60.0  # seconds to wait for another thread's transaction
 _READ = 1 << 18  # bytes read at once
 _ASKED = 500  # contents in one query
-_TIMES_ASKED = 4  # rows of the table for each content that is asked for: more are not read at once
-_LEAST_USED = 0.5  # of a pack's bytes; below that, what it still has is written to another pack
+_TIMES_ASKED = 4  # read the whole table when it has at most this many rows for each requested content
+_LEAST_USED = 0.5  # share of a pack's bytes in use; below it, the rest is copied to another pack
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS packs (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, size INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS contents (
@@ -49,7 +50,7 @@ class ContentPlace:
 
 
 class DamagedContent(StoreError):
-    """A stored content is not what its name says, or is gone. It is noted as lost."""
+    """A stored content is damaged (its SHA-256 differs from its name) or missing. It is recorded as lost."""
 
 
 class ContentStore:
@@ -66,7 +67,7 @@ class ContentStore:
         self._compare_with_disk()
 
     def find_places(self, wanted: Collection[bytes]) -> dict[bytes, ContentPlace]:
-        """Return where these contents are; those that are not here are left out."""
+        """Return the places of these contents; missing contents are left out."""
         asked, found = list(wanted), dict[bytes, ContentPlace]()
         with self._connect() as table:
             for start in range(0, len(asked), _ASKED):
@@ -79,10 +80,10 @@ class ContentStore:
         return found
 
     def find_sizes(self, wanted: Collection[bytes]) -> dict[bytes, int]:
-        """Return how many bytes these contents have; those that are not here are left out."""
+        """Return the bytes of each of these contents; missing contents are left out."""
         asked, found = list(wanted), dict[bytes, int]()
         with self._connect() as table:
-            if len(asked) > _ASKED:  # the whole table is read sooner, unless it has many more
+            if len(asked) > _ASKED:  # reading the whole table is faster, unless it has many more rows
                 most = _TIMES_ASKED * len(asked)
                 rows = table.execute("SELECT hash, size FROM contents LIMIT ?", (most,)).fetchall()
                 if len(rows) < most:
@@ -95,12 +96,12 @@ class ContentStore:
         return found
 
     def find_lost(self) -> frozenset[bytes]:
-        """Return the contents that were here, and are damaged or gone."""
+        """Return the contents that were stored, and are damaged or missing."""
         with self._connect() as table:
             return frozenset(row[0] for row in table.execute("SELECT hash FROM lost"))
 
     def read_contents(self, wanted: Iterable[bytes]) -> Iterator[Iterator[bytes]]:
-        """Yield each of these contents in pieces, which are read before the next content.
+        """Yield each of these contents in pieces. Read its pieces before the next content.
 
         Raises:
             DamagedContent: one is damaged or gone; while it is read.
@@ -122,11 +123,12 @@ class ContentStore:
         return "".join(b"".join(pieces).decode("utf-8", "replace") for pieces in self.read_contents([content]))
 
     def add_pack(self, pack: NewPack, instead: int | None = None) -> None:
-        """Give a complete pack its name, once the disk has it, and enter its contents; those that are here stay.
+        """Wait until a complete pack is on the disk, give it its name, and enter its contents; stored ones keep their
+        places.
 
         Args:
             pack: the pack.
-            instead: the number of a pack whose contents it has: that one leaves the table.
+            instead: the number of the pack that this one replaces in the table; None: none.
 
         Raises:
             StoreError: the table cannot be written.
@@ -161,12 +163,12 @@ class ContentStore:
             ).fetchall()
         for number, name, size, used in packs:
             if used < size * _LEAST_USED:
-                with suppress(EngineError):  # it cannot be read now, and stays as it is until the next sweep
+                with suppress(EngineError):  # the pack cannot be read now: leave it until the next sweep
                     self._shrink_pack(number, name)
         return before - self._count_bytes()
 
     def _shrink_pack(self, number: int, name: str) -> None:
-        """Write what is left of a pack to a new one, and remove it."""
+        """Copy the remaining contents of a pack to a new one, and remove the pack."""
         with self._connect() as table:
             rows = table.execute("SELECT hash, size FROM contents WHERE pack = ? ORDER BY at", (number,)).fetchall()
         with PackFile(self.folder) as fresh:
@@ -190,7 +192,7 @@ class ContentStore:
         return sum(path.stat().st_size for path in self.folder.glob(f"*{PACK}"))
 
     def _read_content(self, packs: OpenPacks, content: bytes, place: ContentPlace | None) -> Iterator[bytes]:
-        """Yield the pieces of a content; the last one only when the whole is what its name says."""
+        """Yield the pieces of a content; the last piece only when the SHA-256 of the whole is right."""
         if place is None:
             raise self._lose(content)
         seen, at, end = hashlib.sha256(), place.at, place.at + place.size
@@ -206,7 +208,8 @@ class ContentStore:
             at += len(piece)
         if seen.digest() != content:
             moved = self.find_places([content]).get(content)
-            if moved is None or moved == place or at > place.at + _READ:  # of a long one, pieces are gone already
+            # pieces of a long content have been yielded already
+            if moved is None or moved == place or at > place.at + _READ:
                 raise self._lose(content)
             yield from self._read_content(packs, content, moved)
             return
@@ -217,7 +220,7 @@ class ContentStore:
             return packs.read(pack, at, size)
         except FileNotFoundError:
             return b""
-        except OSError as error:  # of the disk, or too many open files: the bytes may be good, and are kept
+        except OSError as error:  # an error of the disk, or too many open files: the bytes may be good, so keep them
             log.warning("%s cannot be read: %s", self.folder / pack, error.strerror)
             raise EngineError(
                 f"the server cannot read the files of a project: {error.strerror}", "see the server's log"
@@ -249,11 +252,11 @@ class ContentStore:
         except sqlite3.Error as error:
             raise StoreError(
                 f"the table of the projects' files, {self.folder / _TABLE}, cannot be used: {error}",
-                "free some space, or check the disk; a server that starts makes a damaged table anew",
+                "free some space, or check the disk; a server that starts rebuilds a damaged table",
             ) from error
 
     def _open_table(self) -> None:
-        """Make the table when it is missing, and make it anew from the packs when it is damaged."""
+        """Create the table when it is missing, and rebuild it from the packs when it is damaged."""
         path = self.folder / _TABLE
         fresh = not path.exists()
         with suppress(sqlite3.DatabaseError):
@@ -278,7 +281,7 @@ class ContentStore:
             table.execute("SELECT COUNT(*) FROM packs, contents, lost WHERE 0").fetchone()
 
     def _compare_with_disk(self) -> None:
-        """Remove packs that never got into the table, and note the contents of packs that are gone as lost."""
+        """Remove packs that are not in the table, and record the contents of missing packs as lost."""
         with self._connect() as table:
             known = dict(table.execute("SELECT name, size FROM packs"))
             for name, size in known.items():

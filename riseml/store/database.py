@@ -1,15 +1,15 @@
 """Connections, transactions and migrations, on SQLite or PostgreSQL.
 
-Writers come one after the other, so that the ids of events are in the order of their commits: a reader that goes on
-behind an id misses no event.
+Writers run one after the other, so that the ids of events are in the order of their commits: a reader that continues
+after an id misses no event.
 
 - SQLite: WAL, full synchronisation (an acknowledged submission survives a power cut), and `BEGIN IMMEDIATE` for every
-  transaction that writes. A deferred transaction that has read fails at once when another one has written meanwhile,
-  whatever the busy timeout is.
+  transaction that writes. A deferred transaction that has read fails at once, without the busy timeout, when another
+one has written meanwhile.
 - PostgreSQL: every write locks the holder row of `claim` first.
 
-SQLite overwrites what is deleted with zeros (`secure_delete`), because variables of jobs may be secrets. Their bytes
-are in its write-ahead log, too, until `empty_write_ahead_log`. PostgreSQL keeps old rows until VACUUM.
+SQLite overwrites deleted values with zeros (`secure_delete`), because variables of jobs may be secrets. Its write-ahead
+log also holds them until `empty_write_ahead_log`. PostgreSQL keeps old rows until VACUUM.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Database:
             self._check_integrity()
             if self._migrate():
                 self._rewrite_file()
-            self.empty_write_ahead_log()  # a server that was killed may have left erased values in it
+            self.empty_write_ahead_log()  # a killed server may have left erased values in the write-ahead log
             if not self._is_sqlite:
                 with self.engine.begin() as connection:
                     insert_holder_row(connection)
@@ -180,7 +180,7 @@ class Database:
             raise StoreError(f"the store {self} is damaged: {verdict}", "restore it from a backup, or move it away")
 
     def _migrate(self) -> bool:
-        """Bring the tables up to date, and return whether there were older ones.
+        """Migrate the tables to this version. Return True when they were of an older version.
 
         Alembic is slow to import, so that an up-to-date database does without it.
         """
@@ -206,7 +206,7 @@ class Database:
         return revision is not None
 
     def _rewrite_file(self) -> None:
-        """Write SQLite's file anew without what earlier versions deleted and did not overwrite."""
+        """Rewrite SQLite's file without values that earlier versions deleted and did not overwrite."""
         if self._is_sqlite:
             with self.engine.connect() as connection:
                 connection.exec_driver_sql("VACUUM")
@@ -219,7 +219,7 @@ class Database:
 
 
 def _make_private(url: sa.URL) -> None:
-    """Give the file of SQLite to its user alone (mode 0600): variables of jobs are in it, and they may be secrets.
+    """Make the file of SQLite private to its user (mode 0600): it holds variables of jobs, which may be secrets.
 
     SQLite gives the files beside it the same mode.
     """
@@ -284,6 +284,6 @@ def _session_settings(lock_timeout: float, what: str = "store") -> dict[str, Any
 
 def _set_pragmas(connection: Any, lock_timeout: float) -> None:
     connection.isolation_level = None  # `Database` begins transactions, not the driver
-    busy = f"busy_timeout={lock_timeout * 1000:.0f}"  # first: the other pragmas may have to wait
+    busy = f"busy_timeout={lock_timeout * 1000:.0f}"  # first, because the other pragmas may have to wait for a lock
     for pragma in (busy, "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
         connection.execute(f"PRAGMA {pragma}")

@@ -36,7 +36,7 @@ def translate_database_error(error: SQLAlchemyError, url: URL) -> StoreError | N
 
 
 def is_lock_timeout(error: DBAPIError) -> bool:
-    """True when PostgreSQL says that a lock was not available in time."""
+    """Return True when PostgreSQL reports that a lock was not available in time."""
     return getattr(error.orig, "sqlstate", None) == _LOCK_NOT_AVAILABLE
 
 

@@ -1,4 +1,4 @@
-"""The hosts that get no new jobs, because a user said so (`riseml pool drain`)."""
+"""The hosts that get no new jobs, because a user has drained them (`riseml pool drain`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from riseml.store.schema import drained_hosts
 
 
 class DrainedHosts:
-    """The drained hosts in one database; a restarted server keeps them drained."""
+    """The drained hosts in one database; they stay drained when the server restarts."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""Which experiments have ended, in the order in which the server noticed it, and up to which each webhook was told."""
+"""The ends of experiments in the order in which the server noticed them, and how far each webhook has received them."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class ExperimentEnd:
     message: str
     started_at: datetime | None
     ended_at: datetime
-    notify: NotifySection | None = None  # what its project asks for
+    notify: NotifySection | None = None  # the `notify` section of its riseml.yml
 
 
 class SetProgress(enum.Enum):
-    """What the end of an experiment is for its set."""
+    """What the end of an experiment means for its set."""
 
     GOES_ON = enum.auto()  # another one has not ended, or has ended later
-    WAITS = enum.auto()  # all have ended, and the search has not said whether it makes a further one
+    WAITS = enum.auto()  # all have ended, and the search has not decided whether to make another one
     ENDED = enum.auto()  # it is the end of the set
 
 
@@ -54,7 +54,7 @@ class EndStore:
         self._database = database
 
     def find_next(self, after: int) -> ExperimentEnd | None:
-        """Return the first end behind the event `after`, without those of companions; None: there is none."""
+        """Return the first end after the event `after`, without those of companions; None: there is none."""
         columns = (events.c.id, events.c.at, events.c.state, events.c.reason, events.c.message)
         own = ("number", "sub", "set_id", "user", "project", "started_at")
         query = (
@@ -75,7 +75,7 @@ class EndStore:
         return ExperimentEnd(**found, experiment=experiment, state=state, ended_at=row["at"], notify=notify)
 
     def find_set_progress(self, end: ExperimentEnd) -> SetProgress:
-        """Return what the end of a member is for its set. Of all members, one end is that of the set."""
+        """Return what the end of a member means for its set. Exactly one member's end is the end of the set."""
         in_set = experiments.c.set_id == end.set_id
         is_open = sa.select(experiments.c.id).where(in_set, experiments.c.state.not_in(_TERMINAL)).limit(1)
         later = (
@@ -94,12 +94,12 @@ class EndStore:
     def load_position(
         self, reader: str, since: datetime, find_last_before: Callable[[datetime], int] | None = None
     ) -> int:
-        """Return the event up to which a reader was told; a new reader begins with what has ended since a moment.
+        """Return the event up to which a reader has been notified. A new reader begins with the ends since a moment.
 
         Args:
             reader: its name.
             since: the moment.
-            find_last_before: returns the beginning of a new reader of something else than ends.
+            find_last_before: returns where a new reader begins that reads other records than ends.
         """
         name = _make_name(reader)
         other = None if find_last_before is None else find_last_before(since)
@@ -112,7 +112,7 @@ class EndStore:
             return int(found)
 
     def save_position(self, reader: str, event: int) -> None:
-        """Keep that a reader was told up to an event."""
+        """Store the event up to which a reader has been notified."""
         with self._database.write_transaction() as connection:
             connection.execute(facts.update().where(facts.c.name == _make_name(reader)).values(value=str(event)))
 
@@ -124,7 +124,7 @@ class EndStore:
 
 
 def _make_name(reader: str) -> str:
-    """Return the name of a reader's fact: of a fixed length, without the words of the user."""
+    """Return the name of a reader's fact: a hash of fixed length, because names of webhooks are free text."""
     return "webhook " + hashlib.sha256(reader.encode()).hexdigest()[:32]
 
 

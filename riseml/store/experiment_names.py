@@ -31,13 +31,13 @@ class ExperimentNames:
         self._database = database
 
     def list_numbers(self, user: str, prefix: str, *, running: bool, most: int) -> list[int]:
-        """Return the newest numbers of a user's experiments that begin with these digits, oldest first.
+        """Return the newest numbers of a user's experiments that begin with a prefix, oldest first.
 
         Args:
             user: whose they are.
             prefix: digits; empty for all.
             running: only experiments that have not ended; of a set, one such member is enough.
-            most: return no more than so many.
+            most: return at most this many.
         """
         number = experiments.c.number
         query = sa.select(number).where(experiments.c.user == user).distinct().order_by(number.desc()).limit(most)

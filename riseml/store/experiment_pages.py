@@ -20,7 +20,7 @@ from riseml.store.experiments import ExperimentDetail, select_details
 from riseml.store.metrics.last_values import LastValues, select_last_values
 from riseml.store.schema import experiments
 
-LONGEST_TEXT = 200  # characters of a text that is looked for
+LONGEST_TEXT = 200  # characters of a search text
 _MOST_WORDS = 10
 
 
@@ -44,15 +44,16 @@ class PageQuery:
     descending: bool = True
     limit: int = 100  # numbers on the page; a set has one number
     offset: int = 0  # numbers before the page
-    ended: bool = True  # whether those that have ended are among them
+    ended: bool = True  # whether to include experiments that have ended
     companions: bool = True
     project: str | None = None
     states: tuple[State, ...] = ()  # one of these; empty: any
-    text: str = ""  # words that all are in the project, the number, the state or the parameters; upper case is the same
+    # words, each of which is in the project, the number, the state or the parameters; case does not matter
+    text: str = ""
     before: int | None = None  # only numbers below this one
     metric: str = ""  # only experiments that have reported this metric, a finite value last; empty: any
-    least: float | None = None  # and this value or more
-    most: float | None = None  # and this value or less
+    least: float | None = None  # only experiments whose last value is at least this
+    most: float | None = None  # only experiments whose last value is at most this
 
 
 _Aggregate = Callable[[Any], sa.ColumnElement[Any]]
@@ -64,8 +65,8 @@ _ORDERS: Mapping[PageSort, tuple[_Aggregate, sa.ColumnElement[Any]]] = {
     PageSort.STARTED: (sa.func.min, experiments.c.started_at),
     PageSort.ENDED: (sa.func.max, experiments.c.ended_at),
 }
-"""How the members of a set come to one value; the key of a set is one of its members' where they differ. The value of
-a set by its metric is the one that comes first in the order.
+"""How the values of a set's members become one sort value. By metric, a set has the value that comes first in the
+order.
 """
 
 
@@ -79,10 +80,10 @@ class ExperimentPages:
     def read_page(self, user: str, query: PageQuery) -> tuple[ExperimentDetail, ...]:
         """Return the experiments of a page in its order; the members of a set follow each other.
 
-        What has no value of the sort key, such as the end of an experiment that runs, is last.
+        Entries without a value of the sort key, such as the end of a running experiment, are last.
 
         Raises:
-            KeyError: it is to be sorted by a metric, and none is named.
+            KeyError: the page is sorted by a metric, and the query names none.
         """
         number = experiments.c.number
         with self._database.read_transaction() as connection:
@@ -105,7 +106,7 @@ class ExperimentPages:
 def _add_metric(
     dialect: sa.Dialect, query: PageQuery
 ) -> tuple[sa.FromClause, sa.ColumnElement[Any], list[sa.ColumnElement[bool]]]:
-    """Return where the rows come from, what they are sorted by, and the conditions of the metric."""
+    """Return the source of the rows, the sort expression, and the conditions of the metric."""
     if not query.metric:
         aggregate, column = _ORDERS[query.sort]
         return experiments, aggregate(column), []

@@ -1,7 +1,7 @@
 """Experiments, their jobs and their events in SQL.
 
-Writes of a decision use optimistic locking: the caller passes the record that it read, and the write is refused when
-the stored version is another one.
+Writes of a decision use optimistic locking: the caller passes the record that it read, and the store refuses the write
+when the stored version differs.
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ class ExperimentStore:
         self.changes = ChangeLog(database)  # in which order they changed
         self._database = database
         self._erasings = 0  # how often values were erased, of which bytes may be left in a file
-        self._finished_erasings = 0  # those of which nothing is left
-        self._known: Mapping[int, Experiment] = {}  # as `load_world` found them, by id; replaced, never changed
+        self._finished_erasings = 0  # the value of the counter up to which no bytes are left
+        # experiments as `load_world` read them, by id; replaced, never changed
+        self._known: Mapping[int, Experiment] = {}
 
     def load_server_id(self) -> str:
         """Return the id that labels everything of this store's server; the first call creates it."""
@@ -85,7 +86,8 @@ class ExperimentStore:
         self._database.confirm_sole_server()
 
     def load_world(self) -> World:
-        """Return all experiments that are not closed, oldest first; only those that changed since are read again."""
+        """Return all experiments that are not closed, oldest first. Read only those again that have changed since the
+        last call."""
         still_open = sa.select(experiments.c.id, experiments.c.version).where(experiments.c.closed.is_(False))
         known, found = dict(self._known), dict[int, Experiment]()
         with self._database.read_transaction() as connection:
@@ -146,22 +148,23 @@ class ExperimentStore:
         return True
 
     def note_erasing(self) -> None:
-        """Note that values were erased: `finish_erasing` removes their bytes."""
+        """Record that values were erased: `finish_erasing` removes their bytes."""
         self._erasings += 1
 
     def finish_erasing(self) -> bool:
-        """Remove the bytes of erased values from the database's files; return False when it has to be called again.
+        """Remove the bytes of erased values from the database's files. Return False when the caller must call it again.
 
         Raises:
             StoreError: the store cannot be written now; call it again.
         """
-        erasings = self._erasings  # before the file is written: what is erased meanwhile counts for the next call
+        # read before writing the file: values that are erased meanwhile are left for the next call
+        erasings = self._erasings
         if self._finished_erasings < erasings and self._database.empty_write_ahead_log():
             self._finished_erasings = erasings
         return self._finished_erasings == erasings
 
     def request_kill(self, ids: Sequence[int]) -> None:
-        """Write that the user wants these experiments killed; those that have ended stay as they are."""
+        """Store that the user has killed these experiments (`wanted`); experiments that have ended stay unchanged."""
         with self._database.write_transaction() as connection:
             connection.execute(
                 experiments.update()
@@ -219,12 +222,12 @@ class ExperimentStore:
 
         Args:
             user: whose they are.
-            ended: whether those that have ended are among them; without them, a set has all its members while its
-                search may make further ones.
+            ended: whether to include experiments that have ended. Without them, a set still has all members while its
+            search may make further ones.
             project: only those of this project.
             limit: only the newest numbers; a set has one number.
             before: only numbers below this one: with `limit`, the next page of older ones.
-            companions: whether they are among them.
+            companions: whether to include companions.
         """
         conditions = [experiments.c.user == user]
         if project is not None:
@@ -242,7 +245,7 @@ class ExperimentStore:
             return select_details(connection, condition)
 
     def read_events(self, experiment: int, after: int) -> tuple[StateEvent, ...]:
-        """Return the experiment's events behind the one with the id `after`."""
+        """Return the experiment's events after the one with the id `after`."""
         with self._database.read_transaction() as connection:
             rows = connection.execute(
                 sa.select(events).where(events.c.experiment_id == experiment, events.c.id > after).order_by(events.c.id)

@@ -35,14 +35,15 @@ class NewExperiments:
     owner: Owner
     project: str
     config: str  # text of the riseml.yml
-    snapshot: str  # digest of the project archive; empty without one
+    snapshot: str  # digest of the project archive; empty without files
     plans: tuple[tuple[Plan, tuple[Job, ...]], ...]  # of each experiment, with the first records of its jobs
     environment: Environment = ()  # variables from the caller; they may be secrets
     notes: tuple[str, ...] = ()  # warnings about the riseml.yml
     key: str | None = None  # from the client: the same key is stored once per user
     concurrency: int | None = None  # experiments of the set that run at the same time; None: no set
     search: NewSearch | None = None  # None: the set has all its experiments from the beginning
-    resolved: Resolved = ()  # what base images stand for, where the registry was asked; the loop resolves the others
+    # resolved base images, where the server has asked the registry; the loop resolves the others
+    resolved: Resolved = ()
 
 
 def insert_experiments(connection: sa.Connection, submitted: NewExperiments, now: datetime) -> Iterator[int]:
@@ -67,7 +68,7 @@ def insert_experiments(connection: sa.Connection, submitted: NewExperiments, now
 
 
 def insert_trial(connection: sa.Connection, set_id: int, number: int, made: tuple[int, Point, int]) -> None:
-    """Insert the row of a trial. `made` is the id of its experiment, its point, and how many trials had been told."""
+    """Insert the row of a trial. `made` is the id of its experiment, its point, and how many results the search had."""
     experiment, point, asked_after = made
     values = {"experiment_id": experiment, "point": to_json(point), "asked_after": asked_after}
     connection.execute(trials.insert().values(set_id=set_id, number=number, **values))
@@ -80,8 +81,8 @@ def insert_member(
 
     Args:
         connection: in a transaction.
-        first: the row of the set's first experiment, with the variables of the set as its `environment`. What it was
-            submitted with holds for all, and so does the image that its tag was resolved to.
+        first: the row of the set's first experiment, with the variables of the set as its `environment`. Its submission
+        and its resolved image apply to all.
         new: the plan, the first records of its jobs, and its number within the set.
         now: the time.
     """

@@ -1,4 +1,4 @@
-"""The experiments whose outputs nothing removes, because a user said so (`riseml keep`)."""
+"""The experiments whose outputs are never removed, because a user keeps them (`riseml keep`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class KeptOutputs:
             return _select_ids(connection)
 
     def keep(self, experiments: Sequence[int], moment: datetime) -> None:
-        """Keep outputs; those that are kept stay so."""
+        """Keep outputs; outputs that are kept already stay kept."""
         with self._database.write_transaction() as connection:
             known = _select_ids(connection)
             rows = [{"experiment_id": one, "at": moment} for one in experiments if one not in known]
@@ -31,7 +31,7 @@ class KeptOutputs:
                 connection.execute(sa.insert(kept_outputs), rows)
 
     def release(self, experiments: Sequence[int]) -> None:
-        """Keep outputs no longer."""
+        """Stop keeping outputs."""
         with self._database.write_transaction() as connection:
             for one in experiments:
                 connection.execute(sa.delete(kept_outputs).where(kept_outputs.c.experiment_id == one))

@@ -15,7 +15,7 @@ from riseml.store.schema import experiments, milestones
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
-    """A metric of an experiment that was beyond a value for the first time."""
+    """A metric of an experiment that has reached a value of `train.notify` for the first time."""
 
     id: int  # grows
     experiment: int  # key in the store
@@ -23,7 +23,7 @@ class Milestone:
     sub: int | None  # within its set
     user: str
     project: str
-    notify: NotifySection | None  # whom the project names
+    notify: NotifySection | None  # names of the webhooks in the project's riseml.yml
     condition: str  # `accuracy > 0.95`
     value: float  # what was reported
     step: int | None
@@ -37,7 +37,7 @@ class MilestoneStore:
         self._database = database
 
     def find_notify(self, experiment: int) -> NotifySection | None:
-        """Return what the project of an experiment asks for; None: nothing, or there is no such experiment."""
+        """Return the `notify` section of an experiment; None: it has none, or there is no such experiment."""
         query = sa.select(experiments.c.plan["notify"]).where(experiments.c.id == experiment)
         with self._database.read_transaction() as connection:
             return _read_notify(connection.execute(query).scalar())
@@ -49,7 +49,7 @@ class MilestoneStore:
             return frozenset(connection.execute(query).scalars())
 
     def add_milestone(self, experiment: int, condition: str, value: float, step: int | None, at: datetime) -> None:
-        """Keep that an experiment has met a condition; the caller has seen that it was not kept before."""
+        """Store that an experiment has met a condition; the caller has checked that it is not stored yet."""
         row = {"experiment_id": experiment, "condition": condition, "value": value, "step": step, "at": at}
         with self._database.write_transaction() as connection:
             connection.execute(milestones.insert().values(row))
@@ -61,7 +61,7 @@ class MilestoneStore:
             return connection.execute(query).scalar() or 0
 
     def find_next(self, after: int) -> Milestone | None:
-        """Return the first milestone behind another one; None: there is none."""
+        """Return the first milestone after another one; None: there is none."""
         names = ("number", "sub", "user", "project")
         query = (
             sa.select(

@@ -1,4 +1,4 @@
-"""What became of many experiments, read with as little as a table of results needs.
+"""How many experiments ended, read with only the columns that a table of results needs.
 
 A whole record of an experiment takes about 0.1 ms to build. This reads those of 10,000 experiments in 50 ms: where and
 when an experiment ran is read apart (`read_runs`), because a table shows a hundred of them. The records are named
@@ -25,7 +25,7 @@ _IDS_PER_QUERY = 1000
 
 
 class ExperimentOutcome(NamedTuple):
-    """What became of one experiment."""
+    """The outcome of one experiment."""
 
     id: int  # key in the store
     number: int

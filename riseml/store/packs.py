@@ -1,4 +1,4 @@
-"""Packs: files with many contents one after the other, each behind its length. A pack is written once."""
+"""Packs: files with many contents one after the other, each after its length. A pack is written once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PackedContent:
 
 @dataclass(frozen=True, slots=True)
 class NewPack:
-    """A pack that is complete, under a name that nothing refers to yet."""
+    """A complete pack under its temporary name, which is not in the table yet."""
 
     path: Path
     size: int  # bytes of the file
@@ -55,10 +55,10 @@ class PackFile:
     def __init__(self, folder: Path) -> None:
         handle, name = tempfile.mkstemp(dir=folder, suffix=PART)
         self.path = Path(name)
-        self.size = 0  # bytes of what is kept
+        self.size = 0  # bytes of the kept contents
         self._file = open(handle, "wb", buffering=_BUFFER)  # noqa: SIM115  # until the end of the block
         self._found: list[PackedContent] = []
-        self._length = 0  # of the content that is being written
+        self._length = 0  # SHA-256 of the content that is being written
         self._hash = hashlib.sha256()
 
     def __enter__(self) -> Self:
@@ -128,7 +128,7 @@ class OpenPacks:
 
 
 def scan_pack(path: Path) -> Iterator[PackedContent]:
-    """Yield what is in a pack, by reading all of it; a record that is cut off is left out."""
+    """Yield the contents of a pack, by reading all of it; a record that is cut off is left out."""
     with path.open("rb", buffering=_BUFFER) as file:
         at = 0
         while len(head := file.read(RECORD.size)) == RECORD.size:

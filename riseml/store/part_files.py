@@ -1,4 +1,4 @@
-"""Files that are being written: they get their names when they are complete, and are removed otherwise."""
+"""Files that are being written: they get their names when they are complete; otherwise they are removed."""
 
 from __future__ import annotations
 

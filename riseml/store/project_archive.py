@@ -1,5 +1,5 @@
 """A project archive that a client sent whole, or an earlier version stored: the server reads plain fields and checks
-them. Nothing of its headers is kept but these. Owners are not among them: they are applied where a job starts.
+them. Nothing else of its headers is kept. Owners are not kept: they are set where a job starts.
 """
 
 from __future__ import annotations

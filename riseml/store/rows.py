@@ -38,7 +38,7 @@ def experiment_values(experiment: Experiment) -> dict[str, Any]:
         "message": experiment.message,
         "verdict": None if experiment.verdict is None else to_json(experiment.verdict),
         "network": experiment.network.value,
-        "fabric": experiment.network_host,  # `schema` says why the column has another name
+        "fabric": experiment.network_host,  # `schema` explains why the column has another name
         "subnet": experiment.subnet,
         "closed": experiment.closed,
         "placed_at": experiment.placed_at,
@@ -48,12 +48,12 @@ def experiment_values(experiment: Experiment) -> dict[str, Any]:
 
 
 def write_resolved(resolved: Resolved) -> str:
-    """Return the column for what the base images stand for: JSON in a text column; empty for nothing."""
+    """Return the resolved base images as a column: JSON in a text column; empty when there are none."""
     return json.dumps(to_json(resolved)) if resolved else ""
 
 
 def read_resolved(text: str) -> Resolved:
-    """Return what the base images stand for, from its column."""
+    """Return the resolved base images from their column."""
     return parse_json(text, Resolved) if text else ()
 
 

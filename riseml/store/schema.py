@@ -63,7 +63,7 @@ sets = Table(
     Column("project", String(128), nullable=False),
     Column("concurrency", Integer, nullable=False),  # experiments that run at the same time
     _moment("created_at", nullable=False),
-    # The rest is only of a set whose points a search chooses.
+    # The columns below have values only for a set with a search.
     Column("search", JSON(none_as_null=True)),  # `trials.SearchPlan`; NULL: every combination of the parameters
     Column("templates", JSON(none_as_null=True)),  # `insertion.Template`s: what each trial runs
     Column("environment", JSON(none_as_null=True)),  # variables from the caller, erased when the search ends
@@ -165,11 +165,11 @@ trials = Table(
     Column("number", Integer, primary_key=True),  # of the experiment within its set
     Column("experiment_id", Integer, ForeignKey("experiments.id"), nullable=False),
     Column("point", JSON, nullable=False),  # `trials.Point`
-    Column("asked_after", Integer, nullable=False),  # trials that had been told when this one was made
+    Column("asked_after", Integer, nullable=False),  # trials whose results the search had when this one was made
     Column("reached", JSON(none_as_null=True)),  # steps and values (texts: JSON has no NaN) at which it was compared
     Column("stopped", Boolean, nullable=False, server_default=false()),  # the search has stopped it early
-    Column("outcome", String(16)),  # `trials.TrialOutcome`; NULL: the search was not told
-    Column("told", Integer),  # its place in the order of what was told
+    Column("outcome", String(16)),  # `trials.TrialOutcome`; NULL: the search has no result yet
+    Column("told", Integer),  # its position in the order in which the search got results
     Column("value", Float(53)),  # of the metric
     Column("message", Text, nullable=False, server_default=""),  # why it counts as failed
 )

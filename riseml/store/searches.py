@@ -1,4 +1,4 @@
-"""Searches and their trials in SQL. Each change is one transaction, and says nothing when it came too late."""
+"""Searches and their trials in SQL. Each change is one transaction; a change that comes too late does nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _IDS_PER_QUERY = 500
 _RECORD = (
     *(sets.c.id, sets.c.user, sets.c.number, sets.c.search, sets.c.concurrency, sets.c.wanted, sets.c.most_trials),
     *(sets.c.search_end, sets.c.variables),
-)  # not what its trials run: that may be large
+)  # without the templates of its trials, which may be large
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ class NewTrial:
     number: int  # within its set
     plan: Plan
     jobs: tuple[Job, ...]  # their first records
-    asked_after: int  # trials that had been told when its point was chosen
+    asked_after: int  # trials whose results the search had when its point was chosen
 
 
 @dataclass(frozen=True, slots=True)
 class ToldTrial:
-    """What a search is told of a trial that has ended."""
+    """The result of a trial that has ended."""
 
     number: int
     outcome: TrialOutcome
@@ -73,7 +73,7 @@ class SearchStore:
         return found
 
     def load_plans(self, ids: Collection[int]) -> tuple[SearchPlan, ...]:
-        """Return what the searches among these sets look for, without their trials."""
+        """Return the plans of the searches among these sets, without their trials."""
         wanted = sorted(ids)
         texts: list[Any] = []
         with self._database.read_transaction() as connection:
@@ -109,7 +109,7 @@ class SearchStore:
     def add_trial(self, set_id: int, new: NewTrial, now: datetime) -> int | None:
         """Store a trial with its experiment, and return the id of that experiment.
 
-        None: the trial is there already, or the search ends; nothing is stored then.
+        None: the trial exists already, or the search ends; then nothing is stored.
         """
         with self._database.write_transaction() as connection:
             going = sa.and_(sets.c.id == set_id, sets.c.search_end.is_(None), sets.c.wanted == Wanted.RUN.value)
@@ -126,7 +126,7 @@ class SearchStore:
             return identity
 
     def tell_trial(self, set_id: int, told: ToldTrial) -> bool:
-        """Store what became of a trial; False when that is known already."""
+        """Store the result of a trial. Return False when it is stored already."""
         with self._database.write_transaction() as connection:
             order = sa.select(sa.func.coalesce(sa.func.max(trials.c.told), 0) + 1).where(trials.c.set_id == set_id)
             place = connection.execute(order).scalar_one()
@@ -135,11 +135,11 @@ class SearchStore:
             return connection.execute(trials.update().where(here).values(**values)).rowcount == 1
 
     def note_reached(self, set_id: int, number: int, reached: Sequence[tuple[int, float]], *, stops: bool) -> bool:
-        """Store at which steps a trial was compared, and when it is to stop, write that into its experiment.
+        """Store the steps at which a trial was compared; when it must stop, also write that into its experiment.
 
         Returns:
-            False when not all of this is stored: nothing when the trial has ended or stops already, and only the steps
-            when it was to stop and its experiment has just ended, or is killed.
+            False when not all of this was stored: nothing, because the trial has ended or stops already; or only the
+            steps, because the trial must stop and its experiment has just ended or is killed.
         """
         with self._database.write_transaction() as connection:
             here = sa.and_(
@@ -172,10 +172,10 @@ class SearchStore:
             return connection.execute(ended).rowcount == 1
 
     def continue_search(self, set_id: int, more: int, environment: Environment) -> None:
-        """Store that a search makes so many further trials, with these variables.
+        """Store that a search makes `more` further trials, with these variables.
 
         Raises:
-            Refused: the set would have too many trials, with those that it has been promised before.
+            Refused: the set would have too many trials, including those that were added before.
         """
         values = {"search_end": None, "wanted": Wanted.RUN.value, "environment": to_json(environment)}
         with self._database.write_transaction() as connection:
@@ -191,7 +191,7 @@ class SearchStore:
             connection.execute(sets.update().where(sets.c.id == set_id).values(most_trials=known + more, **values))
 
     def request_end(self, set_id: int) -> None:
-        """Write that the user wants no further trials of this set."""
+        """Store that the user has ended this search: it makes no further trials."""
         with self._database.write_transaction() as connection:
             connection.execute(sets.update().where(sets.c.id == set_id).values(wanted=Wanted.KILL.value))
 

@@ -44,9 +44,10 @@ from riseml.store.uploads import PATIENCE, UploadLimits, WrittenBytes, read_chun
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MANIFEST = ".manifest"
 _FORMER_TAR, _FORMER_LISTS = ".tar", (".files", ".json")
-"""Suffixes of what earlier versions stored: a tar and its list. It is checked and stored anew when it is used."""
+"""Suffixes of the files of earlier versions: a tar and its list. They are checked and stored in the present form at
+their next use."""
 
-_MOST_PENDING = 128 << 20  # bytes of manifests whose contents have not all come
+_MOST_PENDING = 128 << 20  # bytes of all manifests whose contents are incomplete
 _SUM = 32  # bytes of the SHA-256 at the end of a manifest's file
 
 log = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ class StoredSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """A manifest whose contents have not all come."""
+    """A manifest whose contents are incomplete."""
 
     data: bytes
     sizes: dict[bytes, int]  # of the contents, each once
@@ -75,7 +76,7 @@ class _Pending:
 
 
 class SnapshotStore:
-    """The snapshots below one folder, which belongs to one server. A snapshot is there whole or not at all.
+    """The snapshots below one folder, which belongs to one server. A snapshot is stored completely or not at all.
 
     Args:
         folder: is created when it is missing; what an upload that was cut off left there is removed.
@@ -86,7 +87,7 @@ class SnapshotStore:
     def __init__(self, folder: Path, most: int = DEFAULT_UPLOAD_LIMIT, patience: float = PATIENCE) -> None:
         self._folder = folder
         self._limits = UploadLimits(folder, most, patience)
-        self._changing = threading.RLock()  # one snapshot appears or goes at a time
+        self._changing = threading.RLock()  # guards adding and removing snapshots
         self._pending: dict[str, _Pending] = {}
         self._uploads = 0  # uploads whose contents no manifest names yet
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -95,7 +96,8 @@ class SnapshotStore:
         self._contents = ContentStore(folder / "contents")
 
     def has_snapshot(self, digest: str) -> bool:
-        """True when the snapshot is there; the question counts as a use, so that a clean-up keeps it for a while.
+        """Return True when the snapshot is stored. The call counts as a use, so that a clean-up keeps the snapshot for
+        a while.
 
         Raises:
             UsageError: the text is no digest.
@@ -187,7 +189,7 @@ class SnapshotStore:
             return self._contents.remove_all_but(live)
 
     def receive_manifest(self, digest: str, data: bytes) -> list[str]:
-        """Store a state of a project whose contents are all here; otherwise return those that are not (SHA-256, hex).
+        """Store a state of a project whose contents are all stored; otherwise return the missing ones (SHA-256, hex).
 
         Raises:
             UsageError: the manifest is malformed, holds something else than files, folders and links inside the
@@ -210,8 +212,8 @@ class SnapshotStore:
     async def receive_contents(self, digest: str, chunks: AsyncIterator[bytes]) -> list[str]:
         """Store contents of the state whose manifest came before, and return those that are still missing.
 
-        What came before the connection broke stays. Contents that the manifest does not name, and those that are here
-        already, are not stored.
+        Contents that arrived before a broken connection stay. Contents that the manifest does not name, or that are
+        stored already, are dropped.
 
         Raises:
             NotFound: the server does not know the manifest, or not any more.
@@ -227,7 +229,7 @@ class SnapshotStore:
         with refuse_full_disk(self._folder):
             here = await asyncio.to_thread(self._contents.find_sizes, pending.sizes)
             with closing(ContentReceiver(self._contents, pending.sizes.keys() - here.keys())) as receiver:
-                # Two clients may send the same contents at once, so that this is not only what is missing.
+                # Two clients may send the same contents at once, so some of these may be stored already.
                 written = WrittenBytes(self._limits, pending.sent_size)
                 stream = StreamReceiver(receiver, max(pending.sizes.values()), written)
                 await read_chunks(chunks, stream.feed, self._limits)
@@ -292,7 +294,7 @@ class SnapshotStore:
             raise self._limits.make_refusal()
 
     def _find_missing(self, sizes: Mapping[bytes, int]) -> list[str]:
-        """Return the contents that are not here (SHA-256, hex), in the order of the files.
+        """Return the missing contents (SHA-256, hex), in the order of the files.
 
         Raises:
             UsageError: a file has another size than its content.
@@ -304,7 +306,7 @@ class SnapshotStore:
         return [content.hex() for content in sizes if content not in here]
 
     def _note_pending(self, digest: str, pending: _Pending) -> None:
-        """Remember a manifest until its contents came; the oldest are forgotten when there are too many."""
+        """Remember a manifest until its contents have arrived; forget the oldest ones when there are too many."""
         self._pending.pop(digest, None)
         self._pending[digest] = pending
         while len(self._pending) > 1 and sum(len(one.data) for one in self._pending.values()) > _MOST_PENDING:
@@ -331,7 +333,7 @@ class SnapshotStore:
         return data
 
     def _read_manifest(self, digest: str) -> bytes | None:
-        """Return a manifest; None: it is not there, or is damaged, and is then stored again when a client sends it."""
+        """Return a manifest; None: it is missing or damaged. A damaged one is stored again when a client sends it."""
         path = self._manifest_path(digest)
         try:
             found = path.read_bytes()
@@ -344,7 +346,7 @@ class SnapshotStore:
         return None
 
     def _adopt_former(self, digest: str) -> bool:
-        """Check what an earlier version stored under a digest, and store it anew; return False when there is none."""
+        """Convert the snapshot that an earlier version stored under a digest. Return False when there is none."""
         tar = self._former_paths(digest)[0]
         if not tar.exists():
             return False

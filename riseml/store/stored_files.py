@@ -37,11 +37,11 @@ class StoredFiles:
 
     @cached_property
     def _entries(self) -> tuple[ArchiveEntry, ...]:
-        """The entries: a host that has this state already needs none of them."""
+        """The entries, parsed at the first use: a host that has this state already needs none of them."""
         return load_manifest(self._data)
 
     def find_changes(self, digest: str, identity: str) -> StateChanges | None:
-        """Return what makes this state out of an earlier one; None: writing over it is not enough."""
+        """Return the changes from an earlier state to this one; None when writing over that state is not enough."""
         data = self._find_manifest(digest)
         if data is None or hashlib.sha256(data).hexdigest() != identity:
             return None
@@ -60,7 +60,7 @@ class StoredFiles:
 
 
 def compare_states(before: Iterable[ArchiveEntry], after: Iterable[ArchiveEntry]) -> StateChanges | None:
-    """Return what has to be written over a state to make another; None: something of it has to go."""
+    """Return the files to write over a state to get another; None when an entry of it must be removed."""
     known = {entry.path: entry for entry in before}
     changed: list[ArchiveEntry] = []
     for entry in after:
@@ -84,7 +84,7 @@ def _name_damaged(entry: ArchiveEntry, pieces: Iterator[bytes]) -> Iterator[byte
 
 
 class StateContents(Mapping[str, str]):
-    """What makes two files differ, by path: the content, whether it is executable, or the target of a link.
+    """The content, executable bit or link target of each path, for comparing two states.
 
     Args:
         data: the manifest; it is read when something is asked for.
@@ -122,7 +122,7 @@ def _describe(entry: ArchiveEntry) -> str:
 
 
 class StateTexts(Mapping[str, str]):
-    """The small text files of a state. Each is read when it is asked for, and not kept.
+    """The small text files of a state. Each is read at every access, and not kept.
 
     Args:
         contents: has the contents; they may be removed later.

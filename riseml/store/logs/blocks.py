@@ -1,4 +1,4 @@
-"""What readers of a log get: lines of one job and stream that follow each other, as one piece of bytes. Pure."""
+"""The pieces in which readers get a log: successive lines of one job and stream, as one piece of bytes. Pure."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from riseml.store.logs.line_state import BETWEEN_LINES, LONGEST_LINE, LinePhase,
 from riseml.store.logs.records import RecordHead, RecordRun, split_runs
 from riseml.store.logs.report_lines import MARKER, KnownReports, holds_only_reports, split_report
 
-_LONGEST_WAIT = 2 * LONGEST_LINE  # bytes of a log behind the beginning of an open line, until readers get it as it is
+# bytes of a log after the beginning of an open line, until readers get the line as it is
+_LONGEST_WAIT = 2 * LONGEST_LINE
 _STDOUT = 1
 _PIECES = tuple(b"\n%c " % code for code in RecordKind.GOES_ON.codes)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPosition:
-    """Where a reader goes on in a log file."""
+    """Where a reader continues in a log file."""
 
     offset: int = 0  # bytes from the beginning of the file; a record begins here
-    lines_given: int = 0  # complete lines behind `offset` that the reader has already; 0 unless a line is open there
+    lines_given: int = 0  # complete lines after `offset` that the reader has already; 0 unless a line is open there
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class OutputLine:
     at: str  # timestamp of its first piece, as the engine wrote it
     stream: int  # 1: stdout, 2: stderr, 3: the engine
     text: bytes  # without its newline
-    end: ReadPosition  # a reader that goes on from here loses and repeats nothing
+    end: ReadPosition  # a reader that continues here loses and repeats nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,10 @@ class LogBlock:
     data: bytes  # `<timestamp> <text>\n` for each line
     start: int  # offset of its first record in the file, in bytes
     head_size: int  # bytes by which each record is longer than its line in `data`
-    end: ReadPosition  # a reader that goes on from here loses and repeats nothing
+    end: ReadPosition  # a reader that continues here loses and repeats nothing
     attempt: int = 1  # of the job
     is_report: bool = False  # its lines are reports of metrics, which are not shown
-    report: bytes = b""  # what its only line reports behind its text, such as a progress bar that was not finished
+    report: bytes = b""  # the report after the text of its only line, such as an unfinished progress bar
 
     @property
     def count(self) -> int:
@@ -91,16 +92,16 @@ class LogBlock:
 
 
 def join_blocks(blocks: list[LogBlock]) -> LogBlock:
-    """Return the lines of blocks of one job and stream as one block, which can be sent and not be split."""
+    """Return the lines of blocks of one job and stream as one block, which can be sent but not split."""
     return replace(blocks[-1], data=b"".join(block.data for block in blocks), start=blocks[0].start)
 
 
 def find_blocks(
     data: bytes, position: ReadPosition, known: KnownReports | None = None
 ) -> tuple[list[LogBlock], ReadPosition]:
-    """Return the complete lines and reports in whole records that begin at `position.offset`, and where to go on.
+    """Return the complete lines and reports in whole records that begin at `position.offset`, and where to continue.
 
-    The caller goes on before an open line, and counts the lines behind its beginning that it already has.
+    The caller continues before an open line, and counts the lines after its beginning that it already has.
     """
     finder = _BlockFinder(position.offset, KnownReports() if known is None else known)
     for run in split_runs(data):
@@ -119,7 +120,7 @@ def find_report_blocks(
 
 
 def _has_pieces(data: bytes) -> bool:
-    """Return True when a line may go on behind its record."""
+    """Return True when a line may continue after its record."""
     return data[:1] in RecordKind.GOES_ON.codes or any(piece in data for piece in _PIECES)
 
 
@@ -142,7 +143,7 @@ class _BlockFinder:
         self._known = known
         self._open: dict[tuple[JobName, int], _OpenLine] = {}  # by job and stream
         self._blocks: list[LogBlock] = []
-        self._ends: list[int] = []  # the offset behind the last record of each block; they never fall
+        self._ends: list[int] = []  # the offset after the last record of each block, ascending
 
     def add_run(self, run: RecordRun) -> None:
         """Take the records that begin at the offset: one by one while a line is open, then as one block."""
@@ -170,9 +171,9 @@ class _BlockFinder:
                 self._add_block(part)
 
     def take_blocks(self, lines_given: int) -> tuple[list[LogBlock], ReadPosition]:
-        """Return the blocks without the first `lines_given` lines, and where to go on."""
+        """Return the blocks without the first `lines_given` lines, and where to continue."""
         restart = self._restart()
-        if restart <= self._offset - _LONGEST_WAIT and self._open:  # an endless line must not hold up the other jobs
+        if restart <= self._offset - _LONGEST_WAIT and self._open:  # an endless line must not block the other jobs
             for owner, line in self._open.items():
                 self._add_line(owner, line, ReadPosition(self._offset))
             restart = self._offset
@@ -222,7 +223,7 @@ class _BlockFinder:
         self._ends.append(self._offset)
 
     def _restart(self) -> int:
-        """Return where to go on so that no piece of an open line is lost."""
+        """Return where to continue so that no piece of an open line is lost."""
         return min((line.start for line in self._open.values()), default=self._offset)
 
 

@@ -1,4 +1,4 @@
-"""How serious a line of output is, as far as the usual ways to write it say so. Pure.
+"""The level of a line of output, such as error or warning, from the usual formats of log lines. Pure.
 
 Known are the names of Python's `logging` in capitals, the letters of glog, absl and TensorFlow, `level=error` and
 `"level": "error"`, and what Python itself prints: tracebacks, exceptions, warnings. Words such as `error` in a sentence
@@ -32,7 +32,7 @@ _INFO = (_WORD % b"INFO|NOTICE", _LETTER % (b"I", b"I"), _FIELD % b"info|notice"
 
 
 class LogLevel(Enum):
-    """The least serious lines that a reader wants; those that are more serious belong to it."""
+    """The least serious lines that a reader gets; more serious lines are included."""
 
     ERROR = "error"
     WARNING = "warning"

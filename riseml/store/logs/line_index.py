@@ -25,7 +25,7 @@ _MOST_SEARCHED = 64 * 2**20  # bytes of the lines that one search looks at
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which lines of which log a reader wants."""
+    """The lines of a log that a reader wants."""
 
     experiment: int
     wanted: CanonicalId  # names the jobs whose lines count

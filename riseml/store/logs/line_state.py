@@ -1,8 +1,8 @@
 """The states of one line while its pieces arrive: one transition function for writer, recovery and reader.
 
 The engine delivers a line longer than 16 KiB in several frames. Each frame becomes one record of the log file, so that
-the number of records with one timestamp tells how many frames the store holds. The kind of the record says what the
-frame is to its line:
+the number of records with one timestamp is the number of frames that the store holds. The kind of a record says which
+part of a line the frame is:
 
     BETWEEN --GOES_ON--> OPEN --GOES_ON--> OPEN --END--> BETWEEN     a line in pieces
     BETWEEN --END--> BETWEEN                                         a whole line
@@ -27,15 +27,15 @@ class LinePhase(enum.Enum):
 
 
 class RecordKind(enum.Enum):
-    """What one record is to its line.
+    """Which part of a line one record is.
 
     `codes` are the bytes that stand for the kind in a log file, one for each stream: 0 (stdin, which no engine sends),
     1 (stdout), 2 (stderr), 3 (the engine's own messages).
     """
 
     END = b"0123", True  # a whole line, or the last piece of one
-    GOES_ON = b"oabc", True  # a piece; the line goes on in the next record of its job and stream
-    CUT = b"OABC", True  # the last piece that is kept, with a mark; the job's own line goes on
+    GOES_ON = b"oabc", True  # a piece; the line continues in the next record of its job and stream
+    CUT = b"OABC", True  # the last piece that is kept, with a mark; the line of the job continues
     DROPPED = b"pxyz", False  # a further piece of a line that was cut
     DROPPED_END = b"PXYZ", False  # the last piece of a line that was cut
 
@@ -49,7 +49,7 @@ class RecordKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LineState:
-    """What is known of the line that one stream of one job prints."""
+    """The state of the line that one stream of one job prints."""
 
     phase: LinePhase = LinePhase.BETWEEN
     size: int = 0  # bytes of the open line that the log holds
@@ -63,7 +63,7 @@ class LineState:
         return RecordKind.CUT if self.size + size > LONGEST_LINE else RecordKind.GOES_ON
 
     def feed(self, kind: RecordKind, size: int) -> LineState:
-        """Return the state behind a record of this kind with `size` bytes of text.
+        """Return the state after a record of this kind with `size` bytes of text.
 
         Each kind leads to one phase, so that a reader may begin at any record.
         """

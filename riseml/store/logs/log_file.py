@@ -1,7 +1,7 @@
 """One open log file, with the cursor and the open lines of each of its jobs.
 
 The file is its own index: after a crash a torn last record is cut off, and the records tell where to read each job's
-log on. A small file beside it (`4.ends` beside `4.log`) says where the logs of jobs that are complete end.
+log on. A small file (`4.ends` for `4.log`) holds the offsets at which the complete logs of jobs end.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ class LogFile:
 
     def __init__(self, path: Path) -> None:
         self.cursors: dict[JobAttempt, LogCursor] = {}
-        self.ends: Mapping[JobAttempt, int] = load_ends(path)  # offsets behind complete logs; replaced, never changed
-        self.size = 0  # bytes of whole pieces: the offset behind the last record
+        # offsets at the end of complete logs; replaced, never changed
+        self.ends: Mapping[JobAttempt, int] = load_ends(path)
+        self.size = 0  # bytes of whole pieces: the offset after the last record
         self.known_reports = KnownReports()  # what readers have found
         self._open_lines: dict[JobAttempt, OpenLines] = {}
         self._path = path
@@ -41,10 +42,10 @@ class LogFile:
         self._recover()
 
     def append_frames(self, key: JobKey, frames: list[Frame]) -> None:
-        """Write frames behind what is there: all of them or none.
+        """Append frames: all of them or none.
 
         Raises:
-            OSError: they cannot be written, or the file was closed; the caller brings the same frames again.
+            OSError: they cannot be written, or the file was closed; the caller repeats the call with the same frames.
         """
         owner = (key.job, key.attempt)
         data, lines = encode_frames(key, frames, self._open_lines.get(owner, {}))
@@ -55,7 +56,7 @@ class LogFile:
             try:
                 while view:
                     view = view[os.write(self._file, view) :]
-            except OSError:  # a full disk takes the beginning of what does not fit
+            except OSError:  # a full disk may hold the beginning of the frames
                 os.ftruncate(self._file, end)
                 raise
             self.size = end + len(data)
@@ -63,7 +64,7 @@ class LogFile:
             self.cursors[owner] = _advance_cursor(self._cursor(owner), (frame.at for frame in reversed(frames)))
 
     def finish_job(self, key: JobKey) -> None:
-        """End the lines that the job left open, and write down that its log is complete.
+        """End the open lines of the job, and record that its log is complete.
 
         Raises:
             OSError: it cannot be written, or the file was closed.
@@ -87,7 +88,7 @@ class LogFile:
             os.close(self._file)
 
     def _refuse_if_closed(self) -> None:
-        if self._is_closed:  # the number of the closed file may be another file's by now
+        if self._is_closed:  # the descriptor number may belong to another file by now
             raise OSError(errno.EBADF, "the log was closed meanwhile")
 
     def _recover(self) -> None:
@@ -104,7 +105,7 @@ class LogFile:
     def _recover_run(self, run: RecordRun) -> None:
         head = run.head
         owner = (head.job, head.attempt)
-        size = run.text_size() if head.kind is RecordKind.GOES_ON else 0  # behind the others only the phase matters
+        size = run.text_size() if head.kind is RecordKind.GOES_ON else 0  # only the phase after the last record matters
         self._open_lines[owner] = feed_line(self._open_lines.get(owner, {}), head.stream, head.kind, size)
         self.cursors[owner] = _advance_cursor(self._cursor(owner), run.stamps_from_last())
 
@@ -113,7 +114,7 @@ class LogFile:
 
 
 def _advance_cursor(cursor: LogCursor, stamps_from_last: Iterable[str]) -> LogCursor:
-    """Return the cursor behind frames with these timestamps; frames without one do not count."""
+    """Return the cursor after frames with these timestamps; frames without a timestamp do not count."""
     at, held = "", 0
     for stamp in stamps_from_last:
         if stamp and at and stamp != at:
@@ -126,7 +127,7 @@ def _advance_cursor(cursor: LogCursor, stamps_from_last: Iterable[str]) -> LogCu
 
 
 def load_ends(path: Path) -> dict[JobAttempt, int]:
-    """Return the offsets behind the last records of the jobs whose logs in the file at `path` are complete."""
+    """Return the offsets after the last records of the jobs whose logs in the file at `path` are complete."""
     beside = path.with_suffix(".ends")
     rows = json.loads(beside.read_text()) if beside.exists() else []
     return {(JobName(job), attempt): end for job, attempt, end in rows}

@@ -15,8 +15,8 @@ from riseml.store.logs.quota import LogQuota
 from riseml.store.logs.report_lines import KnownReports
 
 _READ_AT_ONCE = 1 << 18  # bytes
-_READ_FOR_LONG_LINE = 1 << 22  # bytes; more than the longest line, so that every call gets further
-_NEAR_END = 1 << 20  # bytes before the end in which the last lines are looked for
+_READ_FOR_LONG_LINE = 1 << 22  # bytes; more than the longest line, so that every call advances
+_NEAR_END = 1 << 20  # bytes at the end of a log in which the last lines are searched
 _BEGINNING = ReadPosition()
 
 _Find = Callable[[bytes, ReadPosition, KnownReports | None], tuple[list[LogBlock], ReadPosition]]
@@ -44,47 +44,47 @@ class LogStore:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def append_frames(self, key: JobKey, frames: Iterable[Frame]) -> None:
-        """Write frames behind what is there, as one piece; nothing of a job whose log has reached the limit.
+        """Append frames as one piece; nothing of a job whose log has reached the limit.
 
         Raises:
-            OSError: they cannot be written; the caller brings the same frames again.
+            OSError: they cannot be written; the caller repeats the call with the same frames.
         """
         with self._quota.admit_frames(key, list(frames)) as kept:
             if kept:
                 self._open_file(key.experiment).append_frames(key, kept)
 
     def finish_job(self, key: JobKey) -> None:
-        """End the lines that the job left open: no more frames come from this attempt.
+        """End the open lines of the job: this attempt prints nothing more.
 
         Raises:
-            OSError: it cannot be written down.
+            OSError: the file cannot be written.
         """
         self._open_file(key.experiment).finish_job(key)
 
     def is_job_finished(self, key: JobKey) -> bool:
-        """True when `finish_job` was called; false also for an experiment whose log was closed since."""
+        """Return True when `finish_job` was called, False also when the experiment's log was closed since."""
         with self._guard:
             file = self._files.get(key.experiment)
         return file is not None and (key.job, key.attempt) in file.ends
 
     def find_job_ends(self, experiment: int) -> Mapping[JobAttempt, int]:
-        """Return the offsets behind the last records of the jobs and attempts whose logs are complete."""
+        """Return the offsets after the last records of the jobs and attempts whose logs are complete."""
         with self._guard:
             file = self._files.get(experiment)
         return load_ends(self._path(experiment)) if file is None else file.ends
 
     def is_job_full(self, key: JobKey) -> bool:
-        """True when the log of the job has reached the limit, so that nothing more of it is kept."""
+        """Return True when the log of the job has reached the limit, so that nothing more of it is kept."""
         return self._quota.is_exceeded(key)
 
     def find_cursor(self, key: JobKey) -> LogCursor:
-        """Return where to read the job's log on."""
+        """Return where the reading of the job's log at its host continues."""
         return self._open_file(key.experiment).cursors.get((key.job, key.attempt), LogCursor())
 
     def log_size(self, experiment: int) -> int:
-        """Return the offset behind the last record, in bytes.
+        """Return the offset after the last record, in bytes.
 
-        Behind it the file may hold the beginning of a piece that a full disk does not take, and that is cut off again.
+        After it the file may hold the beginning of a piece that did not fit on the disk, and that is cut off later.
         """
         with self._guard:
             file = self._files.get(experiment)
@@ -96,20 +96,20 @@ class LogStore:
     def read_blocks(
         self, experiment: int, position: ReadPosition, *, reports: bool = False
     ) -> tuple[list[LogBlock], ReadPosition]:
-        """Return the complete lines in some bytes behind a position, and where to go on.
+        """Return the complete lines in some bytes after a position, and where to continue.
 
         A line whose last piece has not been written yet is left for the next call.
 
         Args:
             experiment: whose log it is.
             position: where to begin.
-            reports: whether blocks of reports are among the blocks; otherwise they are passed over.
+            reports: whether to return blocks of reports, too; otherwise they are skipped.
         """
         blocks, end = self._find(find_blocks, experiment, position)
         return blocks if reports else [block for block in blocks if not block.is_report], end
 
     def read_report_blocks(self, experiment: int, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
-        """Return the reports in some bytes behind a position, as `read_blocks` does, and pass over lines quickly."""
+        """Return the reports in some bytes after a position, as `read_blocks` does, and skip lines quickly."""
         return self._find(find_report_blocks, experiment, position)
 
     def _find(self, find: _Find, experiment: int, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
@@ -121,7 +121,7 @@ class LogStore:
         known = None if file is None else file.known_reports
         limit = self.log_size(experiment) - position.offset
         blocks, end = find(load_records(path, position.offset, min(limit, _READ_AT_ONCE)), position, known)
-        if end == position:  # nothing more, or a long line in pieces
+        if end == position:  # no more data, or a long line in pieces
             blocks, end = find(load_records(path, position.offset, min(limit, _READ_FOR_LONG_LINE)), position, known)
         return blocks, end
 
@@ -146,7 +146,8 @@ class LogStore:
             self._quota.close_experiment(experiment)
 
     def close_all_but(self, experiments: frozenset[int]) -> None:
-        """Close the files of all experiments but these: a host that returns may report one that was closed before."""
+        """Close the files of all other experiments: a host that returns may have reopened one that was closed
+        before."""
         with self._guard:
             others = self._files.keys() - experiments
         for experiment in others:
@@ -163,7 +164,7 @@ class LogStore:
 
 
 def read_all_lines(logs: LogStore, experiment: int, position: ReadPosition = _BEGINNING) -> Iterator[OutputLine]:
-    """Give every complete line of a log behind a position."""
+    """Yield every complete line of a log after a position."""
     while True:
         blocks, end = logs.read_blocks(experiment, position)
         for block in blocks:

@@ -1,10 +1,10 @@
 """The limit of output per job: one job that prints without end must not fill the server's disk.
 
-What counts is what the log takes on the disk: the text, and the time and the name of the job before each line. A job
-that prints nothing but empty lines reaches its limit, too.
+The limit counts the bytes on the disk: the text, and the time and the name of the job before each line. So a job that
+prints only empty lines reaches its limit, too.
 
-A small file beside each log (`4.counts` beside `4.log`) holds the bytes of each job. When the server is killed, the
-file is behind by less than 1 MiB per job.
+A small file for each log (`4.counts` for `4.log`) holds the bytes of each job. After the server was killed, the file
+lacks less than 1 MiB per job.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LogQuota:
 
     @contextmanager
     def admit_frames(self, key: JobKey, frames: list[Frame]) -> Iterator[list[Frame]]:
-        """Give the frames that may be stored: all, some with a line that says so, or none.
+        """Give the frames that may be stored: all, some with a line about the limit, or none.
 
         The frames count when the `with` block ends without an error.
         """
@@ -55,9 +55,10 @@ class LogQuota:
                 self._save_counts(key.experiment, counts)
 
     def is_exceeded(self, key: JobKey) -> bool:
-        """True when the log of the job has reached the limit; nothing more of it is stored."""
+        """Return True when the log of the job has reached the limit; nothing more of it is stored."""
         with self._lock:
-            counts = self._counts.get(key.experiment)  # not `_load_counts`: the experiment may be closed
+            # not `_load_counts`, which would load the counts of a closed experiment again
+            counts = self._counts.get(key.experiment)
             counts = _read_counts(self._path(key.experiment)) if counts is None else counts
             return counts.get(key.job, 0) > self._limit
 
@@ -68,7 +69,7 @@ class LogQuota:
             self._path(experiment).unlink(missing_ok=True)
 
     def _cut_frames(self, key: JobKey, frames: list[Frame], size: int) -> list[Frame]:
-        """Return the frames up to the first frame beyond the limit, with its line ended, and a line that says so."""
+        """Return the frames up to the first one beyond the limit, with its line ended, and a line about the limit."""
         kept: list[Frame] = []
         for frame in frames:
             if size > self._limit:

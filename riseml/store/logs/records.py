@@ -1,6 +1,6 @@
 """The format of a log file: one record per frame of the engine, one line per record. Pure.
 
-A record is `<code> <job> <attempt> <timestamp> <text>\n`. The code says what the record is to its line, and which
+A record is `<code> <job> <attempt> <timestamp> <text>\n`. The code says which part of a line the record is, and which
 stream printed it (`RecordKind.codes`). Existing stores hold this format, so that it can only be extended.
 
     1 worker.1 1 2026-08-31T07:23:46.000000001Z step 1 of 100
@@ -26,19 +26,19 @@ _KINDS = {code: (kind, stream) for kind in RecordKind for stream, code in enumer
 
 @dataclass(frozen=True, slots=True)
 class RecordHead:
-    """What records of one kind, job and attempt begin with."""
+    """The beginning that all records of one kind, job and attempt share."""
 
     text: bytes  # `<code> <job> <attempt> `
     kind: RecordKind
     stream: int  # 1: stdout, 2: stderr, 3: the engine
     job: JobName
     attempt: int
-    pattern: re.Pattern[bytes]  # as many records with this head as follow each other
+    pattern: re.Pattern[bytes]  # matches successive records with this head
 
 
 @dataclass(frozen=True, slots=True)
 class RecordRun:
-    """Records with the same head that follow each other."""
+    """Successive records with the same head."""
 
     head: RecordHead
     data: bytes  # the whole records
@@ -53,7 +53,7 @@ class RecordRun:
         return sum(len(row) - row.index(b" ") - 1 for row in self.rows())
 
     def stamps_from_last(self) -> Iterator[str]:
-        """Give the timestamp of each record, the last one first; empty for a record without one."""
+        """Yield the timestamp of each record, the last one first; empty for a record without a timestamp."""
         head, end = self.head.text, len(self.data) - 1
         while end > 0:
             start = self.data.rfind(b"\n", 0, end) + 1
@@ -63,7 +63,7 @@ class RecordRun:
 
 
 def encode_frames(key: JobKey, frames: list[Frame], before: OpenLines) -> tuple[bytes, OpenLines]:
-    """Return frames as records, and the lines that are open behind them.
+    """Return frames as records, and the lines that are open after them.
 
     A carriage return stays. The engine splits its log at newlines, so that a frame has one at its end only.
     """
@@ -100,14 +100,14 @@ def _cut_piece(state: LineState, data: bytes) -> tuple[RecordKind, bytes]:
 
 
 def feed_line(lines: OpenLines, stream: int, kind: RecordKind, size: int) -> OpenLines:
-    """Return the open lines behind a record of this stream with `size` bytes of text."""
+    """Return the open lines after a record of this stream with `size` bytes of text."""
     state = lines.get(stream, BETWEEN_LINES).feed(kind, size)
     others = {other: line for other, line in lines.items() if other != stream}
     return others if state.phase is LinePhase.BETWEEN else {**others, stream: state}
 
 
 def split_runs(data: bytes) -> Iterator[RecordRun]:
-    """Give the records of a piece of a log file, in runs of one head. The piece holds whole records only.
+    """Yield the records of a piece of a log file, in runs of one head. The piece holds whole records only.
 
     Raises:
         ValueError: it holds something else.

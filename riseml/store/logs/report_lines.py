@@ -25,10 +25,10 @@ _ROWS_OF_REPORTS = re.compile(rb"(?:[^ \n]++ \x1e?" + _BODY + rb"\n)+")
 
 
 class KnownReports:
-    """The newest part of a log that was found to hold nothing but reports.
+    """The newest part of a log that is known to hold only reports.
 
-    A log is read twice while it grows: for those who follow it, and to count its reports. The second reader need not
-    look at each line again. Threads may share it: one that overtakes another only looks again.
+    The server reads a growing log twice: for clients that follow it, and to count its reports. With this record the
+    second reader skips the check of each line. Threads may share it: at worst a thread checks lines again.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class KnownReports:
 
 
 def split_report(text: bytes) -> tuple[bytes | None, bytes | None]:
-    """Return what a line shows and what it reports; None for what it does not have.
+    """Return the visible text and the report of a line; None for a part that the line lacks.
 
     Example:
         >>> split_report(b'epoch 2\\x1eriseml.report {"loss": 0.31}')

@@ -1,6 +1,6 @@
 """Metrics in lines of output, found by the patterns of `train.metrics`.
 
-A process searches (`pattern_program`), so that a pattern that takes too long holds up nothing else.
+A separate process searches (`pattern_program`), so that a slow pattern blocks nothing else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST_LINE = 1000
 
 _PROGRAM = Path(__file__).with_name("pattern_program.py")
 _PROCESSOR_TIME = 5.0  # seconds for the patterns of one answer together
-_DEADLINE = 60.0  # seconds for an answer; the program bounds its processor time itself
+_DEADLINE = 60.0  # seconds for an answer; the program also limits its own processor time
 _OUTPUT = frozenset({1, 2})  # stdout and stderr
 _NUMBER = re.compile(r" *[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,4})? *", re.ASCII)
 _NOT_FINITE = re.compile(r" *[+-]?(?:nan|inf|infinity) *", re.IGNORECASE | re.ASCII)
@@ -42,7 +42,7 @@ class LineFindings:
 
 
 class PatternSearch:
-    """The process that searches; it starts when it is needed. Safe from many threads.
+    """The process that searches; it starts at the first search. Safe from many threads.
 
     Args:
         processor_time: seconds for the patterns of one answer together; those that used most of it are slow.
@@ -69,7 +69,7 @@ class PatternSearch:
                 answer = json.loads(self._ask(order, late))
             except (OSError, ValueError) as error:
                 self._end_process()
-                if late.is_set():  # the same order would take as long again
+                if late.is_set():  # do not repeat the order: it would take as long again
                     return LineFindings({}, frozenset(patterns))
                 raise StoreError("the patterns of train.metrics were not searched; the server tries again") from error
         found: dict[int, dict[str, str]] = {}
@@ -78,7 +78,7 @@ class PatternSearch:
         return LineFindings(found, frozenset(answer["slow"]))
 
     def _ask(self, order: bytes, late: threading.Event) -> bytes:
-        """Return the answer of the process; nothing when it was ended because it is late."""
+        """Return the answer of the process; empty when the process was ended because it was late."""
         if self._process is None or self._process.poll() is not None:
             self._end_process()
             command = [sys.executable, "-IS", str(_PROGRAM)]
@@ -108,7 +108,7 @@ class PatternSearch:
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
-                    with suppress(OSError):  # what was not written yet has no reader
+                    with suppress(OSError):  # unwritten input has no reader any more
                         pipe.close()
 
 
@@ -161,7 +161,7 @@ def _is_searched(block: LogBlock) -> bool:
 
 
 def _make_report(block: LogBlock, at: str, texts: Mapping[str, str]) -> MetricReport:
-    """Return what the groups of patterns found in one line, as far as they are numbers."""
+    """Return a report with the numbers that the groups of patterns found in one line."""
     numbers = {
         name: float(text) for name, text in texts.items() if _NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text)
     }

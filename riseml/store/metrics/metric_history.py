@@ -1,6 +1,6 @@
 """The history of a metric in a bounded number of buckets. Pure.
 
-A bucket holds values that follow each other. When there are too many buckets, each two neighbours become one, and each
+A bucket holds successive values. When there are too many buckets, each two neighbours become one, and each
 later bucket holds twice as many values. So the buckets depend on the sequence of the values alone, and not on how often
 the server counted or stopped in between.
 """

@@ -25,10 +25,10 @@ _IDS_PER_QUERY = 1000
 
 @dataclass(frozen=True, slots=True)
 class TallyRow:
-    """What was counted of one experiment."""
+    """The counts of one experiment."""
 
     experiment: int
-    counted: ReadPosition  # of the log: everything before it is counted
+    counted: ReadPosition  # position in the log; everything before it is counted
     complete: bool  # the experiment was closed, and its whole log is counted
     summaries: Mapping[str, MetricSummary]
     dropped: int = 0  # values that were not kept, because there were too many names
@@ -102,13 +102,13 @@ class MetricRows:
                     _upsert(connection, metric_histories, key, {"buckets": buckets})
 
     def delete_tally(self, experiment: int) -> None:
-        """Delete what was counted of an experiment."""
+        """Delete the counts of an experiment."""
         with self._database.write_transaction() as connection:
             for table in (metric_histories, metric_tallies):
                 connection.execute(table.delete().where(table.c.experiment_id == experiment))
 
     def list_incomplete(self) -> dict[int, bool]:
-        """Return the experiments whose logs may hold reports that are not counted, and whether they are closed."""
+        """Return the experiments whose logs may hold uncounted reports, and whether each is closed."""
         query = (
             sa.select(experiments.c.id, experiments.c.closed)
             .outerjoin(metric_tallies, metric_tallies.c.experiment_id == experiments.c.id)

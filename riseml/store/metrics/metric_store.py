@@ -1,8 +1,8 @@
 """The metrics of all experiments: counted from their logs, and saved with the position up to which they are counted.
 
-A save writes what was counted and the position in one transaction. A server that is killed before it loses nothing:
-the next one counts on from the position that was saved. The counts of experiments that are not complete stay in
-memory, and every answer counts first what the log has got since. So an answer holds all that the log holds.
+A save writes the counts and the position in one transaction. A server that is killed before a save loses nothing: the
+next one continues from the saved position. The counts of experiments that are not complete stay in memory, and every
+answer first counts the new part of the log. So an answer covers the whole log.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from riseml.store.metrics.metric_summary import MetricCount, MetricSummary
 from riseml.store.metrics.metric_tally import MetricReport, MetricTally, batch_reports, read_reports
 
 _BEGINNING = ReadPosition()
-_SAVED_AT_ONCE = 200  # experiments of one transaction
+_SAVED_AT_ONCE = 200  # experiments that one transaction saves
 
 log = logging.getLogger(__name__)
 
@@ -46,20 +46,20 @@ class ValuePage:
     """Values of a metric that follow each other."""
 
     values: tuple[MetricValue, ...]
-    end: ReadPosition  # a reader that goes on from here loses and repeats nothing
+    end: ReadPosition  # a reader that continues here loses and repeats nothing
     complete: bool  # the log holds nothing more now
 
 
 @dataclass(slots=True)
 class _Counting:
-    """What was counted of an experiment that is not complete."""
+    """The counts of an experiment that is not complete."""
 
     experiment: int
     counted: ReadPosition = _BEGINNING
     tally: MetricTally = field(default_factory=MetricTally)
     saved: ReadPosition | None = None  # None: there is no row
     is_closed: bool = False  # nothing more comes
-    is_complete: bool = False  # and that is saved
+    is_complete: bool = False  # this was saved
     patterns: Mapping[str, str] = field(default_factory=dict)  # that find metrics in lines, without those that are slow
     slow: frozenset[str] = frozenset()  # names of patterns that took too long
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -95,7 +95,7 @@ class MetricStore:
         self._open: dict[int, _Counting] = {}
 
     def recover(self) -> frozenset[int]:
-        """Return the experiments of which something is to be counted or saved; called before anything is logged.
+        """Return the experiments with reports to count or counts to save; the server calls it before it writes logs.
 
         Raises:
             StoreError: the store cannot be read.
@@ -106,22 +106,22 @@ class MetricStore:
             for experiment, row in rows.items():
                 self._open[experiment] = self._restore_counting(row)
         for experiment, is_closed in incomplete.items():
-            if is_closed:  # also without a log: the next save completes it, so that no later server finds it here
+            if is_closed:  # also without a log: the next save marks it complete, so that no later server finds it here
                 self.note_closed(experiment)
         return frozenset(one for one, is_closed in incomplete.items() if is_closed or self._logs.log_size(one))
 
     def count_reports(self, experiment: int) -> bool:
-        """Count what the log of an experiment has got since the last time; return True when a report was among it."""
+        """Count the new part of an experiment's log. Return True when it contained a report."""
         counting = self._open_counting(experiment)
         with counting.lock:
             return self._count_on(counting)
 
     def note_closed(self, experiment: int) -> None:
-        """Note that nothing more comes to the log of an experiment: the next save completes it."""
+        """Record that the log of an experiment is complete: the next save marks its counts complete."""
         self._open_counting(experiment).is_closed = True
 
     def save(self) -> None:
-        """Save what was counted since the last save. What goes wrong for one experiment does not hold up the others.
+        """Save the counts since the last save. An error with one experiment does not stop the others.
 
         Raises:
             StoreError: it cannot be written now; nothing is lost, and the next save writes it.
@@ -206,7 +206,8 @@ class MetricStore:
         return found
 
     def read_values(self, experiment: int, metric: str, after: ReadPosition = _BEGINNING) -> ValuePage:
-        """Return some values of a metric behind a position of the log, in its order; none is left out or repeated."""
+        """Return some values of a metric after a position of the log, in the order of the log; none is left out or
+        repeated."""
         counting = self._find_counting(experiment)
         reports, end = self._read_reports(self._load_counting(experiment) if counting is None else counting, after)
         values = [
@@ -229,7 +230,7 @@ class MetricStore:
             counting.counted = end
 
     def _count_blocks(self, counting: _Counting) -> tuple[bool, ReadPosition]:
-        """Count the next reports, and return whether there were any, and where to go on."""
+        """Count the next reports. Return whether there were any, and where to continue."""
         blocks, end = self._logs.read_report_blocks(counting.experiment, counting.counted)
         found = False
         for block in blocks:
@@ -244,7 +245,7 @@ class MetricStore:
         return found, end
 
     def _count_patterns(self, counting: _Counting) -> tuple[bool, ReadPosition]:
-        """Count the next reports with what patterns find in lines, as `_count_blocks` does."""
+        """Count the next reports and the values that patterns find in lines, as `_count_blocks` does."""
         reports, end = self._read_reports(counting, counting.counted)
         for report in reports:
             counting.tally.add_report(report)
@@ -271,7 +272,7 @@ class MetricStore:
             return self._open.get(experiment)
 
     def _open_counting(self, experiment: int) -> _Counting:
-        """Return the count of an experiment; it goes on from what was saved."""
+        """Return the counts of an experiment; they continue from the saved ones."""
         with self._guard:
             counting = self._open.get(experiment)
             if counting is None:
@@ -286,10 +287,10 @@ class MetricStore:
         return _Counting(experiment, patterns=self._find_patterns(experiment))
 
     def _restore_counting(self, row: TallyRow) -> _Counting:
-        """Return what was saved. A log that is shorter lost its end with the power, and is counted anew. So is one of
-        which a history is missing.
+        """Return the saved counts. A log that is shorter than the saved position has lost its end in a power cut, and
+        is counted again from its beginning; so is a log whose history is missing.
 
-        What was saved is deleted first: once the log has grown again, its position would name another record.
+        The saved counts are deleted first: when the log has grown again, their position would point at another record.
         """
         experiment = row.experiment
         histories = self._rows.load_histories(experiment)
@@ -303,7 +304,7 @@ class MetricStore:
         return _Counting(experiment, end, tally, end, row.complete, row.complete, patterns, row.slow)
 
     def _take_row(self, counting: _Counting) -> tuple[TallyRow, dict[str, str]] | None:
-        """Return what a save writes of an experiment; None when it has written everything."""
+        """Return the row of an experiment to save; None when nothing has changed since the last save."""
         with counting.lock:
             if counting.is_closed:
                 self._count_on(counting)

@@ -1,4 +1,4 @@
-"""What is known of one metric of an experiment: the last and the best values exactly, and its history. Pure."""
+"""The summary of one metric of an experiment: the exact last and best values, and the history. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MetricSummary(msgspec.Struct, frozen=True, array_like=True):
     last: float  # may be nan or infinite
     last_step: int | None  # the last one that came with a value; None: none did
     last_at: str  # RFC 3339 with fractions of a second
-    attempt: int  # of the job that reported the last value; above 1 a retry has reported
+    attempt: int  # attempt of the job that reported the last value
     minimum: float | None = None  # of the finite values; None: there is none
     minimum_step: int | None = None  # of the first value that is the minimum
     maximum: float | None = None
@@ -43,7 +43,8 @@ class MetricCount:
         self._not_finite = 0
 
     def add(self, value: float, step: int | None, at: str, attempt: int) -> None:
-        """Take the next value. One without a step, as of `report_result` at the end, is of the step of the last one."""
+        """Take the next value. A value without a step, such as one of `report_result`, gets the step of the value
+        before."""
         self._count += 1
         if step is None:
             step = self._last[1]
@@ -62,7 +63,7 @@ class MetricCount:
     ) -> None:
         """Take many values that follow each other, as `add` does, in a fraction of the time."""
         known = [self._last[1]] * len(values) if steps is None else steps
-        if not math.isfinite(sum(values)):  # one of them is not finite, or all of them together are too large
+        if not math.isfinite(sum(values)):  # a value is not finite, or their sum is too large
             for value, step, stamp in zip(values, known, stamps, strict=True):
                 self.add(value, step, stamp.decode(), attempt)
             return
@@ -76,7 +77,7 @@ class MetricCount:
         self.history.add_finite(values, known, stamps)
 
     def summarize(self) -> MetricSummary:
-        """Return what is known now."""
+        """Return the current summary."""
         value, step, at, attempt = self._last
         known = self._count > self._not_finite
         minimum, maximum = (self._minimum, self._maximum) if known else ((None, None), (None, None))
@@ -116,7 +117,7 @@ _MANY = msgspec.json.Decoder(list[StoredSummaries], strict=False)
 
 
 def read_stored_summaries(text: str) -> StoredSummaries:
-    """Return what is stored of an experiment.
+    """Return the stored metrics of an experiment.
 
     Raises:
         ValueError: the text is something else.
@@ -125,7 +126,7 @@ def read_stored_summaries(text: str) -> StoredSummaries:
 
 
 def read_many_summaries(texts: Iterable[str]) -> list[StoredSummaries]:
-    """Return what is stored of many experiments; at once, which is faster than one by one.
+    """Return the stored metrics of many experiments at once, which is faster than one by one.
 
     Raises:
         ValueError: a text is something else.

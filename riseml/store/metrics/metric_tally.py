@@ -12,13 +12,13 @@ from riseml.store.logs.blocks import LogBlock
 from riseml.store.metrics.metric_summary import MetricCount, MetricSummary
 
 MOST_METRICS = 100
-"""Different names of one experiment; values of further ones are counted and not kept."""
+"""Most metric names of one experiment; values of further names are counted but not kept."""
 
 _PAIR = re.compile(rb'"([^"]+)" *: *([^ ,}]+)')
 
 
 class MetricReport(NamedTuple):
-    """What one job reported at once. A tuple, because there are ten thousand a second."""
+    """One report of a job. A tuple, because there are ten thousand a second."""
 
     job: JobName
     attempt: int  # of the job
@@ -28,7 +28,7 @@ class MetricReport(NamedTuple):
 
 
 class ReportBatch(NamedTuple):
-    """Reports of one job that follow each other and have the same names, each name once: as columns."""
+    """Successive reports of one job with the same names, as columns."""
 
     attempt: int  # of the job
     stamps: Sequence[bytes]  # RFC 3339 with fractions of a second, of each report

@@ -1,12 +1,12 @@
 """Searches lines with the patterns of users, in a process of its own: standard library only.
 
-Python's `re` may take years for one line, and holds the interpreter's lock meanwhile. Its main thread hears signals,
-though: here a timer of processor time ends a search that takes too long. Each line of stdin is an order,
+Python's `re` may take years for one line, and holds the interpreter's lock meanwhile. But the main thread handles
+signals during a search: a timer of processor time ends a search that takes too long. Each line of stdin is an order,
 
     {"patterns": {"loss": "loss ([0-9.]+)"}, "lines": ["loss 0.5"], "seconds": 5.0}
 
 and each line of stdout its answer: what was found, by the number of the line, and which patterns took too long. The
-whole order has a sum of processor time, too: the patterns that used most of it took too long.
+whole order has a limit of processor time, too: when it is reached, the patterns that used most of it took too long.
 
     {"found": [[0, "loss", "0.5"]], "slow": []}
 """
@@ -64,7 +64,7 @@ class _OrderSearch:
         found = []
         for name, pattern in list(self._compiled.items()):
             if name not in self._used:
-                continue  # the one before it has used up the time of the order
+                continue  # an earlier pattern has used up the time of the order
             try:
                 match = _run_limited(LONGEST_SEARCH, pattern.search, line)
             except (_TooSlowError, *_BROKEN):

@@ -1,9 +1,9 @@
-"""The file of one job: every sample of the last hour, the means of ten seconds of a day, those of minutes for good.
+"""The file of one job: every sample of the last hour, means of ten seconds for a day, means of minutes for all time.
 
-The first two parts are rings: the place of a record follows from its moment, so that a new one takes the place of the
-one an hour, or a day, before. Minutes are appended. What was never written takes no room on the disk; a job takes at
-most 588 kB, and 69 kB for each day that it runs. A record that a power cut has torn fails its checksum, and is as if it
-had not been written; the next minute takes the place of a torn last one.
+The first two parts are rings: the place of a record follows from its moment, so that a new record replaces the one an
+hour, or a day, before. Minutes are appended. Unwritten places take no room on the disk; a job takes at most 588 kB, and
+69 kB for each day that it runs. A record that a power cut has torn fails its checksum, and counts as not written; the
+next minute replaces a torn last one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SampleFile:
         self._path = path
 
     def add_row(self, row: SampleRow, before: int | None) -> None:
-        """Write a sample; when it begins other ten seconds or another minute, write the means of those before.
+        """Write a sample. When it begins new ten seconds or a new minute, also write the means of the time before.
 
         Args:
             row: the sample.
@@ -70,7 +70,7 @@ class SampleFile:
             return None if file is None else _find_last(file)
 
     def read_rows(self, span: Span) -> list[SampleRow]:
-        """Return what is known of a span in the order of time, each part of it as fine as it is kept.
+        """Return the rows of a span in the order of time, each part in the finest resolution that is kept.
 
         Raises:
             OSError: the file cannot be read.
@@ -88,8 +88,8 @@ class SampleFile:
         return sorted(fine)
 
     def read_minutes(self, span: Span) -> list[SampleRow]:
-        """Return the means of the minutes of a span in the order of time; that is much less to read than all rows. The
-        minutes that the file does not have yet come from the samples of the last two.
+        """Return the means of the minutes of a span in the order of time, which is much less to read than all rows. The
+        newest minutes, which the file does not have yet, come from the samples.
 
         Raises:
             OSError: the file cannot be read.
@@ -107,7 +107,7 @@ class SampleFile:
 
     @contextmanager
     def _write(self) -> Iterator[int]:
-        """Give the open file; one that is new, or that no version of this format wrote, begins anew."""
+        """Give the open file; a file that is new, or of another format, is emptied first."""
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         with _close_after(os.open(self._path, flags, 0o600)) as file:
             if not _is_ours(file):
@@ -147,7 +147,7 @@ def _write_means(file: int, before: int, now: int) -> None:
 
 
 def _append_minute(file: int, row: SampleRow) -> None:
-    """Append a minute; one that is there already is written again, an earlier one is left out."""
+    """Append a minute. A minute that exists is written again; an earlier one is left out."""
     count = _count_minutes(file)
     for place in range(count - 1, -1, -1):
         last = _read_minute(file, place)
@@ -176,7 +176,7 @@ def _find_last(file: int) -> int | None:
 
 
 def _count_minutes(file: int) -> int:
-    """Return how many whole records of minutes there are; what a write has left of another one does not count."""
+    """Return how many whole records of minutes there are; an incomplete last record does not count."""
     return max(0, os.fstat(file).st_size - _MINUTES_AT) // SIZE
 
 
@@ -189,7 +189,7 @@ def _read_minutes(file: int, span: Span) -> Iterator[SampleRow]:
     """Yield the minutes of a span."""
     low, high = 0, _count_minutes(file)
     end = high
-    while low < high:  # the first minute of the span; one that is damaged counts as an early one
+    while low < high:  # bisect to the first minute of the span; a damaged record counts as early
         middle = (low + high) // 2
         row = _read_minute(file, middle)
         low, high = (low, middle) if row is not None and row.at >= span.since else (middle + 1, high)

@@ -1,8 +1,8 @@
-"""One sample as a record of 48 bytes, and what rows of them come to. Pure.
+"""One sample as a record of 48 bytes, and means of such records. Pure.
 
 A record is its moment (seconds since 1970), the attempt at the job, a checksum and ten numbers of 4 bytes; NaN stands
-for what a host does not tell. A number has 24 significant bits: an amount of memory is right to one part in 16 million.
-Zeros are a place that was never written.
+for an amount that the host does not report. A number has 24 significant bits: an amount of memory is exact to one part
+in 16 million. Zeros are a place that was never written.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LARGEST = 3.0e38  # of a number of 4 bytes
 
 
 class SampleRow(NamedTuple):
-    """What a job used at one moment, or on the average of some time from that moment on."""
+    """The use of a job at one moment, or its mean over some time from that moment on."""
 
     at: int  # seconds since 1970
     attempt: int

@@ -32,7 +32,7 @@ class SampleStore:
         self._last: dict[tuple[int, JobName], int | None] = {}  # the moments of the last samples, as far as known
 
     def add_sample(self, key: JobKey, sample: Sample) -> None:
-        """Keep a sample of a job; it is in its file when this returns.
+        """Write a sample of a job into its file.
 
         Raises:
             OSError: it cannot be written.
@@ -48,7 +48,7 @@ class SampleStore:
             self._last[owner] = row.at
 
     def close_experiment(self, experiment: int) -> None:
-        """Write what is left to write of an experiment whose jobs have ended.
+        """Write the last means of an experiment whose jobs have ended.
 
         Raises:
             OSError: it cannot be written.
@@ -59,7 +59,7 @@ class SampleStore:
                 SampleFile(path).finish()
 
     def read_rows(self, experiment: int, job: JobName, span: Span) -> list[SampleRow]:
-        """Return what is known of a job in a span, in the order of time; nothing of a job that was never sampled.
+        """Return the rows of a job in a span, in the order of time; none for a job that was never sampled.
 
         Raises:
             OSError: its file cannot be read.

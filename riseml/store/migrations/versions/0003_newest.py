@@ -1,4 +1,4 @@
-"""A user's open experiments, and the newest ones of a project, are found without looking at all of them."""
+"""Indices that find a user's open experiments, and the newest ones of a project, without scanning all rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Put what is asked for beside it into two indices."""
+    """Add the columns that queries read to two indices."""
     op.drop_index("experiments_open", "experiments")
     op.create_index("experiments_open", "experiments", ["closed", "user"])
     op.drop_index("experiments_project", "experiments")

@@ -1,4 +1,4 @@
-"""What the tag of an experiment's base image stood for: every host and every attempt runs the same image."""
+"""The resolved base image of an experiment: every host and every attempt runs the same image."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Add the column; the experiments that are there have not resolved their tags."""
+    """Add the column; existing experiments have no resolved images."""
     op.add_column("experiments", sa.Column("resolved", sa.Text, nullable=False, server_default=""))
 
 

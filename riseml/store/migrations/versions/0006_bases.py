@@ -1,4 +1,4 @@
-"""Experiments with several environments: what each base image stood for, where there was one for the experiment."""
+"""Experiments with several environments: one resolved image for each base, instead of one for the experiment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TABLE = sa.table(
 
 
 def upgrade() -> None:
-    """Write the base image beside what it stood for: `[["python:3.11", "python@sha256:..."]]`."""
+    """Store each base image with its resolved image: `[["python:3.11", "python@sha256:..."]]`."""
     connection = op.get_bind()
     rows = connection.execute(sa.select(_TABLE).where(_TABLE.c.resolved != "")).mappings().all()
     for row in rows:

@@ -1,4 +1,4 @@
-"""What jobs report: metrics of experiments, with the position of the log up to which they are counted."""
+"""The metrics that jobs report, with the position of the log up to which they are counted."""
 
 from __future__ import annotations
 

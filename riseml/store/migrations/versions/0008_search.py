@@ -1,4 +1,4 @@
-"""Searches: what a set tries, what it was told, and which experiments are its trials."""
+"""Searches: their settings, their trials with results, and the experiments of the trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs that nothing removes."""
+"""Outputs that are never removed (`riseml keep`)."""
 
 from __future__ import annotations
 
