@@ -19,7 +19,7 @@ _NO_BODY = frozenset({204, 304})  # status codes whose answers have none
 
 
 class AnswerCut(Exception):
-    """The connection broke before the answer was complete, or what came is no answer of riseml's server."""
+    """The connection broke before the answer was complete, or the bytes are not an answer of riseml's server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +43,16 @@ class AnswerReader:
 
     def __init__(self, door: socket.socket) -> None:
         self._door = door
-        self._held = b""  # what came and was not taken yet, from `_at` on
+        self._held = b""  # bytes that have arrived and are not used yet, from `_at` on
         self._at = 0
-        self._left = 0  # bytes of the body, or of the chunk, that were not taken yet
-        self._is_chunked = False  # the body comes in chunks, and the last one was not read yet
-        self._after_chunk = False  # the end of line behind a chunk was not read yet
+        self._left = 0  # bytes of the body, or of the chunk, that are not used yet
+        self._is_chunked = False  # the body comes in chunks, and the last one is not read yet
+        self._after_chunk = False  # the end of line after a chunk is not read yet
         self._stays_open = True
 
     @property
     def is_complete(self) -> bool:
-        """Whether the whole answer was read, and another one may follow on this connection."""
+        """True when the whole answer was read, so that another one may follow on this connection."""
         return not self._left and not self._is_chunked and self._at == len(self._held) and self._stays_open
 
     def read_head(self, method: str) -> AnswerHead:
@@ -86,7 +86,7 @@ class AnswerReader:
         return piece
 
     def _begin_chunk(self) -> None:
-        """Read the length of the next chunk; the last one has none, and lines that nobody needs follow it."""
+        """Read the length of the next chunk. The last chunk has the length 0; skip the trailer lines after it."""
         if self._after_chunk and self._read_until(b"\r\n", _LONGEST_LINE):
             raise AnswerCut("a part of the answer is longer than it says")
         line = self._read_until(b"\r\n", _LONGEST_LINE)
@@ -98,7 +98,7 @@ class AnswerReader:
         self._is_chunked = False
 
     def _read_until(self, end: bytes, most: int) -> bytes:
-        """Return what comes before `end`, and take both."""
+        """Return the bytes before `end`, and consume both."""
         begin = self._at
         while (found := self._held.find(end, begin)) < 0:
             begin = max(self._at, len(self._held) - len(end) + 1)
@@ -130,5 +130,5 @@ class AnswerReader:
 def _read_number(text: str, base: int) -> int:
     """Return a length. Python alone would also take signs, spaces and underscores."""
     if not 0 < len(text) <= _MOST_DIGITS or not frozenset(_DIGITS[base]).issuperset(text):
-        raise AnswerCut("a length in the answer is none")
+        raise AnswerCut("a length in the answer is not a number")
     return int(text, base)

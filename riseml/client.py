@@ -40,10 +40,10 @@ class LogQuery:
     """Which part of a log the server sends, and how."""
 
     follow: bool = True  # wait for more lines, to the log's end
-    tail: int | None = None  # at most so many of the last lines that jobs printed, and no changes of state
+    tail: int | None = None  # at most this many of the last lines that jobs printed, and no changes of state
     since: str | None = None  # no older entries; RFC 3339
     batch: bool = False  # adjacent lines as one entry, several times faster for server and client
-    reports: bool = False  # with an entry for each report of metrics
+    reports: bool = False  # also send an entry for each report of metrics
 
 
 class Client:
@@ -61,7 +61,7 @@ class Client:
         self.address = address
         self._retry = retry or RetryPolicy()
         self._exchange = Exchange(address)
-        self._server: wire.ServerView | None = None  # as it was last asked
+        self._server: wire.ServerView | None = None  # the last answer of `get_server`
 
     def __enter__(self) -> Self:
         return self
@@ -79,7 +79,7 @@ class Client:
         return self._server
 
     def recall_server(self) -> wire.ServerView:
-        """Return the server as it was when this client last asked for it, which it does now if it never has."""
+        """Return the last answer of `get_server`; call it first when there is none."""
         return self._server or self.get_server()
 
     def stop_server(self) -> wire.ServerView:
@@ -219,11 +219,11 @@ class Client:
         return cast("wire.CapsuleView", self._get(_format_path("experiments", identity, "capsule")))
 
     def check_rerun(self, needs: wire.RerunNeeds) -> list[wire.MissingPart]:
-        """Return what the server cannot have of what a run needs. Takes some seconds when it asks a registry."""
+        """Return the parts of a run that the server cannot get. Takes some seconds when the server asks a registry."""
         return cast("wire.MissingParts", self._post("/reruns/check", timeout=_SLOW_ANSWER, json=needs))["missing"]
 
     def fetch_snapshot(self, digest: str, target: IO[bytes], most: int) -> None:
-        """Write the tar of a project's files, as the server has them, into a file; at most so many bytes."""
+        """Write the tar of a project's files, as the server has them, into a file of at most `most` bytes."""
         self._exchange.save_content(_format_path("snapshots", digest), target, most, timeout=_SLOW_ANSWER)
 
     def explain_experiment(self, identity: str) -> wire.ExplanationView:

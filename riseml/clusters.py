@@ -1,4 +1,4 @@
-"""What a host says of itself that has a queue of its own, such as a Slurm cluster. Standard library only."""
+"""The capacity and state of a host that has its own queue, such as a Slurm cluster. Standard library only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class NodeKind:
 
 @dataclass(frozen=True, slots=True)
 class OwnQueue:
-    """The queue of a host that takes whole gangs at once, and decides itself where and when each starts."""
+    """The queue of a host that takes whole gangs, and decides where and when each gang starts."""
 
     nodes: tuple[NodeKind, ...]  # the largest first
-    trouble: str = ""  # why it takes nothing now; empty: it does
+    trouble: str = ""  # why the queue takes no gang now; empty: it takes gangs

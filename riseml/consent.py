@@ -1,4 +1,4 @@
-"""What the user of a home has agreed to, in one file of the home that only this user may read or write.
+"""What the user of a home has agreed to. One file of the home, which only this user may read or write, holds it.
 
 The command line asks the user and writes the answers. The server reads them, and refuses jobs without an answer.
 """
@@ -35,7 +35,7 @@ class PassedVariable:
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What the user has said yes to."""
+    """What the user has agreed to."""
 
     processes: bool = False  # without a Docker Engine, jobs run as processes of this machine
     variables: frozenset[PassedVariable] = frozenset()
@@ -44,7 +44,7 @@ class Consent:
 def read_consent(home: Path) -> Consent:
     """Return what the user of this home has agreed to.
 
-    A file that another user could have written counts as no consent, and so does one that is no JSON of riseml.
+    A file that another user could have written, or that is not JSON of riseml, counts as no consent.
     """
     try:
         file = os.open(home / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -105,7 +105,8 @@ def _parse(text: str) -> Consent:
 
 
 def _write(home: Path, consent: Consent) -> None:
-    """Replace the file as a whole. Of two commands that write at the same time, one answer may be asked for again."""
+    """Replace the whole file. When two commands write at the same time, one answer may be lost, and riseml asks
+    again."""
     rows = sorted(
         ({"folder": one.folder, "project": one.project, "name": one.name} for one in consent.variables), key=str
     )

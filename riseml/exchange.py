@@ -123,7 +123,7 @@ def _find_own_socket(settings: Settings) -> Path:
 def _check_socket(path: Path) -> None:
     try:
         found = path.lstat()
-    except OSError:  # no server runs, or connecting says what is wrong
+    except OSError:  # no server runs, or the connection will report the error
         return
     if found.st_uid != os.geteuid() or not stat.S_ISSOCK(found.st_mode):
         what = "a socket" if stat.S_ISSOCK(found.st_mode) else "not a socket"
@@ -137,7 +137,7 @@ def check_peer(door: socket.socket, path: Path) -> None:
     """Refuse a server of another user before anything is sent to it.
 
     Raises:
-        Refused: the process at the other end of the socket is not one of this user.
+        Refused: the process at the other end of the socket belongs to another user.
     """
     if not hasattr(socket, "SO_PEERCRED"):  # not Linux: only the check of the home protects there
         return
@@ -289,7 +289,7 @@ class Exchange:
         """Write the content of an answer into a file.
 
         Raises:
-            Refused: it has more than `most` bytes; a server could send without end.
+            Refused: the answer has more than `most` bytes. A server could send without end.
         """
         with self.open_response("GET", path, timeout) as response:
             self.raise_refusal(response)
@@ -302,7 +302,7 @@ class Exchange:
                 target.write(piece)
 
     def open_door(self, path: Path) -> socket.socket:
-        """Return a connection to the user's own server, which it is certain to be.
+        """Return a connection to the user's own server, after checking that the server belongs to this user.
 
         Raises:
             Refused: the socket or the server is another user's.

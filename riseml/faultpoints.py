@@ -43,14 +43,14 @@ class Point(enum.Enum):
     COUNTS_SAVED = "P18"  # the count of reports is committed
     ASKING = "P19"  # a search makes a trial, and has not chosen its point
     ASKED = "P20"  # a trial is stored with its experiment, and no reader knows of it yet
-    TELLING = "P21"  # before a search is told what became of a trial
-    TOLD = "P22"  # it was told, and no further trial is made
+    TELLING = "P21"  # before a search gets the result of a trial
+    TOLD = "P22"  # the search has the result of the trial, and no further trial is made
     STOPPING = "P23"  # a trial is to stop, and that is not saved
     STOPPED = "P24"  # it is saved that a trial stops, and its jobs run
     PACK_NAMED = "P25"  # a pack of files is on the disk, and nothing refers to it
     PROJECT_KEPT = "P26"  # the state of a project is stored, the answer is not sent
     CAPSULE_WRITTEN = "P27"  # the server's copy of a capsule is written, and is not in its place
-    CAPSULE_KEPT = "P28"  # it is in its place, and the output lacks it
+    CAPSULE_KEPT = "P28"  # the server's copy of a capsule is in its place, and the output lacks it
     LAYER_FILLED = "P29"  # a container that never runs has a project's files, and no layer is made of them
     LAYER_MADE = "P30"  # the layer is made, and no job uses it yet
     DATA_FETCHING = "P31"  # a range of data is on the disk, and the set is not complete

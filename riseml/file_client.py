@@ -1,4 +1,4 @@
-"""The client of the routes of files: lists, and contents that continue after a break where they were.
+"""The client of the routes of files: lists, and contents whose transfer continues after a break where it stopped.
 
 A server may send anything: a caller that writes what comes from here splits every path with `folder_paths.split_path`.
 """
@@ -44,7 +44,7 @@ class FileClient:
     Args:
         address: where the server is.
         place: the storage.
-        retry: how long a lost server is looked for.
+        retry: how long the client tries to reach a lost server.
     """
 
     def __init__(self, address: Address, place: StoragePlace, retry: RetryPolicy | None = None) -> None:
@@ -68,7 +68,7 @@ class FileClient:
             raise self._make_strange_error() from None
 
     def look_at(self, path: str) -> Seen | None:
-        """Return what a path names; None: there is nothing."""
+        """Return the file, folder or link at a path; None when nothing is there."""
         try:
             return self.list_files(ListOrder(path, limit=0)).at
         except NotFound:
@@ -120,7 +120,7 @@ class FileClient:
             timer.wait(cut, None)
 
     def write_file(self, order: Incoming, content: Content) -> None:
-        """Send a file; it has its name when this returns. What is there before is replaced in one step.
+        """Send a file. The file has its name when this returns; a file that was there is replaced in one step.
 
         Args:
             order: the file; it gets an upload of its own.
@@ -149,7 +149,7 @@ class FileClient:
         failure: list[BaseException] = []
 
         def guard() -> Iterator[bytes]:
-            """End the body early when it cannot go on: then the server keeps nothing of it."""
+            """End the body early when its source fails, so that the server keeps nothing of it."""
             try:
                 yield from pieces
             except GeneratorExit:
@@ -197,7 +197,7 @@ class FileClient:
         return self._exchange.request_json(method, path, timeout=_PATIENCE, params=params)
 
     def _repeat(self, ask: Callable[[], object]) -> object:
-        """Return an answer; a request that changes nothing the second time is sent again while no server answers."""
+        """Return an answer. Send the request again while no server answers: a second time it changes nothing."""
         timer = RetryTimer(self._retry)
         while True:
             try:
@@ -216,7 +216,7 @@ def _part_path(order: Incoming) -> str:
 
 
 def _read_view(view: wire.FileView) -> Seen:
-    """Return what a server says of a file, checked: it may say anything.
+    """Return a file as the server describes it, after checking every field: a server may send anything.
 
     Raises:
         FilesError: its path leads elsewhere.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from riseml.errors import Refused, UsageError
 
-_ROOT = 0  # the user who may change everything anyway
+_ROOT = 0  # root, who may change everything anyway
 _MOST_LINKS = 40  # of one path, as the kernel
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HOME_HINT = "name a folder of your own in RISEML_HOME"
@@ -117,7 +117,7 @@ def check_home(home: Path) -> None:
 
 
 def find_intruder(path: Path, own: Collection[int]) -> str | None:
-    """Return how another user could have chosen what a path leads to; None: no other user could.
+    """Return how another user could control what a path leads to; None when no other user could.
 
     Where every user may write in a folder, any user may have made what is in it. So what is in such a folder must
     belong to a user of `own`, and the folder must keep others from replacing it (the sticky bit of /tmp). Every other
@@ -178,7 +178,7 @@ def _walk(path: Path) -> Iterator[tuple[str, os.stat_result, os.stat_result | No
             yield at, folder, None
             return
         yield at, folder, found
-        if stat.S_ISLNK(found.st_mode) and links < _MOST_LINKS:  # of more links the kernel makes an error later
+        if stat.S_ISLNK(found.st_mode) and links < _MOST_LINKS:  # the kernel refuses a path with more links
             links += 1
             target = Path(os.readlink(at))
             at = "/" if target.is_absolute() else os.path.dirname(at)

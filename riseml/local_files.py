@@ -22,7 +22,7 @@ class LocalFiles:
     Args:
         place: what the folder is for people: `output://4`.
         open_root: opens it to read.
-        open_target: opens it to write, and makes it first when it is missing.
+        open_target: opens it to write; makes it when it is missing.
         owner: uid and gid of what is made; None: this process.
     """
 

@@ -34,7 +34,7 @@ class Image:
     install: tuple[str, ...] = ()  # shell lines
     files: tuple[str, ...] = ()  # project files that the steps may read, relative paths
     digest: str = ""  # SHA-256 (hex) of base, steps and the content of `files`; empty without steps
-    resolved: str = ""  # what `base` stands for: `python@sha256:...`, or the ID of an image; empty: not known
+    resolved: str = ""  # the content of `base`: `python@sha256:...`, or the ID of an image; empty: not known
     refresh: bool = False  # `train --pull`: when the base is pulled, its tag at the engine is moved to it
 
     @property
@@ -268,9 +268,9 @@ class ContainerSeen:
     started_at: datetime | None = None  # clock of the host
     finished_at: datetime | None = None  # clock of the host
     drained: bool = False  # it has ended, and the server has its whole log
-    waits: str = ""  # why it is still in the queue of its host; empty: it is in no queue
+    waits: str = ""  # why the job still waits in the queue of its host; empty: the job waits in no queue
     address: str | None = None  # where the other jobs reach it, if only its host knows
-    port: int | None = None  # likewise
+    port: int | None = None  # the port where the other jobs reach it, if only its host knows
     ending: Reason | None = None  # why its host ended it by the rules of its gang; None: it did not
 
     @property
@@ -315,7 +315,7 @@ class Gpu:
     id: str  # as jobs get it: an index, or the UUID of a MIG device
     uuid: str
     name: str  # of the model: `NVIDIA A100-SXM4-40GB`
-    mem: int  # MiB; 0: not told
+    mem: int  # MiB; 0: not known
     driver: str = ""  # version of the driver
     bus: str = ""  # address on the PCI bus: `00000000:3B:00.0`
 
@@ -339,11 +339,12 @@ class HostSeen:
     taking: bool = True  # False: drained, it gets no new jobs
 
     address: str = ""  # where the other hosts reach it; empty: unknown
-    swarm: str = ""  # id of its swarm; empty: none
-    manager: bool = False  # it may create networks in its swarm
+    swarm: str = ""  # id of the host's swarm; empty: none
+    manager: bool = False  # the host may create networks in its swarm (it is a manager)
 
-    queue: OwnQueue | None = None  # it places whole gangs itself; None: riseml's queue places jobs there
-    settles_in: float | None = None  # seconds after which an observation tells how a container ended; None: it is known
+    queue: OwnQueue | None = None  # the host places whole gangs itself; None: riseml places its jobs
+    # seconds after which an observation will show how a container ended; None: it is known
+    settles_in: float | None = None
 
 
 # What an executor starts, and what a job reports
@@ -393,7 +394,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogCursor:
-    """Where the reader of a job's log stops, and where the next reader goes on."""
+    """Where a reader of a job's log has stopped, and where the next reader continues."""
 
     at: str = ""  # timestamp of the last frame that the store holds; empty before the first
     frames_held: int = 0  # frames with exactly this timestamp that the store holds

@@ -1,4 +1,4 @@
-"""The client of the routes of saved outputs: what is in the store, and a copy at once."""
+"""The client of the routes of saved outputs: list what is in the object store, and copy now."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from urllib.parse import urlencode
 from riseml.answer_reader import AnswerCut, AnswerHead, AnswerReader
 
 _SMALL_BODY = 1 << 14  # bytes that are sent together with the head of their request
-_MOST_IDLE = 4  # connections that are kept; a command asks from few threads
-_PATH, _FIELD = re.compile(r"/[!-~]*"), re.compile(r"[!-~]+: [ -~\x80-\xff]*")  # no text may end its line
+_MOST_IDLE = 4  # idle connections that are kept; a command sends requests from few threads
+_PATH, _FIELD = re.compile(r"/[!-~]*"), re.compile(r"[!-~]+: [ -~\x80-\xff]*")  # a header must not contain a line break
 
 QueryValue = str | int | float | bool | None
 
@@ -149,13 +149,14 @@ class SocketConnections:
             self._idle.clear()
             self._busy.clear()
         for connection in busy:
-            _shut_down(connection)  # the thread that reads closes it
+            _shut_down(connection)  # the thread that reads from it closes it
         for connection in idle:
             connection.door.close()
 
     @contextmanager
     def open_answer(self, request: SocketRequest, timeout: float) -> Iterator[SocketAnswer]:
-        """Send a request and give its answer; an answer that is not read to its end costs the connection.
+        """Send a request and give its answer. The connection is closed when the caller does not read the answer to its
+        end.
 
         Args:
             request: what is sent.
@@ -204,10 +205,10 @@ class SocketConnections:
 
 
 def _send(connection: _Connection, request: SocketRequest) -> bool:
-    """Send a request, and return whether all of it was sent: a server may refuse before it has read the whole body.
+    """Send a request. Return True when all of it was sent: a server may refuse before it has read the whole body.
 
     Raises:
-        AnswerOverdue: the server took nothing for too long.
+        AnswerOverdue: the server read nothing for too long.
         AnswerCut: the connection broke before the head of the request was sent.
     """
     body = request.body
@@ -216,7 +217,8 @@ def _send(connection: _Connection, request: SocketRequest) -> bool:
         connection.door.sendall(_write_head(request) + (small or b""))
     if small is not None:
         return True
-    for piece in [body] if isinstance(body, bytes) else _make_chunks(body):  # its own errors are not the connection's
+    # errors of the caller's iterable are not errors of the connection
+    for piece in [body] if isinstance(body, bytes) else _make_chunks(body):
         try:
             connection.door.sendall(piece)
         except TimeoutError as error:
@@ -230,7 +232,7 @@ def _write_head(request: SocketRequest) -> bytes:
     """Return what comes before the body of a request.
 
     Raises:
-        ValueError: a text of the request would be read as something else.
+        ValueError: a text of the request contains a line break, which would begin another header.
     """
     fields = {"Host": "riseml", "Accept-Encoding": "identity", **request.headers}
     if not isinstance(request.body, bytes):
@@ -239,7 +241,7 @@ def _write_head(request: SocketRequest) -> bytes:
         fields["Content-Length"] = str(len(request.body))
     lines = [f"{name}: {value}" for name, value in fields.items()]
     if not _PATH.fullmatch(request.path) or not all(map(_FIELD.fullmatch, lines)):
-        raise ValueError("a request has a character that none may have")
+        raise ValueError("a request has a character that is not allowed in a header")
     return "\r\n".join([f"{request.method} {request.path} HTTP/1.1", *lines, "\r\n"]).encode("latin-1")
 
 

@@ -31,7 +31,7 @@ class Wanted(enum.Enum):
 
     RUN = "RUN"
     KILL = "KILL"
-    STOP = "STOP"  # by its search: others do better
+    STOP = "STOP"  # its search stops it: other trials do better
 
 
 class Part(enum.Enum):

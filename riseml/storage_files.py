@@ -1,4 +1,4 @@
-"""The seam to the files of a storage: `StorageFiles` is what the server, and a command on its own machine, need of one.
+"""The interface to the files of a storage: the methods that the server, or a command on its own machine, calls.
 
 Behind it is a folder of this machine (`local_files`), or a host whose files the server does not see, through a
 helper container (`executors.capabilities.StorageAccess`). An object store gets an implementation of its own.
@@ -37,7 +37,7 @@ class FileWriter(Protocol):
         """Take the next bytes."""
 
     def finish(self) -> Seen:
-        """Give the file its name when it is complete and its checksum fits."""
+        """Check that the file is complete and that its checksum is right; then give it its name."""
 
     def discard(self) -> None:
         """Remove what was written."""
@@ -60,13 +60,13 @@ class StorageFiles(Protocol):
         """Yield a header, the content from `start` on, and its proof: see `folder_contents.read_pieces`."""
 
     def write_file(self, order: Incoming) -> FileWriter:
-        """Begin to write a file, with the folders above it."""
+        """Begin to write a file; make the folders above it."""
 
     def make_folder(self, path: str) -> None:
-        """Make a folder with those above it."""
+        """Make a folder and the folders above it."""
 
     def make_link(self, path: str, target: str) -> Seen:
-        """Make a link that leads to a place below the folder, with the folders above it."""
+        """Make a link to a place below the folder; make the folders above the link."""
 
     def remove_files(self, path: str, limit: int) -> Removed:
         """Remove a path with all below it, or a part of it."""
@@ -74,7 +74,7 @@ class StorageFiles(Protocol):
 
 @contextmanager
 def translate_files_error(place: str) -> Iterator[None]:
-    """Raise what a path is not as the error that users see.
+    """Raise errors of paths and files as the errors that users see.
 
     Args:
         place: what the paths are below, for people: `output://4`.

@@ -1,4 +1,4 @@
-"""Which job holds the others up, as far as the numbers of the server say. Each remark names what was measured. Pure.
+"""Which job slows the others down, according to the server's measurements. Each remark names what was measured. Pure.
 
 Two remarks, from what a live view has seen in the last minute (`riseml monitor`, and the web page through the server):
 
@@ -39,15 +39,15 @@ _TRAINING = frozenset({"master", "chief", "worker"})
 
 
 class RemarkKind(enum.Enum):
-    """In which way a job holds the others up."""
+    """How a job slows the others down."""
 
-    BEHIND = "behind"  # it does less than the others
-    FULL_LINK = "full-link"  # the network carries no more
+    BEHIND = "behind"  # it prints or computes less than the others
+    FULL_LINK = "full-link"  # its network link is full
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A job that holds the others up."""
+    """A job that slows the others down."""
 
     job: str  # its ID
     text: str  # what was measured

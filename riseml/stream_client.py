@@ -56,7 +56,7 @@ def presence_path(identity: str) -> str:
 async def open_stream(
     address: Address, path: str, order: CommandOrder | None = None
 ) -> AsyncIterator[StreamConnection]:
-    """Give an open stream; it is closed afterwards, and the server ends what it started for it.
+    """Give an open stream. At the end the stream is closed, and the server ends what it started for the stream.
 
     Args:
         address: where the server is.
@@ -81,7 +81,7 @@ async def _connect(address: Address, path: str) -> AsyncIterator[ClientConnectio
     options: dict[str, Any] = {
         "compression": None,
         "max_size": LONGEST_MESSAGE,
-        "ping_interval": None,  # a command that its user has stopped (Ctrl-Z) is not gone
+        "ping_interval": None,  # no ping: a command that its user has stopped (Ctrl-Z) does not answer, and is not gone
         "open_timeout": _ANSWER,
         "close_timeout": _CLOSE,
         "additional_headers": {"Authorization": f"Bearer {address.key}"} if address.key else {},
@@ -91,7 +91,7 @@ async def _connect(address: Address, path: str) -> AsyncIterator[ClientConnectio
         door.settimeout(None)
         options |= {"sock": door, "proxy": None}
     elif url.startswith("ws:"):
-        options["proxy"] = None  # a proxy would get what is meant for this machine alone
+        options["proxy"] = None  # no proxy: it would get data that is meant for this machine alone
     try:
         socket = await connect(url, **options)
     except InvalidHandshake as error:
@@ -106,7 +106,7 @@ async def _connect(address: Address, path: str) -> AsyncIterator[ClientConnectio
 
 
 class StreamConnection:
-    """One open stream. It reads at any time, so that it sees what the server grants and that the server is gone."""
+    """One open stream. It reads all the time, so that it notices grants of the server, and that the server is gone."""
 
     def __init__(self, socket: ClientConnection, address: Address) -> None:
         self._socket = socket
@@ -175,7 +175,7 @@ class StreamConnection:
         try:
             await self._socket.send(encode_message(message))
         except ConnectionClosed:
-            return  # `receive` says so, after what came before
+            return  # `receive` raises the error, after the messages that came before
 
     async def _read(self) -> None:
         try:

@@ -1,10 +1,10 @@
 """The messages of a two-way stream between a command and a running job: one byte for the kind, then the fields.
 
-Client, server and the runner of commands speak them. Over the HTTP API each message is one WebSocket message; between
+Client, server and the runner of commands exchange them. Over the HTTP API each is one WebSocket message; between
 the server and a process of this machine each follows its length (`LengthPrefixed`).
 
-A sender may send so many bytes of a channel as the receiver has granted (`Window`), so each side always reads, holds a
-bounded number of bytes, and learns at once that the other side is gone. Pure; standard library only.
+A sender may send as many bytes of a channel as the receiver has granted (`Window`). So each side always reads, holds a
+bounded number of bytes, and notices at once that the other side is gone. Pure; standard library only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Channel(Enum):
 
 
 class _Kind(Enum):
-    PIECE = 0  # the kinds up to 2 are a channel, too
+    PIECE = 0  # the kinds 0 to 2 are also numbers of channels
     PIECE_OF_OUTPUT = 1
     PIECE_OF_ERRORS = 2
     END = 3
@@ -67,7 +67,7 @@ class ChannelEnd:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The receiver has passed on so many bytes: the sender may send as many more."""
+    """The receiver has passed on this many bytes: the sender may send as many more."""
 
     amount: int
 
@@ -99,7 +99,7 @@ class StreamFailure:
 
 @dataclass(frozen=True, slots=True)
 class CommandOrder:
-    """The first message of a client that wants a command to run."""
+    """The first message of a client: the command to run."""
 
     command: tuple[str, ...]  # empty: an interactive shell
     terminal: WindowSize | None = None  # None: without a terminal, standard error apart from standard output
@@ -139,7 +139,7 @@ def decode_message(data: bytes) -> StreamMessage:
     """Return the message in these bytes.
 
     Raises:
-        ValueError: they are none.
+        ValueError: the bytes are not a message.
     """
     if not data or len(data) > LONGEST_MESSAGE:
         raise ValueError(f"a message of {len(data)} bytes")
@@ -183,7 +183,7 @@ class Window:
         """Count bytes that are sent, or that have arrived.
 
         Raises:
-            ValueError: there are more than were granted.
+            ValueError: more bytes than were granted.
         """
         if amount > self.left:
             raise ValueError(f"{amount} bytes came, and only {self.left} were granted")
@@ -196,7 +196,7 @@ class Window:
         return content[:size], content[size:]
 
     def grant(self, amount: int) -> None:
-        """Allow so many bytes again.
+        """Allow this many bytes more.
 
         Raises:
             ValueError: there would be more than the window holds.
@@ -207,7 +207,7 @@ class Window:
 
 
 class LengthPrefixed:
-    """Takes a stream of messages apart, each after its length, wherever its pieces are cut."""
+    """Splits a stream into messages. Each message follows its length; pieces of the stream may be cut anywhere."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -216,7 +216,7 @@ class LengthPrefixed:
         """Return the messages that are complete with `data`.
 
         Raises:
-            ValueError: it is no such stream.
+            ValueError: the data is not such a stream.
         """
         buffer = self._rest + data if self._rest else data
         found: list[StreamMessage] = []
@@ -249,7 +249,7 @@ def _decode_failure(fields: object) -> StreamFailure:
         raise ValueError("a failure without fields")
     kind, message, hint, code = (fields[name] for name in ("kind", "message", "hint", "exit_code"))
     if not (isinstance(kind, str) and isinstance(message, str) and isinstance(hint, str | None)):
-        raise ValueError("a failure whose texts are none")
+        raise ValueError("a failure whose message or hint is not a text")
     if not isinstance(code, int):
         raise ValueError("a failure without an exit code")
     return StreamFailure(kind, message, hint, code)
@@ -261,7 +261,7 @@ def _decode_order(fields: object) -> CommandOrder:
     words, size, term = fields["command"], fields["terminal"], fields["term"]
     is_text = isinstance(words, list) and all(isinstance(word, str) and "\0" not in word for word in words)
     if not is_text or not isinstance(term, str) or len(term) > 64 or not term.isprintable():
-        raise ValueError("an order whose texts are none")
+        raise ValueError("an order whose command or terminal is not text")
     return CommandOrder(tuple(words), None if size is None else _decode_size(size), term)
 
 
@@ -270,5 +270,5 @@ def _decode_size(fields: object) -> WindowSize:
         raise ValueError("a size without fields")
     rows, columns = fields["rows"], fields["columns"]
     if not all(isinstance(number, int) and 0 <= number < 1 << 16 for number in (rows, columns)):
-        raise ValueError("a size that is none")
+        raise ValueError("a size without two numbers")
     return WindowSize(rows, columns)

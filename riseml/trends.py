@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from riseml import wire
 
 MEMORY = 300.0  # seconds that are remembered
-_LONGEST_SAME = 1.0  # seconds; two looks that are closer count as one
+_LONGEST_SAME = 1.0  # seconds; two samples that are closer count as one
 
 Amount = Callable[["wire.SampleView"], float | None]
 """Takes one amount from a sample; None: unknown."""
@@ -53,8 +53,8 @@ class Trends:
         return [amount(one) for _, one in self._select(job, seconds)]
 
     def list_last(self, job: str, amount: Amount, seconds: float, fewest: int) -> list[float]:
-        """Return the newest known values of an amount that span at least so many seconds, and are so many at least;
-        nothing when there are not enough in `MEMORY`. How far two looks are apart depends on who looks.
+        """Return the newest known values of an amount that span at least `seconds`, and at least `fewest` of them;
+        nothing when `MEMORY` does not hold enough. The time between two samples depends on the view.
         """
         found: list[float] = []
         for at, one in reversed(list(self._select(job, MEMORY))):

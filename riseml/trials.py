@@ -1,4 +1,4 @@
-"""The frozen records of a search: the points that it has tried, and what came out. No I/O."""
+"""The frozen records of a search: the points that it has tried, and their results. No I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Point = tuple[tuple[str, str], ...]
 
 
 class TrialOutcome(enum.Enum):
-    """What a search has been told of a trial."""
+    """The result of a trial as its search has it."""
 
     COMPLETE = "COMPLETE"  # it ended well, and reported the metric
     STOPPED = "STOPPED"  # it was stopped early, and had reported the metric
@@ -56,16 +56,17 @@ class Trial:
     number: int  # within its set, from 1; the experiment has it as `sub`
     experiment: int  # id of the record
     point: Point
-    asked_after: int  # trials of the set that had been told when this one was made
+    asked_after: int  # trials of the set whose results the search had when this one was made
     placed: bool = False  # its experiment has or had a place
     closed: bool = False  # its experiment has ended, and its whole log is stored
     finished: bool = False  # its experiment ended well
-    stopped: bool = False  # the search wants it stopped early
+    stopped: bool = False  # the search has decided to stop it early
     stopped_early: bool = False  # and that is how its experiment ended: it did not end well before
-    reached: tuple[tuple[int, float], ...] = ()  # steps at which it was compared, and its values there
-    outcome: TrialOutcome | None = None  # None: not told
-    told: int | None = None  # its place in the order of what was told, from 1
-    value: float | None = None  # the best value of the metric; None: not told, or none was reported
+    reached: tuple[tuple[int, float], ...] = ()  # steps at which the search compared it, and its values there
+    outcome: TrialOutcome | None = None  # None: the search has no result yet
+    told: int | None = None  # the position of its result in the order in which the search got the results, from 1
+    # the best value of the metric; None: the search has no result yet, or no value was reported
+    value: float | None = None
     message: str = ""  # why it counts as failed
 
 
@@ -86,15 +87,15 @@ class SearchRecord:
 
     @property
     def live(self) -> tuple[Trial, ...]:
-        """The trials of which the search has been told nothing yet."""
+        """The trials whose results the search does not have yet."""
         return tuple(trial for trial in self.trials if trial.outcome is None)
 
     def count(self, outcome: TrialOutcome) -> int:
-        """Return how many trials were told with this outcome."""
+        """Return how many trials have this outcome."""
         return sum(trial.outcome is outcome for trial in self.trials)
 
     def find_best(self) -> Trial | None:
-        """Return the trial with the best value, the first of several; None while none was told."""
+        """Return the trial with the best value, the first of several; None while the search has no result."""
         good = [one for one in self.trials if one.value is not None and one.outcome is not TrialOutcome.FAILED]
         sign = -1.0 if self.plan.search.goal is Goal.MAXIMIZE else 1.0
         return min(good, key=lambda one: sign * (one.value or 0.0), default=None)
