@@ -343,8 +343,7 @@ class HostSeen:
     manager: bool = False  # the host may create networks in its swarm (it is a manager)
 
     queue: OwnQueue | None = None  # the host places whole gangs itself; None: riseml places its jobs
-    # seconds after which an observation will show how a container ended; None: it is known
-    settles_in: float | None = None
+    settles_in: float | None = None  # seconds until an observation shows how a container ended; None: it is known
 
 
 # What an executor starts, and what a job reports

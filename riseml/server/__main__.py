@@ -9,8 +9,8 @@ import sys
 def run() -> int:
     """Run the server of RISEML_HOME and return the exit code.
 
-    The collector of cycles is off until the application is made: imports make no garbage, and searching what they make
-    for it takes a tenth of the server's cold start.
+    Python's garbage collector is off until the application is made: imports make no garbage, and collecting takes a
+    tenth of the server's cold start.
     """
     gc.disable()
     from riseml.server.process import main

@@ -1,6 +1,6 @@
-"""Who uses which companion now, in memory: a companion ends some time after its last client has left it.
+"""The clients of each companion, in memory: a companion ends some time after its last client has disconnected.
 
-A server that has just started knows of no client: for it every companion was used at the moment when it first sees it.
+A new server does not know earlier clients: it treats every companion as used at the moment when it first sees it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Attendance:
                 use.last = self._clock()
 
     def read_last_uses(self, experiments: Set[int], moment: datetime) -> dict[int, datetime]:
-        """Return when each of these experiments was last used; `moment` is now. Forget what all others did."""
+        """Return when each of these experiments was last used; `moment` is now. Forget all others."""
         with self._lock:
             tick = self._clock()
             self._uses = {one: use for one, use in self._uses.items() if use.clients or one in experiments}

@@ -1,4 +1,4 @@
-"""The one place where the server reads the time."""
+"""The only place where the server reads the time of day."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The identity of RISEML_HOME. Refuse to create a new store where one existed.
 
-A new store would count experiments from 1 again, mix their logs and outputs with those of older experiments, and know
-nothing of the containers that still run.
+A new store would number experiments from 1 again, mix their logs and outputs with those of older experiments, and miss
+the containers that still run.
 """
 
 from __future__ import annotations

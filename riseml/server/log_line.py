@@ -1,4 +1,4 @@
-"""One line of the server's log with the facts in it."""
+"""One line of the server's log, and the facts in it as fields."""
 
 from __future__ import annotations
 

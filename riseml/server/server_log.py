@@ -3,8 +3,8 @@
     2026-11-22T03:40:01Z INFO 4 placed: master on gpu1 (first in the queue)
     {"time": "2026-11-22T03:40:01.482Z", "level": "INFO", "message": "4 placed: ...", "experiment": "4", "host": "gpu1"}
 
-A file that reaches its limit becomes server.log.1, and takes the place of the one before it. A server that writes to a
-terminal or to another file as well says everything there, too.
+A file that reaches its limit becomes server.log.1, and takes the place of the one before it. When standard error is a
+terminal or another file, the server writes every line there, too.
 """
 
 from __future__ import annotations

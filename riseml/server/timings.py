@@ -1,4 +1,4 @@
-"""How long things take while the server runs, counted in buckets. Numbers begin at 0 when the server starts."""
+"""Durations of passes, actions and waits, counted in buckets. Counts begin at 0 when the server starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users see of an experiment that failed: the last lines of the job that caused it, and advice."""
+"""The explanation of a failed experiment for users: the last lines of the job that caused it, and advice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STOPPED = frozenset({None, 0, 128 + 9, 128 + 15})  # exit codes of jobs that th
 
 
 def explain_bad_end(experiment: Experiment, logs: LogStore) -> BadEnd:
-    """Return what users see of an experiment that failed because of a job; of any other, nothing."""
+    """Return the last lines and the advice of an experiment that failed because of a job; empty for any other."""
     cause = find_failed_job(experiment)
     first = next((job for job in experiment.jobs if job.name == cause), None)
     if first is None:
@@ -31,7 +31,7 @@ def explain_bad_end(experiment: Experiment, logs: LogStore) -> BadEnd:
 
 
 def _failed_by_itself(job: Job) -> bool:
-    """True when the job ended badly before the server stopped it, or for another reason."""
+    """Return True when the job failed, and not because the server stopped it."""
     return job.state is State.FAILED or job.oom or job.exit_code not in _STOPPED
 
 
@@ -41,7 +41,7 @@ def _describe_job(experiment: Experiment, job: Job, logs: LogStore) -> FailedJob
     return FailedJob(
         name=f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
         reason=Reason.OUT_OF_MEMORY if job.oom else job.reason,
-        exit_code=None if job.part is Part.PREPARES else job.exit_code,  # of a build, riseml made it up
+        exit_code=None if job.part is Part.PREPARES else job.exit_code,  # riseml itself chose the exit code of a build
         lines=(*lines, *_list_said(job)),
         limit=None if planned is None else planned.limits.mem,
         mem=job.resources.mem,
@@ -49,5 +49,5 @@ def _describe_job(experiment: Experiment, job: Job, logs: LogStore) -> FailedJob
 
 
 def _list_said(job: Job) -> list[str]:
-    """Return what the engine said about a job that could not run."""
+    """Return the messages of the engine about a job that could not run."""
     return job.message.splitlines() if job.reason in _SAID_BY_ENGINE else []

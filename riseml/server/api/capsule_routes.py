@@ -1,4 +1,4 @@
-"""The routes of runs that are repeated: capsules, the files of a project, and what cannot be had any more."""
+"""The routes for repeating a run: capsules, the files of a project, and the parts that are no longer available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The feed of all changes, as server-sent events: a page that shows many experiments follows this one stream."""
+"""The feed of all changes, as server-sent events. A page that shows many experiments follows this one stream."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def add_change_routes(router: APIRouter, services: Services) -> None:
 
 
 async def follow_feed(notifier: Notifier, changes: ChangeLog, server: str, cursor: str) -> AsyncGenerator[bytes]:
-    """Give the events behind a cursor without end, and a comment when nothing else came for a while.
+    """Yield the events after a cursor, without end, and a comment when no event came for a while.
 
-    A cursor is `<id of the last event of the store>@<server process>`. A cursor of an earlier process gets a reset:
-    what that process published last may have been lost with it.
+    A cursor is `<id of the last event of the store>@<server process>`. A cursor of an earlier process gets a reset: its
+    last notifications may have been lost.
     """
     with notifier.subscribe_to_all() as subscription:
         subscription.take_changed()
@@ -57,7 +57,7 @@ async def follow_feed(notifier: Notifier, changes: ChangeLog, server: str, curso
 
 
 def _begin(changes: ChangeLog, server: str, cursor: str) -> tuple[int, wire.Changes]:
-    """Return the id of the last event, and what has changed since the cursor."""
+    """Return the id of the last event, and the experiments that have changed since the cursor."""
     last = changes.find_last_event()
     if not cursor:
         return last, _NONE
@@ -70,7 +70,7 @@ def _begin(changes: ChangeLog, server: str, cursor: str) -> tuple[int, wire.Chan
 
 
 def _read(subscription: FeedSubscription, changes: ChangeLog) -> tuple[int, wire.Changes]:
-    last = changes.find_last_event()  # first: what comes meanwhile is notified, and belongs behind the cursor
+    last = changes.find_last_event()  # read first: later events are notified, and belong after the cursor
     changed, grown = subscription.take_changed(), subscription.take_grown()
     return last, _show(changes, changed, grown)
 

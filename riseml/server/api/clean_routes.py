@@ -1,4 +1,4 @@
-"""The routes of leftovers: one lists them, the other removes what the first one lists."""
+"""The routes of leftovers: one lists them, the other removes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The submission of a TensorBoard over the outputs of experiments: checked, planned, made into the record to store."""
+"""The submission of a TensorBoard over the outputs of experiments: check it, plan it, make the record to store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def find_outputs(names: Sequence[str], services: Services) -> tuple[NamedOutputs
 
     Raises:
         NotFound: one does not exist.
-        Conflict: one has not begun.
+        Conflict: one of them has not begun.
         UsageError: an ID names a job, or there are too many experiments.
     """
     outputs = tuple(_find_named(name, services) for name in dict.fromkeys(names))
@@ -37,7 +37,7 @@ def find_outputs(names: Sequence[str], services: Services) -> tuple[NamedOutputs
 
 
 def make_tensorboard(order: wire.TensorBoardOrder, services: Services) -> NewExperiments:
-    """Return what is stored of a TensorBoard.
+    """Return the record to store for a TensorBoard.
 
     Raises:
         Refused: the outputs are on several hosts, or the server's stores.yml gives jobs no keys for their logs.

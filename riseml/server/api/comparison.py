@@ -1,4 +1,4 @@
-"""What differs between experiments: parameters, riseml.yml as resolved, environment and project files."""
+"""The differences between experiments: parameters, resolved riseml.yml, environment and project files."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from riseml.store.snapshots import SnapshotStore
 _MOST_FILES = 10_000  # of an answer
 _DIGITS = 12  # of a file's digest
 _OTHERS = frozenset({"project", "image", "parameters", "jobs", "companion"})
-"""Fields of a plan that are no keys of riseml.yml, or are compared by themselves."""
+"""Fields of a plan that are not keys of riseml.yml, or are compared separately."""
 
 Texts = Mapping[str, str]
-"""The things of one experiment by name."""
+"""The compared values of one experiment, by name."""
 
 
 def compare_experiments(names: Sequence[str], services: Services) -> wire.ComparisonView:
-    """Return what differs between the experiments with these IDs.
+    """Return the differences between the experiments with these IDs.
 
     Raises:
         NotFound: there is no such experiment.
@@ -79,7 +79,7 @@ def _show_compared(experiment: Experiment) -> wire.ComparedExperiment:
 
 
 def _find_differences(found: Sequence[Texts]) -> Iterable[wire.Difference]:
-    """Yield what is not the same in all of these, in the order in which it first appears."""
+    """Yield the values that differ, in the order in which their names first appear."""
     for name in dict.fromkeys(name for one in found for name in one):
         values = [one.get(name) for one in found]
         if len(set(values)) > 1:
@@ -115,7 +115,7 @@ def _describe_job(job: PlannedJob) -> dict[str, str]:
 
 
 def _flatten(name: str, value: Any) -> dict[str, str]:
-    """Return nested values by their path; a value that means nothing by itself has no entry."""
+    """Return nested values by their path; empty values have no entry."""
     if isinstance(value, dict):
         return {
             path: text
@@ -151,7 +151,7 @@ def _read_environment(detail: ExperimentDetail) -> dict[str, str]:
 
 
 def _describe_environment(experiment: Experiment) -> dict[str, str]:
-    """Return the fields of each environment by name; those of a role with one of its own begin with its name."""
+    """Return the fields of each environment by name; fields of a role's environment begin with the name of the role."""
     plan = experiment.plan
     images = [("", plan.image), *((f"{role}: ", image) for role, image in plan.role_images)]
     return {
@@ -172,7 +172,7 @@ def _describe_image(image: Image) -> dict[str, str]:
 
 
 def _load_files(experiment: Experiment, snapshots: SnapshotStore) -> dict[str, str] | None:
-    """Return the project's files with what makes two of them differ; None: they are not on the server any more."""
+    """Return the project's files with their contents' digests; None: the server does not have them any more."""
     if not experiment.snapshot:
         return {}
     try:

@@ -35,13 +35,13 @@ from riseml.states import Part, State
 from riseml.storage.outputs import show_output
 
 _PASSED = "\0"
-"""Stands for a value that the user passes through, which no answer shows. A real value has no NUL character."""
+"""Stands for a value from the user's environment, which no answer shows. A real value has no NUL character."""
 
 log = logging.getLogger(__name__)
 
 
 def show_plan(submission: wire.Submission, planned: Planned, services: Services, moment: datetime) -> wire.PlanView:
-    """Return what would run, and where, if the user submitted it at this moment."""
+    """Return the jobs that would run, and where, if the user submitted now."""
     first = planned.plans[0]
     found = {image: _find_image(resolve_base(image, planned.resolved), services) for image in first.images}
     synced = "snapshot" in submission
@@ -105,16 +105,16 @@ def _show_search(planned: Planned) -> wire.PlanSearch | None:
 
 @dataclass(frozen=True, slots=True)
 class _FoundImage:
-    """An image with what its tag stands for now."""
+    """An image with its tag resolved now."""
 
     image: Image
     hosts: Mapping[HostName, HostSeen]  # every host that answers, with whether it has the image
 
 
 def _find_image(image: Image, services: Services) -> _FoundImage:
-    """Return the image with what its tag stands for now.
+    """Return the image with its tag resolved now.
 
-    Of several hosts the first one that has the tag counts, as in `control.settle.choose_builder`.
+    When several hosts have the tag, the first one counts, as in `control.settle.choose_builder`.
     """
     asked = {image.reference} if image.resolved else {image.reference, image.base}
     hosts = observe_environment(services.hosts, frozenset(asked))
@@ -129,7 +129,7 @@ def _find_image(image: Image, services: Services) -> _FoundImage:
 def _show_environment(found: _FoundImage, services: Services, *, synced: bool) -> wire.PlanEnvironment:
     image = found.image
     review = review_environment(services.hosts, image)
-    known = not image.install or synced  # without the project's files there is no digest
+    known = not image.install or synced  # an environment has no digest without the project's files
     cached = all(host.images[image.reference].present for host in found.hosts.values())
     return {
         "image": image.reference if known and image.install else image.base,
@@ -182,7 +182,7 @@ def _environment(spec: Spec) -> tuple[tuple[str, str], ...]:
 def _add_to_world(
     guests: tuple[Experiment, ...], services: Services, hosts: Mapping[HostName, HostSeen], moment: datetime
 ) -> tuple[World, Observation]:
-    """Return the world with these experiments behind all others, and what was seen."""
+    """Return the world with these experiments as the newest, and the observation."""
     there = services.experiments.load_world().experiments
     last = max((one.id for one in there), default=0)
     own_set = 1 + max((one.set_id or 0 for one in there), default=0)

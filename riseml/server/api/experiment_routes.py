@@ -1,4 +1,4 @@
-"""The routes of experiments: what there is, what one does and waits for, and its kill."""
+"""The routes of one experiment: its state, its environment, why it waits, and its kill."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from riseml.server.services import Services
 
 log = logging.getLogger(__name__)
 
-_MOST_NUMBER = 2**31 - 1  # of an experiment: what every database can count
+_MOST_NUMBER = 2**31 - 1  # the largest number of an experiment, which every database can store
 
 Name = Annotated[str, Path(max_length=200, description="a canonical ID: 4, 144.1, 4.worker, paul.4.ps.1")]
 
@@ -52,11 +52,12 @@ def add_experiment_routes(router: APIRouter, services: Services) -> None:
 
 
 def _request_kill(wanted: CanonicalId, services: Services) -> None:
-    """Write that the user wants an experiment, or a set with its search, killed; wake those who do it."""
+    """Store that the user kills an experiment, or a set with its search, and wake both loops."""
     details = find_details(wanted, services)
     set_id = details[0].experiment.set_id
     if set_id is not None and wanted.sub is None:
-        services.searches.request_end(set_id)  # first: no trial is made after the members are listed
+        # end the search first, so that it makes no trial after the members are listed
+        services.searches.request_end(set_id)
         details = find_details(wanted, services)
     services.experiments.request_kill([detail.experiment.id for detail in details])
     services.wake.set()
@@ -64,7 +65,7 @@ def _request_kill(wanted: CanonicalId, services: Services) -> None:
 
 
 def _add_inspection_routes(router: APIRouter, services: Services) -> None:
-    """Add the routes that look into one experiment: what it finds in its environment and waits for."""
+    """Add the routes that inspect one experiment: the variables of its jobs, and why it waits."""
 
     @router.get("/experiments/{name}/tfconfig")
     def read_tf_configs(name: Name) -> wire.TfConfigs:

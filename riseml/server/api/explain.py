@@ -26,7 +26,7 @@ def show_explanation(
     hosts_of_pool: Iterable[HostName],
     troubles: Mapping[HostName, RisemlError],
 ) -> wire.ExplanationView:
-    """Return what `control.explain` says, with the IDs that users know, and with the hosts that never answered.
+    """Return the answer of `control.explain` with the IDs that users know, and with the hosts that have never answered.
 
     Args:
         world: every open experiment.
@@ -161,7 +161,7 @@ def _show_job(job: JobPlace) -> wire.JobPlaceView:
 
 
 def show_activities(found: Iterable[Activity]) -> list[wire.ActivityView]:
-    """Return what hosts do for an environment."""
+    """Return the activities of hosts for an environment."""
     return [
         {"host": host, "work": one.work.value, "what": one.what, "done": one.done, "total": one.total}
         for host, one in found

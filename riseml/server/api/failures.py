@@ -1,4 +1,4 @@
-"""Refusals of the HTTP API: one shape for all of them, and never a traceback."""
+"""Refusals of the HTTP API: all have one shape, and none contains a traceback."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Api(FastAPI):
 
 
 def install_handlers(app: FastAPI) -> None:
-    """Turn everything that a route raises into a `wire.Failure`."""
+    """Install handlers that turn every exception of a route into a `wire.Failure`."""
     app.add_exception_handler(RisemlError, _answer_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid_request)
     app.add_exception_handler(HTTPException, _answer_http_error)

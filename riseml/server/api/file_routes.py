@@ -1,4 +1,4 @@
-"""The routes of files: what is in `data://` and `output://` is listed, read, written and removed."""
+"""The routes of files: list, read, write and remove files of `data://` and `output://`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from riseml.server.pool.file_places import open_data, open_output
 from riseml.server.services import Services
 from riseml.storage_files import MOST_ENTRIES, FileWriter, ListOrder, StorageFiles
 
-_PROOF = 33  # bytes behind a content: whether it is one, and its SHA-256
+_PROOF = 33  # bytes after a content: one that says whether it is complete, and its SHA-256
 _BUFFER = 1 << 20  # bytes that are written at once
-_PATIENCE = 600.0  # seconds in which a client must send something
+_PATIENCE = 600.0  # seconds within which a client must send something
 _MOST_SIZE = 1 << 50  # bytes of a file
 
 _CONTENT: dict[int | str, dict[str, Any]] = {
@@ -42,7 +42,7 @@ _BODY = {
 
 @dataclass(frozen=True, slots=True)
 class _PlaceQuery:
-    """Which path of which storage."""
+    """A path in a storage."""
 
     root: Literal["data", "output"]
     of: Annotated[str, Query(max_length=200, description="ID of the experiment, with root=output")] = ""
@@ -51,7 +51,7 @@ class _PlaceQuery:
 
 @dataclass(frozen=True, slots=True)
 class _ListingQuery:
-    """Which part of a listing."""
+    """A part of a listing."""
 
     after: Annotated[str, Query(max_length=4096)] = ""
     limit: Annotated[int, Query(ge=0, le=MOST_ENTRIES)] = 1000
@@ -60,7 +60,7 @@ class _ListingQuery:
 
 @dataclass(frozen=True, slots=True)
 class _UploadQuery:
-    """A file that comes."""
+    """A file that a client sends."""
 
     upload: Annotated[str, Query(pattern="^[0-9a-f]{16}$")]
     size: Annotated[int, Query(ge=0, le=_MOST_SIZE)]
@@ -141,7 +141,7 @@ def _send(pieces: Iterator[bytes], start: int) -> StreamingResponse:
 
 
 async def _receive(writer: FileWriter, request: Request) -> Seen:
-    """Write a body into a file. What has come of one that is cut stays for the next try."""
+    """Write a body into a file. When the body is cut, the bytes that arrived stay for the next try."""
     try:
         buffer = bytearray()
         stream = request.stream()

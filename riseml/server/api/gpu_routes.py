@@ -1,4 +1,4 @@
-"""The route of the GPUs: what they are, what they do, and which jobs have them."""
+"""The route of the GPUs: their models, their load, and the jobs that have them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The TensorBoard of an experiment, as the gate of guests passes requests on to it, and the presence of a tab.
+"""Pass requests of the guest gate on to the TensorBoard of an experiment, and note whether a browser tab is open.
 
-Nothing of the API is here: the gate has checked who asks, and what is answered is the job's (`guest_headers`).
+Nothing of the API is here: the gate has checked the browser, and the answers come from the job (`guest_headers`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from riseml.server.web.guest_gate import GUEST_MOUNT, PRESENCE
 from riseml.server.web.guest_headers import RawHeaders, choose_answered, choose_asked, find_own_place
 
 TENSORBOARD_JOB = "tensorboard"
-"""The job that a guest's host shows: it alone, so that no page reaches another port of a job."""
+"""The only job that a guest's host shows, so that no page reaches another port of a job."""
 
 _PORT = 6006  # unless riseml has chosen another one
 _SIGN = 15.0  # seconds between two signs of life of a presence
@@ -71,7 +71,7 @@ class GuestProgram:
             await PlainTextResponse(f"{error.message}\n{hint}", 502, _NO_STORE)(scope, receive, send)
 
     async def _pass(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the program of the job answer. It is not asked for longer than the browser waits."""
+        """Let the program of the job answer, until the browser goes away at the latest."""
         self._under_way += 1
         try:
             body = await _read_body(receive)
@@ -93,7 +93,7 @@ class GuestProgram:
             self._under_way -= 1
 
     async def _attend(self, name: str, identity: int) -> AsyncIterator[bytes]:
-        """Give an empty line now and then while the experiment goes on, then why it has ended."""
+        """Send an empty line at intervals while the experiment goes on, then the reason for its end."""
         with self._services.attendance.attend(identity), self._services.notifier.subscribe((identity,)) as changes:
             while True:
                 changes.take_changed()
@@ -109,7 +109,8 @@ class GuestProgram:
 
 
 async def _give_answer(exchange: JobExchange, place: str, body: bytes, scope: Scope, send: Send) -> None:
-    """Pass a request on, and the answer back. One that breaks off stays incomplete, so that the browser sees it."""
+    """Pass a request on, and the answer back. An answer that breaks off stays incomplete, so that the browser
+    notices."""
     asked = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
     headers: RawHeaders = [(b"host", place.encode()), *choose_asked(scope["headers"]), (b"connection", b"close")]
     length = [(b"content-length", str(len(body)).encode())] if body or scope["method"] not in _READS else []

@@ -1,4 +1,5 @@
-"""The route that leads a browser to the TensorBoard of an experiment, at an origin of its own (`server.web.guests`)."""
+"""The route that gives a browser the address of an experiment's TensorBoard, on a separate origin
+(`server.web.guests`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way from an ID to the one running job, or to the experiment, that it names."""
+"""Find the one running job, or the running experiment, that an ID names."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def find_running(name: str, services: Services) -> int:
     """Return the id of an experiment that has not ended.
 
     Raises:
-        Conflict: it has.
+        Conflict: it has ended.
     """
     experiment = find_single_experiment(parse_id(name), services)
     if experiment.state in TERMINAL:

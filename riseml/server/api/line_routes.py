@@ -1,4 +1,4 @@
-"""The routes of a page about one experiment: the life of its jobs, lines of its log by number, and where a text is."""
+"""The routes of a page about one experiment: its events, lines of its log by number, and the search for a text."""
 
 from __future__ import annotations
 

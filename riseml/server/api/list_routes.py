@@ -49,7 +49,7 @@ class ListFilters:
 
     @property
     def asks_for_page(self) -> bool:
-        """True when one of them was given."""
+        """Return True when one of the filters was given."""
         return bool(self.states or self.text or self.sort or self.offset is not None)
 
 
@@ -88,7 +88,7 @@ class ListQuery:
 
 
 def add_list_routes(router: APIRouter, services: Services) -> None:
-    """Add GET /experiments, and what a table of all experiments shows of their metrics."""
+    """Add GET /experiments, and the routes of metrics for a table of all experiments."""
 
     @router.get("/metrics/names")
     def list_metric_names() -> wire.MetricNames:

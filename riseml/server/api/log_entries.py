@@ -21,7 +21,7 @@ from riseml.store.metrics.metric_tally import MetricReport
 
 OutputEntry = wire.LineEntry | wire.LinesEntry
 _BEGINNINGS = frozenset({State.CREATED, State.RUNNING})
-"""States in which a log says which point of its set an experiment is."""
+"""States in which the log also names an experiment's point within its set."""
 _TO_JSON = json.JSONEncoder(ensure_ascii=False).encode
 _STREAMS: dict[int, Literal["stdout", "stderr", "engine"]] = {1: "stdout", 2: "stderr", 3: "engine"}
 
@@ -87,7 +87,7 @@ def lines_entry(experiment: Experiment, block: LogBlock, cursor: str) -> wire.Li
 
 
 def report_entry(experiment: Experiment, report: MetricReport, cursor: str) -> wire.ReportEntry:
-    """Return the entry of what a job reported at once."""
+    """Return the entry of one report of a job."""
     return {
         "type": "report",
         "cursor": cursor,
@@ -101,7 +101,7 @@ def report_entry(experiment: Experiment, report: MetricReport, cursor: str) -> w
 def end_entry(
     wanted: CanonicalId, experiments: tuple[Experiment, ...], cursor: str, message: str = ""
 ) -> wire.EndEntry:
-    """Return the last entry: how the experiment, or the whole set, ended; `message` says it of a set with a search."""
+    """Return the last entry: the end of the experiment or the set. `message` is the summary of a set with a search."""
     first = experiments[0]
     is_set = first.set_id is not None and wanted.sub is None
     state, reason = roll_up_set(experiments) if is_set else (first.state, first.reason)
@@ -135,7 +135,7 @@ class LastLines:
                     self._drop_first()
 
     def _drop_first(self) -> None:
-        """Drop the first entry, or as many of its lines as are too many."""
+        """Drop the first entry, or the surplus of its lines."""
         first = self.entries.popleft()
         self._lines -= _count_lines(first)
         if first["type"] == "lines" and self._lines < self._most:

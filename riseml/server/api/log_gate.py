@@ -1,8 +1,8 @@
-"""The gate of the merged stream: may it say now that a job ended, or do lines of the job come first? Pure.
+"""The gate of the merged stream: decide whether to send the end of a job now, or to wait for lines of the job. Pure.
 
 A host dates the end of a job and the job's lines, pipes deliver them in any order, and clocks differ. The stream
-therefore says the end behind the last line of the job, whatever the timestamps are. It does not wait for ever: a host
-that is lost takes lines with it.
+therefore sends the end after the last line of the job, whatever the timestamps are. It does not wait forever: the lines
+of a lost host never arrive.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _LOG_IS_GONE = frozenset({Reason.VANISHED, Reason.HOST_LOST, Reason.INTERNAL})
 
 
 class Gate(enum.Enum):
-    """What to do with an event."""
+    """The decision about an event."""
 
-    READY = "send it: every line that belongs before it was sent"
+    READY = "send it: every line that belongs before it has been sent"
     WAIT = "hold it: lines that belong before it may still come"
-    LOST = "send it: lines that belong before it may be missing, and do not come any more"
+    LOST = "send it: lines that belong before it may be missing, and will not arrive any more"
 
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """What the stream knows of a job's log when the end of the job is the next event."""
+    """The state of a job's log when the end of the job is the next event."""
 
     sent: int  # bytes of the log file that were sent
-    end: int | None  # offset behind the job's last record; None until the log is complete
+    end: int | None  # offset after the job's last record; None until the log is complete
     has_more: bool  # the file may hold records behind `sent`
-    is_closed: bool  # no host has anything of the experiment left: nothing more is written
+    is_closed: bool  # no host has containers of the experiment any more, so the log does not grow
     has_started: bool  # False: the job ended before it ran
     age: float  # seconds since the job ended
     quiet: float  # seconds for which the end has waited while no line came
@@ -74,7 +74,7 @@ def _wait_or_give_up(log: LogState) -> Gate:
 
 
 def has_started(experiment: Experiment, event: StateEvent) -> bool:
-    """False when the event is of the last attempt at a job, and this attempt never ran."""
+    """Return False when the event belongs to the last attempt of a job, and this attempt never ran."""
     return not any(
         job.name == event.job
         and job.attempt == event.attempt

@@ -61,14 +61,14 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
 
 
 async def _attend(attendance: Attendance, experiment: int, entries: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Pass a log on; who follows it uses the companion, such as a command that waits until its program listens."""
+    """Pass a log on. A client that follows the log counts as a user of the companion."""
     with attendance.attend(experiment):
         async for entry in entries:
             yield entry
 
 
 def _find_growth(experiment: Experiment, services: Services) -> SetGrowth | None:
-    """Return what a search adds to the set of an experiment; None without one."""
+    """Return the growth of an experiment's set; None when the set has no search."""
     set_id = experiment.set_id
     if set_id is None or not services.searches.has_search(set_id):
         return None

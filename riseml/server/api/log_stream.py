@@ -1,6 +1,6 @@
 """The merged stream of an experiment: its changes of state and the lines of all its jobs, from a cursor on.
 
-Lines that follow each other stay together, unless the client wants each of them alone.
+Successive lines are sent together, unless the client requests each line separately.
 """
 
 from __future__ import annotations
@@ -48,30 +48,32 @@ _FEW = 4  # experiments, at most, whose logs are read there
 
 @dataclass(frozen=True, slots=True)
 class StreamRequest:
-    """What a client wants to read."""
+    """The stream that a client requests."""
 
     wanted: CanonicalId  # an experiment, a set or jobs of one
     experiments: tuple[int, ...]  # keys in the store
-    follow: bool  # False: the stream ends when everything that is there was sent
+    follow: bool  # False: the stream ends when everything in the store has been sent
     positions: tuple[StreamPosition, ...]  # where to begin, one for each experiment
-    tail: int | None = None  # of the lines that are there, send only the last so many, and no change of state
+    tail: int | None = None  # send only this many of the last lines in the store, and no change of state
     since: datetime | None = None  # send nothing older
-    batch: bool = False  # lines that follow each other may come in one entry
-    growth: SetGrowth | None = None  # of a whole set whose members a search makes; None: there are no others
-    closed: bool = True  # end when no host has anything left; False: end when all jobs ended and all lines were sent
+    batch: bool = False  # several successive lines may share an entry
+    growth: SetGrowth | None = None  # of a whole set with a search; None: no members will be added
+    # end when the experiment is closed; False: end when all jobs have ended and all lines were sent
+    closed: bool = True
     reports: bool = False  # send reports of metrics, too
 
 
 async def stream_entries(
     request: StreamRequest, experiments: ExperimentStore, logs: LogStore, notifier: Notifier
 ) -> AsyncIterator[bytes]:
-    """Give NDJSON of `wire.Entry`: the entries of the store, then new ones, then one `end` after the last entry."""
+    """Yield NDJSON of `wire.Entry`: the entries of the store, then new ones, then one `end` after the last entry."""
     reader = _StreamReader(request, experiments, logs)
     with notifier.subscribe(request.experiments) as subscription:
         if request.tail is not None:
             for entry in await asyncio.to_thread(_read_tail, reader, request.tail):
                 yield encode_entry(entry)
-            yield encode_entry({"type": "ping", "cursor": reader.cursor()})  # a client that is cut off now has a cursor
+            # a client whose connection breaks now has a cursor
+            yield encode_entry({"type": "ping", "cursor": reader.cursor()})
         while not reader.complete:
             reader.mark_stale(subscription.take_changed())
             entries = reader.read_entries() if reader.is_quick() else await asyncio.to_thread(reader.read_entries)
@@ -84,7 +86,7 @@ async def stream_entries(
                 return
             patience = log_gate.PATIENCE if reader.holds_event else _HEARTBEAT
             if not await subscription.wait_for_change(patience):
-                reader.mark_stale(frozenset(reader.identities))  # in case that a notification was missed
+                reader.mark_stale(frozenset(reader.identities))  # in case a notification was missed
                 yield encode_entry({"type": "ping", "cursor": reader.cursor()})
     members = reader.experiments
     message = "" if request.growth is None else await asyncio.to_thread(request.growth.describe_end, members)
@@ -92,11 +94,11 @@ async def stream_entries(
 
 
 class _StreamReader:
-    """Reads on from its positions."""
+    """Reads the experiments of one stream from their positions on."""
 
     def __init__(self, request: StreamRequest, experiments: ExperimentStore, logs: LogStore) -> None:
-        self.idle = False  # nothing is left of what was there at the last read
-        self.complete = False  # and nothing more comes
+        self.idle = False  # everything that the last read found has been sent
+        self.complete = False  # nothing more will follow
         self._request = request
         self._store = experiments
         self._logs = logs
@@ -110,7 +112,7 @@ class _StreamReader:
 
     @property
     def experiments(self) -> tuple[Experiment, ...]:
-        """The records as they were read last."""
+        """The records as of the last read."""
         return tuple(one.record for one in self._followed)
 
     @property
@@ -133,8 +135,8 @@ class _StreamReader:
         self._stale |= changed
 
     def is_quick(self) -> bool:
-        """Return True when a read needs no database, and some kilobytes that another thread has just written: the way
-        to a thread of its own and back would take longer than such a read.
+        """Return True when a read needs no database, and only some kilobytes that another thread has just written:
+        switching to another thread and back would take longer than such a read.
         """
         return (
             0 < len(self._followed) <= _FEW
@@ -155,7 +157,7 @@ class _StreamReader:
             end = self._set_states.note_end()
             entries += [] if end is None else [{**end, "cursor": self.cursor()}]
         if not over and not self.holds_event and not any(map(self._count_unread, self._followed)):
-            self.idle = True  # another read would find nothing: only a notification says that there is more
+            self.idle = True  # another read would find nothing until the next notification
         return entries
 
     def _count_unread(self, one: FollowedLog) -> int:
@@ -197,15 +199,16 @@ class _StreamReader:
             self._set_states.goes_on = self._grows
 
     def _load_followed(self, identity: int, position: StreamPosition) -> FollowedLog:
-        record = self._store.get_experiment(identity).experiment  # first: what closed it was written before
+        # read the record first: the lines before its close are in the log already
+        record = self._store.get_experiment(identity).experiment
         events = deque(self._store.read_events(identity, position.event))
         return FollowedLog(
             identity, position, record, events, self._logs.find_job_ends(identity), position.log_position
         )
 
     def _merge_experiments(self) -> Iterator[wire.Entry]:
-        """Give the next entries of all experiments by time, until one has sent all that was read of its log: only the
-        next read tells what it says then.
+        """Yield the next entries of all experiments by time, until all of the lines read from one experiment are sent:
+        then another read must come first.
         """
         for one in self._followed:
             self._read_on(one)
@@ -237,8 +240,8 @@ class _StreamReader:
             one.position = one.position.with_log_position(end)
 
     def _find_head(self, one: FollowedLog) -> StreamHead | None:
-        """Return what comes next of an experiment: events and lines by time, each in its own order, so that a cursor
-        can name what was sent of both. None: nothing that can be sent now.
+        """Return the next part of an experiment's stream: events and lines merged by time, each in its own order, so
+        that a cursor can hold the position in both. None: nothing can be sent now.
         """
         event = one.events[0] if one.events else None
         block = one.blocks[0] if one.blocks else None
@@ -276,8 +279,8 @@ class _StreamReader:
         return self._request.batch and not self._since
 
     def _join_blocks(self, one: FollowedLog, block: LogBlock, until: str) -> LogBlock:
-        """Take the blocks of the same job and stream that come next anyway: a job that prints its lines in pieces makes
-        one block of each line, and an entry for each costs the server and the client more than the line.
+        """Join the block with the following ones of the same job and stream: a job that prints its lines in pieces
+        makes one block of each line, and an entry for each would cost the server and the client more than the line.
 
         An event that waits for the end of its job's log waits as long as lines before that end are there.
         """
@@ -295,12 +298,13 @@ class _StreamReader:
         return block if len(joined) == 1 else join_blocks(joined)
 
     def _find_awaited_end(self, one: FollowedLog) -> int | None:
-        """Return the offset behind the last record of the job whose end is the next event; None: not known yet."""
+        """Return the offset after the last record of the job whose end is the next event; None: not known yet."""
         event = one.events[0]
         return None if event.job is None else one.ends.get((event.job, event.attempt))
 
     def _send_event(self, one: FollowedLog, event: StateEvent) -> Iterator[wire.StateEntry]:
-        """Give the change of state, and that of the set with it: a client that gets the first alone gets both again."""
+        """Yield the change of state, and the change of the set: a client that receives only the first gets both
+        again."""
         before = self.cursor() if self._set_states and event.job is None else ""
         one.position = replace(one.position, event=event.id)
         one.last_at = event.at
@@ -313,8 +317,8 @@ class _StreamReader:
     def _send_block(
         self, one: FollowedLog, block: LogBlock
     ) -> Iterator[wire.LineEntry | wire.LinesEntry | wire.ReportEntry]:
-        """Give the lines as the client wants them: together, or each with its own cursor. A line that ends with a
-        report comes after it: a client that gets the first alone gets both again.
+        """Yield the lines as the client requested: together, or each with its own cursor. A line that ends with a
+        report comes after the report: a client that receives only the first gets both again.
         """
         if self._request.reports:
             yield from self._send_reports(one, block)
@@ -330,7 +334,7 @@ class _StreamReader:
                 yield line_entry(one.record, line, self.cursor())
 
     def _send_reports(self, one: FollowedLog, block: LogBlock) -> Iterator[wire.ReportEntry]:
-        """Give each report of a block."""
+        """Yield each report of a block."""
         for report, line in zip(read_reports([block]), block.lines(), strict=False):
             if block.is_report:
                 one.position = one.position.with_log_position(line.end)
@@ -338,7 +342,7 @@ class _StreamReader:
                 yield report_entry(one.record, report, self.cursor())
 
     def _ask_gate(self, one: FollowedLog, event: StateEvent, *, has_more: bool) -> Gate:
-        """Ask the gate with what is known now of the log of the event's job."""
+        """Return the decision of the gate, from the present state of the job's log."""
         moment = time.monotonic()
         if has_more or one.waiting_event != event.id:
             one.waiting_event, one.waiting_since = event.id, moment
@@ -354,7 +358,7 @@ class _StreamReader:
         return gate(event, log)
 
     def _is_over(self, experiment: Experiment) -> bool:
-        """True when an experiment gets no entries after those that the store has now."""
+        """Return True when the store will get no further entries of an experiment."""
         if experiment.closed or self._request.closed or experiment.state not in TERMINAL:
             return experiment.closed
         return all(
@@ -363,7 +367,7 @@ class _StreamReader:
         )
 
     def _has_complete_log(self, experiment: Experiment, job: Job) -> bool:
-        """True when the job ran, and the logs of all its attempts are complete; then it has ended."""
+        """Return True when the job ran, and the logs of all its attempts are complete: then the job has ended."""
         attempts = range(1, job.attempt + 1)
         return job.started_at is not None and all(
             self._logs.is_job_finished(JobKey(experiment.id, job.name, attempt)) for attempt in attempts
@@ -378,7 +382,7 @@ def _holds_report(*blocks: LogBlock) -> bool:
 
 
 def _read_tail(reader: _StreamReader, tail: int) -> list[wire.LineEntry | wire.LinesEntry]:
-    """Return the last `tail` lines of the store; the reader goes on after them."""
+    """Return the last `tail` lines of the store; the reader continues after them."""
     last = LastLines(tail)
     while not reader.idle:
         last.add_entries(reader.read_entries())

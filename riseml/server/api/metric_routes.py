@@ -1,4 +1,4 @@
-"""The routes of metrics: what jobs reported, and how it changed."""
+"""The routes of metrics: the values that jobs reported, and their histories."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from riseml.store.metrics.metric_summary import MetricSummary
 
 
 def show_number(value: float) -> float | str:
-    """Return a number as JSON has it: what is not finite as a text."""
+    """Return a number for JSON: NaN and infinity as texts."""
     return value if math.isfinite(value) else str(value)
 
 

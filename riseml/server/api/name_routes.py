@@ -1,4 +1,4 @@
-"""The route that shells ask while a user types an ID: it answers within milliseconds, with names alone."""
+"""The route for the completion of IDs in shells: it answers within milliseconds, with names only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_name_routes(router: APIRouter, services: Services) -> None:
 
 
 def _find_names(prefix: str, services: Services, *, running: bool) -> Iterable[str]:
-    """Return the names inside of an experiment or a set that the prefix names; else the newest experiments."""
+    """Return the names inside the experiment or set that the prefix names; else the newest experiments."""
     user, begun = services.info.owner.user, _PREFIX.match(prefix)
     if begun is None or (begun.end() != len(prefix) and not begun[2]):
         return ()

@@ -1,4 +1,4 @@
-"""The experiments that a canonical ID names, and how they are shown."""
+"""Find the experiments that a canonical ID names, and show them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def show_details(
 def show_changed_details(
     details: tuple[ExperimentDetail, ...], wanted: CanonicalId, services: Services
 ) -> wire.ExperimentView:
-    """Return what was just changed, as `show_details` does; without metrics when they cannot be read."""
+    """Return experiments that were just changed, as `show_details` does; without metrics when they cannot be read."""
     metrics: _Metrics = {}
     try:
         metrics = _read_metrics(details, services)

@@ -1,4 +1,4 @@
-"""The routes of outputs as wholes: which are kept, which a clean-up may remove, and their removal."""
+"""The routes of whole outputs: list the kept ones, list those that a clean-up may remove, remove one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from riseml.server.services import Services
 from riseml.storage_files import MOST_ENTRIES, ListOrder, StorageFiles
 from riseml.store.experiments import ExperimentDetail
 
-_NUMBERS = 50  # experiments and sets that one request looks at
+_NUMBERS = 50  # experiments and sets that one request examines
 _BUDGET = 10.0  # seconds of one request
 _LONGEST = 60.0  # seconds of one removal; the client asks again
 _MOST_NUMBER = 999_999_999
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _OutputQuery:
-    """Which outputs a clean-up may remove."""
+    """The conditions for outputs that a clean-up may remove."""
 
     older: Annotated[int, Query(ge=0, le=400_000_000, description="seconds since its experiment ended")] = 0
     larger: Annotated[int, Query(ge=0, le=2**60, description="bytes")] = 0
@@ -46,7 +46,7 @@ class _OutputQuery:
 
 
 def add_output_routes(router: APIRouter, services: Services) -> None:
-    """Add /kept, /outputs, and what concerns the output of one experiment."""
+    """Add /kept, /outputs, and the routes of one experiment's output."""
 
     @router.get("/kept")
     def list_kept() -> wire.KeptView:
@@ -106,7 +106,7 @@ def _find_outputs(query: _OutputQuery, services: Services) -> wire.OutputPage:
 
 
 def _measure(experiment: Experiment, larger: int, services: Services) -> Sequence[wire.OutputView]:
-    """Return an output with its size; nothing when there is none, or a smaller one."""
+    """Return an output with its size; None when there is none, or when it is too small."""
     view = _make_view(experiment)
     try:
         files = _open(experiment, services)
@@ -126,7 +126,7 @@ def _measure(experiment: Experiment, larger: int, services: Services) -> Sequenc
 
 
 def _remove_output(experiment: Experiment, services: Services) -> wire.OutputView:
-    """Remove what is in an output folder; the folder itself stays."""
+    """Remove the content of an output folder; the folder itself stays."""
     view, end = _make_view(experiment), time.monotonic() + _LONGEST
     files = _open(experiment, services)
     while time.monotonic() < end:

@@ -1,4 +1,4 @@
-"""Which outputs may be removed."""
+"""Check whether an output may be removed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from riseml.server.services import Services
 
 
 def check_removable(wanted: CanonicalId, services: Services) -> None:
-    """Return when nothing holds the output of an experiment, or of any experiment of a set.
+    """Check that the output of an experiment, or of every experiment of a set, may be removed.
 
     Raises:
-        Conflict: it runs, or is kept.
+        Conflict: an experiment runs, or its output is kept.
     """
     kept = services.kept.load_kept()
     for detail in find_details(wanted, services):

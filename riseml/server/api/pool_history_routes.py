@@ -1,4 +1,4 @@
-"""The routes that a page of the pool shows beside its hosts: the queue, and what jobs have used over the last hours."""
+"""The routes for the page of the pool: the queue, and the use of the hosts over the last hours."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_HOURS = 7 * 24
 _MINUTE, _HOUR = 60, 3600  # seconds
 _POINTS = 240  # of a host, at most
 _MOST_JOBS = 400  # whose samples are read for one answer
-_MOST_ENDED = 200  # numbers of experiments that have ended, the last ones, that are looked at
+_MOST_ENDED = 200  # how many of the last ended experiments are examined
 
 
 def add_pool_history_routes(router: APIRouter, services: Services) -> None:

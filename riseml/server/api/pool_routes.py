@@ -1,4 +1,4 @@
-"""The routes of the pool: what it is, whether its hosts are fit, which hosts get no new jobs, and their ssh keys."""
+"""The routes of the pool: show it, check it, add, remove and drain hosts, and pin their ssh keys."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _add_change_routes(router: APIRouter, services: Services) -> None:
         jobs = list_jobs_on(services.experiments.load_world().experiments, host.name)
         found = dismiss_host(services.hosts, host, jobs, force=force, dry_run=dry_run)
         if found["removed"]:
-            services.drained.resume_host(host.name)  # one that comes back takes jobs
+            services.drained.resume_host(host.name)  # a host that is added again gets jobs
             write_line(log, LogLine(f"host {name} removed from the pool", host=host.name))
             services.wake.set()
             wait_for_pool_file(services)
@@ -142,7 +142,7 @@ def _require_engines(services: Services) -> None:
 
 
 def _require_change(services: Services) -> None:
-    """Check that a pool.yml can begin or grow here.
+    """Check that this server can create or extend a pool.yml.
 
     Raises:
         UsageError: the present file has problems, or this server uses none.
@@ -180,7 +180,7 @@ def _require_pool(services: Services) -> tuple[HostSpec, ...]:
 
 
 def _require_entry(services: Services, name: str) -> HostSpec:
-    """Return what pool.yml says of a host.
+    """Return the entry of a host in pool.yml.
 
     Raises:
         NotFound: it names no such host.

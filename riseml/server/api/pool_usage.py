@@ -1,4 +1,4 @@
-"""What the jobs of each host have used together, as means of equal steps. Pure."""
+"""The use of each host by all of its jobs, as means of equal steps. Pure."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class UsageSum:
     def add_job(self, job: Job, rows: Iterable[SampleRow]) -> None:
         """Add a job to the host that it has; the rows are means of minutes in the order of time.
 
-        While it has rows, it holds what it is guaranteed. A minute in which it did not run the whole time counts as a
-        whole one.
+        A job counts with its guaranteed resources in every minute for which it has a row, also when it ran for only a
+        part of the minute.
         """
         if job.host is None:
             return

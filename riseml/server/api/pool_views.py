@@ -18,7 +18,7 @@ HostState = Literal["up", "silent", "draining", "drained"]
 
 
 def show_pool(services: Services) -> wire.PoolView:
-    """Return what pool.yml says and how each host is."""
+    """Return the pool of pool.yml with the state of each host."""
     hosts = services.hosts
     return {
         "file": str(services.settings.pool_file) if isinstance(hosts.mode, PoolMode) else None,

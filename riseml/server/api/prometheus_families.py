@@ -32,7 +32,7 @@ def make_exposition(services: Services, gpus: GpuScrapes) -> bytes:
 
 
 class _ServerCollector(Collector):
-    """Collects once, for one answer."""
+    """Collects the metrics for one answer."""
 
     def __init__(self, services: Services, gpus: GpuScrapes) -> None:
         self._services = services
@@ -147,7 +147,7 @@ def _list_jobs(services: Services, experiments: tuple[Experiment, ...]) -> Itera
 
 
 def _list_gpus(gpus: Sequence[wire.GpuView]) -> Iterator[Metric]:
-    """Give what the drivers tell; a GPU whose driver does not tell an amount has no sample of it."""
+    """Yield the readings of GPUs; an amount that the driver does not report has no sample."""
     amounts: tuple[tuple[str, str, Callable[[wire.GpuView], float | None]], ...] = (
         ("busy_ratio", "Part of the time in which the GPU works, from 0 to 1.", lambda one: _share(one["percent"])),
         ("memory_used_bytes", "Memory in use on the GPU.", lambda one: one["mem_used"]),

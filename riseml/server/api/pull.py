@@ -1,7 +1,7 @@
-"""`train --pull`: the registry says what the tags of the images stand for now, before the experiment is accepted.
+"""`train --pull`: resolve the tags of images at their registry before the experiment is accepted.
 
-Without it the loop resolves the tags, on the host that builds: a request waits for no host. With it the user asked for
-the registry, and a registry that does not answer is a refusal.
+Without `--pull` the loop resolves the tags on the host that builds, so that a request waits for no host. With it, a
+registry that does not answer refuses the submission.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from riseml.server.services import Services
 
 
 def pull_images(planned: Planned, services: Services) -> Planned:
-    """Return what will run, with the images that the registry has under the tags at this moment.
+    """Return the plans with the tags of their images resolved at the registry.
 
     Raises:
         Refused: jobs run as processes, or the registry does not answer or does not have an image.

@@ -1,7 +1,7 @@
-"""The route of remarks: which jobs of an experiment hold the others up.
+"""The route of remarks: which jobs of an experiment slow the others down.
 
-A rate needs two looks. The server remembers what those who asked have seen, as `riseml monitor` does for itself, and
-reads no job more often for it: the samples are those that it keeps anyway.
+A rate needs two samples. The server remembers the samples of earlier requests, as `riseml monitor` does in its own
+process. It measures no job more often for this: it uses the samples that it keeps anyway.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from riseml.server.services import Services
 from riseml.stragglers import Remark, find_stragglers
 from riseml.trends import Trends
 
-_MOST_WATCHED = 32  # experiments whose looks are remembered
+_MOST_WATCHED = 32  # experiments whose samples are remembered
 
 
 def add_remark_routes(router: APIRouter, services: Services) -> None:
@@ -40,7 +40,7 @@ def add_remark_routes(router: APIRouter, services: Services) -> None:
 
 
 class Looks:
-    """What those who asked have seen of the jobs of experiments. Several threads use it.
+    """The samples of earlier requests, by experiment. Several threads use it.
 
     Args:
         clock: seconds; never set back.
@@ -49,10 +49,10 @@ class Looks:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._trends: OrderedDict[int, Trends] = OrderedDict()  # by experiment; asked for last, last
+        self._trends: OrderedDict[int, Trends] = OrderedDict()  # by experiment, the most recently requested one last
 
     def look(self, experiment: int, samples: Sequence[wire.SampleView]) -> list[Remark]:
-        """Remember a look at the jobs of an experiment, and return what all looks together say."""
+        """Remember samples of an experiment's jobs, and return the trends over all remembered samples."""
         with self._lock:
             trends = self._trends.pop(experiment, None) or Trends()
             self._trends[experiment] = trends

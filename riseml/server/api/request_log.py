@@ -1,4 +1,4 @@
-"""What users asked for, as lines of the server's log. Pure."""
+"""Requests of users as lines of the server's log. Pure."""
 
 from __future__ import annotations
 

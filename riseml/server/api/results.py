@@ -21,14 +21,15 @@ from riseml.store.outcomes import ExperimentOutcome, ExperimentRun, OutcomeQuery
 _NO_METRICS: Mapping[str, MetricSummary] = MappingProxyType({})
 _NOT_RUN = ExperimentRun()
 _RUN_COLUMNS = ("time", "host", "workers", "started", "ended")
-"""Columns that `ExperimentRun` has: read for all experiments only where a condition or the order names one of them."""
+"""Columns of `ExperimentRun`: the server reads them for all experiments only when a condition or the order names
+one."""
 Summaries = Mapping[int, Mapping[str, MetricSummary]]
 """The metrics of experiments by their keys in the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultQuery:
-    """Which results are wanted, as the user wrote it."""
+    """The requested results, as the user wrote the request."""
 
     names: tuple[str, ...] = ()  # IDs of experiments and sets; empty: all of `project`
     project: str | None = None
@@ -43,7 +44,7 @@ class _Found:
 
     outcomes: Mapping[str, ExperimentOutcome]  # by their names, oldest first
     metrics: Summaries
-    runs: Mapping[int, ExperimentRun]  # by their keys in the store; empty: those that are shown are read later
+    runs: Mapping[int, ExperimentRun]  # by their keys in the store; empty: read later, for the shown experiments only
     moment: datetime  # now
 
 
@@ -82,7 +83,7 @@ def read_results(query: ResultQuery, services: Services, moment: datetime) -> wi
 
 
 def _find_objective(found: _Found, services: Services) -> Objective | None:
-    """Return what the sets among the experiments search for; None when they differ, or none searches."""
+    """Return the objective of the sets among the experiments; None when they differ, or no set has a search."""
     sets = {one.set_id for one in found.outcomes.values()} - {None}
     plans = services.searches.load_plans([identity for identity in sets if identity is not None])
     wanted = {Objective(one.search.metric, one.search.goal) for one in plans}

@@ -1,4 +1,4 @@
-"""Every route below /v1, by subject. Commands write what the user wants and wake the loop; queries read the store."""
+"""Every route below /v1, by subject. Commands write the user's intent and wake the loop; queries read the store."""
 
 from __future__ import annotations
 

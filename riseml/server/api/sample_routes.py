@@ -79,8 +79,7 @@ def _show_history(jobs: _Jobs, span: Span, step: int, services: Services) -> wir
 
 
 def _choose_span(experiments: Sequence[Experiment], since: datetime | None, until: datetime | None) -> Span:
-    """Return the span that is asked for: by default from the first submission, before which there
-    is nothing, to now, or to the last end.
+    """Return the requested span: by default from the first submission to now, or to the last end.
 
     Raises:
         UsageError: it ends before it begins, or lies beyond the calendar.

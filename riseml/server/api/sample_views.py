@@ -1,4 +1,4 @@
-"""How what jobs have used is shown. Pure."""
+"""The use of jobs in the shapes of the HTTP API. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from riseml.store.samples.sample_rows import AMOUNTS, SampleRow, resample_rows
 
 
 def show_job_samples(experiment: Experiment, job: Job, rows: Iterable[SampleRow], step: int) -> wire.JobSamples:
-    """Return what a job has used, as means of `step` seconds."""
+    """Return the use of a job, as means of `step` seconds."""
     means = list(resample_rows(rows, 0, step))
     columns = zip(AMOUNTS, zip(*(row.amounts for row in means), strict=True), strict=True)
     amounts = {name: [_round(value) for value in column] for name, column in columns}

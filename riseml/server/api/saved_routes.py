@@ -1,4 +1,4 @@
-"""The routes of saved outputs: what is in the store, and a copy at once."""
+"""The routes of saved outputs: list what is in the object store, and copy an output now."""
 
 from __future__ import annotations
 

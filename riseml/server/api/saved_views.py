@@ -1,4 +1,4 @@
-"""What is saved of outputs, as users see it."""
+"""Saved outputs in the shapes of the HTTP API."""
 
 from __future__ import annotations
 

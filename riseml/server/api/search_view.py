@@ -13,11 +13,12 @@ from riseml.trials import END_SENTENCES, SearchEnd, SearchRecord, TrialOutcome
 
 _MOST_NAMES = 5  # of metrics that are listed
 _UNEXPECTED = (SearchEnd.EXHAUSTED, SearchEnd.TOO_MANY_FAILED, SearchEnd.BROKEN)
-"""Ends that the states of the members do not explain."""
+"""Ends of a search that the states of the members do not explain."""
 
 
 def show_search(record: SearchRecord, names: Collection[str] = ()) -> wire.SearchView:
-    """Return what a search does, and what it has found; `names` are the metrics that its trials have reported."""
+    """Return the settings, progress and best trial of a search; `names` are the metrics that its trials have
+    reported."""
     search, best = record.plan.search, record.find_best()
     shown: wire.BestTrial | None = None
     if best is not None and best.value is not None:
@@ -53,7 +54,8 @@ def describe_best_trial(record: SearchRecord | None) -> str:
 
 
 def describe_end(members: Sequence[SetMember], record: SearchRecord | None, names: Collection[str] = ()) -> str:
-    """Return what became of a set: `6 of 8 finished, 2 failed, best 144.3 accuracy 0.981`; empty while it runs.
+    """Return how the members of a set ended: `6 of 8 finished, 2 failed, best 144.3 accuracy 0.981`; empty while it
+    runs.
 
     Args:
         members: the experiments of the set.
@@ -73,7 +75,7 @@ def describe_search(record: SearchRecord, names: Collection[str] = ()) -> str:
 
 
 def describe_next_step(record: SearchRecord) -> str:
-    """Return what a search does next, and what it waits for."""
+    """Return the next step of a search, and what the search waits for."""
     if record.end is not None:
         return f"makes no further trial: {END_SENTENCES[record.end]}"
     live, number = record.live, len(record.trials) + 1

@@ -1,4 +1,4 @@
-"""The routes of the server itself: what it is, its hosts, and its end."""
+"""The routes of the server itself: its properties, its hosts, and its stop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add_server_routes(router: APIRouter, services: Services) -> None:
 
 
 def show_server(services: Services) -> wire.ServerView:
-    """Return what clients may know of this server."""
+    """Return the properties of this server for clients."""
     info, hosts = services.info, services.hosts
     return {
         "version": info.version,

@@ -13,7 +13,7 @@ from riseml.store.searches import SearchStore
 
 @dataclass(frozen=True, slots=True)
 class SetGrowth:
-    """Knows the members of one set, and whether further ones may follow."""
+    """Lists the members of one set, and says whether further ones may follow."""
 
     searches: SearchStore
     metrics: MetricStore

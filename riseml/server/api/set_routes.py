@@ -1,4 +1,4 @@
-"""The routes that look at a whole set: the curves of its experiments, and which parameters decide."""
+"""The routes of a whole set: the curves of its experiments, and the importance of its parameters."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _show_curve(identity: str, buckets: Sequence[Bucket], most: int) -> wire.Cur
 
 
 def thin_out(buckets: Sequence[Bucket], most: int) -> list[Bucket]:
-    """Return at most so many of the buckets, at equal distances, with the first and the last one; `most` is above 1."""
+    """Return at most `most` of the buckets, at equal distances, with the first and the last one; `most` is above 1."""
     if len(buckets) <= most:
         return list(buckets)
     last = len(buckets) - 1

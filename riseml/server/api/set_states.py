@@ -1,4 +1,4 @@
-"""The changes of state of a set, as the stream of its log tells them: made from the events of its members."""
+"""The changes of state of a set in the stream of its log, made from the events of its members."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from riseml.states import SENTENCES, TERMINAL, Reason, State
 from riseml.store.experiments import ExperimentStore, StateEvent
 
 _ORDER = (State.CREATED, State.BUILDING, State.PENDING, State.STARTING, State.RUNNING)
-"""States in which a set is told to be; it goes back from none of them, while one member ends and another one waits."""
+"""States of a set in the stream. A set never goes back from one of them, for example while one member ends and another
+waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """What the stream has told of one member."""
+    """The state of one member as the stream has sent it."""
 
     state: State = State.CREATED
     reason: Reason = Reason.SUBMITTED
@@ -43,7 +44,7 @@ class SetStates:
         self._name = experiment_name(number, None)
         self._members = dict.fromkeys(members, _Member())
         self._counts = Counter(member.state for member in self._members.values())
-        self._state: State | None = None  # that was told; None: nothing was
+        self._state: State | None = None  # the last state that was sent; None: no state was sent
         self._last: datetime | None = None  # when the last event happened
         self.goes_on = False  # a search may make further members
 
@@ -54,12 +55,12 @@ class SetStates:
             self._counts[State.CREATED] += 1
 
     def note_end(self) -> wire.StateEntry | None:
-        """Return the entry of a set whose search makes no further members, unless its end was told."""
+        """Return the entry of a set whose search makes no further members, unless its end was sent before."""
         self.goes_on = False
         return None if self._last is None else self._tell_change(self._last)
 
     def note_event(self, member: int, event: StateEvent) -> wire.StateEntry | None:
-        """Take an event of a member; return the entry of the set without its cursor, if the set changes its state."""
+        """Take an event of a member. Return the entry of the set without its cursor, if the set changes its state."""
         if event.job is not None:
             return None
         self._last = event.at
@@ -72,7 +73,7 @@ class SetStates:
         return self._tell_change(event.at)
 
     def _tell_change(self, moment: datetime) -> wire.StateEntry | None:
-        """Return the entry of the set, if its members make it another state than the one that was told."""
+        """Return the entry of the set, if the state from its members differs from the one that was sent."""
         members = tuple(self._members.values())
         state, reason = roll_up_set(members, goes_on=self.goes_on)
         if state is self._state or (state not in TERMINAL and self._state in _ORDER[_ORDER.index(state) :]):
@@ -92,7 +93,7 @@ class SetStates:
         }
 
     def _recount(self, before: State, after: State) -> bool:
-        """Count a member that left one state for another; return whether other states are present than before."""
+        """Count a member that changed its state. Return True when the set of present states has changed."""
         self._counts[before] -= 1
         self._counts[after] += 1
         return self._counts[before] == 0 or self._counts[after] == 1
@@ -101,7 +102,7 @@ class SetStates:
 def load_set_states(
     number: int, sent: Mapping[int, int], store: ExperimentStore, *, goes_on: bool = False
 ) -> SetStates:
-    """Return the state of a set as a stream has told it so far.
+    """Return the state of a set as a stream has sent it so far.
 
     Args:
         number: of the set.

@@ -1,4 +1,4 @@
-"""The cursor of the merged stream: what a client has of each experiment, as text.
+"""The cursor of the merged stream: a client's position in each experiment, as text.
 
 A cursor is `<event id>.<log offset>[.<lines given>]` for each experiment of the stream, joined by commas: the client
 has everything up to there.
@@ -11,21 +11,21 @@ from dataclasses import astuple, dataclass
 from riseml.errors import UsageError
 from riseml.store.logs.blocks import ReadPosition
 
-_MOST_EVENTS = 2**31  # what every database can count
-_MOST_BYTES = 2**43  # what every file system can seek
+_MOST_EVENTS = 2**31  # the largest number that every database can store
+_MOST_BYTES = 2**43  # the largest offset that every file system can seek
 
 
 @dataclass(frozen=True, slots=True)
 class StreamPosition:
-    """What the stream has sent of one experiment."""
+    """The position of the stream in one experiment."""
 
     event: int = 0  # id of the last event that was sent
-    offset: int = 0  # where to read the log file on, in bytes
-    lines_given: int = 0  # lines behind `offset` that were sent
+    offset: int = 0  # where reading of the log file continues, in bytes
+    lines_given: int = 0  # lines after `offset` that were sent
 
     @property
     def log_position(self) -> ReadPosition:
-        """Where to read the log on."""
+        """Where reading of the log continues."""
         return ReadPosition(self.offset, self.lines_given)
 
     def with_log_position(self, end: ReadPosition) -> StreamPosition:

@@ -1,9 +1,10 @@
-"""The routes of streams into running jobs: a command, a port, and the presence of a client, which keeps a companion up.
+"""The routes of streams into running jobs: a command, a port, and the presence of a client, which keeps a companion
+running.
 
 Each is one WebSocket (`riseml.stream_messages`).
 
-Every error after the handshake is a message of the stream. Who may open the server's socket may open a stream; a web
-page may not: browsers name their page in `Origin`, and such a handshake is refused.
+Every error after the handshake is a message of the stream. Every client that may connect to the server's socket may
+open a stream, except web pages: browsers name their page in `Origin`, and the server refuses such a handshake.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from riseml.stream_messages import CommandOrder, StreamMessage, StreamReady, dec
 
 log = logging.getLogger(__name__)
 
-_LONGEST_WAIT = 60.0  # seconds until the server looks again whether an experiment has ended
+_LONGEST_WAIT = 60.0  # seconds between two checks whether an experiment has ended
 
 
 def add_stream_routes(router: APIRouter, services: Services) -> None:
@@ -119,7 +120,7 @@ class _WebSocketClient:
             log.debug("the client of a stream is gone: %s", error)
 
     async def refuse(self, error: RisemlError) -> None:
-        """Say why there is no stream."""
+        """Send the reason why there is no stream."""
         await self.send(make_failure(error))
         await self.close()
 
@@ -143,7 +144,7 @@ async def _receive_order(client: _WebSocketClient) -> CommandOrder | None:
 
 
 async def _wait_for_end(client: _WebSocketClient, services: Services, name: str, identity: int) -> None:
-    """Return when the client is gone. When the experiment ends before, say so to the client."""
+    """Return when the client is gone. When the experiment ends before that, tell the client."""
     gone = asyncio.create_task(client.receive())
     with services.notifier.subscribe((identity,)) as subscription:
         while not gone.done():

@@ -1,4 +1,4 @@
-"""The routes that lead to a run: project archives, the plan, the check, the submission, and a TensorBoard."""
+"""The routes that start a run: project archives, the plan, the check, the submission, and a TensorBoard."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
 
 
 def _store(submitted: NewExperiments, services: Services, response: Response) -> wire.ExperimentView:
-    """Store what was accepted, unless its key is known, and wake the loop."""
+    """Store an accepted submission, unless its key is known, and wake the loop."""
     details, fresh = services.experiments.add_experiments(submitted, now())
     reach(Point.REQUEST_STORED)
     if fresh:
@@ -117,7 +117,7 @@ def _add_snapshot_routes(router: APIRouter, services: Services) -> None:
 
 
 def _plan_and_check_room(submission: wire.Submission, services: Services) -> Planned:
-    """Return what will run, once the user's choice of an executor and the room on the hosts are checked."""
+    """Return the plans, after checking the user's choice of an executor and the room on the hosts."""
     planned = plan_submission(submission, services.snapshots)
     _check_choice(submission.get("executor"), services)
     templates = () if planned.search is None else tuple(plan for _, plan in planned.search.templates)

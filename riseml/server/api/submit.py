@@ -1,4 +1,4 @@
-"""A submission: parsed, planned, checked against the pool, and made into the records that are stored."""
+"""A submission: parse it, plan it, check it against the pool, make the records to store."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from riseml.trials import SearchPlan
 _IDLE_TIMEOUT = 3600.0  # seconds without anything to do after which a notebook ends
 _TOKEN_BYTES = 24
 _DIGEST = re.compile(r"([^@\s]+@)?sha256:[0-9a-f]{64}")
-_MOST_SEEDS = 1_000_000  # short enough to be written into a riseml.yml again
+_MOST_SEEDS = 1_000_000  # short enough to be written into a riseml.yml
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A parsed riseml.yml and what it makes run."""
+    """A parsed riseml.yml with its plans."""
 
     spec: Spec
     plans: tuple[Plan, ...]  # one for each point of the grid; of a search, that of its first trial
-    resolved: Resolved = ()  # where the registry was asked; the loop resolves the other tags
+    resolved: Resolved = ()  # images that the registry has resolved; the loop resolves the other tags
     search: NewSearch | None = None  # None: every experiment is made now
 
 
@@ -78,7 +78,7 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
 
 
 def _plan_search(train: Train) -> SearchPlan | None:
-    """Return the search of a file, with a seed: another server makes the same trials from what is stored."""
+    """Return the search of a file, with a seed: with it, any server makes the same trials from the store."""
     search = train.search
     if search is None:
         return None
@@ -93,7 +93,7 @@ def _find_origin(submission: wire.Submission) -> Origin:
 
 
 def _find_pinned_images(submission: wire.Submission, plans: Sequence[Plan]) -> Resolved:
-    """Return what base images stood for in the run that is repeated; the loop resolves the others.
+    """Return the resolved base images of the run that is repeated; the loop resolves the others.
 
     Raises:
         Refused: the file, or this version of riseml, names another image than that run had.
@@ -135,7 +135,7 @@ def check_text(value: object) -> None:
 
 
 def check_room(plans: Sequence[Plan], services: Services) -> None:
-    """Refuse what the pool could not hold even if it were empty, and an environment that it never makes.
+    """Refuse plans that would not fit into the empty pool, and environments that no host can make.
 
     Args:
         plans: one for each point of the grid; counts and resources of jobs may differ.
@@ -198,7 +198,7 @@ def check_choice(wanted: str | None, services: Services) -> None:
 
 
 def make_new_experiments(submission: wire.Submission, planned: Planned, owner: Owner) -> NewExperiments:
-    """Return what is stored of a submission.
+    """Return the records to store for a submission.
 
     Raises:
         UsageError: the submission lacks the value of a variable that `env` passes through.

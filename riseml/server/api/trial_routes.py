@@ -68,7 +68,7 @@ def _check_points(record: SearchRecord) -> None:
 
 
 def _choose_variables(record: SearchRecord, order: wire.TrialOrder) -> Environment:
-    """Return the variables of the new trials. Those of the caller come with the order: the server keeps none.
+    """Return the variables of the new trials. The caller's values come with the order: the server does not keep them.
 
     Raises:
         UsageError: one is missing.

@@ -27,7 +27,7 @@ class BadEnd:
     """The last lines and the advice that users see of an experiment that failed."""
 
     last_lines: tuple[str, ...] = ()  # of the job that caused it
-    advice: str = ""  # what the user can do; empty: not known
+    advice: str = ""  # what the user can do next; empty: not known
 
 
 NO_BAD_END = BadEnd()
@@ -182,7 +182,7 @@ def name_cause(state: State, members: Sequence[Experiment]) -> str | None:
 
 
 def find_exit_code(state: State, members: Sequence[Experiment]) -> int | None:
-    """Return the exit code of the job that `name_cause` names; None without one."""
+    """Return the exit code of the job that `name_cause` names; None when it names none."""
     failed = find_usual_failure(members) if state is State.FAILED else None
     return None if failed is None else exit_code_of(failed)
 
@@ -197,13 +197,13 @@ def exit_code_of(experiment: Experiment) -> int | None:
 
 
 def show_sample(experiment: Experiment, job: Job, last: Sample | None, lines: int | None) -> wire.SampleView:
-    """Return what one job used when it was last measured, beside what it asked for.
+    """Return the last sample of a job together with its requested resources.
 
     Args:
         experiment: the record of its experiment.
         job: its record.
         last: its last sample.
-        lines: that came from it since the server follows its log.
+        lines: the number of its lines since the server follows its log.
     """
     traffic = Traffic() if last is None or last.traffic is None else last.traffic
     return {

@@ -1,10 +1,10 @@
-"""Answers that must be fresh: routes that wait until the loop has observed the hosts, or has read pool.yml."""
+"""Wait for fresh data: until the loop has observed the hosts, or has read pool.yml."""
 
 from __future__ import annotations
 
 from riseml.server.services import Services
 
-_DEADLINE = 10.0  # seconds that an answer waits for the loop; then it shows what is known
+_DEADLINE = 10.0  # seconds that an answer waits for the loop; then it uses the last observation
 
 
 def wait_for_hosts(services: Services) -> None:

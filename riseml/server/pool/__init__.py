@@ -1,5 +1,5 @@
-"""The hosts of this server: which there are, how they are checked, sampled and cleaned.
+"""The hosts of this server: choose, add, check, sample and clean them.
 
-Also what a host is asked outside of the loop: which image a registry has under a tag (`ask_registry`).
+Also calls to hosts outside of the loop: resolve a tag (`ask_registry`), open streams into jobs (`job_access`).
 Not here: HTTP (`server.api`), and the choice of a host for a job (`control.placement`).
 """

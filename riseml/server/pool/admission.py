@@ -41,7 +41,7 @@ _PAUSES = (0.3, 1.0)  # seconds before a host that did not answer is asked again
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A host that is to be added, and the pool as it would be then."""
+    """A host to add, and the pool with this host in it."""
 
     entry: HostEntry
     pool: PoolSpec
@@ -50,7 +50,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Fitness:
-    """What a candidate said."""
+    """The properties of a candidate that answered."""
 
     engine: str  # `Docker 26.1.5`
     seen: HostSeen
@@ -58,15 +58,15 @@ class Fitness:
 
 
 def admit_host(hosts: HostSet, new: wire.NewHost, jobs: Mapping[HostName, Sequence[str]]) -> wire.AddedHost:
-    """Check a host, and add it unless its key is not trusted yet or the user only asks.
+    """Check a host, and add it unless its key is not trusted yet or this is a dry run.
 
     Args:
         hosts: the hosts of the server.
-        new: what the user says of the host.
+        new: the user's entry for the host.
         jobs: the IDs of the jobs on each host.
 
     Raises:
-        UsageError: what the user says of the host is wrong, or pool.yml would have a problem with it.
+        UsageError: the entry is wrong, or pool.yml would have a problem with it.
         Conflict: the pool has a host of this name or engine, or the host shows another key than the user trusts.
         Refused: a check fails.
         Unreachable: the host, or its engine, does not answer.
@@ -93,7 +93,7 @@ def admit_host(hosts: HostSet, new: wire.NewHost, jobs: Mapping[HostName, Sequen
 
 
 def propose_host(hosts: HostSet, new: wire.NewHost) -> Candidate:
-    """Return a host with the pool as it would be with it.
+    """Return a candidate: the host, and the pool with it.
 
     Raises:
         UsageError, Conflict: as `admit_host`.
@@ -109,7 +109,7 @@ def propose_host(hosts: HostSet, new: wire.NewHost) -> Candidate:
 
 
 def _propose_in(path: Path, text: str, entry: HostEntry) -> Candidate:
-    """Return a host with the pool that this text would describe with it."""
+    """Return a candidate: the host, and the pool of this text with it."""
     name = str(entry["name"])
     if text.strip():
         _refuse_known(path, text, entry)
@@ -141,7 +141,7 @@ def _refuse_known(path: Path, text: str, entry: HostEntry) -> None:
 
 
 def examine_host(hosts: HostSet, candidate: Candidate, executor: Executor) -> Fitness:
-    """Ask a candidate for everything that the pool needs of it.
+    """Read all facts of a candidate that the pool needs.
 
     Raises:
         Unreachable: it does not answer.
@@ -162,10 +162,10 @@ def examine_host(hosts: HostSet, candidate: Candidate, executor: Executor) -> Fi
 
 
 def ask_patiently(host: HostCheck) -> HostReport:
-    """Return what a host says of itself; ask again when it does not answer.
+    """Return the report of a host; ask again when it does not answer.
 
-    ssh says why the engine's socket cannot be opened a moment after the connection broke;
-    the next failure has its words.
+    ssh prints why the engine's socket cannot be opened a moment after the connection broke, so that only the next
+    failure contains its message.
 
     Raises:
         Unreachable: it does not answer.
@@ -184,7 +184,7 @@ def ask_patiently(host: HostCheck) -> HostReport:
 def find_twins(engine: str, others: list[tuple[HostName, HostCheck]]) -> Iterator[Finding]:
     """Yield a finding for each host whose engine has this id; the server would remove what the other one started."""
     for name, host in others:
-        with suppress(RisemlError):  # it fell silent, and `pool check` says so
+        with suppress(RisemlError):  # the host has become silent; `pool check` reports that
             if engine and host.check_host().engine == engine:
                 message = f"it is the engine of {name} under another address"
                 yield Finding("connection", Outcome.FAILED, message)
@@ -228,7 +228,7 @@ def _join(hosts: HostSet, candidate: Candidate, executor: Executor) -> list[wire
 
 
 def _add_to_text(path: Path, text: str, candidate: Candidate) -> str:
-    """Return the text with the candidate; the text may be newer than the one that was checked."""
+    """Return the text with the candidate added; the text may be newer than the checked one."""
     _propose_in(path, text, candidate.entry)
     return add_host(text, candidate.entry)
 
@@ -237,7 +237,7 @@ def _add_to_text(path: Path, text: str, candidate: Candidate) -> str:
 def _temporary_pins(
     host: HostSpec, hosts: HostSet, trusted: frozenset[str]
 ) -> Iterator[tuple[HostSpec, wire.HostKeys | None]]:
-    """Give the host as it can be tried, and the keys that it shows; nothing is pinned for good.
+    """Give the host with temporarily pinned keys, and the keys that it shows. Nothing stays pinned.
 
     A host that is reached through another one shows no keys here, so that its key has to be pinned already.
     """

@@ -1,4 +1,4 @@
-"""What a registry has under the tag of an image, asked by way of the first host that answers."""
+"""Resolve the tag of an image at its registry, through the first host that answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from riseml.server.pool.host_set import HostSet
 
 
 def ask_registry(hosts: HostSet, base: str) -> str:
-    """Return the image with the digest that its registry has under the tag now: `python@sha256:...`.
+    """Return the image with the digest that its registry gives for the tag now: `python@sha256:...`.
 
     Raises:
         Refused: jobs run as processes, or the registry does not answer or does not have the image.

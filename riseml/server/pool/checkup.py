@@ -1,4 +1,4 @@
-"""`riseml pool check`: find what keeps a host from doing what the pool needs. Each finding is one line."""
+"""`riseml pool check`: find the problems of hosts that the pool cannot work with. Each finding is one line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNKNOWN = Finding("check", Outcome.NOTE, "this kind of host cannot be checked")
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """A host with what it said of itself."""
+    """A host with its report."""
 
     name: HostName
     host: HostCheck | None  # None: it did not answer, or cannot be checked
@@ -93,7 +93,7 @@ def check_storage(
     Args:
         mounts: the root of outputs, and what else jobs mount.
         reached: the hosts; those that answer.
-        shared: every host is to see the same outputs.
+        shared: every host must see the same outputs.
     """
     root, others = mounts
     token = uuid.uuid4().hex.encode()
@@ -128,7 +128,7 @@ def _write_token(host: HostCheck, root: Mount, token: bytes) -> Finding:
 def _check_privacy(host: HostCheck, root: Mount) -> Finding | None:
     try:
         return host.check_privacy(root, _TOKEN)
-    except RisemlError:  # the same that kept the token from being written
+    except RisemlError:  # the same error as when writing the token
         return None
 
 

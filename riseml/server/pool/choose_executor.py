@@ -72,10 +72,11 @@ def find_missing_engine(settings: Settings) -> str:
 
 
 def check_waiting(settings: Settings, world: World) -> None:
-    """Check that RISEML_EXECUTOR, for a server that starts, makes no processes of what was accepted for containers.
+    """Check that a starting server with RISEML_EXECUTOR does not run jobs as processes that were accepted for
+    containers.
 
     Raises:
-        UsageError: it would.
+        UsageError: it would run them as processes.
     """
     if settings.executor == PROCESS and _find_used_executor(world, settings) == DOCKER:
         raise UsageError(
@@ -86,11 +87,11 @@ def check_waiting(settings: Settings, world: World) -> None:
 
 
 def check_cluster_choice(settings: Settings, world: World) -> None:
-    """Check that a pool.yml with `engine: slurm` is what the user wants, and runs nothing that was accepted for
-    containers.
+    """Check that `engine: slurm` in pool.yml does not contradict the user's choice of an executor or experiments that
+    were accepted for containers.
 
     Raises:
-        UsageError: the user wants containers, or experiments wait for them.
+        UsageError: the user has chosen containers, or experiments wait for them.
     """
     if settings.executor == DOCKER:
         hint = "unset RISEML_EXECUTOR and leave out `--executor docker`, or take `engine: slurm` out of pool.yml"
@@ -104,7 +105,7 @@ def check_cluster_choice(settings: Settings, world: World) -> None:
 
 
 def check_executor(settings: Settings) -> None:
-    """Check that the executor that RISEML_EXECUTOR names can run jobs here and now; the hosts of pool.yml may be away.
+    """Check that the executor in RISEML_EXECUTOR can run jobs here and now; the hosts of pool.yml need not answer.
 
     Raises:
         RisemlError: it cannot.
@@ -138,7 +139,7 @@ def _make_engine(settings: Settings) -> Engine:
         return Engine(settings.engine)
     pair = [str(folder / name) for name in ("cert.pem", "key.pem")]
     if not any(Path(name).exists() for name in pair):
-        pair = ["", ""]  # as Docker's command line: the engine decides whether it wants a certificate
+        pair = ["", ""]  # as Docker's command line does: the engine decides whether it requires a certificate
     tls = Tls(str(folder / "ca.pem"), *pair)
     return Engine.of_host(HostSpec(LOCAL_HOST, settings.engine, tls=tls), settings.home)
 
@@ -173,9 +174,9 @@ def _find_engine_problem(engine: str) -> str | None:
 
 
 def _find_forbidding_group(engine: str) -> str:
-    """Return what to add when an engine may run there, but this user may not use it."""
+    """Return an addition to the message when an engine may run there, but this user has no access to it."""
     try:
         group = grp.getgrgid(Path(engine.removeprefix("unix://")).stat().st_gid).gr_name
-    except (OSError, KeyError):  # a folder above it is closed, or the group has no name
+    except (OSError, KeyError):  # this user may not enter a folder above the socket, or the group has no name
         return "; an engine may run there, but you may not use it"
     return f"; an engine may run there, but you may not use it: you are not in the group {group}"

@@ -1,4 +1,4 @@
-"""Leftovers: what riseml made and no open experiment owns, on the hosts and beside the store.
+"""Leftovers: objects that riseml made and no open experiment owns, on the hosts and next to the store.
 
 Things with the label of another server belong to that server. They are removed only when the user names its id, because
 this server cannot know whether the other one still runs.
@@ -32,11 +32,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CleanRequest:
-    """What the user wants found beside containers, networks and folders."""
+    """What to search for in addition to containers, networks and folders."""
 
     caches: bool  # also environments, snapshots and capsules of ended experiments
     idle: timedelta  # caches only when unused for this long
-    foreign: str = ""  # also what the server with this id left; its first 8 characters or more; empty: none
+    foreign: str = ""  # also objects of the server with this id; its first 8 characters or more; empty: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Leftover:
     """A thing that no open experiment owns."""
 
     item: InventoryItem
-    host: HostName | None  # None: beside the store
+    host: HostName | None  # None: next to the store
     why: str  # why it may be removed
     removed: bool = False
     problem: str | None = None  # why it could not be removed
@@ -52,7 +52,7 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """What the server found."""
+    """The result of a search for leftovers."""
 
     leftovers: tuple[Leftover, ...]
     others: dict[str, int] = field(default_factory=dict)  # things of other servers, by server id
@@ -88,7 +88,8 @@ class Cleaner:
             except RisemlError as error:
                 log.warning("host %s cannot list its leftovers: %s", name, error.message)
                 silent.append(name)
-        used = self.usage.load_last_uses()  # after the hosts: a thing without an experiment now gets none later
+        # read the world after the hosts: an object without an experiment now gets none later
+        used = self.usage.load_last_uses()
         judge = _Judge(self.server, used, request, now)
         shown = ((name, self._complete_item(name, item)) for name, item in there)
         found = [Leftover(item, name, why) for name, item in shown if (why := self._judge_item(name, item, judge))]
@@ -207,7 +208,7 @@ class Cleaner:
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    """Says why a thing may be removed; an empty sentence means that it must stay."""
+    """Decides whether an object may be removed: returns the reason, or an empty text when it must stay."""
 
     server: str  # id of this server
     used: LastUses
@@ -259,8 +260,8 @@ class _Judge:
         return f"of server {item.server[:8]}{', and it runs' if item.running else ''}" if wanted else ""
 
     def _judge_environment(self, item: InventoryItem) -> str:
-        """Judge an environment. Without a label nothing says which server made it: then only those that an experiment
-        of this server used may be removed.
+        """Judge an environment. Without a label its server is not known: then it may be removed only if an experiment
+        of this server used it.
         """
         if item.reference in self.used.environments:
             last = self.used.environments[item.reference]

@@ -1,4 +1,4 @@
-"""`riseml pool remove`: take a host out of pool.yml, and say what stays on it."""
+"""`riseml pool remove`: take a host out of pool.yml, and list what stays on it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from riseml.spec.yaml.problems import Severity
 def dismiss_host(
     hosts: HostSet, host: HostSpec, jobs: Sequence[str], *, force: bool, dry_run: bool
 ) -> wire.RemovedHost:
-    """Take a host out of pool.yml, unless the user only asks; nothing on the host changes.
+    """Take a host out of pool.yml, unless this is a dry run; nothing on the host changes.
 
     Args:
         hosts: the hosts of the server.
@@ -51,7 +51,7 @@ def dismiss_host(
 
 
 def _remove_from_text(path: Path, text: str, name: HostName) -> str:
-    """Return the text of pool.yml without a host; it may be newer than what the server has read."""
+    """Return the text of pool.yml without a host; the text may be newer than the one that the server has read."""
     spec = check_pool(text, path).spec
     if spec is None:
         raise UsageError(f"{path} has problems, so that no host can be removed", "`riseml pool` names them")
@@ -73,7 +73,7 @@ def _remove_from_text(path: Path, text: str, name: HostName) -> str:
 
 
 def _show_remains(hosts: HostSet, host: HostSpec, jobs: Sequence[str]) -> wire.RemovedHost:
-    """Return what is on the host now, which stays there."""
+    """Return the objects on the host; they stay there."""
     items = _list_items(hosts, host.name)
     found = items or []
     seen = hosts.last_seen().get(host.name)
@@ -97,7 +97,7 @@ def _show_remains(hosts: HostSet, host: HostSpec, jobs: Sequence[str]) -> wire.R
 
 
 def _list_items(hosts: HostSet, name: HostName) -> list[InventoryItem] | None:
-    """Return what riseml has on a host; None: it does not answer, or cannot tell."""
+    """Return the objects of riseml on a host; None when it does not answer, or has no inventory."""
     executor = hosts.pool.executors.get(name)
     if not isinstance(executor, Inventory):
         return None

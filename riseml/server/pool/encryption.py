@@ -15,7 +15,7 @@ _TOPIC = "encryption"
 
 
 def check_encryption(host: HostCheck, kernel: str, *, wanted: bool) -> Finding:
-    """Return the finding about what travels between this host and the others.
+    """Return the finding about encryption between this host and the others.
 
     Args:
         host: one that answers.

@@ -1,4 +1,4 @@
-"""What the hosts would make of an environment, asked of the first host that can say so."""
+"""Review an environment before a build: ask the first host that can."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from riseml.server.pool.host_set import HostSet
 
 
 def review_environment(hosts: HostSet, image: Image) -> EnvironmentReview:
-    """Return what jobs get in place of an image, and why its steps are refused; engines use it, and refuse none."""
+    """Return what jobs get in place of an image, and why its steps are refused; both empty on Docker, which uses the
+    image."""
     for _, executor in sorted(hosts.pool.executors.items()):
         if isinstance(executor, EnvironmentReviewer):
             return executor.review_environment(image)

@@ -1,4 +1,4 @@
-"""What the GPUs of all hosts do now, and which jobs have them; every host is asked at the same time."""
+"""The current load of the GPUs of all hosts, and the jobs that have them. All hosts are read in parallel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from riseml.names import HostName, experiment_name
 from riseml.states import PLACED
 
 _MIB = 2**20
-_LASTS = 60.0  # seconds for which a reading is good enough for a scrape; on some hosts it takes a container
+_LASTS = 60.0  # seconds for which scrapes reuse a reading; on some hosts a reading starts a container
 
 Answer = tuple[GpuReading, ...] | RisemlError
 """The GPUs of a host, or why they cannot be read."""
@@ -27,11 +27,11 @@ Holders = Mapping[tuple[HostName, str], list[str]]
 
 
 def read_all_gpus(pool: HostPool, *, equipped: bool = False) -> dict[HostName, Answer]:
-    """Return the answer of each host that can say something of its GPUs; a silent host is not waited for.
+    """Return the answer of each host that can report its GPUs; do not wait for silent hosts.
 
     Args:
         pool: the hosts.
-        equipped: ask no host that gives no GPU to jobs.
+        equipped: leave out hosts that give no GPU to jobs.
     """
     seen = pool.list_last_seen()
     hosts = {
@@ -45,7 +45,7 @@ def read_all_gpus(pool: HostPool, *, equipped: bool = False) -> dict[HostName, A
 
 
 class GpuScrapes:
-    """The GPUs for those who ask at intervals: read once a minute at most, and only for a scrape.
+    """The GPUs for scrapes of Prometheus: read at most once a minute, and only when a scrape asks.
 
     Args:
         pool: the hosts.
@@ -60,7 +60,7 @@ class GpuScrapes:
         self._read_at: float | None = None  # None: never
 
     def read(self) -> list[wire.GpuView]:
-        """Return the GPUs of all hosts that have some, a minute old at most; the jobs that have them are not named."""
+        """Return the GPUs of all hosts that have some, at most a minute old, without the jobs that have them."""
         with self._lock:
             if self._read_at is None or self._clock() - self._read_at >= _LASTS:
                 answers = read_all_gpus(self._pool, equipped=True)
@@ -92,7 +92,7 @@ def show_gpus(answers: Mapping[HostName, Answer], holders: Holders, of: str) -> 
     """Return the GPUs in the shape of the HTTP API.
 
     Args:
-        answers: what each host says.
+        answers: the GPUs of each host, or the reason why they are not known.
         holders: which jobs have which GPUs.
         of: an ID; only the GPUs of the jobs below it are shown. Empty: all GPUs.
     """

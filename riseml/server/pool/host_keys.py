@@ -1,4 +1,4 @@
-"""The ssh keys of a host: what it shows now, and which of them are pinned."""
+"""The ssh keys of a host: those that it shows now, and those that are pinned."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def scan_host_keys(host: HostSpec, home: Path) -> wire.HostKeys:
 
 
 def scan_new_host(host: HostSpec, home: Path) -> wire.HostKeys | None:
-    """Return the keys that a host shows which is to be added; None: it is not reached over ssh, or only ssh itself can
-    compare its key with the pinned one.
+    """Return the keys that a new host shows; None when it is not reached over ssh, or when only ssh itself can compare
+    its key with the pinned one.
 
     Raises:
         UsageError: this machine cannot scan the host, because it is reached through another one, and none of its keys
@@ -49,7 +49,7 @@ def scan_new_host(host: HostSpec, home: Path) -> wire.HostKeys | None:
 
 
 def find_address(host: HostSpec, home: Path) -> str:
-    """Return what an alias of the user's ssh configuration stands for; empty when the URL names the host itself.
+    """Return the address behind an alias of the user's ssh configuration; empty when the URL names the host itself.
 
     Raises:
         UsageError: a file of ssh cannot be read.

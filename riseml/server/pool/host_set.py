@@ -67,10 +67,10 @@ class _HostsInForce:
 
 
 class HostSet:
-    """The hosts of this server, and what is known of them.
+    """The hosts of this server, and their last observations.
 
     Args:
-        settings: where pool.yml is, and what the user asked for.
+        settings: the place of pool.yml, and the user's choice of an executor.
         server: id of this server; labels what it makes on the hosts.
         pool: observes the hosts; starts empty.
     """
@@ -78,7 +78,8 @@ class HostSet:
     def __init__(self, settings: Settings, server: str, pool: HostPool) -> None:
         self.settings = settings
         self.pool = pool
-        self.trouble: RisemlError | None = None  # of a pool.yml that cannot be used; the one before stays in force
+        # problem of a pool.yml that cannot be used; the version before stays in force
+        self.trouble: RisemlError | None = None
         self._server = server
         self._file = PoolFile(settings.pool_file)
         self._now = _HostsInForce(LocalMode(DOCKER))
@@ -181,7 +182,7 @@ class HostSet:
         return self.mode.executor if isinstance(self.mode, LocalMode) else self.mode.spec.engine.value
 
     def find_missing_engine(self) -> str:
-        """Return why no engine answers, while the user has not chosen processes; empty when nothing is to be chosen."""
+        """Return why no engine answers, while the user has not chosen processes; empty when no choice is needed."""
         undecided = isinstance(self.mode, LocalMode) and self.mode.undecided
         return find_missing_engine(self.settings) if undecided else ""
 
@@ -220,7 +221,7 @@ class HostSet:
 
     @property
     def notice(self) -> str:
-        """What a user who starts something should know about the hosts; empty when there is nothing."""
+        """A remark about the hosts for users who start an experiment; usually empty."""
         if self.trouble is not None:
             return f"{self.trouble.message.splitlines()[0]}, so that the hosts from before are used; see `riseml pool`"
         return self.mode.note if isinstance(self.mode, LocalMode) else ""

@@ -1,4 +1,4 @@
-"""For how long the jobs of experiments with `idle_timeout` have printed nothing and used no processor.
+"""Measure for how long the jobs of experiments with `idle_timeout` have printed nothing and used no processor.
 
 One thread for each such job reads its lines and its processor time at intervals. A job counts as active whenever its
 host cannot tell, and again when the server starts: an experiment never ends without a measurement.
@@ -18,9 +18,9 @@ from riseml.model import JobKey, World
 from riseml.names import HostName
 from riseml.states import State
 
-_ACTIVE = 0.01  # cores; a process that waits wakes up now and then, for example to send a keepalive
+_ACTIVE = 0.01  # cores; a waiting process also uses some time, for example to send a keepalive
 _SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two readings
-_READINGS = 10  # within one idle_timeout
+_READINGS = 10  # readings within one idle_timeout
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class IdleWatch:
         return watcher
 
     def _measure(self, key: JobKey, host: HostName) -> float | None:
-        """Return the processor time of a job in seconds; None: its host does not tell."""
+        """Return the processor time of a job in seconds; None when its host does not report it."""
         executor = self._pool.executors.get(host)
         if not isinstance(executor, ProcessorMeter):
             return None

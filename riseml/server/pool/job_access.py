@@ -1,4 +1,4 @@
-"""The way from a job of an experiment to a stream into it: which host has it, and why there is none."""
+"""Open streams into the jobs of an experiment: find the host of the job, or the reason why there is none."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One HTTP request to a port of a job, over a stream into it.
 
-The job chooses what it answers, how much and how slowly: the head of an answer is bounded in size and time, and of its
-body one piece is held at a time.
+The job controls the content, size and speed of its answer. So the head of an answer is limited in size and time, and
+the server holds one piece of its body at a time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SILENCE = 120.0  # seconds between two pieces of a body
 
 
 class BadAnswer(Exception):
-    """A job's program answers with something that is no HTTP, or not in time."""
+    """The answer of a job's program is not HTTP, or does not come in time."""
 
 
 class JobExchange:
@@ -33,7 +33,7 @@ class JobExchange:
     """
 
     def __init__(self, stream: JobStream) -> None:
-        stream.socket.settimeout(0.0)  # asyncio takes no other
+        stream.socket.settimeout(0.0)  # asyncio requires a non-blocking socket
         self._stream = stream
         self._connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LONGEST_HEAD)
         self._received = stream.received
@@ -42,7 +42,7 @@ class JobExchange:
         """Send a request, and return the head of the answer.
 
         Raises:
-            BadAnswer: there is none.
+            BadAnswer: no answer came, or it is not HTTP.
         """
         try:
             async with asyncio.timeout(_HEAD_DEADLINE):
@@ -56,7 +56,7 @@ class JobExchange:
             raise BadAnswer(_describe(error)) from error
 
     async def read_body(self) -> AsyncIterator[bytes]:
-        """Give the body in pieces.
+        """Yield the body in pieces.
 
         Raises:
             BadAnswer: it ends too early, or nothing comes for long.
@@ -72,12 +72,13 @@ class JobExchange:
             raise BadAnswer(_describe(error)) from error
 
     def close(self) -> None:
-        """End the connection; nothing of it is left."""
+        """Close the connection."""
         self._stream.socket.close()
         end_in_thread(self._stream)
 
     async def _send(self, request: h11.Request, body: bytes) -> None:
-        """Send the request. An answer may come before all of it is sent: that it is not taken is no error."""
+        """Send the request. The program may answer before it has read all of the request, so a broken pipe is not an
+        error."""
         loop = asyncio.get_running_loop()
         parts = [self._connection.send(request), *([self._connection.send(h11.Data(data=body))] if body else [])]
         data = b"".join(part or b"" for part in (*parts, self._connection.send(h11.EndOfMessage())))
@@ -100,7 +101,7 @@ class JobExchange:
         return event
 
     async def _read(self) -> bytes:
-        """Return what the port has sent; nothing at its end."""
+        """Return the next bytes of the port; empty at its end."""
         while True:
             data, self._received = self._received, b""
             data = data or await asyncio.get_running_loop().sock_recv(self._stream.socket, LONGEST_PIECE)

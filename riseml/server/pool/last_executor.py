@@ -1,4 +1,4 @@
-"""What ran jobs here last, `docker`, `process` or `slurm`: what waits in the queue was accepted for that."""
+"""The executor that ran jobs here last, `docker`, `process` or `slurm`: waiting experiments were accepted for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FILE = "server.executor"  # in RISEML_HOME
 
 
 def read_last_executor(home: Path) -> str | None:
-    """Return the executor that the server of this home used last; None when an older version was its server."""
+    """Return the executor that the server of this home used last; None when only an older version has run here."""
     try:
         return (home / _FILE).read_text("utf-8", "replace").strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""What an earlier run had and the hosts cannot have any more: its image, and names in its data folder."""
+"""Parts of an earlier run that the hosts cannot get any more: its image, and names in its data folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def find_missing_image(hosts: HostSet, image: str, digest: str) -> str:
     Args:
         hosts: of this server; processes have no images.
         image: the name in riseml.yml.
-        digest: what it stood for: `python@sha256:...`, or the ID of an image.
+        digest: the resolved image: `python@sha256:...`, or the ID of an image.
     """
     if all(not executor.contained for executor in hosts.pool.executors.values()):
         return ""
@@ -44,7 +44,8 @@ def find_missing_image(hosts: HostSet, image: str, digest: str) -> str:
 
 
 def find_missing_data(hosts: HostSet, names: Sequence[str]) -> str:
-    """Return which names the data folder lacks; empty: none, or the server does not see the folder."""
+    """Return a sentence about names that the data folder lacks; empty when it has all, or the server does not see the
+    folder."""
     root = hosts.roots.data
     if not isinstance(root, str) or not all(hosts.is_this_machine(name) for name in hosts.names):
         return ""
@@ -56,10 +57,10 @@ def find_missing_data(hosts: HostSet, names: Sequence[str]) -> str:
 
 
 def _has_entry(folder: Path, name: str) -> bool:
-    """Return whether a folder has an entry of this name, which a stranger may have chosen: it may be none at all."""
+    """Return True when a folder has an entry of this name. The name comes from a capsule, and may be invalid."""
     if name in ("", ".", ".."):
         return False
     try:
         return (folder / name).exists()
-    except OSError:  # too long a name, or no permission
+    except OSError:  # the name is too long, or permission is missing
         return False

@@ -1,4 +1,4 @@
-"""Where experiments run, as a value: on the hosts that pool.yml names, or on this machine alone (local mode)."""
+"""Where experiments run, as a value: on the hosts of pool.yml, or only on this machine (local mode)."""
 
 from __future__ import annotations
 

@@ -28,17 +28,18 @@ JobSample = tuple[Experiment, Job, Sample | None]
 class _Sampler:
     """The samples of one job."""
 
-    first: threading.Event = field(default_factory=threading.Event)  # set by the first sample, or when none comes
+    # set by the first sample, or when no sample will come
+    first: threading.Event = field(default_factory=threading.Event)
     last: Sample | None = None
     requests: int = 0  # for this job so far
 
 
 class Monitor:
-    """Samples the jobs that clients ask for.
+    """Samples the jobs that clients watch.
 
     Args:
         pool: the hosts that are in force.
-        note: is called with each sample.
+        note: called with each sample.
     """
 
     def __init__(self, pool: HostPool, note: Callable[[JobKey, Sample], None]) -> None:
@@ -48,7 +49,8 @@ class Monitor:
         self._samplers: dict[JobKey, _Sampler] = {}
 
     def sample_jobs(self, experiments: list[Experiment], wanted: CanonicalId | None) -> list[JobSample]:
-        """Return one sample a job, None for a job without any. Wait for the first sample of each, once for all."""
+        """Return one sample for each job, None for a job without one. Wait for the first samples of all jobs
+        together."""
         pairs = [
             (experiment, job)
             for experiment in experiments

@@ -1,4 +1,4 @@
-"""What the hosts answered, completed to the observation that `control` decides on."""
+"""Complete the answers of the hosts to the observation on which `control` decides."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ log = logging.getLogger(__name__)
 def make_observation(
     hosts: HostSet, drained: DrainedHosts, seen: Mapping[HostName, HostSeen], moment: datetime
 ) -> Observation:
-    """Return the observation of the hosts in `seen`: drained ones marked, with what settings and pool.yml say."""
+    """Return the observation of the hosts in `seen`: with drained hosts marked, and the values of settings and
+    pool.yml."""
     not_taking = drained.load_drained()
     return Observation(
         now=moment,
@@ -33,7 +34,7 @@ def make_observation(
 
 
 def observe_environment(hosts: HostSet, references: frozenset[str]) -> dict[HostName, HostSeen]:
-    """Return every host that answers, with whether it has these images. Hosts known to be silent are not asked."""
+    """Return every host that answers, and whether it has these images. Do not ask hosts that are known to be silent."""
     last = hosts.last_seen()
     found: dict[HostName, HostSeen] = {}
     for name, executor in hosts.pool.executors.items():

@@ -1,8 +1,8 @@
-"""Rewrite pool.yml while users and other commands may change it, too.
+"""Rewrite pool.yml, which users and other commands may change at the same time.
 
-Commands of riseml take turns, by a lock beside the file. An editor takes none: the new text is exchanged with the file
-in one step, and what was displaced is compared with what was read. If a user saved in between, their text goes back,
-and the change is made again on top of it.
+Commands of riseml take a lock file next to pool.yml. An editor takes no lock: so this module exchanges the new text
+with the file in one step, and compares the displaced text with the one that it had read. If a user has saved in
+between, the user's text goes back, and the change is applied to it again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pathlib import Path
 from riseml.errors import Conflict, UsageError
 
 Change = Callable[[str], str]
-"""The text of the file, empty without one, to its new text. It may be called again, with a newer text."""
+"""Converts the text of the file (empty when there is no file) to its new text. May be called again with a newer
+text."""
 
 _MOST_TRIES = 20
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
@@ -35,7 +36,7 @@ def rewrite_pool_file(path: Path, change: Change) -> None:
         Conflict: the file changes all the time.
         RisemlError: what `change` raises; the file stays as it is.
     """
-    target = path.resolve()  # a link stays a link
+    target = path.resolve()  # keep a symbolic link, and replace the file that it leads to
     try:
         with _lock_beside(path):
             if any(_try_rewrite(target, change) for _ in range(_MOST_TRIES)):
@@ -50,7 +51,7 @@ def rewrite_pool_file(path: Path, change: Change) -> None:
 
 @contextlib.contextmanager
 def _lock_beside(path: Path) -> Iterator[None]:
-    """Hold the lock that commands which change the file take."""
+    """Hold the lock of commands that change the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = os.open(path.with_name(f".{path.name}.lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
@@ -80,13 +81,13 @@ def _try_rewrite(target: Path, change: Change) -> bool:
 
 
 def _exchange_unless_changed(beside: Path, target: Path, before: bytes) -> bool:
-    """Put a new file in the place of the old one; put the old one back if it is not what was read."""
+    """Exchange a new file with the old one; exchange them back if the old one is not the text that was read."""
     try:
         _exchange(beside, target)
     except OSError as error:
         if error.errno not in _NOT_SUPPORTED:
             raise
-        if _read(target) != before:  # a file system without exchange: the check is as late as possible
+        if _read(target) != before:  # the file system cannot exchange files: compare as late as possible, then rename
             return False
         os.replace(beside, target)
         return True
@@ -97,7 +98,7 @@ def _exchange_unless_changed(beside: Path, target: Path, before: bytes) -> bool:
 
 
 def _exchange(one: Path, other: Path) -> None:
-    """Let two files change their places in one step."""
+    """Exchange two files atomically."""
     call = ctypes.CDLL(None, use_errno=True).renameat2
     if call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) != 0:
         number = ctypes.get_errno()

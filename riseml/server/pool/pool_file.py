@@ -1,4 +1,4 @@
-"""The file pool.yml on disk: whether it changed, and what it says."""
+"""The file pool.yml on disk: its content, and whether it has changed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PoolFile:
         return self._find_stamp() != self._read
 
     def mark_read(self) -> None:
-        """Take the present version for read."""
+        """Mark the present version as read."""
         self._read = self._find_stamp()
 
     def load(self) -> PoolSpec | None:
@@ -43,7 +43,7 @@ class PoolFile:
             UsageError: the file cannot be read.
             SpecError: it has problems.
         """
-        self._read = self._find_stamp()  # before the content: a change in between is noticed in the next pass
+        self._read = self._find_stamp()  # read before the content, so that the next pass notices a change in between
         if self._read is None:
             return None
         try:

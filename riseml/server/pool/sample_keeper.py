@@ -1,10 +1,10 @@
-"""Keeps samples of every job that runs, without anybody watching: one thread for each host reads those that are due.
+"""Keep samples of every running job, also while no user watches: one thread for each host reads the jobs that are due.
 
-A job is read every ten seconds, and more often in its first seconds, so that a short one leaves something. One reading
-is one request to the engine, and costs it 5.6 ms; a stream for each container would cost it 2.5 ms every second.
-An engine answers up to a second later, since it measures once a second, all containers that are asked for together: so
-several are read at the same time; with more jobs than that allows, each has fewer samples. While a user watches one,
-the samples of the watcher (one a second) are kept instead.
+A job is read every ten seconds, and more often in its first seconds, so that short jobs have samples, too. One reading
+is one request and costs the engine 5.6 ms; a stream for each container would cost it 2.5 ms every second. An engine
+measures once a second, all requested containers together, and so answers up to a second later. Therefore several jobs
+are read in parallel; when there are more jobs than that allows, each has fewer samples. While a user watches a job, the
+samples of the watcher (one a second) are kept instead.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class _Turn:
     due: float = 0.0  # monotonic seconds
     pause: float = _FIRST  # seconds until the reading after that
     meter: UseMeter | None = None
-    watched_at: float = field(default=-INTERVAL)  # monotonic seconds: when a watcher brought the last sample
+    watched_at: float = field(default=-INTERVAL)  # monotonic seconds: when the last sample of a watcher came
 
 
 class SampleKeeper:
-    """Reads the jobs that run and keeps what they use.
+    """Samples running jobs, and stores the samples.
 
     Args:
         pool: the hosts that are in force.
@@ -60,7 +60,7 @@ class SampleKeeper:
         self._has_failed = False  # the last sample could not be written
 
     def watch_jobs(self, world: World) -> None:
-        """Read exactly these jobs from now on, as far as they run. Returns at once."""
+        """From now on read exactly the running jobs of this world. Returns at once."""
         wanted: dict[HostName, set[JobKey]] = {}
         for experiment in world.experiments:
             for job in experiment.gang:
@@ -82,13 +82,13 @@ class SampleKeeper:
         return self._last.get(key)
 
     def note_watched(self, key: JobKey, sample: Sample) -> None:
-        """Keep a sample that a watcher has read; the job needs no reading of its own meanwhile."""
+        """Store a sample that a watcher has read; the job needs no other reading meanwhile."""
         for reader in list(self._hosts.values()):
             reader.note_watched(key)
         self.keep(key, sample)
 
     def keep(self, key: JobKey, sample: Sample) -> None:
-        """Keep a sample. What cannot be written is lost, and the server says so once."""
+        """Store a sample. A sample that cannot be written is lost; the server logs the first failure."""
         self._last[key] = sample
         try:
             self.store.add_sample(key, sample)
@@ -118,8 +118,8 @@ class _HostReader(threading.Thread):
         self._interval = interval
         self._turns: Mapping[JobKey, _Turn] = {}  # replaced, never changed
         self._stopping = threading.Event()
-        self._news = threading.Event()  # there are other jobs, or the thread is to end
-        self._has_failed = False  # inside riseml, with an error that is in the log
+        self._news = threading.Event()  # the jobs have changed, or the thread must end
+        self._has_failed = False  # a reading failed inside riseml, and the error was logged
 
     def set_jobs(self, keys: set[JobKey]) -> None:
         """Read exactly these jobs from now on."""
@@ -167,7 +167,7 @@ class _HostReader(threading.Thread):
             log.debug("no sample of %s: %s", key, error.message)
             turn.meter = None
         except Exception:
-            if not self._has_failed:  # once for each host: the next readings may fail in the same way
+            if not self._has_failed:  # log once for each host: the next readings may fail in the same way
                 log.exception("no sample of %s", key)
             self._has_failed = True
             turn.meter = None

@@ -15,7 +15,7 @@ Root = str | Volume
 
 
 def find_roots(mode: HostMode, settings: Settings) -> StorageRoots:
-    """Return where outputs and data are: what pool.yml says, else the folders of the settings on each host."""
+    """Return the roots of outputs and data: those of pool.yml, else the folders of the settings on each host."""
     output, data = _named_roots(mode)
     return StorageRoots(output or str(settings.output), data or str(settings.data), str(Path.home()))
 

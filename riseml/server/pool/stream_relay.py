@@ -1,7 +1,7 @@
-"""Copy between a client and the stream of a job, both ways, until one of the two ends it.
+"""Copy between a client and the stream of a job, in both directions, until one side ends it.
 
-The server reads both sides at any time and holds at most one window of each direction (`riseml.stream_messages`): so it
-sees at once that a client is gone, whatever waits to be written.
+The server reads both sides all the time, and holds at most one window of each direction (`riseml.stream_messages`). So
+it notices at once that a client is gone, also while data waits to be written.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class StreamClient(Protocol):
         """Return the next message; None when the client is gone.
 
         Raises:
-            ValueError: it sent something else.
+            ValueError: the client sent something that is not a message.
         """
 
     async def send(self, message: StreamMessage) -> None:
-        """Send a message; wait while the client takes none. Does nothing when it is gone."""
+        """Send a message; wait while the client does not read. Does nothing when the client is gone."""
 
 
 def make_failure(error: RisemlError) -> StreamFailure:
@@ -53,7 +53,7 @@ def make_failure(error: RisemlError) -> StreamFailure:
 
 
 async def relay_stream(stream: JobStream, client: StreamClient) -> None:
-    """Copy until the stream has ended or the client is gone. Nothing of the stream is left afterwards."""
+    """Copy until the stream has ended or the client is gone; then end the stream."""
     stream.socket.settimeout(0.0)  # asyncio takes no other
     try:
         await client.send(StreamReady())
@@ -64,15 +64,15 @@ async def relay_stream(stream: JobStream, client: StreamClient) -> None:
 
 
 def end_in_thread(stream: JobStream) -> None:
-    """End what was started. That may take seconds, and no client waits for it."""
+    """End the processes of the stream in a thread, because that may take seconds and no client waits for it."""
     threading.Thread(target=stream.control.end, name="end-stream", daemon=True).start()
 
 
 class _StreamRelay:
     """One stream with its client.
 
-    It reads the socket itself: asyncio's streams drop what was received as soon as a write fails, and a command that
-    ends without reading its input makes writes fail while its last output and its exit code wait to be read.
+    It reads the socket itself, because asyncio's streams drop received data as soon as a write fails. A command that
+    ends without reading its input makes writes fail while its last output and its exit code are still to be read.
     """
 
     def __init__(self, stream: JobStream, client: StreamClient) -> None:
@@ -104,7 +104,7 @@ class _StreamRelay:
                 log.error("a stream failed", exc_info=result)
 
     async def _copy_output(self) -> None:
-        """Send what the job's side sends, then its exit code or the end of the port's output."""
+        """Send the output of the job's side, then its exit code or the end of the port's output."""
         try:
             data, broken = self._stream.received, None
             if not data:
@@ -128,14 +128,14 @@ class _StreamRelay:
             await self._client.send(make_failure(error))
 
     async def _read(self) -> tuple[bytes, OSError | None]:
-        """Return what the job's side sent; nothing at its end, with the error when the connection broke."""
+        """Return the next bytes of the job's side, empty at its end, and the error when the connection broke."""
         try:
             return await asyncio.get_running_loop().sock_recv(self._stream.socket, LONGEST_PIECE), None
         except OSError as error:
             return b"", error
 
     async def _send(self, message: StreamMessage) -> None:
-        """Send a message as soon as the client takes it."""
+        """Send a message when the client has room for it."""
         if not isinstance(message, Piece):
             await self._client.send(message)
             return
@@ -148,7 +148,7 @@ class _StreamRelay:
             await self._client.send(Piece(message.channel, part))
 
     async def _receive(self) -> None:
-        """Take what the client sends, until it is gone."""
+        """Receive messages of the client until it is gone."""
         while (message := await self._client.receive()) is not None:
             match message:
                 case Grant(amount):
@@ -164,12 +164,12 @@ class _StreamRelay:
                     raise ValueError(f"the client sent {type(message).__name__}")
 
     async def _write_input(self) -> None:
-        """Write what the client has sent, and grant as much again; return at its end."""
+        """Write the client's input to the job, and grant as much again; return at the end of the input."""
         while True:
             message = await self._inbox.get()
             try:
                 ends = await self._write_message(message)
-            except OSError as error:  # the job's side is gone: its output says how
+            except OSError as error:  # the job's side is gone: its output will show how
                 log.debug("input was not taken: %s", error)
                 return
             if isinstance(message, Piece):

@@ -1,5 +1,6 @@
-"""The control loop: load, observe, decide, save, act; and what wakes it.
+"""The control loop: load, observe, decide, save, act; and the events that wake it.
 
-Here: the loop, the actor that carries out actions, the tracker of pending actions, and the log followers.
-Not here: decisions (`control`), HTTP (`server.api`), and where hosts come from (`server.pool`).
+Here: the loop, the actor that carries out actions, the tracker of pending actions, the log followers, the loop of
+searches, and the keepers of metrics and capsules. Not here: decisions (`control`), HTTP (`server.api`), and where hosts
+come from (`server.pool`).
 """

@@ -56,10 +56,10 @@ class _Failed:
 
 
 class ActionTracker:
-    """Performs each action at most once at a time, and remembers how it went.
+    """Performs each action at most once at a time, and remembers its result.
 
     Args:
-        perform: carries out one action; raises what went wrong.
+        perform: carries out one action; raises its error.
         wake: asks the loop for a pass; set whenever an action has ended.
         clock: measures pauses and durations; a user who sets the time of day changes neither.
     """
@@ -70,16 +70,17 @@ class ActionTracker:
         self._clock = clock
         self._lock = threading.Lock()
         self._pending: set[Action] = set()
-        self._listed: frozenset[Action] = frozenset()  # what the last pass took as pending
-        self._sent: set[StopJob] = set()  # SIGTERM is sent once; these jobs have had theirs
+        self._listed: frozenset[Action] = frozenset()  # the actions that counted as pending in the last pass
+        self._sent: set[StopJob] = set()  # jobs that have got their SIGTERM, which is sent only once
         self._failed: dict[Action, _Failed] = {}
         self._workers: dict[HostName, ThreadPoolExecutor] = {}
 
     def list_pending(self, late: frozenset[HostName] = frozenset()) -> frozenset[Action]:
-        """Return the actions that were started, and whose end an answer of their host may miss.
+        """Return the actions whose result an answer of their host may not show yet.
 
         Args:
-            late: hosts whose next answer is to an earlier pass; what was pending for that pass counts as pending.
+            late: hosts whose next answer belongs to an earlier pass; actions that were pending in that pass still count
+            as pending.
         """
         with self._lock:
             self._listed = frozenset(self._pending) | {action for action in self._listed if action.host in late}
@@ -127,7 +128,7 @@ class ActionTracker:
             name = HostName(f"build-{name}")
         elif isinstance(action, FetchData | CopyData | RestoreOutput):
             name = HostName(f"data-{name}")
-        elif isinstance(action, SaveOutput):  # a store that is away holds up nothing else
+        elif isinstance(action, SaveOutput):  # a store that does not answer must not delay other actions
             name = HostName(f"save-{name}")
         if name not in self._workers:
             self._workers[name] = ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"act-{name}")
@@ -161,7 +162,8 @@ class ActionTracker:
                 self._sent = {stop for stop in self._sent if stop.key != action.key}
 
     def _note_failure(self, action: Action, error: RisemlError) -> bool:
-        """Remember a failure; return True when the log should say so: a new message, or twice as many as then."""
+        """Remember a failure. Return True when it should be logged: for a new message, or when the number of failures
+        has doubled."""
         clock = self._clock()
         permanent = isinstance(error, EngineError) and error.permanent
         message = error.message if error.hint is None else f"{error.message} ({error.hint})"

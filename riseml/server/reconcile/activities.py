@@ -1,4 +1,4 @@
-"""What hosts do for environments at this moment, in memory: it is shown to users, and no decision depends on it."""
+"""The current work of hosts on environments, in memory. It is shown to users; no decision depends on it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from riseml.model import Experiment
 from riseml.names import HostName
 
 Activity = tuple[HostName, WorkReport]
-"""A host, and how far it is."""
+"""A host, and its progress."""
 
 
 def name_data(experiment: int) -> str:
-    """Return the name under which the fetch of an experiment's data is known, in the place of an environment's."""
+    """Return the name of the fetch of an experiment's data, which is used in place of the name of an environment."""
     return f"data of {experiment}"
 
 
@@ -28,10 +28,10 @@ class Activities:
 
     @contextmanager
     def open_activity(self, host: HostName, reference: str) -> Iterator[Report]:
-        """Yield what takes the reports of one action; when the block ends, nothing is known of it any more.
+        """Give the receiver for the reports of one action; forget the activity at the end of the block.
 
         Args:
-            host: where the environment comes to be.
+            host: where the environment is made.
             reference: of the environment.
         """
 
@@ -46,7 +46,7 @@ class Activities:
                 self._reports.pop((host, reference), None)
 
     def list_activities(self, experiment: Experiment) -> list[Activity]:
-        """Return what hosts do for the environments of an experiment, by host."""
+        """Return the current activities for the environments of an experiment, by host."""
         wanted = {name for image in experiment.images for name in (image.reference, image.base)}
         wanted.add(name_data(experiment.id))
         with self._lock:

@@ -1,4 +1,4 @@
-"""The execution of one action. The actor raises what goes wrong; the tracker remembers it for the next pass."""
+"""Execute one action. The actor raises errors; the tracker remembers them for the next pass."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ class Actor:
     server: str  # id of this server
     hosts: HostSet
     experiments: ExperimentStore
-    logs: LogStore  # the output of builds goes there
+    logs: LogStore  # gets the output of builds
     snapshots: SnapshotStore  # states of projects
     notifier: Notifier
-    activities: Activities  # what users see of builds and transfers
-    capsules: CapsuleKeeper  # what is needed to run an experiment again
+    activities: Activities  # the progress of builds and transfers, for users
+    capsules: CapsuleKeeper  # capsules: everything that another run of an experiment needs
     data: DataKeeper  # what experiments name in `data`, and what they save
     orders: dict[EnsureImage, Cancellation] = field(default_factory=dict)  # the builds under way
 
@@ -176,7 +176,7 @@ class Actor:
     def _begin_start(
         self, host: HostName, executor: Executor, experiment: Experiment
     ) -> tuple[LaunchTarget, ProjectFiles | None]:
-        """Make sure of the capsule; return how jobs on the host see the storage, and the project's files."""
+        """Make sure that the capsule exists; return how jobs on the host see the storage, and the project's files."""
         root = self._find_own_root(host, experiment)
         if root is not None:
             self.capsules.ensure_begun(root, experiment, lambda: self._read_config(experiment))
@@ -196,7 +196,7 @@ class Actor:
     def _add_keys(self, launch: Launch, experiment: Experiment) -> Launch:
         """Return the launch with the keys of the store that the experiment asks for; `env` of riseml.yml comes first.
 
-        They are read from the user's file now, so that no plan and no record has them.
+        The keys are read from the user's file at each launch, so that no plan and no record contains them.
         """
         own = {name for name, _ in launch.environment}
         keys = tuple(pair for pair in self.data.list_variables(experiment) if pair[0] not in own)
@@ -220,8 +220,8 @@ class Actor:
     def _prepare_host(self, host: HostName, executor: Executor, experiment: Experiment, subnet: str | None) -> None:
         """Create what the jobs share on a host. Where the server sees its files, it writes the capsule meanwhile.
 
-        The network is the sign that a host is prepared, also for a server that begins after this one was killed. So the
-        output folder is there before the network. The capsule may not be: each start makes sure of it.
+        The network is the sign that a host is prepared, also for the next server after this one was killed. So the
+        output folder is made before the network. The capsule may be missing then: each start makes sure of it.
         """
         root, config = self._find_own_root(host, experiment), self._read_config(experiment)
         if root is None:
@@ -236,7 +236,7 @@ class Actor:
         written.result()
 
     def _find_own_root(self, host: HostName, experiment: Experiment) -> Path | None:
-        """Return the root of outputs where the server itself makes the experiment's; None: the host makes it.
+        """Return the root of outputs when the server itself makes the experiment's folder; None when the host makes it.
 
         A companion that reads outputs has no output of its own.
         """
@@ -258,7 +258,7 @@ class Actor:
         return Share(experiment.id, subnet, experiment.network, creates_network, self.hosts.encrypted, output)
 
     def _complete_capsule(self, host: HostName, experiment: Experiment) -> None:
-        """Write how the experiment ended into its output on a host. What goes wrong there does not hold up its end.
+        """Write the end of the experiment into its output on a host. An error there does not delay its end.
 
         Raises:
             Unreachable: the host does not answer.
@@ -307,7 +307,7 @@ class Actor:
         finally:
             self.orders.pop(action, None)
             with _log_errors_translated():
-                self.logs.finish_job(key)  # after its last line
+                self.logs.finish_job(key)  # after the last line of its output
             self.notifier.publish_records(experiment.id)
 
     def _find_executor(self, host: HostName) -> Executor:

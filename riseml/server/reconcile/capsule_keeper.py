@@ -1,7 +1,7 @@
 """Capsules: written when an experiment gets its output folder, completed when its hosts are released.
 
-A capsule holds up the end of an experiment for 20 seconds at most, while its results cannot be read. Where its files
-cannot be written the server's log says so, and the server still has the capsule.
+A capsule delays the end of an experiment by at most 20 seconds, while its results cannot be read. When the files in the
+output cannot be written, the server logs that, and still keeps its own copy of the capsule.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from riseml.store.snapshots import SnapshotStore
 from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, MOST_CODE
 
 _MOST_ENTRIES = 1000  # names of the data folder
-_LATE_RESULTS = timedelta(seconds=20)  # after the end of an experiment for which its capsule waits for its results
+_LATE_RESULTS = timedelta(seconds=20)  # time after the end of an experiment for which its capsule waits for the results
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class CapsuleKeeper:
         self._version = version
         self._lock = threading.Lock()
         self._packages: dict[str, tuple[str, ...] | None] = {}  # of environments, by reference
-        self._begun: set[int] = set()  # experiments whose capsules are in their outputs, as this process knows
+        self._begun: set[int] = set()  # experiments whose capsules this process has seen in their outputs
         self._beginning: dict[int, threading.Lock] = {}  # by experiment: one thread at a time begins its capsule
 
     def begin_capsule(self, experiment: Experiment, config: str) -> CapsuleFiles | None:
@@ -91,12 +91,13 @@ class CapsuleKeeper:
         self._begun.add(experiment.id)
 
     def _has_files(self, root: Path, experiment: Experiment) -> bool:
-        """Return whether the server and the output both have the capsule, whose text is the last of its files."""
+        """Return True when the server and the output both have the capsule; capsule.json is written last."""
         path = root / output_folder(experiment) / CAPSULE_FOLDER / CAPSULE_FILE
         return self._capsules.load_capsule(experiment.id) is not None and path.is_file()
 
     def complete_capsule(self, experiment: Experiment, config: str) -> CapsuleFiles | None:
-        """Return the capsule of an experiment that has ended, and its record with the results; None: it has begun none.
+        """Return the capsule of an experiment that has ended, and its record with the results; None when it has no
+        capsule.
 
         Args:
             experiment: its record.
@@ -117,7 +118,7 @@ class CapsuleKeeper:
                 raise StoreError(
                     f"the results of experiment {experiment.number} cannot be read yet", "they are read again"
                 )
-            capsule = {**capsule, "complete": False}  # who asks for it later gets it with the results
+            capsule = {**capsule, "complete": False}  # later requests get the capsule with the results
         record = describe_run(experiment, config, capsule["results"]).encode()
         return CapsuleFiles(self._keep(experiment, capsule), beside=((RECORD, record),))
 
@@ -140,7 +141,7 @@ class CapsuleKeeper:
             log.warning("the capsule of %s is not in its output: %s", experiment.id, error)
 
     def _renew(self, experiment: Experiment, before: wire.Capsule) -> wire.Capsule:
-        """Return a capsule with the present record, and with what was seen when it began."""
+        """Return a capsule with the present record, and the circumstances of its beginning."""
         around = self._look_around(experiment, before["data"], has_code=before["code"]["included"])
         after = make_capsule(experiment, before["config"], around)
         known = {host["name"]: host for host in before["hosts"]}
@@ -170,7 +171,7 @@ class CapsuleKeeper:
         )
 
     def _has_results(self, experiment: Experiment) -> bool:
-        """Return True when what the jobs have reported can be read."""
+        """Return True when the results of the jobs can be read."""
         try:
             self._read_results(experiment.id)
         except Exception:  # noqa: BLE001  # `_find_results` has said why
@@ -178,7 +179,7 @@ class CapsuleKeeper:
         return True
 
     def _find_results(self, experiment: Experiment) -> Mapping[str, wire.MetricView]:
-        """Return what the jobs have reported; nothing when it cannot be read."""
+        """Return the results of the jobs; empty when they cannot be read."""
         try:
             return self._read_results(experiment.id)
         except (OSError, RisemlError) as error:
@@ -211,7 +212,8 @@ class CapsuleKeeper:
         return {"folder": describe_root(root), "entries": entries}
 
     def _find_packages(self, experiment: Experiment) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the packages of each environment; a host is asked once for each, when the experiment has ended."""
+        """Yield the packages of each environment. Hosts are asked once for each environment, when the experiment has
+        ended."""
         for job in experiment.gang:
             image = experiment.image_of(job.name)
             if not image.install or job.host is None:

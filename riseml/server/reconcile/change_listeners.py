@@ -1,4 +1,4 @@
-"""Threads that wake the loop when something changed on a host. The loop works without them, only later."""
+"""Threads that wake the loop after a change on a host. Without them the loop notices changes later."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ChangeListeners:
             threading.Thread(target=self._listen, args=(executor,), name=name, daemon=True).start()
 
     def _listen(self, executor: Executor) -> None:
-        problem: str | None = None  # why the last attempt ended, said once
+        problem: str | None = None  # why the last attempt ended, logged once
         while self._is_in_force(executor):
             try:
                 for _ in executor.changes():

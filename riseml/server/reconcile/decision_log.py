@@ -47,8 +47,8 @@ def describe_pass(before: World, saved: Saved) -> list[LogLine]:
     """Return the lines of one pass; empty when nothing changed.
 
     Args:
-        before: what the pass began with.
-        saved: what it decided and saved, in this order.
+        before: the world at the beginning of the pass.
+        saved: the changes that the pass saved, in this order.
     """
     after = {new.id: new for _, new in saved}
     lines: list[LogLine] = []
@@ -63,7 +63,7 @@ def describe_pass(before: World, saved: Saved) -> list[LogLine]:
 def describe_hosts(before: Mapping[HostName, HostSeen], seen: Observation) -> list[LogLine]:
     """Return one line for each host that answers for the first time, answers again, or is lost since `before`.
 
-    A host that falls silent is not among them: `app` logs that at once, with the error.
+    Hosts that become silent are left out: `app` logs them at once, with the error.
     """
     lines: list[LogLine] = []
     for name, host in sorted(seen.hosts.items()):
@@ -174,11 +174,11 @@ def _find_overtaken(new: Experiment, before: World, after: Mapping[int, Experime
         now = after.get(one.id, one)
         if now.placed_at is None and now.state is State.PENDING and now.reason in (Reason.NO_ROOM, Reason.NEXT):
             ahead.append(_name(now))
-    return []  # it entered the queue in this pass, as the only one or behind experiments that were placed with it
+    return []  # it entered the queue in this pass, alone or after experiments that were placed in the same pass
 
 
 def _describe_jobs(old: Experiment, new: Experiment) -> Iterator[LogLine]:
-    """Yield what was decided about jobs: stops and attempts in groups, ends one by one."""
+    """Yield the decisions about jobs: stops and attempts in groups, ends one by one."""
     pairs = [(one, two) for one, two in zip(old.jobs, new.jobs, strict=True) if one is not two]
     stopping: dict[Reason, list[Job]] = {}
     repeated: dict[int, list[Job]] = {}

@@ -1,8 +1,8 @@
 """The log pump: one follower thread for each container writes its log into the store, continuously.
 
-A follower reads on from the cursor of the log file, whatever interrupted it before. Only a stream that began after the
-container had ended, and that came to its proper end, proves that the log is complete. When the log of a job has reached
-its limit, its follower stops reading and waits for the job's end.
+A follower always continues from the cursor of the log file. Only a stream that began after the container had ended, and
+that ended without an error, proves that the log is complete. When the log of a job has reached its limit, its follower
+stops reading and waits for the job's end.
 """
 
 from __future__ import annotations
@@ -97,11 +97,12 @@ class _LogFollower(threading.Thread):
             failures = 0 if self._try_read(final=final) else failures + 1
             if last:
                 return
-            if failures or not final:  # once the container has ended, its end no longer cuts a pause short
+            if failures or not final:  # once the container has ended, its end no longer shortens a pause
                 (self._dropped if final else self.ended).wait(_RETRY_PAUSES[min(failures, len(_RETRY_PAUSES) - 1)])
 
     def _try_read(self, *, final: bool) -> bool:
-        """Read on once. No error ends the thread: without it the container would never be drained.
+        """Read once from the cursor on. No error ends the thread: without the thread the container would never be
+        drained.
 
         Returns:
             False when it failed.
@@ -119,7 +120,7 @@ class _LogFollower(threading.Thread):
         return True
 
     def _read_frames(self, *, follow: bool) -> bool:
-        """Store the frames behind the cursor; when the log has reached its limit, wait for the container's end.
+        """Store the frames after the cursor; when the log has reached its limit, wait for the container's end.
 
         Returns:
             True when the container is gone, so that no more frames come.

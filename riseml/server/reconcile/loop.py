@@ -29,7 +29,7 @@ from riseml.states import TERMINAL, Part, State
 _IDLE_POLL = 30.0  # seconds between two passes when no experiment is open
 _SILENT_POLL = 5.0  # seconds between two passes when no experiment is open and a host does not answer
 
-_MOST_TAGS = 256  # of images whose meaning is remembered
+_MOST_TAGS = 256  # tags whose resolved images are remembered
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Loop(threading.Thread):
         self._stuck = StuckWaits(services.logs)
         self._listeners = ChangeListeners(services.hosts.pool, services.wake, self._stopping)
         self._store_problem: str | None = None  # why the last pass could not use the store
-        self._tags: dict[str, str] = {}  # what tags stood for when a host was last asked, the newest last
+        self._tags: dict[str, str] = {}  # the last resolved image of each tag, the newest last
 
     def run(self) -> None:
         self._listeners.listen_to(tuple(self._services.hosts.pool.executors.values()))
@@ -68,7 +68,7 @@ class Loop(threading.Thread):
         try:
             pause = self._run_pass()
         except StoreError as error:
-            if self._store_problem != error.message:  # said once, not with every pass
+            if self._store_problem != error.message:  # log it once, not in every pass
                 log.warning("nothing can be decided: %s (%s)", error.message, error.hint)
             self._store_problem = error.message
         except Exception:
@@ -82,7 +82,8 @@ class Loop(threading.Thread):
 
     def _run_pass(self) -> float:
         services = self._services
-        services.experiments.confirm_sole_server()  # two servers must never act on the same hosts
+        # check again in each pass: two servers must never act on the same hosts
+        services.experiments.confirm_sole_server()
         world = services.experiments.load_world()
         self._listeners.listen_to(services.hosts.refresh(world))
         seen = replace(self._observe(world), last_used=self._read_last_uses(world))
@@ -110,7 +111,7 @@ class Loop(threading.Thread):
     def _observe(self, world: World) -> Observation:
         """Ask every host, follow the logs of its containers, and publish the observation."""
         services = self._services
-        # Before the hosts are asked: their answers may miss what ends now.
+        # List the pending actions before asking the hosts: the answers may not show actions that end now.
         pending = services.tracker.list_pending(services.hosts.pool.list_late())
         moment = now()
         with services.timings.host_answers.measure():
@@ -138,7 +139,7 @@ class Loop(threading.Thread):
         return seen
 
     def _note_tags(self, found: Resolved) -> None:
-        """Remember what tags stand for; it is a guess for the next pass, which asks again."""
+        """Remember the resolved tags, as a guess for the next pass, which asks the hosts again."""
         for base, resolved in found:
             self._tags.pop(base, None)
             self._tags[base] = resolved
@@ -155,7 +156,7 @@ class Loop(threading.Thread):
         return replace(host, containers=containers)
 
     def _save(self, before: World, after: World, seen: Observation) -> frozenset[int]:
-        """Save what changed, log it, and return the ids of the experiments whose decision is stale and dropped.
+        """Save the changes and log them. Return the ids of the experiments whose decision is stale and was dropped.
 
         After the first stale decision no experiment takes a place in this pass: the decision may have freed that room.
         """

@@ -1,4 +1,4 @@
-"""The metric keeper: one thread counts the reports in logs that have grown, and saves the counts now and then."""
+"""The metric keeper: one thread counts the reports in logs that have grown, and saves the counts at intervals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from riseml.errors import StoreError
 from riseml.store.metrics.metric_store import MetricStore
 
 _GATHER = 0.2  # seconds for which reports are gathered, so that they are counted together
-_SAVE_INTERVAL = 5.0  # seconds between two saves; a server that is killed counts again what came since
+_SAVE_INTERVAL = 5.0  # seconds between two saves; after a kill the next server counts newer reports again
 _LAST_SAVE = 5.0  # seconds that the thread gets to end
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,8 @@ class MetricKeeper(threading.Thread):
 
     Args:
         metrics: counts and saves.
-        on_reports: is called in this thread with the experiments that have new reports, five times a second at most.
+        on_reports: called in the keeper's thread with the experiments that have new reports, at most five times a
+        second.
     """
 
     def __init__(self, metrics: MetricStore, on_reports: Callable[[frozenset[int]], None] = ignore_reports) -> None:
@@ -40,18 +41,18 @@ class MetricKeeper(threading.Thread):
         self._news = threading.Event()
         self._stopping = threading.Event()
         self._save_at: float | None = None  # on the monotonic clock; None: everything is saved
-        self._has_failed = False  # the last try, so that a failure is logged once
+        self._has_failed = False  # whether the last try failed, so that a failure is logged once
 
     def call_when_counted(self, listener: Callable[[frozenset[int]], None]) -> None:
-        """Call a listener in this thread with the experiments whose logs were counted, also by a reader before.
+        """Register a listener for the experiments whose logs were counted, also if a reader has counted them.
 
         Args:
-            listener: is called five times a second at most.
+            listener: called in the keeper's thread, at most five times a second.
         """
         self._on_counted = listener
 
     def recover(self) -> None:
-        """Take up what an earlier server has not counted; called before anything is logged.
+        """Schedule the reports that an earlier server has not counted; the server calls this before it writes logs.
 
         Raises:
             StoreError: the store cannot be read.
@@ -66,7 +67,7 @@ class MetricKeeper(threading.Thread):
         self._news.set()
 
     def note_closed(self, experiment: int) -> None:
-        """Note that nothing more comes to the log of an experiment. Any thread may call it."""
+        """Record that the log of an experiment is complete. Any thread may call it."""
         with self._lock:
             self._closed.add(experiment)
         self._news.set()
@@ -88,7 +89,7 @@ class MetricKeeper(threading.Thread):
         self._metrics.close()
 
     def _try_keep(self) -> None:
-        """Count what is new, and save what is due. Nothing ends the thread: the next turn tries again."""
+        """Count new reports, and save counts that are due. No error ends the thread: the next turn tries again."""
         try:
             problem = self._count_news()
             if self._save_at is not None and time.monotonic() >= self._save_at:
@@ -109,7 +110,7 @@ class MetricKeeper(threading.Thread):
         """Count the reports of experiments whose logs have grown, or that were closed.
 
         Returns:
-            What went wrong last. That experiment comes again with the next turn; the others are counted.
+            The last error. Its experiment is tried again in the next turn; the others are counted.
         """
         with self._lock:
             grown, closed = self._grown, self._closed

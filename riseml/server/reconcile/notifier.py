@@ -1,7 +1,7 @@
 """Notifications of changes: any thread notifies, readers of log streams and of the feed of all changes subscribe.
 
-A notification says only whether records changed, not just log lines; the reader fetches the data. The first
-notification wakes a reader at once. Those that follow within 10 ms wake it once, so that a reader of a log that grows
+A notification only says whether records changed or just the log has grown; the reader fetches the data. The first
+notification wakes a reader at once. Further ones within 10 ms wake it once, so that a reader of a log that grows
 without a pause fetches many lines at a time.
 """
 
@@ -109,7 +109,7 @@ class Notifier:
     """The subscriptions of all readers, by experiment. Any thread may publish.
 
     Args:
-        note_growth: is called with an experiment whose log has grown, in the thread that publishes.
+        note_growth: called with an experiment whose log has grown, in the publishing thread.
     """
 
     def __init__(self, note_growth: Callable[[int], None] = ignore_growth) -> None:
@@ -119,7 +119,7 @@ class Notifier:
         self._feeds: tuple[FeedSubscription, ...] = ()  # replaced, never changed: publishers read it without the lock
 
     def publish_records(self, experiment: int) -> None:
-        """Notify the readers of an experiment that its records changed."""
+        """Notify the readers of an experiment that its records have changed."""
         self._notify_readers(experiment, experiment)
 
     def publish_lines(self, experiment: int) -> None:

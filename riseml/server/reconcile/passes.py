@@ -1,4 +1,4 @@
-"""What the loop has done so far, for threads that wait for a pass or want to know what the last one observed."""
+"""The passes of the loop, for threads that wait for a pass or need its last observation."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The loop of searches: load, decide, act. It is a loop of its own, because a point may take a second to choose.
+"""The loop of searches: load, decide, act. It is separate from the control loop, because choosing a point may take a
+second.
 
-It is level-triggered as the control loop is: what it does follows from the records alone (`control.search_steps`), so
-that a server that is killed at any moment goes on with exactly the trials that it had. Every step is one transaction
-that another server, or the same step again, finds done.
+It is level-triggered, as the control loop is: its steps follow from the records alone (`control.search_steps`). So the
+next server continues with exactly the same trials, whenever this one is killed. Every step is one transaction; a
+repeated step finds its work done.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Running:
-    """What the loop remembers of a search, to save time only."""
+    """A cache of the loop for one search; it only saves time."""
 
     proposer: Proposer
     judge: StopJudge | None = None
@@ -44,7 +45,7 @@ class _Running:
 
 @dataclass(frozen=True, slots=True)
 class SearchDesk:
-    """What the loop of searches works with."""
+    """The services of the loop of searches."""
 
     experiments: ExperimentStore
     searches: SearchStore
@@ -93,17 +94,18 @@ class SearchLoop(threading.Thread):
         return _POLL
 
     def run_pass(self) -> None:
-        """Do everything that can be done now. What goes wrong for one search does not hold up the others.
+        """Take every step that is possible now. An error in one search does not stop the others.
 
         Raises:
-            Exception: what went wrong first.
+            Exception: the first error.
         """
         self._desk.experiments.confirm_sole_server()
         while not self._stopping.is_set():
             records = self._desk.searches.load_open()
             self._running = {record.id: self._find_running(record) for record in records}
             problems: list[Exception] = []
-            steps = [self._try_advance(record, problems) for record in records]  # a list: each search takes its step
+            # a list, so that each search takes its step
+            steps = [self._try_advance(record, problems) for record in records]
             if not any(steps):
                 if problems:
                     raise problems[0]
@@ -114,7 +116,7 @@ class SearchLoop(threading.Thread):
         return _Running(Proposer(record.plan)) if known is None else known
 
     def _try_advance(self, record: SearchRecord, problems: list[Exception]) -> bool:
-        """Advance a search; what goes wrong is added to `problems`."""
+        """Advance a search; add its error to `problems`."""
         try:
             return self._advance(record)
         except Exception as error:  # noqa: BLE001  # the caller raises it
@@ -136,7 +138,7 @@ class SearchLoop(threading.Thread):
                 return self._end(record, end)
 
     def _ask(self, record: SearchRecord) -> bool:
-        """Make the next trial; False when there is none to make now."""
+        """Make the next trial. Return False when none can be made now."""
         reach(Point.ASKING)
         running = self._running[record.id]
         try:
@@ -193,7 +195,7 @@ class SearchLoop(threading.Thread):
                 continue
             try:
                 self._judge_trial(record, trial, rule)
-            except BaseException:  # the records do not have what was read and compared: the next pass does it again
+            except BaseException:  # forget the cache: the comparison was not saved, so the next pass repeats it
                 self._running[record.id].judge = None
                 self._desk.metrics.forget(trial.experiment)
                 raise
@@ -212,7 +214,7 @@ class SearchLoop(threading.Thread):
             reach(Point.STOPPING)
         reached = (*trial.reached, *new)
         if not self._desk.searches.note_reached(record.id, trial.number, reached, stops=stops):
-            running.judge = None  # it knows what the records do not have
+            running.judge = None  # drop the judge: it has compared values that the records do not have
         elif stops:
             reach(Point.STOPPED)
             step, value = new[-1]
@@ -221,7 +223,7 @@ class SearchLoop(threading.Thread):
             self._publish(record)
 
     def _publish(self, record: SearchRecord) -> None:
-        """Tell the control loop and the readers of the set's log that its records changed."""
+        """Notify the control loop and the readers of the set's log that records have changed."""
         self._desk.loop_wake.set()
         if record.trials:
             self._desk.notifier.publish_records(record.trials[0].experiment)
@@ -231,7 +233,7 @@ class SearchLoop(threading.Thread):
 
 
 def judge_end(trial: Trial, value: float | None, metric: str) -> ToldTrial:
-    """Return what a search is told of a trial that has ended."""
+    """Return the result of a trial that has ended."""
     if not trial.finished:
         return ToldTrial(trial.number, TrialOutcome.FAILED, None, "its experiment did not finish")
     if value is None:

@@ -1,7 +1,8 @@
 """Jobs that wait (`after`) for a job which has ended: the control loop ends their experiments.
 
-A job says in its own log what it waits for, and that its wait is over. Nothing else could tell: a job may use its port
-without the server's knowledge. The logs are read only where a role has ended that others may still wait for.
+A job writes into its log which job it waits for, and when the wait is over. The server has no other source: it does not
+see the connections of jobs. It reads only the logs of experiments in which a role has ended that others may still wait
+for.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class StuckWaits:
 
     def __init__(self, logs: LogStore) -> None:
         self._logs = logs
-        self._begun: set[JobKey] = set()  # jobs that have printed something after their wait: it is over for good
+        self._begun: set[JobKey] = set()  # jobs that have printed a line after their wait, so that the wait is over
 
     def find(self, world: World) -> dict[JobKey, JobName]:
         """Return the jobs whose last line says that they wait for a job which has ended, with its name."""

@@ -1,4 +1,4 @@
-"""What a search reads of the metrics that its trials have reported."""
+"""The metrics of trials as a search reads them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from riseml.store.metrics.metric_store import MetricStore
 
 
 class _ReadSteps(NamedTuple):
-    """How far the steps of an experiment were read."""
+    """The position up to which the steps of an experiment were read."""
 
     position: ReadPosition = ReadPosition()
     values: int = 0  # so far
@@ -19,7 +19,7 @@ class _ReadSteps(NamedTuple):
 
 
 class TrialMetrics(Protocol):
-    """The metrics of experiments, as far as a search needs them. The ids are those of records."""
+    """Reads metrics of experiments for a search. The ids are those of records."""
 
     def read_best(self, experiments: Collection[int], metric: str, goal: Goal) -> Mapping[int, float]:
         """Return the best finite value of each experiment that has reported one."""

@@ -1,4 +1,4 @@
-"""What wakes the loop: an event that any thread sets, and a wait that has a deadline."""
+"""Wake the loop: an event that any thread sets, and a wait with a deadline."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 
 class Wake:
-    """Set by any thread; waited for by the loop alone."""
+    """An event that any thread sets, and only the loop waits for."""
 
     def __init__(self) -> None:
         self._event = threading.Event()

@@ -1,10 +1,10 @@
-"""Who may use the web page: one-time tokens, sessions and proofs. No I/O but the file that keeps the key.
+"""Access to the web page: one-time tokens, sessions and proofs. The only I/O is the file that keeps the key.
 
 A token from `riseml web` opens one session. A session has two halves: a cookie that scripts cannot read, and a page key
 that the browser keeps for this address alone. A request needs the cookie and a proof: an HMAC of the request, made with
 the page key and with a challenge of this server process. Cookies of 127.0.0.1 go to every port of the machine, also to
-a port of another user: a cookie that leaks there is worth nothing without the page key, which never travels again. A
-proof is worth nothing for another request or another server process.
+a port of another user: a cookie that leaks there is useless without the page key, which is never sent again. A proof is
+useless for another request or another server process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HIGHEST_PORT = 65_535
 
 @dataclass(frozen=True, slots=True)
 class WebSession:
-    """The two halves of a session, as they are given out once."""
+    """The two halves of a new session; the server gives them out only once."""
 
     cookie: str  # value of the cookie
     page: str  # `<session>.<page key>`, for the page alone
@@ -48,7 +48,7 @@ class WebAccess:
         self._lock = threading.Lock()
         self._tokens: dict[bytes, float] = {}  # digest of a token -> when it expires
         self._port, self._key = _read_file(file)
-        self.challenge = secrets.token_hex(16)  # of this process: an earlier proof is worth nothing
+        self.challenge = secrets.token_hex(16)  # of this process, so that proofs for an earlier process are refused
 
     @property
     def port(self) -> int | None:

@@ -1,4 +1,4 @@
-"""The files of the page, read once. Only files that are there when the server reads them are ever served.
+"""The files of the page, read once. The server serves only files that existed when it read them.
 
 Their addresses have a version, so that a browser keeps them for good and needs one request to load the page again.
 """
@@ -21,7 +21,7 @@ _TYPES = {
 PAGE = "/"
 """The page itself, among the ends of addresses of its files."""
 
-_VENDOR = "vendor"  # the folder with what others wrote, as they published it
+_VENDOR = "vendor"  # the folder with third-party files, as published
 _PAGE_FILE = "index.html"
 
 

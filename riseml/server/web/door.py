@@ -1,7 +1,7 @@
 """The listener of the web page. Nothing listens on TCP until `riseml web` asks for it; its port survives a restart.
 
-It has the port at 127.0.0.1 and, where the machine has IPv6, at ::1: browsers ask there first for a name below
-localhost, such as that of a TensorBoard, and nobody else may answer.
+It listens at 127.0.0.1 and, where the machine has IPv6, also at ::1: browsers try ::1 first for a name below localhost,
+such as that of a TensorBoard, and no other program may answer there.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class WebDoor:
 
     @property
     def port(self) -> int | None:
-        """Where it listens now; None: nowhere."""
+        """The port where it listens now; None: the door is closed."""
         return self._port
 
     async def open(self, api: ASGIApp, port: int | None) -> int:
-        """Listen, and return the port: the one that was asked for, that it had before, or a free one.
+        """Listen, and return the port: the requested one, the one that it had before, or a free one.
 
         Raises:
             Conflict: the port is in use, or the user may not listen there.
@@ -70,7 +70,7 @@ class WebDoor:
     async def resume(self, api: ASGIApp) -> None:
         """Listen where an earlier server of this home did.
 
-        When that port is taken, no page is trusted any more: the program that has it may have asked open pages.
+        When another program has that port, end all sessions: the program may have got requests of open pages.
         """
         if self.access.port is None:
             return

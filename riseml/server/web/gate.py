@@ -1,9 +1,9 @@
 """The gate of the web page: every request to the port passes these checks, before the API sees it.
 
-A foreign web page can send requests to a port of loopback, and every user of the machine can connect to it. So
-the gate takes no name of a host but those of loopback (a foreign name may resolve to 127.0.0.1), no foreign origin, and
-nothing of the API without cookie and proof (`access`). The files of the page tell nothing, and need neither: a link to
-a page can be opened from anywhere.
+A foreign web page can send requests to a port of loopback, and every user of the machine can connect to it. So the gate
+accepts only the host names of loopback (a foreign name may resolve to 127.0.0.1), no foreign origin, and no request of
+the API without cookie and proof (`access`). The files of the page hold no secrets and need neither: a link to a page
+can be opened from anywhere.
 
 The page opens one kind of stream: a command in a job. Browsers send such a handshake from any page, with all cookies,
 and let no page add a header to it: so it needs the page's own origin, the cookie, and the proof as the name of a

@@ -1,7 +1,8 @@
 """The gate of the guests: requests to `<label>.localhost` pass these checks, before they reach the program of a job.
 
-Below the address `/.riseml/` the host has some files of riseml's: the frame that a browser opens. It shows the program
-and tells the server that its tab is open. Everything else at this host is the program's. Nothing here leads to the API.
+Below `/.riseml/` the host serves riseml's own files: the frame that a browser opens. The frame shows the program, and
+reports to the server that its tab is open. All other addresses of this host belong to the program. None leads to the
+API.
 """
 
 from __future__ import annotations
@@ -112,11 +113,11 @@ class GuestGate:
 
 
 def _is_foreign(method: str, headers: Headers) -> bool:
-    """Return True for a request that a page of another origin makes, but the opening of a link."""
+    """Return True for a request from a page of another origin, except when a user opens a link."""
     origins = headers.getlist("origin")
     if origins not in ([], [f"http://{headers['host']}"]) or (method not in _READS and not origins):
         return True
-    if "service-worker" in headers:  # it would outlive its page
+    if "service-worker" in headers:  # a service worker would outlive its page
         return True
     is_link = (
         method == "GET"

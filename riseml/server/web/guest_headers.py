@@ -1,7 +1,8 @@
 """Which headers pass between a browser and the program of a job, at the address of a guest. Pure.
 
-A program gets no cookie and no name of the page. A browser gets what describes the content, and nothing that reaches
-further than this answer: no cookie, no redirect to another host, no service worker, no report to anybody.
+A program gets no cookie and no header that names the page. A browser gets only headers that describe the content, and
+none that has an effect beyond this answer: no cookie, no redirect to another host, no service worker, no report to
+another address.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PROGRAM_POLICY = (
     "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; object-src 'none'; base-uri 'self';"
     " form-action 'self'; frame-ancestors 'self'"
 )
-"""The Content-Security-Policy of what a program serves, beside its own: it may do what it wants with its own host."""
+"""An additional Content-Security-Policy for the program's answers: it restricts the program to its own host."""
 
 _NOT_ASKED = frozenset(
     {

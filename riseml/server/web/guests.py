@@ -1,10 +1,10 @@
 """The addresses under which a browser sees the program of a job, such as TensorBoard: each is an origin of its own.
 
-What a job serves is foreign code. At the address of the page it could use the page's session; so it gets the
-host `<label>.localhost` at the same port, which browsers take for another site. A label names an experiment and cannot
-be guessed, since the server's key signs it. It is not enough, either: a one-time token of the page is exchanged for a
-cookie of this host alone, which scripts cannot read. Nothing of this is kept but the tokens, so that an open
-TensorBoard survives a restart of the server; `riseml web --stop` ends all of them.
+A job serves foreign code. At the address of the page it could use the page's session; so it gets the host
+`<label>.localhost` at the same port, which browsers treat as another site. A label names an experiment and cannot be
+guessed, because the server's key signs it. The label alone is not enough: the page's one-time token is exchanged for a
+cookie of this host, which scripts cannot read. The server keeps only unused tokens, so that an open TensorBoard
+survives a restart of the server; `riseml web --stop` ends all of them.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _LABEL = re.compile(r"([0-9]{1,10}(?:-[0-9]{1,10})?)-([0-9a-f]{40})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class GuestInvitation:
-    """What leads a browser to the program of a job, once."""
+    """The address and one-time token that lead a browser to the program of a job."""
 
     label: str  # of its host: `<label>.localhost`
     token: str
 
 
 class WebGuests:
-    """Gives out addresses, and knows who may use them. Several threads use it.
+    """Gives out addresses, and checks who may use them. Several threads use it.
 
     Args:
         sign: signs a text with the key of the door.

@@ -1,4 +1,4 @@
-"""One request to a webhook: no redirect is followed, no proxy is used, little is read, and it ends after a deadline."""
+"""One request to a webhook: without redirects and proxies, with a limit for the answer and a deadline."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ DEADLINE = 15.0  # seconds that a request takes at most
 
 
 class NotDelivered(Exception):
-    """The address did not take what was sent; the text says why, without the address."""
+    """The address did not accept the message; the text says why, without the address."""
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str], deadline: float = DEADLINE) -> int:
     """Send a body, and return the status of the answer: 200 to 299.
 
     Raises:
-        NotDelivered: the answer is another one, or none came in time.
+        NotDelivered: the answer has another status, or none came in time.
     """
     parts = urlsplit(url)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     connection = _make_connection(parts.scheme, parts.hostname or "", parts.port, deadline)
-    end = threading.Timer(deadline, _cut, [connection])  # a timeout of a socket begins anew with each byte
+    end = threading.Timer(deadline, _cut, [connection])  # a socket's own timeout restarts with each byte
     end.daemon = True
     end.start()
     try:

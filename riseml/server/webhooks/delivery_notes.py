@@ -1,4 +1,4 @@
-"""Writes what became of deliveries into the logs of their experiments, as lines of `4.webhook`."""
+"""Write the results of deliveries into the logs of their experiments, as lines of `4.webhook`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from riseml.server.clock import stamp
 from riseml.store.logs.log_store import LogStore
 
 NOTES = JobName("webhook")
-"""Whose lines they are in the log; no job is behind it."""
+"""The name of these lines in the log; there is no such job."""
 
 _ATTEMPT = 0  # no job has it, so that no other thread writes lines under this name
 _ENGINE = 3  # the stream of lines that no job has printed
@@ -32,7 +32,7 @@ class DeliveryNotes:
         self._publish = publish
 
     def note(self, experiment: int, text: str) -> None:
-        """Add a line. A log that takes none holds up no delivery: the log of the server has the line, too."""
+        """Add a line. An error does not delay the delivery: the server's log has the line, too."""
         try:
             self._logs.append_frames(
                 JobKey(experiment, NOTES, _ATTEMPT), [Frame(stamp(), _ENGINE, f"{text}\n".encode())]

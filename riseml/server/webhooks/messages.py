@@ -1,4 +1,4 @@
-"""What a webhook is sent: the body in its format, and the headers that sign it. Pure."""
+"""The message to a webhook: the body in its format, and the headers with its signature. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from riseml.server.webhooks.webhook_file import Webhook, WebhookFormat
 
 
 def make_body(webhook: Webhook, notice: Notice, delivery: str) -> bytes:
-    """Return what is sent. `delivery` is the same whenever this notice is sent to this webhook."""
+    """Return the body. `delivery` is the same whenever this notice is sent to this webhook."""
     sentence = f"riseml: {notice.sentence}"
     match webhook.format:
         case WebhookFormat.JSON:

@@ -1,4 +1,4 @@
-"""Notices that metrics have reached the values of `train.notify`, when reports were counted."""
+"""Record that metrics have reached the values of `train.notify`, after reports were counted."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ log = logging.getLogger(__name__)
 
 
 class MilestoneKeeper:
-    """Keeps each milestone once. One thread uses it: that which counts reports.
+    """Stores each milestone once. Only the thread that counts reports uses it.
 
     Args:
         read: returns the metrics of experiments.
         store: keeps the milestones.
-        note_news: is called when there is a new one.
+        note_news: called when there is a new one.
     """
 
     def __init__(self, read: ReadSummaries, store: MilestoneStore, note_news: Callable[[], None]) -> None:
@@ -36,7 +36,8 @@ class MilestoneKeeper:
         self._late: frozenset[int] = frozenset()  # experiments whose milestones could not be kept
 
     def note_counted(self, experiments: frozenset[int]) -> None:
-        """Look at experiments whose logs were counted. What cannot be kept now comes again with the next ones."""
+        """Check experiments whose logs were counted. Milestones that cannot be stored now are tried again in the next
+        call."""
         late = set()
         for experiment in sorted(experiments | self._late):
             try:
@@ -74,7 +75,7 @@ class MilestoneKeeper:
 
 
 def find_reached(condition: MetricCondition, summary: MetricSummary) -> tuple[float, int | None] | None:
-    """Return the value that meets a condition best, and its step; None: none has met it."""
+    """Return the best value that meets a condition, and its step; None when no value meets it."""
     match condition.relation:
         case Relation.ABOVE | Relation.AT_LEAST:
             value, step = summary.maximum, summary.maximum_step

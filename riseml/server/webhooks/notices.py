@@ -1,4 +1,4 @@
-"""What there is to tell: the end of an experiment or of a whole set, and a metric that has reached a value. Pure."""
+"""Notices for webhooks: the end of an experiment or of a set, and a metric that has reached a value. Pure."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _LONGEST_MESSAGE = 1000  # characters
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What a webhook is told."""
+    """A notice for a webhook."""
 
-    place: str  # within its deliveries: unique, and the same whenever it is told
-    experiment: int  # key in the store: in whose log it is seen
+    place: str  # unique among the deliveries, and the same whenever the notice is sent
+    experiment: int  # key of the experiment whose log shows the delivery
     name: str  # of the experiment or the set: `4`, `144`
     at: datetime
     short: str  # for the log: `FAILED`
@@ -32,7 +32,7 @@ class Notice:
 
 
 def make_end_notice(end: ExperimentEnd) -> Notice:
-    """Return what is told of the end of one experiment."""
+    """Return the notice of the end of one experiment."""
     name = experiment_name(end.number, end.sub)
     message = _clean(end.message)
     why = f": {message}" if message else ""
@@ -49,7 +49,7 @@ def make_end_notice(end: ExperimentEnd) -> Notice:
 
 
 def make_set_notice(end: ExperimentEnd, members: Sequence[Experiment]) -> Notice:
-    """Return what is told of the end of a whole set, which the end of its last experiment is."""
+    """Return the notice of the end of a set, which is the end of its last experiment."""
     state, reason = roll_up_set(members)
     name, message = str(end.number), describe_set_end(members)
     started = min((one.started_at for one in members if one.started_at is not None), default=None)
@@ -72,7 +72,7 @@ def make_set_notice(end: ExperimentEnd, members: Sequence[Experiment]) -> Notice
 
 
 def make_milestone_notice(one: Milestone) -> Notice:
-    """Return what is told of a metric that has reached a value."""
+    """Return the notice of a metric that has reached a value."""
     name = experiment_name(one.number, one.sub)
     step = "" if one.step is None else f" at step {one.step}"
     return Notice(

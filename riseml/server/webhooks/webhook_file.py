@@ -1,4 +1,4 @@
-"""The file with the webhooks of a home: notify.yml, which its user alone may read or write, since it holds secrets."""
+"""The file with the webhooks of a home: notify.yml. Only its user may read or write it, because it holds secrets."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ class WebhookFormat(Enum):
     """What is sent."""
 
     JSON = "json"  # every field, for programs
-    SLACK = "slack"  # one sentence for Slack, Mattermost, Rocket.Chat and what understands `text`
+    SLACK = "slack"  # one sentence for Slack, Mattermost, Rocket.Chat and others that read `text`
     DISCORD = "discord"  # one sentence for Discord
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """An address that is told of events."""
+    """An address that gets notices."""
 
-    name: str  # for the log; another name is another webhook, which is told of later ends alone
+    name: str  # for the log; a webhook with a new name is a new webhook, which gets only later ends
     url: str = field(repr=False)  # such addresses often hold a secret
     secret: str = field(default="", repr=False)  # signs what is sent; empty: not signed
-    states: frozenset[State] = TERMINAL  # the ends that are told of every project
+    states: frozenset[State] = TERMINAL  # the states whose ends it gets from every project
     projects: frozenset[str] | None = None  # None: of all projects
     format: WebhookFormat = WebhookFormat.JSON
 
     def wants(self, project: str, state: State, asked: NotifySection | None = None) -> bool:
-        """Return True for an end that this webhook is told of: by its own file, or because the project asks for it."""
+        """Return True when this webhook gets the end: notify.yml chooses it, or the project asks for it."""
         is_asked = asked is not None and state in asked.ends and self._is_named(asked)
         return self._takes(project) and (state in self.states or is_asked)
 
     def wants_reached(self, project: str, asked: NotifySection | None) -> bool:
-        """Return True when this webhook is told of what the metrics of a project have reached."""
+        """Return True when this webhook gets the milestones of a project."""
         return asked is not None and self._takes(project) and self._is_named(asked)
 
     def _takes(self, project: str) -> bool:
@@ -69,14 +69,14 @@ def read_webhooks(home: Path) -> tuple[Webhook, ...]:
 
     Raises:
         Refused: another user may read or write the file.
-        UsageError: the file has a mistake, which is named without its values.
+        UsageError: the file has a mistake; the message does not contain its values.
     """
     data = read_private_file(home / FILE, _LARGEST)
     return () if data is None else _parse(data)
 
 
 def find_file_time(home: Path) -> datetime:
-    """Return when the file was changed last; a webhook that is new in it is told of what ends from then on."""
+    """Return when the file was last changed; a new webhook in it gets the ends from then on."""
     return datetime.fromtimestamp((home / FILE).lstat().st_mtime, UTC)
 
 
@@ -118,7 +118,8 @@ def _parse_webhook(row: Any, place: int) -> Webhook:
 
 
 def _check_url(name: str, url: str, *, plain_is_allowed: bool) -> None:
-    """Refuse what is no address, and one without TLS, unless it is on this machine or the user allows it."""
+    """Refuse texts that are not addresses, and addresses without TLS, unless they are on this machine or the user
+    allows them."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0

@@ -1,7 +1,8 @@
-"""The thread that tells webhooks what there is to tell, each at least once and in order, and tries again for a day.
+"""The thread that sends notices to webhooks: each at least once, in order, repeated for a day on failure.
 
-What a webhook was told is a position in the store, which is saved after the address has said yes. A server that dies in
-between sends the same again, with the same `Riseml-Delivery`. Nothing here can fail or delay an experiment.
+The progress of a webhook is a position in the store, which is saved after the address has accepted the notice. After a
+kill in between, the next server sends the same notice again, with the same `Riseml-Delivery`. Nothing here can fail or
+delay an experiment.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from riseml.store.milestones import MilestoneStore
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 900.0  # seconds between two tries; each is twice the one before
 _GIVES_UP = 86400.0  # seconds after the end
 _POLL = 30.0  # seconds: how soon a change of the file counts when nothing ends
-_SEARCH_PATIENCE = 300.0  # seconds in which a search says whether it makes a further trial
+_SEARCH_PATIENCE = 300.0  # seconds within which a search decides whether it makes a further trial
 _REACHED = "/reached"  # ends the name of the reader of milestones; no webhook has such a name
 
 log = logging.getLogger(__name__)
@@ -36,34 +37,34 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WebhookDesk:
-    """What the loop works with."""
+    """The services of the loop."""
 
     server: str  # id of the server; part of the name of each delivery
     ends: EndStore
     milestones: MilestoneStore
     experiments: ExperimentStore
-    news: threading.Event  # there may be something to tell
+    news: threading.Event  # set when there may be new notices
     note: Callable[[int, str], None]  # writes a line into the log of an experiment
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """A webhook that did not take something."""
+    """A webhook that did not accept a notice."""
 
     failures: int = 0
     due: float = 0.0  # monotonic seconds
 
 
 class _NotYet(Exception):
-    """A search has not said whether its set has ended."""
+    """A search has not decided yet whether its set has ended."""
 
 
 class WebhookLoop(threading.Thread):
-    """Tells the webhooks of a home; a server has one.
+    """Sends notices to the webhooks of a home; a server has one.
 
     Args:
         home: has the file of webhooks.
-        desk: what is told, and where it is noted.
+        desk: the sources of notices, and the logs of deliveries.
         send: one request; tests shorten its deadline.
     """
 
@@ -82,7 +83,7 @@ class WebhookLoop(threading.Thread):
         self._desk.news.set()
 
     def stop(self) -> None:
-        """End after the present request; it is not waited for."""
+        """Stop after the present request, and do not wait for it."""
         self._stopping.set()
         self._desk.news.set()
 
@@ -93,7 +94,7 @@ class WebhookLoop(threading.Thread):
             self._desk.news.wait(pause)
 
     def _try_pass(self) -> float:
-        """Tell all webhooks what can be told, and return the seconds until the next pass at the latest."""
+        """Send all notices that can be sent now. Return the seconds until the next pass at the latest."""
         problem = ""
         try:
             hooks = read_webhooks(self._home)
@@ -110,7 +111,7 @@ class WebhookLoop(threading.Thread):
         return min([_POLL, *(max(0.0, due - time.monotonic()) for due in dues if due is not None)])
 
     def _find_beginning(self) -> datetime:
-        """Return from when on a new webhook is told: from the change of the file, at most an hour ago."""
+        """Return the time from which a new webhook gets ends: the change of the file, at most an hour ago."""
         return max(find_file_time(self._home), now() - timedelta(hours=1))
 
     def _forget_others(self, names: frozenset[str]) -> None:
@@ -120,7 +121,7 @@ class WebhookLoop(threading.Thread):
             self._known = names
 
     def _tell(self, hook: Webhook, since: datetime) -> float | None:
-        """Tell a webhook everything that it was not told; return when to try again, None: it knows everything."""
+        """Send a webhook all notices that it has not got. Return when to try again; None when it has all."""
         for reader, read in ((hook.name, self._read_ends), (f"{hook.name}{_REACHED}", self._read_milestones)):
             for position, notice in read(hook, reader, since):
                 waiting = self._waiting.get(hook.name, _Waiting())
@@ -133,7 +134,8 @@ class WebhookLoop(threading.Thread):
         return None
 
     def _read_ends(self, hook: Webhook, reader: str, since: datetime) -> Iterator[tuple[int, Notice | None]]:
-        """Give what the webhook was not told of ends, with its position; None: it is not told of this one."""
+        """Yield the ends that the webhook has not got, each with its position, and its notice or None when it does not
+        get this end."""
         position = self._desk.ends.load_position(reader, since)
         while (end := self._desk.ends.find_next(position)) is not None:
             position = end.id
@@ -157,14 +159,15 @@ class WebhookLoop(threading.Thread):
         return notice if is_wanted else None
 
     def _read_milestones(self, hook: Webhook, reader: str, since: datetime) -> Iterator[tuple[int, Notice | None]]:
-        """Give what the webhook was not told of metrics, with its position; None: it is not told of this one."""
+        """Yield the milestones that the webhook has not got, each with its position, and its notice or None when it
+        does not get this one."""
         position = self._desk.ends.load_position(reader, since, self._desk.milestones.find_last_before)
         while (one := self._desk.milestones.find_next(position)) is not None:
             position = one.id
             yield position, make_milestone_notice(one) if hook.wants_reached(one.project, one.notify) else None
 
     def _deliver(self, hook: Webhook, notice: Notice, waiting: _Waiting) -> bool:
-        """Send a notice; return False when it is to be tried again."""
+        """Send a notice. Return False when it must be sent again later."""
         delivery = f"{self._desk.server[:16]}-{hook.name}-{notice.place}"
         body = make_body(hook, notice, delivery)
         try:
@@ -183,6 +186,6 @@ class WebhookLoop(threading.Thread):
         return True
 
     def _note(self, notice: Notice, text: str, level: int) -> None:
-        """Write what became of a delivery into the log of the server, and into that of its experiment."""
+        """Write the result of a delivery into the server's log and the experiment's log."""
         write_line(log, LogLine(f"{notice.name}: {text}", notice.name), level)
         self._desk.note(notice.experiment, text)
