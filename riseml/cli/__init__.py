@@ -6,5 +6,5 @@ Modules: `main` (the entry point), `commands` (one module for each group of comm
 `questions` (what the user has to allow), `log_follower` (a log to its end), `local_server`, `server_process` and
 `versions` (the user's own server).
 
-Not here: anything of the server; import-linter forbids it. Only `output.printer` writes to a stream.
+Not here: any code of the server; import-linter forbids it. Only `output.printer` writes to a stream.
 """

@@ -75,7 +75,7 @@ def parse_since(text: str, now: datetime) -> str:
     """Return `10m`, `2h`, `3d` or a moment in RFC 3339 as a moment in RFC 3339 (UTC).
 
     Raises:
-        UsageError: the text is neither.
+        UsageError: the text is neither an age nor a moment.
 
     Example:
         >>> parse_since("10m", datetime(2026, 8, 31, 7, 30, tzinfo=UTC))
@@ -101,7 +101,7 @@ def parse_since(text: str, now: datetime) -> str:
 
 
 def parse_pairs(values: list[str], option: str) -> list[tuple[str, str]]:
-    """Return `name=value` texts as pairs; a value may have further `=`.
+    """Return `name=value` texts as pairs; a value may contain further `=`.
 
     Raises:
         UsageError: a text has no `=`, or nothing before it.

@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
     from riseml.client import Client
 
-_HEADERS = 1 << 30  # bytes of an archive beside the contents, which the limit of uploads is for
+_HEADERS = 1 << 30  # bytes of an archive in addition to the contents, to which the limit of uploads applies
 
 
 @dataclass(frozen=True, slots=True)
 class CapsuleSource:
-    """A capsule, and what comes with it."""
+    """A capsule with its riseml.yml and its origin."""
 
-    name: str  # as messages call it
+    name: str  # its name in messages
     capsule: wire.Capsule
     config: str  # the riseml.yml; of a folder without the values of `env`
     place: CapsuleInFolder | None = None  # None: the server has it
-    is_set: bool = False  # the user means all experiments of a set
+    is_set: bool = False  # the user has named a whole set
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
-        """The values that the experiment had; those of a whole set stand in its riseml.yml."""
+        """The values of the experiment's parameters; those of a whole set are in its riseml.yml."""
         return [] if self.is_set else list(self.capsule["parameters"].items())
 
 
@@ -68,7 +68,7 @@ def read_source(
 
 @contextmanager
 def open_archive(command: CommandContext, source: CapsuleSource, client: Client | None) -> Iterator[Path]:
-    """Give the archive with the project's files: that of the capsule, else a copy from the server.
+    """Give the archive with the project's files: from the capsule, else a copy from the server.
 
     Raises:
         NotFound: neither has it.

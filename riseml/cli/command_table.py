@@ -1,6 +1,6 @@
 """The commands of `riseml`, and the module of each. One call imports the module of its own command alone.
 
-To import every command, and to let typer look at its parameters, takes longer than all else that `riseml --help` does.
+Importing every command, and letting typer inspect its parameters, takes longer than the rest of `riseml --help`.
 So the list of all commands is made of the summaries here.
 """
 
@@ -138,7 +138,7 @@ _GROUPS = (
     CommandPlace("system", "system", "system_app", "Show and test the hosts; remove what is left over there."),
 )
 _HELP = (["--help"], ["-h"])  # the list of all commands needs none of their modules
-_NEEDS_ALL = "completion"  # it lists the others
+_NEEDS_ALL = "completion"  # this command lists the others
 
 
 def add_commands(app: typer.Typer, words: Sequence[str]) -> None:
@@ -164,7 +164,7 @@ def add_commands(app: typer.Typer, words: Sequence[str]) -> None:
 
 
 def _do_nothing() -> None:
-    """Stand for a command in the list of all commands."""
+    """Do nothing: stands for a command in the list of all commands."""
 
 
 def _choose(places: Iterable[CommandPlace], verb: str, known: set[str]) -> list[CommandPlace]:

@@ -1,4 +1,4 @@
-"""Open a companion on this machine: wait until its program listens, forward its port, say where it is."""
+"""Open a companion on this machine: wait until its program listens, forward its port, print its address."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
     from riseml.client import Client
 
-_ERROR = "error: "  # begins the line in which a companion says why it ends
+_ERROR = "error: "  # prefix of the line in which a companion prints why it ends
 _PORTS = 65536
-_NOTE = "note: "  # begins a line for the user of the command
+_NOTE = "note: "  # prefix of a line for the user of the command
 
 
 @dataclass(frozen=True, slots=True)
 class CompanionView:
-    """How a companion is opened."""
+    """The options for opening a companion."""
 
     program: str  # as users call it: `TensorBoard`
-    port: int  # of the job, unless it is told another one, and of this machine, when it is free
-    local: int | None  # the port of this machine that the user asks for; None: any
+    port: int  # port of the job, unless riseml chose another, and of this machine, when it is free
+    local: int | None  # the port of this machine that the user has chosen; None: any
     json: bool
-    opens: bool  # in the browser, too
+    opens: bool  # True: also open it in the browser
 
 
 def check_local_port(view: CompanionView) -> None:
-    """Check that the port which the user asks for is free, before anything is started.
+    """Check that the port that the user has chosen is free, before anything is started.
 
     Raises:
         Conflict: it is in use.
@@ -61,7 +61,7 @@ def wait_until_it_listens(command: CommandContext, client: Client, experiment: w
         port: of its program, unless riseml chose another one.
 
     Raises:
-        NotFound: it has ended, and says what is missing.
+        NotFound: it has ended, and its log names a missing package.
         RisemlError: it has ended.
     """
     identity = experiment["id"]
@@ -91,7 +91,7 @@ def find_port(client: Client, job: str, port: int) -> int | None:
         said = ask_job(client.address, job, ("/bin/sh", "-c", f'echo "${{RISEML_PORT:-{port}}}"')).strip()
         chosen = int(said) if re.fullmatch("[0-9]{1,5}", said) and 0 < int(said) < _PORTS else port
         find_answering_jobs(client.address, [job], chosen)
-    except (NotFound, Conflict):  # it has just begun, or is about to end; the log says more
+    except (NotFound, Conflict):  # it has just begun, or is about to end; the log will show which
         return None
     return chosen
 
@@ -139,8 +139,8 @@ def forward_companion(
 def open_browser(address: str, folder: Path) -> Path:
     """Open an address in the user's browser, and return the page that leads to it, which the caller removes.
 
-    An address on a command line can be read by every user of the machine, and this one may have a token: the browser
-    gets the name of a page that only its user can read. Some browsers let their caller wait until they are closed.
+    Every user of the machine can read an address on a command line, and this one may contain a token. So the browser
+    gets the name of a page that only its user can read. Some browsers block their caller until they are closed.
     """
     import webbrowser
 

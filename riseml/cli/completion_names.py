@@ -1,4 +1,4 @@
-"""IDs of experiments and jobs for a shell that completes a word: quick, and silent when there is nothing to say.
+"""Complete IDs of experiments and jobs for a shell: fast, and silent without a result.
 
 A completion has to come within 0.1 s. httpx and typer alone take longer to import, so this module sends its one
 request itself. It starts no server, and makes the same checks as every other command before it asks one.
@@ -18,10 +18,10 @@ from riseml.errors import RisemlError
 from riseml.exchange import check_peer, read_address
 from riseml.settings import read_settings
 
-_PATIENCE = 0.5  # seconds for the whole answer; a user who types does not wait longer
+_PATIENCE = 0.5  # seconds for the whole answer; a typing user does not wait longer
 _MOST_BYTES = 1 << 18
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-"""A name that no shell takes for anything else: some shells evaluate the words that they complete."""
+"""Names that are safe in a shell: some shells evaluate the words that they complete."""
 
 
 def print_names(wanted: str, words: Sequence[str], environ: Mapping[str, str]) -> None:
@@ -37,9 +37,9 @@ def print_names(wanted: str, words: Sequence[str], environ: Mapping[str, str]) -
 
 
 def find_names(prefix: str, environ: Mapping[str, str], *, running: bool) -> list[str]:
-    """Return the names that the user's own server gives; none when it does not run or does not answer at once.
+    """Return the names from the user's own server; none when it does not run or does not answer at once.
 
-    A server at RISEML_SERVER is not asked: its connection takes longer than a completion may.
+    A server at RISEML_SERVER is left out: connecting takes longer than a completion may.
     """
     try:
         address = read_address(read_settings(environ), environ)
@@ -49,7 +49,7 @@ def find_names(prefix: str, environ: Mapping[str, str], *, running: bool) -> lis
         names = json.loads(_ask(address.socket, query))["names"]
         return [name for name in names if isinstance(name, str) and _NAME.fullmatch(name)]
     except (RisemlError, OSError, ValueError, LookupError, TypeError, RecursionError):
-        return []  # a message would land in the line that the user types
+        return []  # print no message: it would appear in the line that the user types
 
 
 def _ask(path: Path, query: str) -> bytes:

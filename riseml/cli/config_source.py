@@ -1,4 +1,4 @@
-"""The riseml.yml that a command uses: its text, its problems, and what it describes."""
+"""The riseml.yml of a command: its text, its problems, and a description of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ConfigSource:
     """A riseml.yml as it was read."""
 
     project: Project
-    name: str  # as messages call the file: the shorter of its relative and its absolute path
+    name: str  # name of the file in messages: the shorter of its relative and its absolute path
     text: str
 
     def place(self, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""What every command gets: the outside world as values, so that a test can pass its own."""
+"""The surroundings of every command as values, so that a test can pass its own."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class JobOptions:
 
 @dataclass(frozen=True, slots=True)
 class NamedJobs(Generic[Value]):
-    """What is known of each job of an experiment or of a file, and which of them the user has named."""
+    """A value for each job of an experiment or of a file, and the jobs that the user has named."""
 
     found: Mapping[str, Value]  # by the names of the jobs
     job: str | None  # a job or a role; None: all jobs
@@ -67,12 +67,12 @@ def read_jobs(
     ask: Callable[[Client, str], Mapping[str, Value]],
     plan: Callable[[PlannedFile], Mapping[str, Value]],
 ) -> NamedJobs[Value]:
-    """Return what the server says of the jobs of an experiment, or what the plan of a file says of its jobs.
+    """Return the values for the jobs of an experiment from the server, or for the jobs of a file from its plan.
 
     Args:
         command: the running command.
         words: an ID and a job; with a file only a job.
-        options: the file, and what changes it.
+        options: the file, and the values that change it.
         ask: asks the server about an experiment or a job.
         plan: reads the same from a plan.
     """
@@ -95,7 +95,7 @@ def choose_jobs(command: CommandContext, client: Client, words: list[str]) -> Ch
 
 
 def plan_file(command: CommandContext, file: Path, parameters: list[str], settings: list[str]) -> PlannedFile:
-    """Return what a dry run of the file gives, which is what its experiment would get.
+    """Return the dry run of the file, which shows the jobs that its experiment would have.
 
     Args:
         command: the running command.

@@ -51,7 +51,7 @@ async def _run_command(address: Address, identity: str, order: CommandOrder) -> 
     this = asyncio.current_task()
     assert this is not None, "asyncio.run has made it"
     loop = asyncio.get_running_loop()
-    for number in _ENDINGS:  # the terminal must become as it was, also when this process is to end
+    for number in _ENDINGS:  # restore the terminal also when this process is told to end
         loop.add_signal_handler(number, this.cancel)
     try:
         async with open_stream(address, command_path(identity), order) as stream:
@@ -93,7 +93,8 @@ async def _copy_output(stream: StreamConnection) -> int:
 
 
 def _copy_input(stream: StreamConnection, loop: asyncio.AbstractEventLoop) -> None:
-    """Send what this process reads, in a thread: a file cannot be awaited. It ends with the process."""
+    """Send the input of this process, from a thread, because a file cannot be awaited. The thread ends with the
+    process."""
     data = b"."
     while data:
         try:
@@ -122,7 +123,7 @@ def _follow_size(stream: StreamConnection) -> None:
     def send() -> None:
         with suppress(OSError):  # the terminal is gone, which ends the command in a moment
             task = loop.create_task(stream.resize(read_window_size()))
-            pending.add(task)  # the loop alone would not keep it
+            pending.add(task)  # keep a reference: the event loop has only a weak one
             task.add_done_callback(pending.discard)
 
     loop.add_signal_handler(signal.SIGWINCH, send)
@@ -136,10 +137,10 @@ def _plain_streams() -> Iterator[None]:
 
 @contextmanager
 def _raw_terminal() -> Iterator[None]:
-    """Pass every key on as it is, Ctrl-C too, until the end; then the terminal is as before."""
+    """Pass on every key unchanged, including Ctrl-C; restore the terminal at the end."""
     before = termios.tcgetattr(_INPUT)
     try:
-        tty.setraw(_INPUT, termios.TCSADRAIN)  # what was typed already is kept
+        tty.setraw(_INPUT, termios.TCSADRAIN)  # keep keys that were typed before
         yield
     finally:
         with suppress(termios.error):  # the terminal is gone

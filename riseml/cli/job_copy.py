@@ -1,8 +1,8 @@
-"""Copy files out of a running job and into one: a tar that `tar` in the job writes or reads.
+"""Copy files out of a running job and into one, as a tar that `tar` in the job writes or reads.
 
-What comes from a job is foreign: it is read by the strict reader of project archives, written into a new folder beside
-the target without following links, and renamed when it is complete. A job can only decide the content of the one name
-that the user asked for.
+Data from a job is not trusted: the strict reader of project archives reads it, riseml writes it into a new folder next
+to the target without following links, and renames the folder when it is complete. A job controls only the content below
+the one name that the user has requested.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from riseml.stream_client import StreamConnection, command_path, open_stream
 from riseml.stream_messages import Channel, CommandExit, CommandOrder, Piece
 
 _PIECE = 256 * 1024  # bytes of a file that are read at once
-_MOST_ERRORS = 4096  # bytes of what `tar` says
+_MOST_ERRORS = 4096  # bytes of the messages of `tar`
 _MISSING, _NO_TAR, _CHANGED = 44, 45, 1  # exit codes; _CHANGED: of tar, a file changed while it was read
 _PACK = r"""
 command -v tar >/dev/null 2>&1 || exit 45
@@ -163,7 +163,7 @@ def _list_entries(source: Path, name: str) -> Iterator[tuple[Path, ArchiveEntry]
 
 
 def _read_file(path: Path, size: int) -> Iterator[bytes]:
-    """Yield exactly so many bytes of a file: a file that grows is copied as it was.
+    """Yield exactly `size` bytes of a file, so that a growing file is copied with its earlier size.
 
     Raises:
         Refused: the file has become shorter.

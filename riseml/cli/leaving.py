@@ -1,4 +1,4 @@
-"""The end of a command: at once, without taking down what goes with the process anyway."""
+"""End a command at once, without Python's clean-up of modules."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import NoReturn
 
 
 def leave_process(code: int) -> NoReturn:
-    """End this process with an exit code, after everything that is printed and what was registered for its end.
+    """End this process with an exit code, after flushing the output and running the registered exit functions.
 
-    Python takes 5 to 10 ms of processor time to take all modules down: a tenth of what `riseml status` takes. A thread
-    that has to be waited for, or an output that cannot be written, ends the process in Python's own way.
+    Python's clean-up of all modules takes 5 to 10 ms of processor time, a tenth of `riseml status`. When a thread must
+    be joined, or the output cannot be written, the process ends in Python's own way.
     """
     if all(thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         atexit._run_exitfuncs()  # as Python's own way does
@@ -23,7 +23,7 @@ def leave_process(code: int) -> NoReturn:
                 sys.stdout.flush()
         except (OSError, ValueError):  # Python itself says what is wrong with it
             sys.exit(code)
-        with suppress(OSError, ValueError):  # nothing could say so
+        with suppress(OSError, ValueError):  # no stream is left to report it
             if sys.stderr is not None:
                 sys.stderr.flush()
         os._exit(code)

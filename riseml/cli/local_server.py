@@ -68,7 +68,7 @@ def probe_server(client: Client) -> wire.ServerView | None:
 
 
 def stop_server(client: Client, settings: Settings) -> wire.ServerView | None:
-    """Stop the server and wait for its end; training goes on. Return what it was; None when none ran.
+    """Stop the server and wait for its end; training goes on. Return the stopped server; None when none ran.
 
     Raises:
         Unreachable: the server does not end.
@@ -90,7 +90,7 @@ def stop_server(client: Client, settings: Settings) -> wire.ServerView | None:
 
 
 def _is_there(pid: int) -> bool:
-    """Return whether a process of this machine has not ended: a server that answers no more may still save.
+    """Return True while a process of this machine runs: a server that has stopped answering may still be saving.
 
     A zombie has ended. Its parent is no server, and may never read its exit code.
     """
@@ -105,7 +105,7 @@ def _is_there(pid: int) -> bool:
 def check_wanted_executor(settings: Settings, environ: Mapping[str, str]) -> None:
     """Check the executor that RISEML_EXECUTOR names, unless the user's server uses it already.
 
-    So no server starts that could not run anything, and a server that runs stays as it is.
+    This prevents starting a server that could not run any job, and replacing one that works.
 
     Raises:
         RisemlError: it cannot run jobs here and now.

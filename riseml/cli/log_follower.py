@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from riseml.client import Client
 
 _RESTART_TRY = 3  # failed requests (about a second) before this command starts the server itself
-_COPY_INTERVAL = 0.5  # seconds between two looks at a copy
+_COPY_INTERVAL = 0.5  # seconds between two requests about a copy
 _EXIT_CODES = {"FINISHED": 0, "FAILED": ExperimentFailed.exit_code, "KILLED": Interrupted.exit_code}
 
 
@@ -84,7 +84,7 @@ def _say_it_continues(printer: Printer, identity: str) -> None:
 def open_footer(
     context: CommandContext, client: Client, identity: str, *, shown: bool = True
 ) -> Iterator[Callable[[wire.Entry], None]]:
-    """Show below the log what the experiment waits for, on a terminal; yield what takes each entry of the log."""
+    """On a terminal, show below the log what the experiment waits for. Give the receiver of the log's entries."""
     if not context.printer.live or not shown or is_job_id(identity):
         yield lambda _: None
         return
@@ -102,9 +102,10 @@ def get_exit_code(end: wire.EndEntry | None) -> int:
 
 
 def make_reconnect(context: CommandContext, client: Client) -> Callable[[int], None]:
-    """Return what the client calls when the server is lost, with the number of failed requests so far.
+    """Return the function that the client calls when the server is lost, with the number of failed requests so far.
 
-    It says once that the server is lost, and starts the user's own server when no other command does.
+    The function tells the user once that the server is lost, and starts the user's own server when no other command
+    does.
     """
 
     def reconnect(tries: int) -> None:
@@ -119,7 +120,8 @@ def make_reconnect(context: CommandContext, client: Client) -> Callable[[int], N
 
 
 def _await_copy(context: CommandContext, client: Client, identity: str) -> wire.ExperimentView:
-    """Return an experiment that has ended, once the last copy of its output is in its store, or is given up."""
+    """Wait until the last copy of an ended experiment's output is in its store, or is given up; return the
+    experiment."""
     reconnect, is_told = make_reconnect(context, client), False
     while True:
         experiment = client.ask_until_answered(lambda: client.get_experiment(identity), reconnect)

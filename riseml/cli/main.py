@@ -61,7 +61,7 @@ def make_app(words: Sequence[str]) -> typer.Typer:
         help="Distributed training on your own Docker hosts, from one riseml.yml.",
         epilog="Exit codes: 0 done, 1 the experiment failed, 2 wrong usage or riseml.yml, 3 not found, 4 refused, "
         "5 no server or engine, 130 killed or interrupted.",
-        add_completion=False,  # `riseml completion` knows IDs, and is quicker
+        add_completion=False,  # no completion of typer: `riseml completion` also completes IDs, and is faster
         rich_markup_mode=None,  # plain help: quick, and readable in a pipe
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )

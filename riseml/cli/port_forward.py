@@ -35,7 +35,7 @@ class ForwardOrder:
 
     job: str  # its ID
     pairs: Sequence[PortPair]
-    attended: str | None = None  # an experiment that goes on as long as a client is there: this one is, until the end
+    attended: str | None = None  # an experiment that runs as long as it has a client: count as its client until the end
 
 
 def find_answering_jobs(address: Address, jobs: Sequence[str], port: int) -> list[str]:
@@ -69,8 +69,8 @@ def forward_ports(
     Args:
         address: where the server is.
         order: the job and its ports.
-        on_ready: is called once with the ports that are in use.
-        on_failure: is called with why a connection failed, once for each reason; the others go on.
+        on_ready: called once with the ports that are in use.
+        on_failure: called with the reason of a failed connection, once for each reason; other connections go on.
 
     Raises:
         KeyboardInterrupt: the user ended it.
@@ -126,7 +126,7 @@ class _Forwarder:
             raise self._error
 
     async def _attend(self, experiment: str) -> None:
-        """Be there for an experiment, until it ends or the server does."""
+        """Count as a client of an experiment, until it ends or the server does."""
         try:
             async with open_stream(self._address, presence_path(experiment)) as stream:
                 while True:
@@ -177,7 +177,8 @@ class _Forwarder:
 
     @asynccontextmanager
     async def _open(self, port: int) -> AsyncIterator[StreamConnection]:
-        """Open a stream to a port. Nothing is lost while it is not open: so try again as long as nobody answers.
+        """Open a stream to a port. Try again while the server does not answer: no data is lost before the stream is
+        open.
 
         Raises:
             RisemlError: it cannot be opened. `Conflict` and `Unreachable` are the end of the whole command.
@@ -200,7 +201,7 @@ class _Forwarder:
             yield stream
 
     def _note_failure(self, port: int, error: RisemlError) -> None:
-        """Say once why a connection failed, unless the command ends with it."""
+        """Report a reason for failed connections once, unless the command ends with this error."""
         if error is not self._error and error.message not in self._failures:
             self._failures.add(error.message)
             self._on_failure(f"a connection to port {port} of {self._order.job} failed: {error.message}")

@@ -1,4 +1,4 @@
-"""Lines below a log, on a terminal, that say what the experiment waits for before it runs.
+"""Lines below a log on a terminal that show what the experiment waits for before it runs.
 
 A thread asks the server once a second, because the command itself waits for the log. The thread ends when nothing
 waits any more, and another one starts when the log says that something waits again (`retry`).
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.output.printer import Printer
 
-_INTERVAL = 1.0  # seconds between two questions
+_INTERVAL = 1.0  # seconds between two requests
 
 
 class ProgressFooter:
@@ -83,7 +83,7 @@ class ProgressFooter:
                 try:
                     found = _explain_waiting(client, self._identity)
                 except RisemlError:
-                    continue  # the command itself finds out, and says so
+                    continue  # the command itself will notice and report the error
                 with self._printer.hold():
                     if stop.is_set():
                         return

@@ -1,4 +1,5 @@
-"""The way of a project's files to the server: only what it lacks travels, and a sync that was cut off goes on."""
+"""Send a project's files to the server: only the contents that it lacks. An interrupted sync continues where it
+stopped."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from riseml.project.listing import Listing
 
 _MOST_SYNCS = 3  # of a project that changes while it is read
-_MOST_BREAKS = 5  # one after the other, in which no content arrives
+_MOST_BREAKS = 5  # tries in a row in which no content arrives
 _PAUSE = 0.5  # seconds before the first new try; each later one is twice as long
 
 
@@ -26,7 +27,7 @@ class ProjectSync:
     """The sync of one project folder, with the index of this user.
 
     Args:
-        command: which syncs.
+        command: the running command.
         folder: of the project.
     """
 
@@ -56,10 +57,10 @@ class ProjectSync:
         return self._read_files(self.list_files())
 
     def send_files(self, client: Client, listing: Listing, *, quiet: bool) -> str:
-        """Send what the server lacks of the project's files as they are at one moment; return their digest.
+        """Send the contents of a consistent state of the project that the server lacks; return the digest of the state.
 
         Raises:
-            ProjectChanged: something writes to the project so often that it is at rest in no moment.
+            ProjectChanged: a program writes to the project so often that no consistent state could be read.
         """
         from riseml.project.archive import ProjectChanged
 
@@ -100,7 +101,7 @@ class ProjectSync:
             index.save()
 
     def _send_missing(self, client: Client, snapshot: Snapshot) -> None:
-        """Send the list of the files, then the contents that the server lacks; go on where a connection broke."""
+        """Send the list of the files, then the contents that the server lacks; continue after broken connections."""
         from riseml.archives.manifest import write_manifest
 
         manifest = write_manifest(snapshot.entries)
@@ -132,7 +133,7 @@ class ProjectSync:
         return client.send_contents(snapshot.digest, records)
 
     def _report_changed(self, snapshot: Snapshot, changed: list[str]) -> None:
-        """Forget what the index says about files that are not what it says.
+        """Remove wrong entries from the index.
 
         Raises:
             ProjectChanged: always.

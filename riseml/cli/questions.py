@@ -1,4 +1,4 @@
-"""Questions that a command asks before it sends or starts anything. A file in RISEML_HOME keeps each yes."""
+"""The questions of commands before they send or start anything. A file in RISEML_HOME remembers each yes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def confirm_processes(command: CommandContext, client: Client) -> None:
     """Ask once for each home whether jobs may run as processes, when neither the command nor the home says so.
 
-    A server at RISEML_SERVER is not asked about: it refuses such jobs itself.
+    No question for a server at RISEML_SERVER: it refuses such jobs itself.
 
     Raises:
         Refused: the user says no, or cannot be asked.
@@ -32,7 +32,7 @@ def confirm_processes(command: CommandContext, client: Client) -> None:
     settings = command.settings()
     if settings.executor is not None or client.address.socket is None:
         return
-    server = client.recall_server()  # of the moment at which the command connected
+    server = client.recall_server()  # as of the moment when the command connected
     missing = server["missing_engine"]
     if not missing and server["executor"] != "process":
         return
@@ -54,14 +54,14 @@ def confirm_variables(
     """Name the variables that a project passes on; ask once for each that neither `--allow-env` nor the home allows.
 
     Raises:
-        Refused: the user says no, or cannot be asked. Nothing was sent.
+        Refused: the user says no, or there is no terminal. Nothing was sent.
     """
     if not variables:
         return
     sentence = f"{file} passes {_join(variables)} of your environment on to the code of project {variables[0].project}"
     command.printer.print_notes([sentence])
     home = command.settings().home
-    check_home(home)  # another user must not be the one who answers
+    check_home(home)  # another user must not be able to write the answer
     known = read_consent(home).variables
     new = [one for one in variables if one.name not in allowed and one not in known]
     if not new:

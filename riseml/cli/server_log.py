@@ -35,7 +35,7 @@ class ServerLogReader:
         self._path = path
         self._former = former
         self._file: BinaryIO | None = None
-        self._rest = b""  # the beginning of a line that the server has not written to its end
+        self._rest = b""  # the beginning of an incomplete line
 
     def __enter__(self) -> Self:
         return self
@@ -51,7 +51,8 @@ class ServerLogReader:
             NotFound: there is no log.
             Unreachable: it cannot be read.
         """
-        self._file = self._open(self._path)  # first: a file that the server renames in this moment is not missed
+        # read the former file first, so that a file that the server renames at this moment is not missed
+        self._file = self._open(self._path)
         former = self._open(self._former)
         if self._file is None and former is None:
             raise NotFound(
@@ -90,7 +91,7 @@ class ServerLogReader:
         """Return True when the path leads to another file than the open one."""
         try:
             return self._file is None or not os.path.samestat(os.fstat(self._file.fileno()), self._path.stat())
-        except FileNotFoundError:  # renamed a moment ago, and the next file is not there yet
+        except FileNotFoundError:  # the file was renamed a moment ago, and the next one does not exist yet
             return False
 
     def _open_next(self) -> None:

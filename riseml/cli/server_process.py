@@ -1,4 +1,4 @@
-"""Start the user's own server as a process, and read why it did not start."""
+"""Start the user's own server as a process, and read its error when it does not start."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ServerProcess(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerStarter:
-    """How a server is started, and how long a command waits for it."""
+    """The way to start a server, and the time that a command waits for it."""
 
     spawn: Callable[[Settings, Sequence[str]], ServerProcess]
     command: Sequence[str] = (sys.executable, "-m", "riseml.server")
@@ -51,7 +51,7 @@ def spawn_server(settings: Settings, command: Sequence[str]) -> ServerProcess:
     """
     try:
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        check_home(settings.home)  # again: another user may have created it since the command began
+        check_home(settings.home)  # check again: another user may have created the home since the command began
         log = os.open(settings.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         no_folder = settings.home.exists() and not settings.home.is_dir()
@@ -78,7 +78,7 @@ def run_executor_check(settings: Settings) -> None:
     """Check that a server with these settings could run jobs now, without starting one. It takes about half a second.
 
     Raises:
-        RisemlError: it could not.
+        RisemlError: the server could not run jobs.
     """
     done = subprocess.run(
         [sys.executable, "-m", "riseml.server.executor_check"],

@@ -1,4 +1,4 @@
-"""A bar for the files that are being sent, on a terminal, when that takes a while."""
+"""A bar for the files that are being sent, on a terminal, when sending takes a while."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def show_sync(
     Args:
         pieces: of the archive.
         size: bytes of all files in it; the archive is a little larger.
-        printer: draws on a terminal, and nothing elsewhere; its last line has begun.
+        printer: draws only on a terminal; its last line has begun.
         clock: returns seconds.
     """
     if not printer.live:

@@ -1,9 +1,9 @@
 """Programs that run inside jobs, in the Python of the image: standard library only, Python 3.7 or newer
 (`reports`: 3.6).
 
-A plug-in of a framework puts their text into the script of a job, so that no image needs riseml. Does not belong here:
-what riseml itself imports, except for `folder_paths`, `folder_listing`, `folder_contents` and `folder_links`. They run
-in riseml where it sees a storage itself, and in a helper container where it does not.
+A plug-in of a framework puts their text into the script of a job, so that no image needs riseml. Not here: modules that
+riseml itself imports. The exceptions are `folder_paths`, `folder_listing`, `folder_contents` and `folder_links`, which
+run in riseml when it sees a storage itself, and else in a helper container.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PART = re.compile(r"^from riseml\.job_programs\.(\w+) import .*\n", re.MULTILIN
 
 @functools.cache
 def read_program(name: str) -> str:
-    """Return the text of a program of this package; a part that it imports stands in place of the import."""
+    """Return the text of a program of this package, with its imports from this package replaced by their text."""
     text = _read_text(name)
     return _PART.sub(lambda part: read_program(part[1]).replace(_FUTURE, ""), text)
 

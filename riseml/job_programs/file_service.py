@@ -1,8 +1,8 @@
 """The program of a helper container: it serves the files below one folder over its standard input and output.
 
-Each message is a letter, a size of four bytes, and so many bytes: `J` a JSON object, `D` a part of a content, `E` the
-end of a content. The server asks with `J`; what comes back is one `J`, or a content. The program ends when its input
-does, or when nothing was asked for a while.
+Each message is a letter, a size of four bytes, and that many bytes: `J` a JSON object, `D` a part of a content, `E` the
+end of a content. The server sends a `J`; the answer is one `J`, or a content. The program ends when its input ends, or
+after a minute without a request.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from riseml.job_programs.folder_links import make_link
 from riseml.job_programs.folder_listing import list_page, remove_tree
 from riseml.job_programs.folder_paths import FilesError, Trouble, enter_folder, make_folder, split_path
 
-_IDLE = 60  # seconds without a question
+_IDLE = 60  # seconds without a request
 _MOST = 1 << 26  # bytes of one message
 _HEADER = struct.Struct(">cI")
 
@@ -38,7 +38,7 @@ def main(folder: str, below: str, user: str) -> None:
         _refuse(error)
         return
     _answer(ready=1)
-    while _take(1) not in (b"\n", b""):  # what an engine leaves of the request that opened the connection
+    while _take(1) not in (b"\n", b""):  # an engine may pass on the end of the request that opened the connection
         continue
     while select.select([0], [], [], _IDLE)[0]:
         kind, message = _receive()
@@ -66,7 +66,7 @@ def _serve_read(root: int, path: str, start: int, etag: str | None) -> None:
 
 
 def _serve_write(root: int, **order: object) -> None:
-    """Write a file: answer, then take parts up to a `J` that says how it ends."""
+    """Write a file: answer, then read parts up to the `J` that ends or discards it."""
     writer = PartWriter(root, Incoming(**order))  # type: ignore[arg-type]  # the server sends its fields
     _answer(ready=1)
     trouble = None
@@ -151,7 +151,7 @@ def _receive() -> tuple[bytes, bytes]:
 
 
 def _take(size: int) -> bytes:
-    """Return so many bytes, or fewer at the end. Nothing is read ahead: `main` waits for the file itself."""
+    """Return `size` bytes, or fewer at the end. Without a buffer, because `main` waits for the descriptor."""
     found = bytearray()
     while len(found) < size:
         piece = os.read(0, min(1 << 20, size - len(found)))

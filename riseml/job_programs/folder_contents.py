@@ -22,7 +22,8 @@ from riseml.job_programs.folder_paths import (
 )
 
 PART = ".riseml-part-"
-"""Begins the name of a file that is being written. It gets its own name when it is complete and its checksum fits."""
+"""Prefix of the name of a file that is being written. The file gets its own name when it is complete and its checksum
+is right."""
 
 PIECE = 1 << 20
 """Bytes that are read at once."""
@@ -35,12 +36,12 @@ _SYNCED = 1 << 20  # bytes; larger files are on the disk before they get their n
 
 
 class Incoming(NamedTuple):
-    """A file that is to be written."""
+    """A file to write."""
 
     path: str
     upload: str  # 16 hex digits; names the unfinished file
     size: int  # bytes
-    offset: int = 0  # bytes of it that are there from an earlier try
+    offset: int = 0  # bytes that an earlier try has written
     mtime: int = 0  # nanoseconds since 1970; 0: now
     executable: bool = False
 
@@ -49,11 +50,11 @@ def read_pieces(root: int, path: str, start: int, etag: str | None) -> Iterator[
     """Yield a header, the content of a file from `start` on, and 33 bytes that prove it.
 
     The header is the file's size and etag: `1234 4f2a`. The content has the size that the file had in the beginning.
-    The last bytes are `0`, or `1` when the file changed meanwhile so that the copy is none, and the SHA-256 of the
-    whole content, that before `start` too. A file that only grows does not count as changed.
+    After it come one byte, `0`, or `1` when the file changed meanwhile so that the copy is invalid, and the SHA-256 of
+    the whole content, including the part before `start`. A file that only grows does not count as changed.
 
     Raises:
-        FilesError: it is no file, or it is not the one that has this etag.
+        FilesError: it is not a file, or its etag differs.
     """
     handle, before = _open_file(root, path)
     try:
@@ -71,7 +72,7 @@ def read_pieces(root: int, path: str, start: int, etag: str | None) -> Iterator[
             position += len(piece)
             yield piece
         is_whole = position == before.st_size and _is_stable(handle, before, digest.digest())
-        while position < before.st_size:  # it was cut: what is missing is never used
+        while position < before.st_size:  # the file was truncated: fill up with zeros, which the receiver never uses
             filling = min(PIECE, before.st_size - position)
             position += filling
             yield bytes(filling)
@@ -81,9 +82,9 @@ def read_pieces(root: int, path: str, start: int, etag: str | None) -> Iterator[
 
 
 class PartWriter:
-    """Writes one file under a name of its own, and gives it its name when it is complete.
+    """Writes one file under a temporary name, and renames it when it is complete.
 
-    What comes after `size` bytes is the SHA-256 of the content, 32 bytes.
+    After `size` bytes follows the SHA-256 of the content, 32 bytes.
 
     Args:
         root: descriptor of the folder.
@@ -175,7 +176,8 @@ class PartWriter:
                 return os.open(self._part, _NEW, 0o600, dir_fd=self._folder)
             with open(os.open(self._part, _FILE, dir_fd=self._folder), "rb") as before:
                 found = os.fstat(before.fileno())
-                # An earlier try that was cut may still write what had arrived of it: the same bytes at the same places.
+                # An earlier try that broke off may still be writing the bytes that had arrived: the same bytes at the
+                # same offsets.
                 if not stat.S_ISREG(found.st_mode) or found.st_size < offset:
                     raise FilesError(Trouble.CHANGED, self._order.path)
                 for piece in _read(before.fileno(), 0, offset):
@@ -210,7 +212,7 @@ def _read(handle: int, start: int, end: int) -> Iterator[bytes]:
 
 
 def _is_stable(handle: int, before: os.stat_result, digest: bytes) -> bool:
-    """Return whether a file is as it was when its size was read, except for what was appended."""
+    """Return True when a file has not changed since its size was read, except for appended bytes."""
     after = os.fstat(handle)
     if (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns):
         return True

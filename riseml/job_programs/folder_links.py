@@ -1,4 +1,4 @@
-"""Links below a folder: made only when they lead to a place below it, whatever other links are there."""
+"""Make links below a folder, only when they lead to a place below it, whatever other links exist."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _ABOVE = b".."
 def leads_inside(path: str, target: str) -> bool:
     """Return whether a link leads to a place below the folder that its path begins in.
 
-    `..` may stand at the beginning alone. There it leaves the folders of `path`, and these are no links: no path of
-    `folder_paths` goes through one. Behind a name it would leave what another link leads to, and two links together
-    could lead out. When all links of a tree are like that, none leads out, in whatever order they are followed.
+    `..` is allowed only at the beginning of the target. There it leaves the folders of `path`, which are not links,
+    because no path of `folder_paths` goes through a link. After a name, `..` could leave the target of another link,
+    and two links together could lead out. When all links of a tree obey this rule, none leads out, in whatever order
+    they are followed.
 
     Example:
         >>> leads_inside("ckpt/last", "deep/w"), leads_inside("ckpt/last", "../x"), leads_inside("last", "../x")

@@ -1,4 +1,4 @@
-"""Lists of what is below a folder, in parts of bounded memory, and its removal. No link is followed."""
+"""List and remove the files below a folder, in parts with bounded memory. No link is followed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from riseml.job_programs.folder_paths import (
     translate,
 )
 
-_CHUNK = 50001  # names of one folder that are held at once: a page, and one more that says that there is more
+_CHUNK = 50001  # names of one folder in memory: a page, and one more to know whether another page follows
 
 
 class Page(NamedTuple):
@@ -76,7 +76,7 @@ def list_page(root: int, path: str, after: str | None, limit: int, *, deep: bool
 
 
 def remove_tree(root: int, path: str, limit: int) -> Removed:
-    """Remove a path with all below it, links themselves and not what they lead to; at most `limit` things in one call.
+    """Remove a path with everything below it, but not the targets of links; at most `limit` entries in one call.
 
     Raises:
         FilesError: there is no such path, it is the root, or something cannot be removed.
@@ -94,7 +94,7 @@ def remove_tree(root: int, path: str, limit: int) -> Removed:
 
 
 def _remove(folder: int, name: bytes, counts: list[int], left: list[int], depth: int = 0) -> bool:
-    """Remove one thing; return False when the limit came before its end."""
+    """Remove one entry. Return False when the limit was reached before the end."""
     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if not stat.S_ISDIR(found.st_mode):
         left[0] -= 1

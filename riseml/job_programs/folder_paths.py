@@ -1,7 +1,7 @@
 """Paths below one folder, by descriptors: no link is followed on the way.
 
-Every folder is opened in the one above it with O_NOFOLLOW. So nothing outside of the folder is reached, whatever a job
-has put there, and whatever it changes meanwhile. The server uses these modules (`folder_paths`, `folder_listing`,
+Every folder is opened in the one above it with O_NOFOLLOW. So no path leads outside of the folder, whatever a job has
+put there, and whatever it changes meanwhile. The server uses these modules (`folder_paths`, `folder_listing`,
 `folder_contents`, `folder_links`) for its own disk, the command line for the user's, and `file_service` in a helper
 container for a storage that neither of them sees.
 
@@ -19,7 +19,7 @@ from enum import Enum
 from typing import NamedTuple
 
 MOST_DEPTH = 200
-"""Folders in each other that are looked at."""
+"""Most nested folders that are visited."""
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags of a folder that is opened in another one."""
@@ -103,10 +103,10 @@ def split_path(path: str) -> list[bytes]:
 
 
 def look_at(root: int, path: str) -> Seen:
-    """Return what a path names; a link is not followed.
+    """Return the entry at a path; a link is not followed.
 
     Raises:
-        FilesError: there is nothing.
+        FilesError: nothing is there.
     """
     parts = split_path(path)
     if not parts:

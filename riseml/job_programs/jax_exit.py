@@ -1,4 +1,4 @@
-"""Ends a process of JAX that fails, as `sitecustomize`, which Python imports when it starts.
+"""End a failed process of JAX at once. The module is installed as `sitecustomize`, which Python imports when it starts.
 
 Without it `jax.distributed` waits at the end of the process for all others, for up to five minutes; these wait for the
 process that failed. A module of this name that the image has is imported, too.
@@ -60,10 +60,10 @@ def leave_frame(_code: object, _offset: int, exception: BaseException) -> None:
 
 
 class Leaving(SystemExit):
-    """A SystemExit that knows whether it ends the process."""
+    """A SystemExit that notices whether it ends the process."""
 
     def __del__(self) -> None:
-        """End the process if nothing has caught it: then no frame is left."""
+        """End the process if no code has caught the exception: then no frame is left."""
         try:
             sys._getframe(1)
         except ValueError:

@@ -6,10 +6,10 @@
      "job": "worker.2", "node": 1, "nodes": 2, "address": "$HOROVOD_GLOO_RENDEZVOUS_ADDR:2222"}
 
 Without `address` the processes of this job have barriers among themselves only. With it, the launcher of node 0 listens
-there. Every launcher has one connection to it, over which it says which line its processes have reached and what
+there. Every launcher has one connection to it, and reports over it which line its processes have reached and what
 failed. The same port is Horovod's rendezvous: GET, PUT and DELETE of /scope/key. So the launcher knows which ranks have
-met, and a training in which every process is alone cannot end well. A job that has lost the others ends after a while,
-unless the server ends it first: `"patience": 30` seconds.
+met, and a training in which every process runs alone fails. A job that has lost the others ends after `"patience": 30`
+seconds, unless the server ends it first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any
 from riseml.job_programs.rank_meeting import ENDED, GONE, House, Meeting, keep_alive
 from riseml.job_programs.rank_output import SharedOutput, copy_output
 
-TELL, HEAR = 8, 9  # descriptors of the shells: they end a line, and go on
+TELL, HEAR = 8, 9  # descriptors of the shells: one reports the end of a line, one lets the shell go on
 ANSWER_TIME = 5.0  # seconds for the first launcher to say what failed first
 CASCADE_TIME = 10.0  # seconds that a job which failed after another one waits to be stopped
 END_TIME = 2.0  # seconds between SIGTERM and SIGKILL for the other processes of a job that failed
@@ -47,7 +47,7 @@ class Launcher:
         self.node: int = order.get("node", 0)
         self.events: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
         self.ranks: dict[int, subprocess.Popen[bytes]] = {}  # rank -> its shell, until it has ended
-        self.pipes: dict[int, int] = {}  # rank -> where it waits to go on
+        self.pipes: dict[int, int] = {}  # rank -> the pipe over which its shell gets the order to go on
         self.waiting: set[int] = set()  # ranks that have ended the line
         self.line = 0
         self.outputs = [SharedOutput(sys.stdout.buffer), SharedOutput(sys.stderr.buffer)]
@@ -74,7 +74,7 @@ class Launcher:
         return int(code)
 
     def handle_stop(self, *_: object) -> None:
-        """Note it before any event that is waiting: a process that ends from now on has not failed."""
+        """Handle the stop before any waiting event: a process that ends from now on has not failed."""
         self.stopping = True
         self.events.put(("stop",))
 
@@ -103,7 +103,7 @@ class Launcher:
         self.events.put(("cause", {"node": 0, "text": GONE, "lost": True}))
 
     def open_house(self, place: tuple[str, int]) -> bool:
-        """Listen for the launchers of all jobs; return False if the port is in use."""
+        """Listen for the launchers of all jobs. Return False if the port is in use."""
         self.meeting = Meeting(self.order["nodes"], self.order["nodes"] * len(self.order["ranks"]))
         try:
             threading.Thread(target=House(place, self.meeting).serve_forever, daemon=True).start()
@@ -149,7 +149,8 @@ class Launcher:
 
     def on_end(self, rank: int, code: int, copies: list[threading.Thread]) -> int | None:
         if (self.stopping or self.failure is not None) and lives(self.ranks[rank]):
-            self.watch(self.wait_for_group, rank, code, copies)  # the shell is gone, and its children may still save
+            # the shell has ended, and its children may still be saving
+            self.watch(self.wait_for_group, rank, code, copies)
             return None
         code = 128 - code if code < 0 else code  # as shells have it: 137 for SIGKILL
         del self.ranks[rank]
@@ -187,7 +188,7 @@ class Launcher:
         return None if self.ranks else 128 + signal.SIGTERM
 
     def follow(self, cause: dict[str, Any]) -> None:
-        """Say which job failed first, and wait to be stopped because of it."""
+        """Print which job failed first, and wait until the server stops this one."""
         rank, code = self.failure or (0, 1)
         self.say(f"rank {rank} ended with exit code {code}; first failed {name_job(cause)}: {cause['text']}")
         self.set_alarm(min(CASCADE_TIME, self.order.get("patience", PATIENCE)))
@@ -202,7 +203,7 @@ class Launcher:
         return 1
 
     def say(self, text: str) -> None:
-        """Print a line of riseml's own."""
+        """Print a line of riseml itself."""
         self.outputs[1].write(b"riseml: ", [f"{text}\n".encode("utf-8", "replace")])
 
     # Processes
@@ -251,7 +252,7 @@ class Launcher:
         self.events.put(("end", rank, code, copies))
 
     def wait_for_group(self, rank: int, code: int, copies: list[threading.Thread]) -> None:
-        """Report an end again once no process of the rank is left. The executor kills those that take too long."""
+        """Report an end again when no process of the rank is left. The executor kills processes that take too long."""
         while lives(self.ranks[rank]):
             threading.Event().wait(BETWEEN)
         for copy in copies:

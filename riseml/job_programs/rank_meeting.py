@@ -27,14 +27,14 @@ not answered for 330 s is gone: the server has counted it as lost before.
 
 
 def keep_alive(link: socket.socket) -> None:
-    """Have the kernel find out when the other end of a silent connection is gone."""
+    """Let the kernel detect that the other end of a silent connection is gone."""
     link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in ALIVE:
         link.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 class Meeting:
-    """What the launchers of a gang agree on. It lives in the first one."""
+    """The shared state of the launchers of a gang; the first launcher keeps it."""
 
     def __init__(self, nodes: int, size: int) -> None:
         self.nodes, self.size = nodes, size
@@ -49,7 +49,7 @@ class Meeting:
         self.met = size < 2  # there was a line in which all ranks did
 
     def attend(self, node: int, link: socket.socket, lines: Iterable[bytes]) -> None:
-        """Listen to one launcher until it leaves. Each job has one place, which no other launcher gets later."""
+        """Read the messages of one launcher until its connection ends. Each job joins only once."""
         with self.lock:
             if not 0 <= node < self.nodes or node in self.links:
                 return
@@ -74,7 +74,7 @@ class Meeting:
                 self.end_line(line)
 
     def end_line(self, line: int) -> None:
-        """Let all go on, unless only some of the ranks have met, or none ever did."""
+        """Let all jobs go on, unless only some of the ranks have met, or none has in any line."""
         absent = sorted(set(range(self.size)) - self.here)
         if self.here and absent:
             self.fail({"node": 0, "text": f"other ranks called hvd.init(), and not {', '.join(map(str, absent))}"})
@@ -91,19 +91,19 @@ class Meeting:
         self.send({"go": line})
 
     def fail(self, cause: object) -> None:
-        """Tell all launchers what failed first; each later failure follows from it."""
+        """Tell all launchers which failure was the first; later failures are its consequences."""
         if self.cause is None:
             self.cause = cause
             self.send({"cause": cause})
 
     def send(self, message: object) -> None:
-        """Send a message to all launchers. One that is gone needs none."""
+        """Send a message to all connected launchers."""
         for link in list(self.links.values()):
             with contextlib.suppress(OSError):
                 link.sendall(json.dumps(message).encode() + b"\n")
 
     def put(self, path: str, value: bytes) -> bool:
-        """Keep a value of Horovod, and note the rank that it belongs to; return False if there are too many."""
+        """Keep a value of Horovod, and note its rank. Return False if there are too many values."""
         with self.lock:
             if len(self.values) >= MOST_VALUES:
                 return False
@@ -137,7 +137,7 @@ class House(socketserver.ThreadingMixIn, socketserver.TCPServer):
         super().__init__(address, Door)
 
     def handle_error(self, *_: object) -> None:
-        """Print nothing about a connection that broke, or that asked for nonsense: it is not the cause of anything."""
+        """Print nothing about broken connections and invalid requests: they never cause a failure."""
 
 
 class Door(http.server.BaseHTTPRequestHandler):

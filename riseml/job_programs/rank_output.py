@@ -8,13 +8,13 @@ import select
 import threading
 from typing import BinaryIO
 
-LONGEST_PIECE = 1 << 20  # bytes that are held back until their line ends
-HOLD_TIME = 1.0  # seconds that the begin of a line is held back
+LONGEST_PIECE = 1 << 20  # bytes of an incomplete line that are held back
+HOLD_TIME = 1.0  # seconds for which the beginning of a line is held back
 PIECE = re.compile(rb"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 
 
 class SharedOutput:
-    """Stdout or stderr of the job. Each line of a process begins with its rank, and no line has parts of two."""
+    """Stdout or stderr of the job. Each line begins with the rank of its process, and lines are never mixed."""
 
     def __init__(self, target: BinaryIO) -> None:
         self.target = target
@@ -23,7 +23,8 @@ class SharedOutput:
         self.last = b"\n"  # the last byte of it
 
     def write(self, mark: bytes, pieces: list[bytes]) -> None:
-        """Write pieces of output. A progress bar goes back to the begin of its line, and gets its mark again."""
+        """Write pieces of output. When a progress bar returns to the beginning of its line, the mark is written
+        again."""
         with self.lock:
             for piece in pieces:
                 goes_on = self.writer == mark and (self.last != b"\r" or piece == b"\n")
@@ -43,8 +44,8 @@ class SharedOutput:
 
 
 def copy_output(source: BinaryIO, output: SharedOutput, rank: int) -> None:
-    """Copy the output of a process in pieces that end with a line end or with a carriage return. A piece without either
-    is written when nothing follows it for a while: the process asks or counts.
+    """Copy the output of a process in pieces that end with a line end or with a carriage return. An incomplete piece is
+    written when nothing follows for a while: it may be a prompt or a counter.
     """
     mark, held, reader = b"[%d] " % rank, b"", select.poll()
     reader.register(source, select.POLLIN)

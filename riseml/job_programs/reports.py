@@ -1,4 +1,4 @@
-"""The module `riseml` inside a job: what a training script reports becomes metrics of its experiment.
+"""The module `riseml` inside a job: reports of a training script become metrics of its experiment.
 
     import riseml
     riseml.report(step=120, loss=0.31)
@@ -31,7 +31,8 @@ _complaints = threading.Event()  # set once a value was left out, so that the lo
 def report(*positional: object, **values: object) -> None:
     """Report metrics of the training so far: numbers by name, and `step`, an integer, if you count steps.
 
-    A dictionary as the only positional argument has names that are no identifiers: `report({"val/loss": 0.3}, step=4)`.
+    Names that are not identifiers go into a dictionary as the only positional argument: `report({"val/loss": 0.3},
+    step=4)`.
     """
     try:
         if "RISEML_JOB" in os.environ:
@@ -73,14 +74,14 @@ def _send_metrics(values: "dict[str, object]") -> None:
 
 
 def _clean_name(name: object) -> str:
-    """Return a name as riseml takes it: `precision(B)` becomes `precision_B_`."""
+    """Return a name in the form that riseml accepts: `precision(B)` becomes `precision_B_`."""
     clean = re.sub(r"[^A-Za-z0-9_./@:-]", "_", str(name))[:64] or "_"
     clean = clean if re.match("[A-Za-z_]", clean) else ("_" + clean)[:64]
     return "_step" if clean == "step" else clean
 
 
 def _write_line(pairs: "list[str]") -> None:
-    """Write one report behind what the script has printed so far."""
+    """Write one report, after flushing the script's own output."""
     if sys.stdout is not None and not sys.stdout.closed:
         sys.stdout.flush()
     body = ", ".join(filter(None, pairs))
@@ -93,7 +94,7 @@ def _write_line(pairs: "list[str]") -> None:
 
 
 def _complain(problem: str) -> None:
-    """Say on stderr, once, that a value was left out."""
+    """Print on stderr, once, that a value was left out."""
     try:
         if not _complaints.is_set():
             _complaints.set()

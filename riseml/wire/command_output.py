@@ -38,7 +38,7 @@ class Forwards(TypedDict):
 
 
 class Checkout(TypedDict):
-    """The code of an experiment, given back."""
+    """The code of an experiment in a folder."""
 
     folder: str
     digest: str  # SHA-256 (hex) of the files
@@ -78,7 +78,7 @@ class ServerStop(TypedDict):
 class NewFile(TypedDict):
     """The outcome of `init`."""
 
-    file: str  # path of the riseml.yml that was written
+    file: str  # path of the new riseml.yml
     project: str  # the project in it
 
 

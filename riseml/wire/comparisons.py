@@ -1,4 +1,4 @@
-"""What differs between experiments."""
+"""The differences between experiments."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ class ComparedExperiment(TypedDict):
 
 
 class Difference(TypedDict):
-    """One thing that is not the same in all experiments."""
+    """One value that differs between the experiments."""
 
     name: str  # `lr`, `worker.resources.cpus`
     values: list[str | None]  # of each experiment, in their order; null: it has none. Several lines: `run`
 
 
 class FileDifference(TypedDict):
-    """One file of the project that is not the same in all experiments."""
+    """One file of the project that differs between the experiments."""
 
     path: str
     versions: list[str | None]  # the first digits of the SHA-256 of its content; null: the file is not there
 
 
 class MetricDifference(TypedDict):
-    """One metric that is not the same in all experiments."""
+    """One metric that differs between the experiments."""
 
     name: str
     metrics: list[MetricView | None]  # of each experiment; null: it has not reported the metric

@@ -60,13 +60,13 @@ class ExperimentView(TypedDict):
     parameters: dict[str, str]  # the values of this experiment; empty for a set
     output: str  # the folder that its jobs see as OUTPUT_DIR
     exit_code: int | None  # of the job that decided the end
-    closed: bool  # no host has anything of it left
+    closed: bool  # no host has containers or networks of it any more
     jobs: list[JobView]
     experiments: list[ExperimentView]
     metrics: list[MetricView]  # that its jobs have reported; empty in lists of experiments, and for a set
     search: SearchView | None  # of a set whose points a search chooses
     notes: list[str]  # remarks about its riseml.yml
-    saved: SavedSummary | None  # how far its output is in its store; None: nothing is saved, and in lists
+    saved: SavedSummary | None  # the state of the last copy into its store; None: nothing is saved, and in lists
 
 
 class ExperimentList(TypedDict):

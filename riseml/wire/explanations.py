@@ -67,7 +67,7 @@ class JobPlaceView(TypedDict):
 
 
 class ActivityView(TypedDict):
-    """What a host does for the environment of an experiment at this moment."""
+    """The current work of a host on the environment of an experiment."""
 
     host: str  # its name
     # pull: it fetches an image; install: it runs the install steps; send: the environment comes from another host;

@@ -1,4 +1,4 @@
-"""The GPUs of the hosts: what they are, what they do, and which jobs have them."""
+"""The GPUs of the hosts: models, load, and the jobs that have them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing_extensions import TypedDict
 
 
 class GpuView(TypedDict):
-    """One GPU that jobs may use. Null: its driver does not tell."""
+    """One GPU that jobs may use. Null: its driver does not report the value."""
 
     host: str
     id: str  # as pool.yml and jobs name it: an index, or a UUID

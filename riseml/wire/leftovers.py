@@ -13,7 +13,7 @@ class LeftoverView(TypedDict):
     # code: a project's files on a host; snapshot: on the server
     kind: Literal["container", "network", "folder", "code", "environment", "snapshot", "capsule", "saved", "data"]
     name: str
-    host: str | None  # None: it is beside the store, not on a host
+    host: str | None  # None: it is next to the store, not on a host
     server: str  # id of the server that made it; empty when unknown
     size: int | None  # bytes; None: unknown
     made_at: str | None  # RFC 3339; for a snapshot: when a client last sent or requested it

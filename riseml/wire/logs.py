@@ -48,7 +48,7 @@ class LinesEntry(TypedDict):
 
 
 class ReportEntry(TypedDict):
-    """What a job reported at once; sent when the request says `reports`."""
+    """One report of a job; sent when the request says `reports`."""
 
     type: Literal["report"]
     cursor: str
@@ -61,7 +61,7 @@ class ReportEntry(TypedDict):
 class EndEntry(TypedDict):
     """The stream is complete: no entry follows, and no job of the experiment runs.
 
-    No host has anything of the experiment left either, unless the request said `closed=false`.
+    Its containers and networks are removed, too, unless the request said `closed=false`.
     """
 
     type: Literal["end"]

@@ -40,7 +40,7 @@ class MetricsList(TypedDict):
 
 
 class MetricBucket(TypedDict):
-    """Values that follow each other."""
+    """Successive values."""
 
     first_step: int | None  # null: reported without a step
     last_step: int | None

@@ -39,7 +39,7 @@ class PlanExperiment(TypedDict):
 
 
 class PlanEnvironment(TypedDict):
-    """What jobs run in."""
+    """The environment of jobs."""
 
     image: str  # what the jobs would run: with `install`, the environment that is built
     base: str  # the image that the environment is built on
@@ -69,7 +69,7 @@ class PlanSearch(TypedDict):
 
 
 class PlanData(TypedDict):
-    """What is fetched before the jobs start, or a folder of the data folder."""
+    """Data that the server fetches before the jobs start, or a folder of the data folder."""
 
     url: str
     folder: str  # its name below the data folder of the jobs

@@ -10,7 +10,7 @@ from riseml.wire.state_names import StateName
 
 
 class WebOrder(TypedDict):
-    """What a user wants of the door of the web page."""
+    """A request to open the web page."""
 
     port: NotRequired[int]  # where to listen; missing: where it listened before, else anywhere
 

@@ -1,4 +1,4 @@
-"""`checkout`: the code of an experiment, given back into a folder."""
+"""`checkout`: write the code of an experiment into a folder."""
 
 from __future__ import annotations
 

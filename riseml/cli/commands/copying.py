@@ -36,10 +36,10 @@ def copy_files(
 ) -> None:
     """Copy files and folders out of data:// and output://4, or into them; or out of a running job, or into one.
 
-    `riseml cp output://4/model .`, `riseml cp ./mnist data://`, `riseml cp 'output://4/*.json' results/`. A folder
-    comes with all in it. A file that is there with the same size and time stays, so that a copy which was broken off
-    goes on where it was. Checksums are compared. Links are copied as links, and none is followed; those that lead out
-    of what is copied are left out, and named.
+    `riseml cp output://4/model .`, `riseml cp ./mnist data://`, `riseml cp 'output://4/*.json' results/`. A folder is
+    copied with everything in it. A file with the same size and time at the target is skipped, so that an interrupted
+    copy continues where it stopped. Checksums are compared. Links are copied as links and never followed; links that
+    lead out of the copied folder are left out, and the command names them.
 
     `riseml cp 4.master:/output/x .` and back: `riseml cp ./x 4.master:/output/`. Of a running job's paths, those that
     do not begin with / are below its working directory. A file is replaced, a folder never.
@@ -142,7 +142,7 @@ def _show_tally(tally: CopyTally, paths: list[str], *, dry: bool) -> wire.CopySu
 
 
 def _report_trouble(command: CommandContext, tally: CopyTally) -> None:
-    """Name what was not copied.
+    """Report files that were not copied.
 
     Raises:
         Conflict: a file changed each time.

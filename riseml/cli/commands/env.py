@@ -52,7 +52,7 @@ def print_environment(  # noqa: PLR0913  # one parameter for each option of the 
 
 
 def _plan_environments(planned: PlannedFile) -> dict[str, wire.JobEnvironment]:
-    """Return what the jobs of a file would find. The answer has values of `env` that the file itself has in it."""
+    """Return the variables that the jobs of a file would get, including values of `env` that the file contains."""
     from riseml.spec.scalars.secret_names import looks_secret
 
     written = {(variable.name, variable.value) for variable in planned.spec.train.env}

@@ -50,7 +50,7 @@ LastOption = Annotated[
 ]
 
 _REFRESH_INTERVAL = 2.0  # seconds
-_ON_A_SCREEN = 100  # experiments that a list on a terminal has at most, if the user asks for no other number
+_ON_A_SCREEN = 100  # most experiments of a list on a terminal, unless the user gives another number
 _PAGE = 500  # experiments in one answer of the server
 
 
@@ -60,15 +60,15 @@ class ViewContent:
 
     answer: object  # what `--json` prints
     lines: list[str]  # what is printed otherwise
-    final: bool  # True when a later answer cannot differ
+    final: bool  # True when later answers will be the same
 
 
 @dataclass(frozen=True, slots=True)
 class ListChoice:
-    """Which experiments are listed."""
+    """The choice of experiments for a list."""
 
     ended: bool  # those that have ended, too
-    most: int | None  # only the newest so many; None: all
+    most: int | None  # only this many of the newest ones; None: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ def _print_saved(command: CommandContext, identity: str | None, *, json: bool) -
 
 
 def _print_view(command: CommandContext, client: Client, fetch: Callable[[], ViewContent], mode: ViewMode) -> None:
-    """Print a view once, or refresh it. A refreshed view survives a lost server, as a followed log does."""
+    """Print a view once, or refresh it. A refreshed view continues after a lost server, as a followed log does."""
     try:
         _refresh_view(command, client, fetch, mode)
     finally:
@@ -288,7 +288,7 @@ def _fetch_list(command: CommandContext, client: Client, choice: ListChoice, *, 
 
 
 def _fetch_pages(client: Client, choice: ListChoice) -> tuple[list[wire.ExperimentView], bool]:
-    """Return the experiments, oldest first, and whether there are older ones that were not asked for.
+    """Return the experiments, oldest first, and whether there are older ones that were not requested.
 
     Each request asks for some of them, so that a long list does not keep the server from its other work.
     """
@@ -313,7 +313,7 @@ def _fetch_experiment(command: CommandContext, client: Client, identity: str, *,
 
 
 def _fetch_samples(command: CommandContext, client: Client, identity: str | None, trends: Trends | None) -> ViewContent:
-    """Return what jobs use now; `trends` remembers it for the next time."""
+    """Return the current samples of jobs; `trends` remembers them for the next call."""
     from riseml.cli.output.monitor_view import list_use
 
     answer = client.get_samples(identity)
@@ -339,7 +339,7 @@ def _fetch_gpus(command: CommandContext, client: Client, identity: str | None) -
 
 
 def _choose_last_to_kill(command: CommandContext, client: Client, *, force: bool) -> str:
-    """Return the ID of the project's last experiment; ask first when a user can answer."""
+    """Return the ID of the project's last experiment; ask the user first on a terminal."""
     last = find_last_experiment(command, client)
     if last["state"] in ENDED_STATES:
         others = client.list_experiments(ended=False, project=last["project"])

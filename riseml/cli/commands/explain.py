@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
     from riseml.client import Client
 
-_MOST_MEMBERS = 20  # of a set that are asked for
+_MOST_MEMBERS = 20  # members of a set that are explained
 
 
 def explain_experiment(
@@ -48,7 +48,7 @@ def explain_experiment(
 
 
 def _explain_set(client: Client, experiment: wire.ExperimentView) -> wire.SetExplanation:
-    """Return what the members of a set do; those that wait come first, because they are asked about."""
+    """Return what the members of a set do. Waiting members come first: the user asks about them."""
     search = experiment.get("search")  # a server of an earlier version has no searches
     members = experiment["experiments"]
     active = [one for one in members if one["state"] not in ENDED_STATES]

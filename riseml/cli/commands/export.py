@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ExportKind(Enum):
-    """What can run the files of an export."""
+    """The systems for which riseml exports files."""
 
     COMPOSE = "compose"
     TFJOB = "tfjob"
@@ -106,7 +106,7 @@ def _export(
 
 
 def _list_notes(run: ExportedRun, kind: ExportKind) -> Iterator[str]:
-    """Yield what the user needs to know before the files run."""
+    """Yield remarks for the user before the files run."""
     from riseml.capsules.compose_files import choose_data
 
     passes = "; compose gives the containers the value of your shell" if kind is ExportKind.COMPOSE else ""

@@ -151,7 +151,7 @@ def _confirm(command: CommandContext, files: int, *, yes: bool) -> None:
 
 
 def _list_pages(opened: OpenedPath, *, deep: bool) -> Iterator[list[Seen]]:
-    """Yield the entries of a folder page by page, a short one first; or the file itself."""
+    """Yield the entries of a folder page by page, beginning with a short page; or the file itself."""
     from riseml.storage_files import MOST_ENTRIES, ListOrder
 
     if opened.seen.kind != "folder":
@@ -196,7 +196,7 @@ def _sum_up(opened: OpenedPath) -> wire.UsageView:
 
 
 def _measure(opened: OpenedPath) -> list[wire.UsageView]:
-    """Return what is in each folder of a path, and the sum."""
+    """Return the bytes and files of each folder below a path, and the sum."""
     from itertools import chain
 
     below: dict[str, list[int]] = {}
@@ -217,7 +217,7 @@ def _measure(opened: OpenedPath) -> list[wire.UsageView]:
 
 
 def _cut_proof(pieces: Iterator[bytes], size: int, shown: str) -> Iterator[bytes]:
-    """Yield a content; what proves it is checked."""
+    """Yield a content, and check its SHA-256 at the end."""
     import hashlib
 
     digest, seen = hashlib.sha256(), 0

@@ -75,7 +75,7 @@ def parse_ports(text: str) -> PortPair:
     """Return `8888` or `9999:8888` as ports of this machine and of the job.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: the text is neither.
     """
     from riseml.cli.port_forward import PortPair
 

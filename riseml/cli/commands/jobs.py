@@ -1,4 +1,4 @@
-"""`exec`, `shell`: hands on a running job."""
+"""`exec`, `shell`: run commands in a running job."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def choose_job(command: CommandContext, client: Client, identity: str | None) ->
 
 
 def find_running_jobs(client: Client, identity: str) -> list[str]:
-    """Return the IDs of the jobs that an ID names and that run. A single job is returned in any state: the server says
-    best why it cannot be entered.
+    """Return the IDs of the jobs that an ID names and that run. A single job is returned in any state: the server
+    reports why it cannot be entered.
 
     Raises:
         UsageError: there is none, or the ID names a set.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check_trials(identity: str | None, trials: int | None, new: Sequence[object]) -> tuple[str, int]:
-    """Return the set and how many trials it gets.
+    """Return the set, and how many trials to add.
 
     Args:
         identity: the set, if the user names one.
@@ -57,7 +57,7 @@ def add_trials(
 
 
 def _collect_variables(command: CommandContext, found: wire.ExperimentView, allowed: list[str]) -> dict[str, str]:
-    """Return the variables of the caller that the trials of a set get, once the user has allowed them."""
+    """Return the caller's variables for the trials of a set, after the user has allowed them."""
     from riseml.cli.questions import confirm_variables
 
     search = found.get("search")

@@ -106,7 +106,7 @@ def parse_duration(text: str) -> float:
     """Return `90s`, `30m`, `2h` or `1d` in seconds.
 
     Raises:
-        UsageError: it is none of these, or shorter than a second.
+        UsageError: the text is not a duration, or is shorter than a second.
     """
     number, unit = text.strip()[:-1], text.strip()[-1:]
     if unit in _UNITS and number.isascii() and number.isdigit() and 0 < len(number) < 9 and int(number):
@@ -129,6 +129,6 @@ def _forward(command: CommandContext, client: Client, view: CompanionView, exper
     port = wait_until_it_listens(command, client, experiment, view.port)
     job = f"{identity}.{_JOB}"
     token = ask_job(client.address, job, _ASK_TOKEN)
-    if not re.fullmatch("[0-9a-f]{48}", token):  # what a job prints is not trusted
+    if not re.fullmatch("[0-9a-f]{48}", token):  # the token comes from the job's output, which is not trusted
         raise Conflict(f"{job} does not say its token", f"`riseml kill {identity}`, then start another one")
     forward_companion(command, client, view, (job, port), lambda address: f"{address}/lab?token={token}")

@@ -1,4 +1,4 @@
-"""`system clean --outputs` and `keep`: outputs as wholes."""
+"""`system clean --outputs` and `keep`: remove or keep whole outputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OutputChoice:
         """Return the query of the route.
 
         Raises:
-            UsageError: a text means nothing, or nothing is given.
+            UsageError: a text is invalid, or no choice is given.
         """
         from riseml.spec.scalars.quantities import parse_duration
         from riseml.spec.scalars.texts import BadText
@@ -61,7 +61,7 @@ def _parse_bytes(text: str) -> int:
 
 
 def clean_outputs(command: CommandContext, choice: OutputChoice, *, yes: bool, json: bool) -> None:
-    """Show the outputs of experiments that have ended, and remove them after a yes."""
+    """Show outputs of ended experiments, and remove them after the user's yes."""
     from riseml.cli.output.file_views import list_outputs, summarise_outputs
 
     query = choice.to_query()
@@ -119,7 +119,8 @@ def keep_outputs(
 ) -> None:
     """Keep the outputs of experiments: `riseml system clean` and `riseml rm` leave them alone.
 
-    `riseml keep 4`, `riseml keep --no 4`. A set means all its experiments. Without an ID: show what is kept.
+    `riseml keep 4`, `riseml keep --no 4`. The ID of a set stands for all its experiments. Without an ID the command
+    shows what is kept.
     """
     command: CommandContext = context.obj
     if release and not ids:

@@ -11,7 +11,7 @@ def print_past_use(command: CommandContext, identity: str | None, since: str, *,
     """Print what the jobs of an experiment have used since a moment (RFC 3339).
 
     Raises:
-        UsageError: there is no ID, or GPUs were asked for.
+        UsageError: there is no ID, or `--gpu` was given.
     """
     from riseml.cli.output.history_view import list_past_use
 

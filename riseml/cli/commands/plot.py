@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from riseml.cli.output.chart import Chart
     from riseml.client import Client
 
-_CURVES = 10  # at once
+_CURVES = 10  # most curves in one chart
 
 
 AgainstOption = Annotated[

@@ -122,7 +122,7 @@ def _confirm_fingerprints(command: CommandContext, host: str, fingerprints: list
     """Ask whether the fingerprints are right; on the host, `ssh-keygen -lf` of a file in /etc/ssh shows them.
 
     Raises:
-        UsageError: no user can answer.
+        UsageError: standard input is not a terminal.
         Exit: the user says no.
     """
     if not command.asks:

@@ -87,7 +87,7 @@ def _add_trusted(command: CommandContext, client: Client, new: wire.NewHost, *, 
     """Add a host; ask the user for its key first when the server does not know it.
 
     Raises:
-        Refused: no user can answer.
+        Refused: standard input is not a terminal.
         Exit: the user says no.
     """
     from riseml.cli.output.pool_change_views import list_keys
@@ -122,7 +122,7 @@ def _read_gpus(text: str | None) -> dict[str, object]:
 
 
 def _make_absolute(command: CommandContext, path: Path | None) -> str | None:
-    """Return a path as the server finds it, whose working directory is another one."""
+    """Return an absolute path, because the server has another working directory."""
     return None if path is None else str(command.folder / path.expanduser())
 
 

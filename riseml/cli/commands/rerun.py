@@ -1,4 +1,4 @@
-"""`rerun`: an experiment again, with the code, the environment and the data of then."""
+"""`rerun`: run an experiment again, with its original code, environment and data."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _CANNOT_FORCE = frozenset({"code", "variable"})
 
 @dataclass(frozen=True, slots=True)
 class RerunOrder:
-    """What the user wants to be different."""
+    """The user's options for the new run."""
 
     parameters: Pairs
     settings: Pairs
     allowed: list[str]  # variables of the environment that may be sent
-    force: bool  # run without what is missing, where that is possible
+    force: bool  # run without the missing parts, where that is possible
 
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What was started, and the client that can follow it."""
+    """The started experiment, and the client that can follow it."""
 
     client: Client
     experiment: wire.ExperimentView
@@ -73,8 +73,8 @@ def rerun_experiment(  # noqa: PLR0913  # one parameter for each option of the c
 ) -> None:
     """Run an experiment again: the same code, environment and data as then.
 
-    `riseml rerun 4`, `riseml rerun 4 -p lr=0.1`, `riseml rerun ./output/.riseml` on any server. What cannot be had any
-    more is named before anything starts, and the exit code is 4.
+    `riseml rerun 4`, `riseml rerun 4 -p lr=0.1`, `riseml rerun ./output/.riseml` on any server. If a part of the run is
+    no longer available, the command names it and starts nothing (exit code 4).
     """
     command: CommandContext = replace(context.obj, asks=context.obj.asks and not json)
     if executor is not None:
@@ -90,7 +90,7 @@ def rerun_experiment(  # noqa: PLR0913  # one parameter for each option of the c
 
 
 def _begin(command: CommandContext, text: str, order: RerunOrder) -> Rerun:
-    """Submit the run that a user has named, once nothing is missing and the user agrees."""
+    """Submit the run that the user has named, after checking that nothing is missing and that the user agrees."""
     place = find_capsule(command, text)
     with ExitStack() as stack:
         own = stack.enter_context(command.connect()) if place is None else None
@@ -177,7 +177,7 @@ def _read_written(source: CapsuleSource) -> dict[str, str]:
 
 
 def _list_images(capsule: wire.Capsule, settings: Pairs) -> list[wire.PinnedImage]:
-    """Return what the names of the images stood for; nothing when the user wants other ones."""
+    """Return the resolved images of the original run; empty when the user chooses other images."""
     if any(path == name or path.startswith(f"{name}.") for path, _ in settings for name in _IMAGE_SETTINGS):
         return []
     return [
@@ -195,10 +195,10 @@ def _find_missing(source: CapsuleSource, client: Client, submission: wire.Submis
 def _refuse_missing(
     command: CommandContext, source: CapsuleSource, missing: list[wire.MissingPart], order: RerunOrder
 ) -> None:
-    """Name everything that cannot be had any more.
+    """Refuse a run whose parts are no longer available, and name them.
 
     Raises:
-        Refused: something is missing, and the user does not want to run without it, or cannot.
+        Refused: a part is missing, and the user has not given `--force`, or the run is impossible without it.
     """
     if not missing:
         return
@@ -215,7 +215,7 @@ def _refuse_missing(
 def confirm_rerun(
     command: CommandContext, source: CapsuleSource, submission: wire.Submission, allowed: list[str]
 ) -> None:
-    """Ask before variables of the user's environment are sent; what stands in the files is no question."""
+    """Ask before sending variables of the user's environment. Values that are in the files need no question."""
     from riseml.cli.questions import confirm_variables
 
     written, what = _read_written(source), _identify_run(source, submission)
@@ -228,7 +228,8 @@ def confirm_rerun(
 
 
 def _identify_run(source: CapsuleSource, submission: wire.Submission) -> str:
-    """Return the key of a yes: all that decides what gets the variables. A capsule could name the code of another run.
+    """Return the key under which a yes is remembered: a digest of everything that decides which code gets the
+    variables. A capsule could name the code of another run.
 
     The user's own `-p` and `--set` are not in it.
     """
@@ -250,10 +251,10 @@ def _send_code(source: CapsuleSource, client: Client) -> None:
 
 
 def _announce(command: CommandContext, client: Client, submission: wire.Submission) -> None:
-    """Say when install steps run anew: they may bring other packages than then."""
+    """Tell the user when install steps run again: they may install other package versions than in the original run."""
     asked = submission.copy()
-    asked.pop("environment", None)  # a plan needs no value
+    asked.pop("environment", None)  # a plan needs no values of variables
     plan = client.plan_submission(asked)
     if plan["install"] and plan["cached"] is False:
-        text = "the environment is made anew: its install steps may bring other packages than then"
+        text = "the environment is made again: its install steps may install other versions of packages"
         command.printer.print_notes([text])

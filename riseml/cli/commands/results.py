@@ -1,4 +1,4 @@
-"""`results`: what came out of the experiments of a set or a project."""
+"""`results`: the results of the experiments of a set or a project."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _USUAL = 100  # rows of a table
 class _Presentation:
     """How results are printed."""
 
-    columns: str = ""  # names, with commas; empty: the usual ones
+    columns: str = ""  # names, separated by commas; empty: the usual ones
     scaling: bool = False
     rate: str | None = None
     csv: bool = False

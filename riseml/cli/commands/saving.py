@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.saved_client import SavedClient
 
-_INTERVAL = 0.5  # seconds between two questions
+_INTERVAL = 0.5  # seconds between two requests
 
 
 def save_output(context: typer.Context, identity: IdArgument = None, *, json: JsonOption = False) -> None:

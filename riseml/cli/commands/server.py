@@ -68,7 +68,8 @@ def stop_server(context: typer.Context, *, json: JsonOption = False) -> None:
             )
         stopped = local_server.stop_server(client, settings)
     active = 0 if stopped is None else stopped["active"]
-    searches = 0 if stopped is None else stopped.get("searches", 0)  # a server of an earlier version counts none
+    # a server of an earlier version does not count them
+    searches = 0 if stopped is None else stopped.get("searches", 0)
     if json:
         pid = None if stopped is None else stopped["pid"]
         command.printer.print_json({"stopped": stopped is not None, "pid": pid, "active": active, "searches": searches})

@@ -1,4 +1,4 @@
-"""`system`: the hosts, and what is left over on them."""
+"""`system`: the hosts, and leftovers on them."""
 
 from __future__ import annotations
 

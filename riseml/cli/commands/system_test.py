@@ -90,7 +90,7 @@ def _make_submission(command: CommandContext, name: str, train: Mapping[str, obj
 def _start_test(
     client: Client, name: str, host: wire.HostView | None, submission: wire.Submission
 ) -> str | RisemlError:
-    """Return the ID of the job that was started on the host, or why none was."""
+    """Return the ID of the job that was started on the host, or the reason why none was started."""
     import uuid
 
     if host is None:

@@ -72,13 +72,15 @@ def _find_running_job(experiment: wire.ExperimentView) -> str | None:
 
 
 def _forward_own(command: CommandContext, client: Client, view: CompanionView, job: str) -> None:
-    """Forward the port of a TensorBoard that is a job of a training. No port of it: the server says why."""
+    """Forward the port of a TensorBoard that is a job of a training. When no program listens there, the server reports
+    why."""
     from riseml.cli.companion import find_port, forward_companion
     from riseml.cli.port_forward import find_answering_jobs
 
     port = find_port(client, job, view.port)
     if port is None:
-        find_answering_jobs(client.address, [job], view.port)  # raises what is wrong, unless it listens by now
+        # raises the server's error, unless the program listens by now
+        find_answering_jobs(client.address, [job], view.port)
         port = view.port
     command.printer.say("Ctrl-C ends the forwarding; TensorBoard and the experiment run on.")
     forward_companion(command, client, view, (job, port), lambda address: address)
@@ -116,5 +118,5 @@ def _forward_new(command: CommandContext, client: Client, view: CompanionView, c
     try:
         _forward_companion(command, client, view, experiment)
     finally:
-        with suppress(RisemlError):  # it ends by itself when it is left
+        with suppress(RisemlError):  # it ends by itself when no client uses it
             client.kill_experiment(experiment["id"])

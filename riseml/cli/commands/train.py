@@ -109,7 +109,7 @@ def _show_run(command: CommandContext, client: Client, experiment: wire.Experime
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a command shows what it has started."""
+    """How a command shows the experiment that it has started."""
 
     detach: bool
     json: bool
@@ -126,7 +126,7 @@ def _add_trials(command: CommandContext, wanted: tuple[str, int], shown: Shown, 
 def _send_with_revision(
     command: CommandContext, source: ConfigSource, submission: wire.Submission, *, json: bool
 ) -> Client:
-    """Send the project; meanwhile git finds the revision, which is added to the submission."""
+    """Send the project while git finds the revision, and add the revision to the submission."""
     from riseml.project.git_state import ask_git
 
     question = ask_git(source.project.folder, command.environ)
@@ -139,7 +139,7 @@ def _send_with_revision(
 
 
 def describe_start(experiment: wire.ExperimentView) -> str:
-    """Return what is said of an experiment that runs on without this command."""
+    """Return the message about an experiment that runs on without this command."""
     name, members = clean_text(experiment["id"]), experiment["experiments"]
     if members:
         search = experiment.get("search")
@@ -161,7 +161,8 @@ def follow_to_end(
 def confirm_environment(
     command: CommandContext, source: ConfigSource, submission: wire.Submission, allowed: list[str]
 ) -> None:
-    """Name the variables of the user's environment that are sent, and ask for those that the user has not allowed."""
+    """Name the variables of the user's environment that will be sent, and ask about those that the user has not
+    allowed."""
     from riseml.cli.questions import confirm_variables
 
     confirm_variables(command, _list_passed_variables(source, submission), allowed, source.name)
@@ -227,7 +228,7 @@ def send_project(command: CommandContext, source: ConfigSource, submission: wire
     The server checks the submission before a file is read, so that a refusal takes no time.
     """
     sync = ProjectSync(command, source.project.folder)
-    listing = sync.list_files()  # before the server is asked: reports files that cannot be sent
+    listing = sync.list_files()  # list the files first, to report those that cannot be sent before any request
     command.printer.print_notes(
         [f"{format_path(path)} is this command's own output, and is not sent" for path in listing.left_out]
     )
@@ -245,7 +246,7 @@ def send_project(command: CommandContext, source: ConfigSource, submission: wire
 
 
 def submit_experiment(command: CommandContext, client: Client, submission: wire.Submission) -> wire.ExperimentView:
-    """Submit once, whatever is lost on the way.
+    """Submit exactly one experiment, also when an answer is lost.
 
     Raises:
         Exit: the user pressed Ctrl-C.

@@ -19,7 +19,7 @@ _LONGEST_OPENING = 10.0  # seconds; some browsers let their caller wait until th
 
 
 OpenOption = Annotated[bool, typer.Option("--open", help="Open the page in your browser.")]
-StopOption = Annotated[bool, typer.Option("--stop", help="Close the page: nothing listens, every browser is out.")]
+StopOption = Annotated[bool, typer.Option("--stop", help="Close the page, and end the session of every browser.")]
 PortOption = Annotated[
     int | None,
     typer.Option(
@@ -74,7 +74,7 @@ def _show_address(command: CommandContext, found: wire.WebView) -> None:
 
 
 def _open_in_browser(command: CommandContext, found: wire.WebView) -> None:
-    """Open the address in the browser, by way of a page that only this user can read.
+    """Open the address in the browser through a local page that only this user can read.
 
     That page stays in the home, because the browser may read it after this command has ended; its token works once. The
     next call removes it.

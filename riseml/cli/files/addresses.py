@@ -1,4 +1,4 @@
-"""What a user types for a file: `data://mnist/x`, `output://4/model`, `4.master:/tmp/x`, or a path of this machine."""
+"""Addresses of files as users type them: `data://mnist/x`, `output://4/model`, `4.master:/tmp/x`, or a local path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StorageAddress:
     place: StoragePlace
     path: str  # as in `folder_paths`; empty: the root
     wants_folder: bool = False  # it ends with a slash
-    user: str = ""  # that the address names; empty: none
+    user: str = ""  # user or project in the address; empty: none
     project: str = ""
 
     @property
@@ -37,7 +37,7 @@ def parse_storage_address(text: str) -> StorageAddress | None:
     """Return a path of a storage; None: the text is no such address.
 
     Raises:
-        UsageError: it begins as one and is none.
+        UsageError: the text begins as an address, but is not valid.
     """
     found = _SCHEME.fullmatch(text)
     if found is None:

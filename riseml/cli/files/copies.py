@@ -1,6 +1,6 @@
-"""A copy from one side to the other: files that are there already stay, nothing is ever half.
+"""Copy from one side to the other. Files that are at the target already are skipped, and no file is ever incomplete.
 
-Links are copied as links, unless they lead out of what is copied. None is followed.
+Links are copied as links, unless they lead out of the copied folder. No link is followed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from riseml.storage_files import MOST_ENTRIES, ListOrder
 
 _FIRST_PAGE = 1000
 _DIGEST = 32  # bytes of a SHA-256
-_TRIES = 3  # of a file that changes while it is copied
+_TRIES = 3  # tries for a file that changes while it is copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +28,24 @@ class CopyEnd:
 
     side: FileSide
     path: str
-    title: str  # what stands before a path for people: `output://4/`; empty for this machine
+    title: str  # prefix of paths for people: `output://4/`; empty for this machine
 
 
 @dataclass(slots=True)
 class CopyTally:
-    """What a copy has done."""
+    """The result of a copy."""
 
     files: int = 0
     size: int = 0  # bytes of these files
     links: int = 0
     unchanged: int = 0
     left_out: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)  # files that changed while they were copied, and were not
+    changed: list[str] = field(default_factory=list)  # files that were not copied, because they changed each time
 
 
 @dataclass(frozen=True, slots=True)
 class CopyWatch:
-    """Who is told how far a copy is."""
+    """The callbacks that receive the progress of a copy."""
 
     note_file: Callable[[str, str, int | None], None]  # source and target for people, bytes; None: a link
     note_bytes: Callable[[int], None]
@@ -182,7 +182,7 @@ class _ContentReader:
 
 
 def add_tallies(tallies: list[CopyTally]) -> CopyTally:
-    """Return what several copies have done together."""
+    """Return the sum of several copies."""
     return CopyTally(
         sum(one.files for one in tallies),
         sum(one.size for one in tallies),

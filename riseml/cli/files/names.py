@@ -24,7 +24,7 @@ def to_text(path: str) -> str:
 
 
 def to_path(text: str) -> str:
-    """Return what a user has typed as a path of `folder_paths`."""
+    """Return a text that the user has typed as a path of `folder_paths`."""
     return encode_name(os.fsencode(text))
 
 

@@ -53,7 +53,7 @@ class Openings:
         self._client: Client | None = None
 
     def find_sources(self, text: str) -> list[OpenedPath]:
-        """Return what an address or a pattern names.
+        """Return the paths that an address or a pattern names.
 
         Raises:
             NotFound: nothing.
@@ -65,7 +65,7 @@ class Openings:
         return found
 
     def open_target(self, text: str) -> tuple[CopyEnd, Seen | None, bool]:
-        """Return where a copy goes, what is there, and whether it must be a folder."""
+        """Return the target of a copy, the entry that exists there, and whether the target must be a folder."""
         address = parse_storage_address(text)
         if address is not None:
             if address.is_pattern:

@@ -1,4 +1,4 @@
-"""How far a copy is: a bar on a terminal when it takes a while, and the files themselves with `-n`."""
+"""Show the progress of a copy: a bar on a terminal when it takes a while, or the names of the files with `-n`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CopyProgress:
     Args:
         printer: draws on a terminal, and nothing elsewhere.
         dry: nothing is copied; the files are named.
-        quiet: neither.
+        quiet: print neither bar nor names.
         clock: returns seconds.
     """
 

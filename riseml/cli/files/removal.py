@@ -11,7 +11,7 @@ from riseml.file_client import FileClient
 
 
 def check_removal(found: Sequence[OpenedPath], text: str, *, recursive: bool) -> Sequence[OpenedPath]:
-    """Return what is to be removed.
+    """Return the paths to remove.
 
     Raises:
         UsageError: it is a path of this machine, a whole storage, or a folder without `recursive`.

@@ -23,13 +23,13 @@ class FileSide(Protocol):
         """Return a part of a listing."""
 
     def look_at(self, path: str) -> Seen | None:
-        """Return what a path names; None: there is nothing."""
+        """Return the file, folder or link at a path; None when nothing is there."""
 
     def make_folder(self, path: str) -> None:
-        """Make a folder with those above it."""
+        """Make a folder and the folders above it."""
 
     def make_link(self, path: str, target: str) -> None:
-        """Make a link that leads to a place below the folder, with the folders above it."""
+        """Make a link to a place below the folder; make the folders above the link."""
 
     def read_file(self, path: str, start: int = 0, etag: str = "") -> Iterator[bytes]:
         """Yield a header, a content and its proof, as `folder_contents.read_pieces` does."""

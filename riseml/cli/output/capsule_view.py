@@ -1,4 +1,4 @@
-"""A capsule for people: what another run of an experiment needs. `--json` prints all of it."""
+"""A capsule for people: everything that another run of an experiment needs. `--json` prints all fields."""
 
 from __future__ import annotations
 

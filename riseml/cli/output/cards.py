@@ -19,7 +19,7 @@ def build_cards(columns: Sequence[Column], rows: Sequence[Sequence[str]], heads:
     Args:
         columns: of the table.
         rows: their cells.
-        heads: so many first cells of a row are the first line of its card, without their titles.
+        heads: how many first cells of a row form the first line of its card, without titles.
         style: has the width.
 
     Example:

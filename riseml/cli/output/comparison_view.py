@@ -1,4 +1,4 @@
-"""What differs between experiments as lines. Pure."""
+"""The differences between experiments as lines. Pure."""
 
 from __future__ import annotations
 

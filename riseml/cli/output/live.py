@@ -1,4 +1,4 @@
-"""A view that is drawn again in its own place on a terminal, by `rich.live`.
+"""A view that `rich.live` redraws in place on a terminal.
 
 `printer` imports this module when it draws for the first time, because the import of rich takes 40 ms.
 
@@ -77,7 +77,7 @@ class LiveScreen:
         self._flush()
 
     def close(self) -> None:
-        """Leave the last frame where it is, or erase it; the cursor is shown again at the line after it."""
+        """Leave the last frame on the screen, or erase it; show the cursor at the line after it."""
         self._stop(leave=self._stays)
         self._flush()
 

@@ -1,4 +1,4 @@
-"""What jobs use, beside what they asked for, as lines. Pure."""
+"""The use of jobs next to their requested resources, as lines. Pure."""
 
 from __future__ import annotations
 
@@ -70,14 +70,15 @@ _SERIES = (
 def list_use(
     samples: Sequence[wire.SampleView], style: Style, trends: Trends | None = None, *, sparks: bool = False
 ) -> list[str]:
-    """Return what jobs use: a table where it fits, else some lines for each job. The amounts are the same.
+    """Return the use of jobs: a table where it fits, else some lines for each job. Both show the same amounts.
 
     A column that is unknown for every job is left out.
 
     Args:
         samples: one for each job.
         style: has the width.
-        trends: what a live view has seen; it adds the rate of lines, and remarks about jobs that hold others up.
+        trends: samples that a live view has seen; they add the rate of lines, and remarks about jobs that slow others
+        down.
         sparks: draw the last minutes beside each amount, where there is room.
     """
     remarks = [] if trends is None else find_stragglers(samples, trends)
@@ -132,7 +133,7 @@ def _list_cells(one: wire.SampleView, trends: Trends | None) -> list[str]:
 
 
 def _list_gpus(one: wire.SampleView) -> list[str]:
-    """Return what its GPUs do; their number is known before they are read."""
+    """Return the load of its GPUs; their number is known before they are read."""
     busy = "" if one["gpu"] is None else f"{one['gpu']:.0f} % of "
     used, whole = one["gpu_mem_used"], one["gpu_mem_total"]
     memory = _UNKNOWN if used is None or whole is None else format_of(format_bytes(used), format_bytes(whole))

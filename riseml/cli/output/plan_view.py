@@ -38,7 +38,7 @@ _MEMBERS_WITH_JOBS = (
 
 
 def list_plan(plan: wire.PlanView, style: Style) -> list[str]:
-    """Return what `train` would do: the first experiment in full, the parameters of the others."""
+    """Return the plan of `train`: the first experiment in full, the parameters of the others."""
     first = plan["experiments"][0]
     jobs = first["jobs"]
     limited = any(_format_limits(job) for job in jobs)

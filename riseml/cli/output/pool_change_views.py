@@ -1,4 +1,4 @@
-"""What `pool add` and `pool remove` found and did, as lines. Pure."""
+"""The results of `pool add` and `pool remove`, as lines. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def list_findings(findings: Sequence[wire.PoolFinding], style: Style) -> list[st
 
 
 def describe_added(found: wire.AddedHost) -> list[str]:
-    """Return what a host has, and what was done with it."""
+    """Return the properties of a host, and whether it was added."""
     gpus = f" and {count_noun(found['gpus'], 'GPU')}" if found["gpus"] else ""
     amount = f"{found['cpus']:g} cores, {found['mem_mib'] / 1024:.1f} GiB of memory{gpus}"
     lines = ["", f"{found['name']}: {found['engine']}, {amount}."]

@@ -103,7 +103,7 @@ class Printer:
         self.print_clean_lines([escape_json(json.dumps(value, ensure_ascii=False))])
 
     def redraw(self, lines: Sequence[str], *, stays: bool = True) -> None:
-        """Print lines in the place of those of the last `redraw`; without a terminal, below them.
+        """Print lines over those of the last `redraw`; without a terminal, below them.
 
         Args:
             lines: of the view.
@@ -122,18 +122,18 @@ class Printer:
             self._screen.draw(safe)
 
     def end_redraw(self) -> None:
-        """Leave the lines of the last `redraw` where they are, or erase them; the next ones are drawn anew."""
+        """Leave the lines of the last `redraw` on the screen, or erase them. The next `redraw` begins a new place."""
         with self._lock:
             if self._screen is not None:
                 self._screen.close()
                 self._screen = None
 
     def hold(self) -> AbstractContextManager[bool]:
-        """Return what keeps other threads from printing."""
+        """Return the lock that keeps other threads from printing."""
         return self._lock
 
     def say(self, *messages: str) -> None:
-        """Print messages that are no part of the result."""
+        """Print messages that are not part of the result."""
         self._write_messages(map(clean_text, messages))
 
     def warn(self, message: str) -> None:
@@ -149,7 +149,7 @@ class Printer:
         self._write_messages(problem_lines.describe_problems(problems, name, source, colour=self.err_colour))
 
     def print_error(self, error: RisemlError) -> None:
-        """Print what went wrong and what to do next."""
+        """Print an error and its hint."""
         self._write_messages(problem_lines.describe_error(error, colour=self.err_colour))
 
     def _write_messages(self, lines: Iterable[str]) -> None:

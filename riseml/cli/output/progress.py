@@ -1,4 +1,4 @@
-"""How far long work is: a bar, amounts, the rate and the time left, on one line. Pure."""
+"""The progress of long work on one line: a bar, amounts, the rate and the time left. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RateMeter:
     _seen: deque[tuple[float, int]] = field(default_factory=deque)  # seconds and amount
 
     def add_amount(self, amount: int, now: float) -> None:
-        """Remember how much there is. An amount that shrinks belongs to something new."""
+        """Remember an amount. A smaller amount than before begins a new measurement."""
         if self._seen and amount < self._seen[-1][1]:
             self._seen.clear()
         self._seen.append((now, amount))
@@ -69,7 +69,7 @@ def draw_progress(title: str, fraction: float | None, amounts: str, style: Style
     Args:
         title: what is done; may be foreign.
         fraction: from 0 to 1; None: not known, and no bar is drawn.
-        amounts: what stands behind the bar; may be foreign.
+        amounts: the text after the bar; may be foreign.
         style: has the width.
     """
     width = style.width or 80

@@ -57,7 +57,7 @@ class _Fitted:
     """The columns of a table that fits the terminal."""
 
     fields: list[_Field]
-    left_out: Sequence[str] = ()  # titles of columns that the terminal has no room for
+    left_out: Sequence[str] = ()  # titles of columns for which the terminal has no room
 
 
 def make_row(one: wire.ResultView) -> ResultRow:
@@ -93,14 +93,14 @@ def _read_int(text: str) -> int:
 
 
 def make_columns(found: wire.ResultList) -> Columns:
-    """Return what finds the columns of these results."""
+    """Return the finder of columns for these results."""
     objective = found["objective"]
     goals = {objective["metric"]: Goal(objective["goal"])} if objective else {}
     return Columns(frozenset((*found["parameters"], *found["same"])), frozenset(found["metrics"]), goals)
 
 
 def list_results(found: wire.ResultList, style: Style, chosen: Sequence[str] = ()) -> list[str]:
-    """Return the table with the best row marked, then what all rows have alike, and what is left out.
+    """Return the table with the best row marked, then the values that all rows share, and what is left out.
 
     Args:
         found: the answer of the server.

@@ -1,4 +1,4 @@
-"""What is saved of an output, for people. `--json` prints all of it."""
+"""A saved output for people. `--json` prints all fields."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_MISSING = 20
 def describe_saved(identity: str, saved: wire.SavedSummary, now: datetime | None) -> str:
     """Return where an output is saved, and how far: `s3://runs/paul/mnist/4: 3 files, 1,024 bytes, 2m ago`.
 
-    Without `now` it does not say how long ago that was.
+    Without `now` the age is left out.
     """
     age = "" if now is None else f", {format_age(saved['saved_at'], now)} ago"
     there = (
@@ -44,7 +44,7 @@ def describe_saved(identity: str, saved: wire.SavedSummary, now: datetime | None
 
 
 def describe_restored(restored: wire.RestoredView) -> str:
-    """Return what the present attempt began with."""
+    """Return the files with which the present attempt began."""
     if not restored["files"] and not restored["kept"]:
         return f"attempt {restored['attempt']} began with an empty output: nothing was saved before"
     kept = f", {count_noun(restored['kept'], 'file')} kept" if restored["kept"] else ""
@@ -53,7 +53,7 @@ def describe_restored(restored: wire.RestoredView) -> str:
 
 
 def list_saved(found: wire.SavedView, now: datetime, style: Style) -> list[str]:
-    """Return every saved file with its size and checksum, and what is not there."""
+    """Return every saved file with its size and checksum, and the files that were left out."""
     lines = [clean_text(f"Saved: {describe_saved(found['id'], found, now)}")]
     if found["restored"]:
         lines.append(clean_text(f"Restored: {describe_restored(found['restored'])}"))

@@ -1,4 +1,4 @@
-"""How a training scales, as a table. Pure."""
+"""The scaling of a training as a table. Pure."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ def clean_text(text: str, *, colours: bool = False) -> str:
 def clean_lines(lines: Sequence[str], *, colours: bool) -> Sequence[str]:
     """Return lines of a view without what could rewrite the terminal; `colours` keeps the colours that views give them.
 
-    Views clean foreign text where they use it. This check finds what a view has missed, and takes next to no time for
-    lines that need no cleaning.
+    Views clean foreign text where they use it. This check finds text that a view has missed, and is fast for lines that
+    need no cleaning.
 
     Example:
         >>> clean_lines(["fine", "\\x1b]0;title\\x07 \\x9b2J"], colours=False)
@@ -116,7 +116,7 @@ def count_noun(count: int, noun: str) -> str:
 
 
 def format_of(used: str, whole: str) -> str:
-    """Return an amount of another one; a unit that both have is said once: `0.37/2 cores`, `16 MiB/2 GiB`."""
+    """Return an amount of a whole; a shared unit is printed once: `0.37/2 cores`, `16 MiB/2 GiB`."""
     amount, _, unit = used.partition(" ")
     return f"{amount if whole.endswith(f' {unit}') else used}/{whole}"
 

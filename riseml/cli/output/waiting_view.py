@@ -21,7 +21,7 @@ Rates = Mapping[tuple[str, str], float | None]
 
 
 def list_waiting(found: wire.ExplanationView, rates: Rates, style: Style) -> list[str]:
-    """Return what hosts do for the environment, or the place in the queue and what is missing."""
+    """Return the work of hosts on the environment, or the place in the queue and what is missing."""
     lines = [line for one in found["activities"] for line in _list_activity(one, rates, style)]
     if not lines:
         lines = [
@@ -31,7 +31,7 @@ def list_waiting(found: wire.ExplanationView, rates: Rates, style: Style) -> lis
 
 
 def describe_activity(one: wire.ActivityView, rate: float | None = None) -> tuple[str, str]:
-    """Return what a host does, and how far it is; both may be foreign."""
+    """Return the work of a host, and its progress; both may be foreign."""
     if one["work"] == "install":
         return f"Install step {one['done']} of {one['total']} on {one['host']}", one["what"]
     amounts = describe_bytes(one["done"], one["total"], rate)
