@@ -78,7 +78,7 @@ class AnswerReader:
         if not self._left:
             return b""
         if self._at == len(self._held):
-            self._held, self._at = self._receive(), 0
+            self._held, self._at = self._receive_bytes(), 0
         piece = self._held[self._at : self._at + self._left]
         self._at += len(piece)
         self._left -= len(piece)
@@ -106,12 +106,12 @@ class AnswerReader:
                 raise AnswerCut("the head of the answer is too long")
             rest = self._held[self._at :]
             begin -= self._at
-            self._held, self._at = rest + self._receive(), 0
+            self._held, self._at = rest + self._receive_bytes(), 0
         taken = self._held[self._at : found]
         self._at = found + len(end)
         return taken
 
-    def _receive(self) -> bytes:
+    def _receive_bytes(self) -> bytes:
         piece = self._door.recv(_PIECE)
         if not piece:
             raise AnswerCut("the server closed the connection")

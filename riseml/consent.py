@@ -66,7 +66,7 @@ def record_processes(home: Path) -> None:
     Raises:
         Refused: the home cannot be written.
     """
-    _write(home, replace(read_consent(home), processes=True))
+    _write_file(home, replace(read_consent(home), processes=True))
 
 
 def record_variables(home: Path, variables: Iterable[PassedVariable]) -> None:
@@ -76,7 +76,7 @@ def record_variables(home: Path, variables: Iterable[PassedVariable]) -> None:
         Refused: the home cannot be written.
     """
     before = read_consent(home)
-    _write(home, replace(before, variables=before.variables | frozenset(variables)))
+    _write_file(home, replace(before, variables=before.variables | frozenset(variables)))
 
 
 def make_process_refusal(missing_engine: str) -> Refused:
@@ -104,7 +104,7 @@ def _parse(text: str) -> Consent:
         return Consent()
 
 
-def _write(home: Path, consent: Consent) -> None:
+def _write_file(home: Path, consent: Consent) -> None:
     """Replace the whole file. When two commands write at the same time, one answer may be lost, and riseml asks
     again."""
     rows = sorted(

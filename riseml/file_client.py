@@ -96,7 +96,7 @@ class FileClient:
         while True:
             query = {"path": path, "start": str(position), "etag": etag}
             try:
-                with self._open("GET", "/files/content", query) as response:
+                with self._open_response("GET", "/files/content", query) as response:
                     self._exchange.raise_refusal(response)
                     found, etag = self._read_head(response)
                     if size < 0:
@@ -131,7 +131,7 @@ class FileClient:
         try:
             while True:
                 try:
-                    return self._put(order, content(order.offset))
+                    return self._put_content(order, content(order.offset))
                 except (AnswerLost, ServerAbsent) as error:
                     self._exchange.close()
                     timer.wait(error, None)
@@ -143,7 +143,7 @@ class FileClient:
                 self.remove_files(_part_path(order))
             raise
 
-    def _put(self, order: Incoming, pieces: Iterator[bytes]) -> None:
+    def _put_content(self, order: Incoming, pieces: Iterator[bytes]) -> None:
         query = {name: str(value) for name, value in order._asdict().items()}
         query["executable"] = query["executable"].lower()
         failure: list[BaseException] = []
@@ -158,7 +158,7 @@ class FileClient:
                 failure.append(error)
 
         try:
-            with self._open("PUT", "/files/content", query, content=guard()) as response:
+            with self._open_response("PUT", "/files/content", query, content=guard()) as response:
                 self._exchange.raise_refusal(response)
         except RisemlError:
             if failure:
@@ -188,7 +188,7 @@ class FileClient:
             raise Refused(f"the riseml server at {self._exchange.address} sent more than the file has", "is it one?")
         return proof + more
 
-    def _open(self, method: str, path: str, query: Mapping[str, str], **request: Any) -> Any:
+    def _open_response(self, method: str, path: str, query: Mapping[str, str], **request: Any) -> Any:
         params = {"root": self.place.root, "of": self.place.of, **query}
         return self._exchange.open_response(method, path, timeout=_PATIENCE, params=params, **request)
 

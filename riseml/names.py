@@ -68,7 +68,7 @@ class CanonicalId:
         return self.job is None or job == self.job or job.startswith(f"{self.job}.")
 
     def __str__(self) -> str:
-        return _join(self.user, self.number, self.sub, self.job)
+        return _join_parts(self.user, self.number, self.sub, self.job)
 
 
 def parse_id(text: str) -> CanonicalId:
@@ -126,5 +126,5 @@ def name_repository(reference: str) -> str:
     return repository.removeprefix(_LIBRARY)
 
 
-def _join(*parts: object) -> str:
+def _join_parts(*parts: object) -> str:
     return ".".join(str(part) for part in parts if part is not None)

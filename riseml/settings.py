@@ -119,18 +119,18 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     home = Path(environ.get("RISEML_HOME") or "~/.riseml").expanduser().absolute()
     return Settings(
         home=home,
-        output=_path(environ, "RISEML_OUTPUT", home / "output"),
-        data=_path(environ, "RISEML_DATA", home / "data"),
-        engine=_engine(environ),
+        output=_read_path(environ, "RISEML_OUTPUT", home / "output"),
+        data=_read_path(environ, "RISEML_DATA", home / "data"),
+        engine=_read_engine(environ),
         engine_certificates=_find_engine_certificates(environ),
         build_network=environ.get("RISEML_BUILD_NETWORK") or "default",
-        lost_after=_seconds(environ, "RISEML_LOST_AFTER", DEFAULT_LOST_AFTER),
-        idle_after=_seconds(environ, "RISEML_IDLE_AFTER", DEFAULT_IDLE_AFTER),
-        executor=_executor(environ),
-        store=_store(environ),
+        lost_after=_read_seconds(environ, "RISEML_LOST_AFTER", DEFAULT_LOST_AFTER),
+        idle_after=_read_seconds(environ, "RISEML_IDLE_AFTER", DEFAULT_IDLE_AFTER),
+        executor=_read_executor(environ),
+        store=_read_store(environ),
         log_format=_read_log_format(environ),
-        log_limit=_log_limit(environ),
-        upload_limit=_upload_limit(environ),
+        log_limit=_read_log_limit(environ),
+        upload_limit=_read_upload_limit(environ),
     )
 
 
@@ -152,7 +152,7 @@ def read_size(environ: Mapping[str, str], name: str, default: int) -> int:
     return int(size.count_bytes())
 
 
-def _engine(environ: Mapping[str, str]) -> str:
+def _read_engine(environ: Mapping[str, str]) -> str:
     text = environ.get("DOCKER_HOST") or DEFAULT_ENGINE
     if re.fullmatch(r"unix:///\S+|(tcp|https?)://[^\s/]+:\d{1,5}/?", text, re.ASCII):
         _refuse_plain_engine(text, environ)
@@ -195,24 +195,24 @@ def _find_engine_certificates(environ: Mapping[str, str]) -> Path | None:
     """Return the folder of the certificates, as Docker's command line finds it: any text in the variable means yes."""
     if not environ.get("DOCKER_TLS_VERIFY"):
         return None
-    return _path(environ, "DOCKER_CERT_PATH", _path(environ, "DOCKER_CONFIG", Path("~/.docker").expanduser()))
+    return _read_path(environ, "DOCKER_CERT_PATH", _read_path(environ, "DOCKER_CONFIG", Path("~/.docker").expanduser()))
 
 
-def _log_limit(environ: Mapping[str, str]) -> int:
+def _read_log_limit(environ: Mapping[str, str]) -> int:
     size = read_size(environ, "RISEML_LOG_LIMIT", DEFAULT_LOG_LIMIT)
     if not 0 < size <= MOST_LOG:
         raise UsageError(f"RISEML_LOG_LIMIT is {environ['RISEML_LOG_LIMIT']!r}", "write a size from 1KiB to 2GiB")
     return size
 
 
-def _upload_limit(environ: Mapping[str, str]) -> int:
+def _read_upload_limit(environ: Mapping[str, str]) -> int:
     size = read_size(environ, "RISEML_UPLOAD_LIMIT", DEFAULT_UPLOAD_LIMIT)
     if size <= 0:
         raise UsageError(f"RISEML_UPLOAD_LIMIT is {environ['RISEML_UPLOAD_LIMIT']!r}", "write a size such as 16GiB")
     return size
 
 
-def _store(environ: Mapping[str, str]) -> str | None:
+def _read_store(environ: Mapping[str, str]) -> str | None:
     text = environ.get("RISEML_STORE")
     if not text:
         return None
@@ -225,7 +225,7 @@ def _store(environ: Mapping[str, str]) -> str | None:
     return f"{_POSTGRES}://{rest}"
 
 
-def _executor(environ: Mapping[str, str]) -> ExecutorName | None:
+def _read_executor(environ: Mapping[str, str]) -> ExecutorName | None:
     match environ.get("RISEML_EXECUTOR", ""):
         case "":
             return None
@@ -245,11 +245,11 @@ def _read_log_format(environ: Mapping[str, str]) -> LogFormat:
         raise UsageError(f"RISEML_LOG_FORMAT is {text!r}", "write text or json, or unset it for text") from None
 
 
-def _path(environ: Mapping[str, str], name: str, default: Path) -> Path:
+def _read_path(environ: Mapping[str, str], name: str, default: Path) -> Path:
     return Path(environ[name]).expanduser().absolute() if environ.get(name) else default
 
 
-def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:
+def _read_seconds(environ: Mapping[str, str], name: str, default: float) -> float:
     text = environ.get(name)
     if not text:
         return default

@@ -166,10 +166,10 @@ class SocketConnections:
             AnswerCut: the connection broke.
             AnswerOverdue: the server was silent for too long.
         """
-        connection = self._take(timeout)
+        connection = self._take_connection(timeout)
         is_usable = False
         try:
-            is_sent = _send(connection, request)
+            is_sent = _send_request(connection, request)
             with _translate_errors():
                 head = connection.reader.read_head(request.method)
             yield SocketAnswer(head, connection.reader)
@@ -177,7 +177,7 @@ class SocketConnections:
         finally:
             self._give_back(connection, is_usable=is_usable)
 
-    def _take(self, timeout: float) -> _Connection:
+    def _take_connection(self, timeout: float) -> _Connection:
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
@@ -204,7 +204,7 @@ class SocketConnections:
         connection.door.close()
 
 
-def _send(connection: _Connection, request: SocketRequest) -> bool:
+def _send_request(connection: _Connection, request: SocketRequest) -> bool:
     """Send a request. Return True when all of it was sent: a server may refuse before it has read the whole body.
 
     Raises:

@@ -103,7 +103,7 @@ def _find_full_links(jobs: Sequence[str], trends: Trends) -> Iterator[Remark]:
     for job in jobs:
         for verb, amount in ways:
             known = trends.list_last(job, amount, _STEADY, _FEWEST_LOOKS)
-            link = next((link for link in _LINKS if known and all(_fills(rate, link) for rate in known)), None)
+            link = next((link for link in _LINKS if known and all(_fills_link(rate, link) for rate in known)), None)
             if link is not None:
                 mean = format_bytes(sum(known) / len(known))
                 yield Remark(
@@ -111,7 +111,7 @@ def _find_full_links(jobs: Sequence[str], trends: Trends) -> Iterator[Remark]:
                 )
 
 
-def _fills(rate: float, link: float) -> bool:
+def _fills_link(rate: float, link: float) -> bool:
     return _FULL <= rate * 8 / (link * 1e9) <= 1.0
 
 

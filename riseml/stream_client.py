@@ -123,9 +123,9 @@ class StreamConnection:
         Raises:
             RisemlError: it cannot be opened.
         """
-        self._reading = asyncio.create_task(self._read())
+        self._reading = asyncio.create_task(self._read_messages())
         if order is not None:
-            await self._send(order)
+            await self._send_message(order)
         first = await self.receive()
         if not isinstance(first, StreamReady):
             raise self._make_lost_error()
@@ -152,7 +152,7 @@ class StreamConnection:
     async def grant(self, amount: int) -> None:
         """Let the server send so many bytes more."""
         self._from_server.grant(amount)
-        await self._send(Grant(amount))
+        await self._send_message(Grant(amount))
 
     async def send_input(self, content: bytes) -> None:
         """Send bytes for the job; wait while the job takes none."""
@@ -161,23 +161,23 @@ class StreamConnection:
                 while not self._to_server.left:
                     await self._granted.wait()
                 part, content = self._to_server.take_part(content)
-            await self._send(Piece(Channel.INPUT, part))
+            await self._send_message(Piece(Channel.INPUT, part))
 
     async def end_input(self) -> None:
         """Say that no more input comes."""
-        await self._send(ChannelEnd(Channel.INPUT))
+        await self._send_message(ChannelEnd(Channel.INPUT))
 
     async def resize(self, size: WindowSize) -> None:
         """Say that the terminal has another size."""
-        await self._send(size)
+        await self._send_message(size)
 
-    async def _send(self, message: StreamMessage) -> None:
+    async def _send_message(self, message: StreamMessage) -> None:
         try:
             await self._socket.send(encode_message(message))
         except ConnectionClosed:
             return  # `receive` raises the error, after the messages that came before
 
-    async def _read(self) -> None:
+    async def _read_messages(self) -> None:
         try:
             async for data in self._socket:
                 message = decode_message(data if isinstance(data, bytes) else data.encode())

@@ -155,7 +155,7 @@ def _parse_header(block: bytes) -> _Header:
     if len(block) < BLOCK:
         raise _make_refusal("it is cut off")
     name, mode, ids, size, mtime, checksum, kind, target, magic, _, devices, prefix, rest = _HEADER.unpack(block)
-    if _read_number(checksum) != _sum(block) - sum(checksum) + 8 * ord(" "):
+    if _read_number(checksum) != _sum_block(block) - sum(checksum) + 8 * ord(" "):
         raise _make_refusal("a header has a wrong checksum")
     if magic not in (MAGIC, _POSIX_MAGIC):
         raise _make_refusal("a header is neither of POSIX nor of GNU")
@@ -179,7 +179,7 @@ def _parse_header(block: bytes) -> _Header:
     )
 
 
-def _sum(block: bytes) -> int:
+def _sum_block(block: bytes) -> int:
     return sum(block.translate(None, b"\0"))  # most of a header is zeros, and adding them up takes the most time
 
 

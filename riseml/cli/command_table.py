@@ -156,11 +156,11 @@ def add_commands(app: typer.Typer, words: Sequence[str]) -> None:
     known = {place.name for place in (*_COMMANDS, *_GROUPS)} - {_NEEDS_ALL}
     for place in _choose(_COMMANDS, verb, known):
         settings = None if place.takes_options else {"allow_interspersed_args": False}
-        app.command(place.name, context_settings=settings)(_load(place))
+        app.command(place.name, context_settings=settings)(_load_module(place))
     for place in _choose(_GROUPS, verb, known):
         for module in place.more:
             import_module(f"riseml.cli.commands.{module}")
-        app.add_typer(_load(place), name=place.name)
+        app.add_typer(_load_module(place), name=place.name)
 
 
 def _do_nothing() -> None:
@@ -171,5 +171,5 @@ def _choose(places: Iterable[CommandPlace], verb: str, known: set[str]) -> list[
     return [place for place in places if verb not in known or place.name == verb]
 
 
-def _load(place: CommandPlace) -> Any:
+def _load_module(place: CommandPlace) -> Any:
     return getattr(import_module(f"riseml.cli.commands.{place.module}"), place.attribute)

@@ -46,13 +46,13 @@ def find_names(prefix: str, environ: Mapping[str, str], *, running: bool) -> lis
         if address.socket is None:
             return []
         query = f"/v1/names?prefix={quote(prefix[:100])}&running={str(running).lower()}"
-        names = json.loads(_ask(address.socket, query))["names"]
+        names = json.loads(_ask_server(address.socket, query))["names"]
         return [name for name in names if isinstance(name, str) and _NAME.fullmatch(name)]
     except (RisemlError, OSError, ValueError, LookupError, TypeError, RecursionError):
         return []  # print no message: it would appear in the line that the user types
 
 
-def _ask(path: Path, query: str) -> bytes:
+def _ask_server(path: Path, query: str) -> bytes:
     """Return the body of an answer.
 
     Raises:
@@ -65,13 +65,13 @@ def _ask(path: Path, query: str) -> bytes:
         door.connect(str(path))
         check_peer(door, path)
         door.sendall(f"GET {query} HTTP/1.0\r\nHost: riseml\r\n\r\n".encode())
-        head, _, body = b"".join(_receive(door, end)).partition(b"\r\n\r\n")
+        head, _, body = b"".join(_receive_answer(door, end)).partition(b"\r\n\r\n")
     if head.split(b" ", 2)[1:2] != [b"200"]:
         raise ValueError("the server refuses")
     return body
 
 
-def _receive(door: socket.socket, end: float) -> Iterator[bytes]:
+def _receive_answer(door: socket.socket, end: float) -> Iterator[bytes]:
     size = 0
     while True:
         door.settimeout(max(0.001, end - time.monotonic()))

@@ -217,20 +217,20 @@ async def _run_script(
 ) -> tuple[int, bytes]:
     """Return the exit code and the end of standard error."""
     async with open_stream(address, command_path(job), CommandOrder(command)) as stream:
-        sending = asyncio.create_task(_send(stream, pieces))
+        sending = asyncio.create_task(_send_pieces(stream, pieces))
         try:
-            return await _receive(stream, sink, sending)
+            return await _receive_output(stream, sink, sending)
         finally:
             sending.cancel()
 
 
-async def _send(stream: StreamConnection, pieces: Iterable[bytes]) -> None:
+async def _send_pieces(stream: StreamConnection, pieces: Iterable[bytes]) -> None:
     for piece in pieces:
         await stream.send_input(piece)
     await stream.end_input()
 
 
-async def _receive(
+async def _receive_output(
     stream: StreamConnection, sink: Callable[[bytes], object], sending: asyncio.Task[None]
 ) -> tuple[int, bytes]:
     errors = b""

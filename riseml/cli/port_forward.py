@@ -108,13 +108,13 @@ class _Forwarder:
     async def run(self, on_ready: Callable[[Sequence[PortPair]], None]) -> None:
         """Listen until the command is to end."""
         attended = self._order.attended
-        presence = None if attended is None else asyncio.create_task(self._attend(attended))
+        presence = None if attended is None else asyncio.create_task(self._attend_companion(attended))
         loop = asyncio.get_running_loop()
         for number in _ENDINGS:
             loop.add_signal_handler(number, self._is_over.set)
         async with AsyncExitStack() as stack:
             try:
-                used = [await self._listen(stack, pair) for pair in self._order.pairs]
+                used = [await self._listen_on_port(stack, pair) for pair in self._order.pairs]
                 on_ready(used)
                 await self._is_over.wait()
             finally:
@@ -125,7 +125,7 @@ class _Forwarder:
         if self._error is not None:
             raise self._error
 
-    async def _attend(self, experiment: str) -> None:
+    async def _attend_companion(self, experiment: str) -> None:
         """Count as a client of an experiment, until it ends or the server does."""
         try:
             async with open_stream(self._address, presence_path(experiment)) as stream:
@@ -135,7 +135,7 @@ class _Forwarder:
             self._error = self._error or error
             self._is_over.set()
 
-    async def _listen(self, stack: AsyncExitStack, pair: PortPair) -> PortPair:
+    async def _listen_on_port(self, stack: AsyncExitStack, pair: PortPair) -> PortPair:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
             assert task is not None, "asyncio has made it"
@@ -156,10 +156,10 @@ class _Forwarder:
     async def _serve(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass one connection on, to its end."""
         try:
-            async with self._open(port) as stream:
-                sending = asyncio.create_task(_send(reader, stream))
+            async with self._open_stream(port) as stream:
+                sending = asyncio.create_task(_send_input(reader, stream))
                 try:
-                    await _receive(stream, writer)
+                    await _receive_output(stream, writer)
                     await sending
                 finally:
                     sending.cancel()
@@ -176,7 +176,7 @@ class _Forwarder:
             raise
 
     @asynccontextmanager
-    async def _open(self, port: int) -> AsyncIterator[StreamConnection]:
+    async def _open_stream(self, port: int) -> AsyncIterator[StreamConnection]:
         """Open a stream to a port. Try again while the server does not answer: no data is lost before the stream is
         open.
 
@@ -207,7 +207,7 @@ class _Forwarder:
             self._on_failure(f"a connection to port {port} of {self._order.job} failed: {error.message}")
 
 
-async def _send(reader: asyncio.StreamReader, stream: StreamConnection) -> None:
+async def _send_input(reader: asyncio.StreamReader, stream: StreamConnection) -> None:
     """Send what comes from this machine, to its end."""
     with suppress(ConnectionError):
         while data := await reader.read(LONGEST_PIECE):
@@ -215,7 +215,7 @@ async def _send(reader: asyncio.StreamReader, stream: StreamConnection) -> None:
     await stream.end_input()
 
 
-async def _receive(stream: StreamConnection, writer: asyncio.StreamWriter) -> None:
+async def _receive_output(stream: StreamConnection, writer: asyncio.StreamWriter) -> None:
     """Write what the job sends, to its end."""
     while True:
         match await stream.receive():

@@ -51,7 +51,7 @@ class ProgressFooter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end()
+        self._end_drawing()
 
     def note_entry(self, entry: wire.Entry) -> None:
         """Note a change of state in the log: it says whether the experiment waits."""
@@ -60,7 +60,7 @@ class ProgressFooter:
         if entry["state"] in BEFORE_OUTPUT:
             self._start()
         elif entry["id"] == self._identity:
-            self._end()
+            self._end_drawing()
 
     def _start(self) -> None:
         with self._printer.hold():
@@ -68,7 +68,7 @@ class ProgressFooter:
                 self._stop = threading.Event()
                 threading.Thread(target=self._draw_until, args=(self._stop,), name="progress", daemon=True).start()
 
-    def _end(self) -> None:
+    def _end_drawing(self) -> None:
         """Erase the lines. The thread may wait for an answer of the server: it draws nothing after that."""
         with self._printer.hold():
             if self._stop is not None:
@@ -88,7 +88,7 @@ class ProgressFooter:
                     if stop.is_set():
                         return
                     if found is None:
-                        self._end()
+                        self._end_drawing()
                     else:
                         self._printer.redraw(self._list_lines(found, meters), stays=False)
 

@@ -27,7 +27,7 @@ def confirm_processes(command: CommandContext, client: Client) -> None:
     No question for a server at RISEML_SERVER: it refuses such jobs itself.
 
     Raises:
-        Refused: the user says no, or cannot be asked.
+        Refused: the user says no, or there is no terminal.
     """
     settings = command.settings()
     if settings.executor is not None or client.address.socket is None:
@@ -58,7 +58,8 @@ def confirm_variables(
     """
     if not variables:
         return
-    sentence = f"{file} passes {_join(variables)} of your environment on to the code of project {variables[0].project}"
+    names = _join_variables(variables)
+    sentence = f"{file} passes {names} of your environment on to the code of project {variables[0].project}"
     command.printer.print_notes([sentence])
     home = command.settings().home
     check_home(home)  # another user must not be able to write the answer
@@ -66,7 +67,7 @@ def confirm_variables(
     new = [one for one in variables if one.name not in allowed and one not in known]
     if not new:
         return
-    names = _join(new)
+    names = _join_variables(new)
     if not command.asks:
         options = " ".join(f"--allow-env {one.name}" for one in new)
         raise Refused(
@@ -80,5 +81,5 @@ def confirm_variables(
     record_variables(home, new)
 
 
-def _join(variables: Sequence[PassedVariable]) -> str:
+def _join_variables(variables: Sequence[PassedVariable]) -> str:
     return ", ".join(one.name for one in variables)

@@ -52,8 +52,8 @@ class ServerLogReader:
             Unreachable: it cannot be read.
         """
         # read the former file first, so that a file that the server renames at this moment is not missed
-        self._file = self._open(self._path)
-        former = self._open(self._former)
+        self._file = self._open_log(self._path)
+        former = self._open_log(self._former)
         if self._file is None and former is None:
             raise NotFound(
                 f"there is no log of a riseml server in {self._path.parent}",
@@ -95,12 +95,12 @@ class ServerLogReader:
             return False
 
     def _open_next(self) -> None:
-        following = self._open(self._path)
+        following = self._open_log(self._path)
         if following is not None and self._file is not None:
             self._file.close()
         self._file = following or self._file
 
-    def _open(self, path: Path) -> BinaryIO | None:
+    def _open_log(self, path: Path) -> BinaryIO | None:
         """Open a file; None when there is none."""
         try:
             return path.open("rb")

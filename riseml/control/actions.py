@@ -159,7 +159,7 @@ class StartJob(Describable):
     key: JobKey
 
     def describe(self, experiment: str | None = None) -> str:
-        return f"start {_job(self.key, experiment)} on {self.host}"
+        return f"start {_name_job(self.key, experiment)} on {self.host}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class StopJob(Describable):
     signal: Signal
 
     def describe(self, experiment: str | None = None) -> str:
-        return f"send {self.signal.value} to {_job(self.key, experiment)} on {self.host}"
+        return f"send {self.signal.value} to {_name_job(self.key, experiment)} on {self.host}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class RemoveJob(Describable):
     key: JobKey
 
     def describe(self, experiment: str | None = None) -> str:
-        return f"remove {_job(self.key, experiment)} from {self.host}"
+        return f"remove {_name_job(self.key, experiment)} from {self.host}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ def owner_of(action: Action) -> int:
             return action.experiment
 
 
-def _job(key: JobKey, experiment: str | None) -> str:
+def _name_job(key: JobKey, experiment: str | None) -> str:
     """Return `4.worker.1`, and from the second attempt on `4.worker.1 (attempt 2)`."""
     name = f"{experiment or key.experiment}.{key.job}"
     return name if key.attempt == 1 else f"{name} (attempt {key.attempt})"

@@ -183,26 +183,26 @@ def _read_gpu(nvml: Nvml, name: str, handle: object) -> Iterator[GpuReading]:
     if not parts:
         yield GpuReading(
             gpu,
-            percent=_ask(nvml, lambda: float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)),
+            percent=_ask_nvml(nvml, lambda: float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)),
             mem_used=memory.used,
-            temperature=_ask(nvml, lambda: float(nvml.nvmlDeviceGetTemperature(handle, _TEMPERATURE))),
-            power=_ask(nvml, lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000),
-            power_limit=_ask(nvml, lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000),
+            temperature=_ask_nvml(nvml, lambda: float(nvml.nvmlDeviceGetTemperature(handle, _TEMPERATURE))),
+            power=_ask_nvml(nvml, lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000),
+            power_limit=_ask_nvml(nvml, lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000),
         )
 
 
 def _find_parts(nvml: Nvml, handle: object) -> Iterator[object]:
     """Yield the parts (MIG devices) of a GPU that is divided."""
-    mode = _ask(nvml, lambda: nvml.nvmlDeviceGetMigMode(handle))
+    mode = _ask_nvml(nvml, lambda: nvml.nvmlDeviceGetMigMode(handle))
     if mode is None or mode[0] != _DIVIDED:
         return
     for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
-        part = _ask(nvml, partial(nvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index))
+        part = _ask_nvml(nvml, partial(nvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index))
         if part is not None:
             yield part
 
 
-def _ask(nvml: Nvml, read: Callable[[], Found]) -> Found | None:
+def _ask_nvml(nvml: Nvml, read: Callable[[], Found]) -> Found | None:
     """Return the answer of NVML; None when this GPU does not report it."""
     try:
         return read()

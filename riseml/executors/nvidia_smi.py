@@ -115,10 +115,10 @@ def _read_row(row: Mapping[str, str]) -> GpuReading:
     gpu = Gpu(
         id=index,
         uuid=row["uuid"].strip(),
-        name=_clean(row["name"]),
+        name=_clean_line(row["name"]),
         mem=int(total or 0),
-        driver=_clean(row["driver_version"]),
-        bus=_clean(row["pci.bus_id"]),
+        driver=_clean_line(row["driver_version"]),
+        bus=_clean_line(row["pci.bus_id"]),
     )
     return GpuReading(
         gpu,
@@ -139,8 +139,8 @@ def _read_number(text: str) -> float | None:
 def _find_complaint(lines: list[str]) -> str:
     """Return the line that says why nvidia-smi printed no table."""
     known = next((line for line in lines if _HOPELESS.fullmatch(line.strip())), None)
-    return _clean(known or (lines[-1] if lines else "it printed nothing"))
+    return _clean_line(known or (lines[-1] if lines else "it printed nothing"))
 
 
-def _clean(text: str) -> str:
+def _clean_line(text: str) -> str:
     return "".join(char for char in text.strip() if char.isprintable())[: 2 * _LONGEST_NAME]

@@ -38,10 +38,13 @@ def main(folder: str, below: str, user: str) -> None:
         _refuse(error)
         return
     _answer(ready=1)
-    while _take(1) not in (b"\n", b""):  # an engine may pass on the end of the request that opened the connection
+    while _read_exactly(1) not in (
+        b"\n",
+        b"",
+    ):  # an engine may pass on the end of the request that opened the connection
         continue
     while select.select([0], [], [], _IDLE)[0]:
-        kind, message = _receive()
+        kind, message = _receive_message()
         if kind != b"J":
             return
         _serve(root, json.loads(message))
@@ -61,8 +64,8 @@ def _serve_list(root: int, path: str, after: str | None, limit: int, deep: bool)
 
 def _serve_read(root: int, path: str, start: int, etag: str | None) -> None:
     for piece in read_pieces(root, path, start, etag):
-        _send(b"D", piece)
-    _send(b"E", b"")
+        _send_message(b"D", piece)
+    _send_message(b"E", b"")
 
 
 def _serve_write(root: int, **order: object) -> None:
@@ -72,7 +75,7 @@ def _serve_write(root: int, **order: object) -> None:
     trouble = None
     try:
         while True:
-            kind, message = _receive()
+            kind, message = _receive_message()
             if kind == b"D" and trouble is None:
                 try:
                     writer.write(message)
@@ -128,29 +131,29 @@ def _refuse(error: FilesError) -> None:
 
 
 def _answer(**fields: object) -> None:
-    _send(b"J", json.dumps(fields).encode())
+    _send_message(b"J", json.dumps(fields).encode())
 
 
-def _send(kind: bytes, message: bytes) -> None:
+def _send_message(kind: bytes, message: bytes) -> None:
     out = sys.stdout.buffer
     out.write(_HEADER.pack(kind, len(message)))
     out.write(message)
     out.flush()
 
 
-def _receive() -> tuple[bytes, bytes]:
+def _receive_message() -> tuple[bytes, bytes]:
     """Return the next message; an empty kind is the end."""
-    header = _take(_HEADER.size)
+    header = _read_exactly(_HEADER.size)
     if len(header) < _HEADER.size:
         return b"", b""
     kind, size = _HEADER.unpack(header)
     if size > _MOST:
         raise FilesError(Trouble.FAILED, "", "the message is too long")
-    message = _take(size)
+    message = _read_exactly(size)
     return (kind, message) if len(message) == size else (b"", b"")
 
 
-def _take(size: int) -> bytes:
+def _read_exactly(size: int) -> bytes:
     """Return `size` bytes, or fewer at the end. Without a buffer, because `main` waits for the descriptor."""
     found = bytearray()
     while len(found) < size:

@@ -64,10 +64,10 @@ def read_pieces(root: int, path: str, start: int, etag: str | None) -> Iterator[
             raise FilesError(Trouble.CHANGED, path)
         yield f"{before.st_size} {make_tag(before)}".encode()
         digest = hashlib.sha256()
-        for piece in _read(handle, 0, start):
+        for piece in _read_handle(handle, 0, start):
             digest.update(piece)
         position = start
-        for piece in _read(handle, start, before.st_size):
+        for piece in _read_handle(handle, start, before.st_size):
             digest.update(piece)
             position += len(piece)
             yield piece
@@ -180,7 +180,7 @@ class PartWriter:
                 # same offsets.
                 if not stat.S_ISREG(found.st_mode) or found.st_size < offset:
                     raise FilesError(Trouble.CHANGED, self._order.path)
-                for piece in _read(before.fileno(), 0, offset):
+                for piece in _read_handle(before.fileno(), 0, offset):
                     self._digest.update(piece)
             handle = os.open(self._part, _MORE, dir_fd=self._folder)
             os.lseek(handle, offset, os.SEEK_SET)
@@ -202,7 +202,7 @@ def _open_file(root: int, path: str) -> tuple[int, os.stat_result]:
     return handle, found
 
 
-def _read(handle: int, start: int, end: int) -> Iterator[bytes]:
+def _read_handle(handle: int, start: int, end: int) -> Iterator[bytes]:
     while start < end:
         piece = os.pread(handle, min(PIECE, end - start), start)
         if not piece:
@@ -217,6 +217,6 @@ def _is_stable(handle: int, before: os.stat_result, digest: bytes) -> bool:
     if (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns):
         return True
     again = hashlib.sha256()
-    for piece in _read(handle, 0, before.st_size):
+    for piece in _read_handle(handle, 0, before.st_size):
         again.update(piece)
     return again.digest() == digest

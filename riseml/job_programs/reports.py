@@ -40,7 +40,7 @@ def report(*positional: object, **values: object) -> None:
                 values = dict(mapping, **values)  # type: ignore[call-overload]  # no mapping: the complaint below
             _send_metrics(values)
     except Exception as error:  # noqa: BLE001  # a report never ends a training
-        _complain(repr(error))
+        _warn_once(repr(error))
 
 
 def report_result(*positional: object, **values: object) -> None:
@@ -61,7 +61,7 @@ def _send_metrics(values: "dict[str, object]") -> None:
         try:
             number = float(value)  # type: ignore[arg-type]  # what is no number is left out
         except Exception as error:  # noqa: BLE001  # the other values are sent
-            _complain(f"{name}: {error!r}")
+            _warn_once(f"{name}: {error!r}")
             continue
         pair = f'"{_clean_name(name)}": {json.dumps(number)}'
         if size + len(pair) > _LONGEST or len(pairs) > _MOST:
@@ -93,7 +93,7 @@ def _write_line(pairs: "list[str]") -> None:
             select.select([], [_STDOUT], [])
 
 
-def _complain(problem: str) -> None:
+def _warn_once(problem: str) -> None:
     """Print on stderr, once, that a value was left out."""
     try:
         if not _complaints.is_set():
@@ -117,7 +117,7 @@ def _become_installed() -> None:
         spec.loader.exec_module(module)
     except Exception as error:  # noqa: BLE001  # a broken package: reports work without it
         sys.modules["riseml"] = own
-        _complain(repr(error))
+        _warn_once(repr(error))
         return
     for function in (report, report_result):
         if not hasattr(module, function.__name__):

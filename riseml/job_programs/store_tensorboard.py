@@ -34,7 +34,7 @@ def main(order: str, found: str, *arguments: str) -> None:
     has_logs = [_has_logs(url) for url in wanted["urls"]]
     if wanted["urls"] and not found and not any(has_logs):
         level, places = wanted["level"], ", ".join(wanted["urls"])
-        _say(
+        _print_line(
             f"{level}: there are no files of TensorBoard (*{_MARK}*) in {places}, where {wanted['names']} has its logs"
         )
         if level == "error":
@@ -63,11 +63,11 @@ def _has_logs(url: str) -> bool:
         trouble = "there are no keys; `train.store` gives a job those of a store"
     except botocore.exceptions.BotoCoreError as error:
         trouble = f"the store does not answer ({type(error).__name__})"
-    _say(f"error: {url} cannot be read: {trouble}")
+    _print_line(f"error: {url} cannot be read: {trouble}")
     sys.exit(_NO_LOGS)
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 

@@ -45,7 +45,7 @@ class FileIndex:
     def __init__(self, folder: Path, path: Path | None = None) -> None:
         self._folder = os.fsencode(os.path.realpath(folder))
         self._path = path
-        self._known = self._load()
+        self._known = self._load_entries()
         self._kept: dict[str, tuple[FileState, bytes]] = {}
         self._is_new = False
 
@@ -102,7 +102,7 @@ class FileIndex:
         body = _COUNT.pack(len(self._kept), len(self._folder)) + self._folder + states + paths
         return _BEGIN + sha256(body).digest() + body
 
-    def _load(self) -> dict[str, tuple[FileState, bytes]]:
+    def _load_entries(self) -> dict[str, tuple[FileState, bytes]]:
         from hashlib import sha256
 
         data = b"" if self._path is None else _read_own_file(self._path)

@@ -64,7 +64,7 @@ def measure_scaling(rows: Sequence[ResultRow], columns: Columns, rate: str | Non
         groups.setdefault(row.workers, []).append(row)
     table: list[ScalingRow] = []
     for workers in sorted(groups):
-        table.append(_measure(groups[workers], columns, chosen, table[0] if table else None))
+        table.append(_measure_row(groups[workers], columns, chosen, table[0] if table else None))
     return Scaling(chosen, tuple(table), len(rows) - len(finished))
 
 
@@ -104,10 +104,10 @@ def _read_column(row: ScalingRow, scaling: Scaling, name: str) -> float | None:
     )
 
 
-def _measure(rows: Sequence[ResultRow], columns: Columns, rate: str, first: ScalingRow | None) -> ScalingRow:
+def _measure_row(rows: Sequence[ResultRow], columns: Columns, rate: str, first: ScalingRow | None) -> ScalingRow:
     workers = rows[0].workers
     seconds = fmean(row.seconds or 0.0 for row in rows)
-    speed = _mean(rows, columns, f"{rate}.last") if rate else None
+    speed = _average_values(rows, columns, f"{rate}.last") if rate else None
     factor: float | None = 1.0
     if first is not None:
         new, old = (speed, first.rate) if rate else (_invert(seconds), _invert(first.seconds))
@@ -116,7 +116,10 @@ def _measure(rows: Sequence[ResultRow], columns: Columns, rate: str, first: Scal
         factor = None
     share = 1.0 if first is None else workers / first.workers
     others = {
-        name: mean for name in columns.metrics if name != rate if (mean := _mean(rows, columns, name)) is not None
+        name: mean
+        for name in columns.metrics
+        if name != rate
+        if (mean := _average_values(rows, columns, name)) is not None
     }
     efficiency = None if factor is None else factor / share
     return ScalingRow(workers, len(rows), seconds, speed, factor, efficiency, others)
@@ -126,7 +129,7 @@ def _invert(seconds: float) -> float | None:
     return 1 / seconds if seconds else None
 
 
-def _mean(rows: Sequence[ResultRow], columns: Columns, name: str) -> float | None:
+def _average_values(rows: Sequence[ResultRow], columns: Columns, name: str) -> float | None:
     read = columns.find_reader(f"metrics.{name}")
     values = [value for row in rows if isinstance(value := read(row), float | int) and math.isfinite(value)]
     return fmean(values) if values else None

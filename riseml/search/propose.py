@@ -59,7 +59,7 @@ class Proposer:
         if plan.search.method is SearchMethod.CMA_ES:
             found = self._advance(trials).propose(len(trials) + 1, tried)
         else:
-            found = _ask(self._known.build_study(trials), plan, len(trials) + 1, tried)
+            found = _ask_sampler(self._known.build_study(trials), plan, len(trials) + 1, tried)
         return found if found not in tried else _find_untried(plan, len(trials) + 1, tried)
 
     def _advance(self, trials: Sequence[Trial]) -> _Replay:
@@ -122,9 +122,9 @@ class _KnownStudy:
         from riseml.search.known_trials import KnownTrials
 
         space = make_space(self._plan.parameters)
-        return make_study(self._plan, storage=KnownTrials([self._freeze(trial, space) for trial in trials]))
+        return make_study(self._plan, storage=KnownTrials([self._freeze_trial(trial, space) for trial in trials]))
 
-    def _freeze(self, trial: Trial, space: dict[str, Any]) -> FrozenTrial:
+    def _freeze_trial(self, trial: Trial, space: dict[str, Any]) -> FrozenTrial:
         known, frozen = self._frozen.get(trial.number, (None, None))
         if frozen is None or known != trial:
             frozen = freeze_trial(self._plan, trial, space)
@@ -150,7 +150,7 @@ def freeze_trial(plan: SearchPlan, trial: Trial, space: dict[str, Any]) -> Froze
     return make_frozen_trial(trial.number - 1, states[trial.outcome], value, values, dict(trial.reached))
 
 
-def _ask(study: optuna.Study, plan: SearchPlan, number: int, tried: set[Point]) -> Point:
+def _ask_sampler(study: optuna.Study, plan: SearchPlan, number: int, tried: set[Point]) -> Point:
     """Return a proposal, if possible one that was not tried before. A refused one stays in the study as a trial that
     runs, from which TPE keeps away.
     """
@@ -195,10 +195,10 @@ class _Replay:
             return False
         order = sorted((trial for trial in trials if trial.told is not None), key=lambda one: one.told or 0)
         for trial in trials[len(self._numbers) :]:
-            self._tell(order, trial.asked_after)
+            self._add_results(order, trial.asked_after)
             if self.propose(trial.number, {one.point for one in trials[: len(self._numbers)]}) != trial.point:
                 self._replace_last(trial)
-        self._tell(order, len(order))
+        self._add_results(order, len(order))
         return True
 
     def propose(self, number: int, tried: set[Point]) -> Point:
@@ -224,7 +224,7 @@ class _Replay:
         self._numbers.append(self._study.ask(self._space).number)
         self._last = trial.point
 
-    def _tell(self, order: Sequence[Trial], until: int) -> None:
+    def _add_results(self, order: Sequence[Trial], until: int) -> None:
         for trial in order[self._told : until]:
             state = load_optuna().trial.TrialState
             number = self._numbers[trial.number - 1]

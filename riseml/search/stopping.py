@@ -83,7 +83,7 @@ class StopJudge:
                 self._known.append(0)
             self.compare(trial.number, trial.reached[self._known[index] :])
             if trial.outcome is not None and index not in self._told:
-                self._tell(index, trial)
+                self._add_result(index, trial)
 
     def compare(self, number: int, new: Reached) -> bool:
         """Take new checkpoints of a trial; return True when it should stop at one of them."""
@@ -94,7 +94,7 @@ class StopJudge:
         self._known[number - 1] += len(new)
         return stops
 
-    def _tell(self, index: int, trial: Trial) -> None:
+    def _add_result(self, index: int, trial: Trial) -> None:
         self._told.add(index)
         states = load_optuna().trial.TrialState
         if trial.outcome is TrialOutcome.COMPLETE and trial.value is not None:

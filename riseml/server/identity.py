@@ -43,10 +43,10 @@ def check_server(settings: Settings, server: str) -> None:
             )
         return
     fresh = settings.identity.with_suffix(".new")
-    _write(fresh, server)
+    _write_identity(fresh, server)
     fresh.replace(settings.identity)
 
 
-def _write(path: Path, text: str) -> None:
+def _write_identity(path: Path, text: str) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
         file.write(f"{text}\n")

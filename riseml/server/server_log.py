@@ -83,15 +83,15 @@ class TextFormatter(logging.Formatter):
     """`time LEVEL message`; the further lines of a message are indented."""
 
     def format(self, record: logging.LogRecord) -> str:
-        message = "\n  ".join(_describe(record).splitlines())
-        return f"{_moment(record):%Y-%m-%dT%H:%M:%SZ} {record.levelname} {message}"
+        message = "\n  ".join(_describe_record(record).splitlines())
+        return f"{_format_record_time(record):%Y-%m-%dT%H:%M:%SZ} {record.levelname} {message}"
 
 
 class JsonFormatter(logging.Formatter):
     """One JSON object a line: `time`, `level`, `message`, `logger`, `thread`, and the facts of a decision or action."""
 
     def format(self, record: logging.LogRecord) -> str:
-        moment = _moment(record)
+        moment = _format_record_time(record)
         shown: dict[str, Any] = {
             "time": f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z",
             "level": record.levelname,
@@ -113,11 +113,11 @@ def is_same_file(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _moment(record: logging.LogRecord) -> datetime:
+def _format_record_time(record: logging.LogRecord) -> datetime:
     return datetime.fromtimestamp(record.created, UTC)
 
 
-def _describe(record: logging.LogRecord) -> str:
+def _describe_record(record: logging.LogRecord) -> str:
     message = record.getMessage()
     if record.exc_info:
         message += "\n" + logging.Formatter().formatException(record.exc_info)

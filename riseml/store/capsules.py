@@ -38,7 +38,7 @@ class CapsuleStore:
     def load_capsule(self, experiment: int) -> wire.Capsule | None:
         """Return the capsule of an experiment, by its key in the store; None: there is none that can be read."""
         try:
-            return cast("wire.Capsule", json.loads(self._path(experiment).read_text("utf-8")))
+            return cast("wire.Capsule", json.loads(self._capsule_path(experiment).read_text("utf-8")))
         except (OSError, ValueError):
             return None
 
@@ -49,7 +49,7 @@ class CapsuleStore:
             OSError: the disk is full, or the folder cannot be written.
         """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._path(experiment)
+        path = self._capsule_path(experiment)
         # several hosts of one experiment are prepared at the same time
         fresh = path.with_suffix(f".{uuid.uuid4().hex[:8]}.new")
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
@@ -78,5 +78,5 @@ class CapsuleStore:
         except OSError as error:
             raise StoreError(f"{self._folder / name} cannot be removed: {error.strerror}") from error
 
-    def _path(self, experiment: int) -> Path:
+    def _capsule_path(self, experiment: int) -> Path:
         return self._folder / f"{experiment}.json"

@@ -84,9 +84,9 @@ class ContentReceiver:
             return
         for one in [one for one in self._waiting if one.done()]:
             one.result()
-        self._waiting.append(self._thread.submit(self._enter, pack))
+        self._waiting.append(self._thread.submit(self._enter_pack, pack))
 
-    def _enter(self, pack: PackFile) -> None:
+    def _enter_pack(self, pack: PackFile) -> None:
         with pack:
             complete = pack.finish()
             if complete is not None:

@@ -143,7 +143,7 @@ class ContentStore:
             if instead is not None:
                 table.execute("DELETE FROM contents WHERE pack = ?", (instead,))
                 table.execute("DELETE FROM packs WHERE id = ?", (instead,))
-            self._enter(table, path.name, pack.size, pack.contents)
+            self._enter_contents(table, path.name, pack.size, pack.contents)
 
     def remove_all_but(self, live: Collection[bytes]) -> int:
         """Remove every content but these, and return the bytes that the disk got back.
@@ -194,7 +194,7 @@ class ContentStore:
     def _read_content(self, packs: OpenPacks, content: bytes, place: ContentPlace | None) -> Iterator[bytes]:
         """Yield the pieces of a content; the last piece only when the SHA-256 of the whole is right."""
         if place is None:
-            raise self._lose(content)
+            raise self._record_loss(content)
         seen, at, end = hashlib.sha256(), place.at, place.at + place.size
         held = b""
         while at < end:
@@ -210,7 +210,7 @@ class ContentStore:
             moved = self.find_places([content]).get(content)
             # pieces of a long content have been yielded already
             if moved is None or moved == place or at > place.at + _READ:
-                raise self._lose(content)
+                raise self._record_loss(content)
             yield from self._read_content(packs, content, moved)
             return
         yield held
@@ -226,7 +226,7 @@ class ContentStore:
                 f"the server cannot read the files of a project: {error.strerror}", "see the server's log"
             ) from error
 
-    def _lose(self, content: bytes) -> DamagedContent:
+    def _record_loss(self, content: bytes) -> DamagedContent:
         log.warning("the content %s of a project's file is damaged or gone", content.hex())
         with self._connect() as table:
             table.execute("DELETE FROM contents WHERE hash = ?", (content,))
@@ -237,7 +237,7 @@ class ContentStore:
         )
 
     @staticmethod
-    def _enter(table: sqlite3.Connection, name: str, size: int, contents: Iterable[PackedContent]) -> None:
+    def _enter_contents(table: sqlite3.Connection, name: str, size: int, contents: Iterable[PackedContent]) -> None:
         number = table.execute("INSERT INTO packs (name, size) VALUES (?, ?)", (name, size)).lastrowid
         rows = [(one.content, number, one.at, one.size) for one in contents]
         table.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?, ?, ?)", rows)
@@ -271,7 +271,7 @@ class ContentStore:
             log.warning("the table of the projects' files was damaged or gone: %s is read again", pack.name)
             contents = tuple(scan_pack(pack))
             with self._connect() as table:
-                self._enter(table, pack.name, pack.stat().st_size, contents)
+                self._enter_contents(table, pack.name, pack.stat().st_size, contents)
 
     @staticmethod
     def _make_table(path: Path) -> None:

@@ -71,7 +71,7 @@ class Database:
             else DatabaseClaim(_make_claim_engine(self.url, lock_timeout), holder)
         )
         try:
-            self._open()
+            self._open_database()
         except BaseException:
             self.close()
             raise
@@ -100,7 +100,7 @@ class Database:
         Raises:
             StoreError: it cannot be written now. When the connection broke at the commit, the write may have happened.
         """
-        with self._translated(), self._begin() as connection:
+        with self._translated(), self._begin_transaction() as connection:
             if not self._is_sqlite:
                 lock_holder_row(connection, self._claim)
             yield connection
@@ -151,14 +151,14 @@ class Database:
             raise translated from error
 
     @contextmanager
-    def _begin(self) -> Iterator[sa.Connection]:
+    def _begin_transaction(self) -> Iterator[sa.Connection]:
         with self.engine.connect() as connection:
             if self._is_sqlite:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
             connection.commit()
 
-    def _open(self) -> None:
+    def _open_database(self) -> None:
         self.confirm_sole_server()
         with self._translated():
             self._check_integrity()
@@ -194,7 +194,7 @@ class Database:
         config = Config()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
         try:
-            with self._begin() as connection:  # all tables or none: a server may be killed in between
+            with self._begin_transaction() as connection:  # all tables or none: a server may be killed in between
                 config.attributes["connection"] = connection
                 sa.event.listen(connection, "before_execute", lambda *_: reach(Point.MIGRATING))
                 command.upgrade(config, "head")

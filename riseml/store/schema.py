@@ -42,7 +42,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 metadata = MetaData()
 
 
-def _moment(name: str, **options: Any) -> Column[datetime]:
+def _make_moment_column(name: str, **options: Any) -> Column[datetime]:
     return Column(name, UtcDateTime(), **options)
 
 
@@ -62,7 +62,7 @@ sets = Table(
     Column("number", Integer, nullable=False),  # of the set; its experiments have it too
     Column("project", String(128), nullable=False),
     Column("concurrency", Integer, nullable=False),  # experiments that run at the same time
-    _moment("created_at", nullable=False),
+    _make_moment_column("created_at", nullable=False),
     # The columns below have values only for a set with a search.
     Column("search", JSON(none_as_null=True)),  # `trials.SearchPlan`; NULL: every combination of the parameters
     Column("templates", JSON(none_as_null=True)),  # `insertion.Template`s: what each trial runs
@@ -104,10 +104,10 @@ experiments = Table(
     Column("subnet", String(64)),  # of the network, for example 10.201.0.0/28
     Column("closed", Boolean, nullable=False),  # ended, and nothing of it is left on any host
     Column("version", Integer, nullable=False),  # grows with every write; for optimistic locking
-    _moment("created_at", nullable=False),
-    _moment("placed_at"),
-    _moment("started_at"),
-    _moment("ended_at"),
+    _make_moment_column("created_at", nullable=False),
+    _make_moment_column("placed_at"),
+    _make_moment_column("started_at"),
+    _make_moment_column("ended_at"),
     UniqueConstraint("user", "number", "sub"),
     Index("experiments_open", "closed", "user"),
     Index("experiments_project", "user", "project", "number"),
@@ -130,7 +130,7 @@ events = Table(
     Column("experiment_id", Integer, ForeignKey("experiments.id"), nullable=False),
     Column("job", String(64)),  # NULL: the experiment itself
     Column("attempt", Integer, nullable=False),
-    _moment("at", nullable=False),
+    _make_moment_column("at", nullable=False),
     Column("state", String(16), nullable=False),
     Column("reason", String(32), nullable=False),
     Column("message", Text, nullable=False),
@@ -183,7 +183,7 @@ milestones = Table(
     Column("condition", String(200), nullable=False),  # `spec.config.types.MetricCondition` as text
     Column("value", Float(53), nullable=False),  # that was reported
     Column("step", BigInteger),
-    _moment("at", nullable=False),
+    _make_moment_column("at", nullable=False),
     UniqueConstraint("experiment_id", "condition"),
     sqlite_autoincrement=True,
 )
@@ -193,7 +193,7 @@ drained_hosts = Table(
     "drained_hosts",
     metadata,
     Column("name", String(64), primary_key=True),
-    _moment("at", nullable=False),
+    _make_moment_column("at", nullable=False),
 )
 """Hosts of the pool that get no new jobs."""
 
@@ -201,6 +201,6 @@ kept_outputs = Table(
     "kept_outputs",
     metadata,
     Column("experiment_id", Integer, ForeignKey("experiments.id"), primary_key=True),
-    _moment("at", nullable=False),
+    _make_moment_column("at", nullable=False),
 )
 """Experiments whose outputs nothing removes."""

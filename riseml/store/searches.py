@@ -55,7 +55,7 @@ class SearchStore:
 
     def load_open(self) -> tuple[SearchRecord, ...]:
         """Return the searches that may make further trials, oldest first."""
-        return self._load(sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None)))
+        return self._load_records(sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None)))
 
     def count_open(self) -> int:
         """Return how many searches may make further trials."""
@@ -69,7 +69,7 @@ class SearchStore:
         wanted = sorted(ids)
         for start in range(0, len(wanted), _IDS_PER_QUERY):
             some = sa.and_(sets.c.search.isnot(None), sets.c.id.in_(wanted[start : start + _IDS_PER_QUERY]))
-            found |= {record.id: record for record in self._load(some)}
+            found |= {record.id: record for record in self._load_records(some)}
         return found
 
     def load_plans(self, ids: Collection[int]) -> tuple[SearchPlan, ...]:
@@ -195,7 +195,7 @@ class SearchStore:
         with self._database.write_transaction() as connection:
             connection.execute(sets.update().where(sets.c.id == set_id).values(wanted=Wanted.KILL.value))
 
-    def _load(self, condition: sa.ColumnElement[bool]) -> tuple[SearchRecord, ...]:
+    def _load_records(self, condition: sa.ColumnElement[bool]) -> tuple[SearchRecord, ...]:
         columns = (experiments.c.state, experiments.c.reason, experiments.c.closed, experiments.c.placed_at)
         query = (
             sa.select(trials, *columns)

@@ -96,7 +96,7 @@ class StateContents(Mapping[str, str]):
     @cached_property
     def _found(self) -> dict[str, str]:
         entries = load_manifest(self._data)
-        return {one.path: _describe(one) for one in entries if one.kind is not EntryKind.FOLDER}
+        return {one.path: _describe_entry(one) for one in entries if one.kind is not EntryKind.FOLDER}
 
     def __getitem__(self, path: str) -> str:
         """Return what is at a path.
@@ -115,7 +115,7 @@ class StateContents(Mapping[str, str]):
         return len(self._found)
 
 
-def _describe(entry: ArchiveEntry) -> str:
+def _describe_entry(entry: ArchiveEntry) -> str:
     if entry.kind is EntryKind.LINK:
         return f"link:{entry.target}"
     return f"{'x' if entry.executable else '-'}{entry.content}"

@@ -29,7 +29,7 @@ def close_databases(
     about SQLite connections left open.
     """
     opened: list[Database] = []
-    open_database = Database._open
+    open_database = Database._open_database
     fills = request.path.name not in _MIGRATED_ANEW
 
     def note_and_open(database: Database) -> None:
@@ -40,7 +40,7 @@ def close_databases(
                 path.write_bytes(new_store_file)
         open_database(database)
 
-    monkeypatch.setattr(Database, "_open", note_and_open)
+    monkeypatch.setattr(Database, "_open_database", note_and_open)
     yield
     for database in opened:
         database.close()

@@ -50,7 +50,7 @@ def list_paths(  # noqa: PLR0913  # one parameter for each option of the command
                         for one in kept:
                             command.printer.print_json(_show_entry(opened, one))
                         continue
-                    for part in _take(iter(kept), _MOST_TABLE):
+                    for part in _take_entries(iter(kept), _MOST_TABLE):
                         command.printer.print_lines(list_entries(part, command.printer.style, long=long))
 
 
@@ -85,7 +85,7 @@ def measure_paths(context: typer.Context, paths: PathsArgument, *, json: JsonOpt
         openings = Openings(command, stack)
         for text in paths:
             for opened in openings.find_sources(text):
-                rows = _measure(opened)
+                rows = _measure_folders(opened)
                 if json:
                     for row in rows:
                         command.printer.print_json(row)
@@ -170,7 +170,7 @@ def _is_hidden(one: Seen) -> bool:
     return any(name.startswith(".") for name in one.path.split("/"))
 
 
-def _take(entries: Iterator[Seen], most: int) -> Iterator[list[Seen]]:
+def _take_entries(entries: Iterator[Seen], most: int) -> Iterator[list[Seen]]:
     from itertools import islice
 
     while part := list(islice(entries, most)):
@@ -192,10 +192,10 @@ def _address(opened: OpenedPath, inner: str) -> str:
 
 
 def _sum_up(opened: OpenedPath) -> wire.UsageView:
-    return _measure(opened)[-1]
+    return _measure_folders(opened)[-1]
 
 
-def _measure(opened: OpenedPath) -> list[wire.UsageView]:
+def _measure_folders(opened: OpenedPath) -> list[wire.UsageView]:
     """Return the bytes and files of each folder below a path, and the sum."""
     from itertools import chain
 

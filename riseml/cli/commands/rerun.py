@@ -80,7 +80,7 @@ def rerun_experiment(  # noqa: PLR0913  # one parameter for each option of the c
     if executor is not None:
         command = replace(command, environ={**command.environ, "RISEML_EXECUTOR": executor.value})
     pairs = parse_pairs(parameters or [], "-p"), parse_pairs(settings or [], "--set")
-    with closing(_begin(command, source, RerunOrder(*pairs, allow_env or [], force))) as begun:
+    with closing(_begin_run(command, source, RerunOrder(*pairs, allow_env or [], force))) as begun:
         if json:
             command.printer.print_json(begun.experiment)
         if not detach:
@@ -89,7 +89,7 @@ def rerun_experiment(  # noqa: PLR0913  # one parameter for each option of the c
         command.printer.print_lines([describe_start(begun.experiment)])
 
 
-def _begin(command: CommandContext, text: str, order: RerunOrder) -> Rerun:
+def _begin_run(command: CommandContext, text: str, order: RerunOrder) -> Rerun:
     """Submit the run that the user has named, after checking that nothing is missing and that the user agrees."""
     place = find_capsule(command, text)
     with ExitStack() as stack:

@@ -161,7 +161,7 @@ class _ContentReader:
             self._pieces = self._source.side.read_file(self._source.path, offset, self._etag)
             next(self._pieces)
         self._is_fresh = False
-        return self._check(offset)
+        return self._check_unchanged(offset)
 
     def close(self) -> None:
         """Close the file."""
@@ -169,7 +169,7 @@ class _ContentReader:
         if close is not None:
             close()
 
-    def _check(self, position: int) -> Iterator[bytes]:
+    def _check_unchanged(self, position: int) -> Iterator[bytes]:
         for piece in self._pieces:
             if position < self.size:
                 position += len(piece)

@@ -74,12 +74,12 @@ class Openings:
             return end, end.side.look_at(address.path), address.wants_folder
         path = self._command.folder / text
         if path.is_dir():
-            side = self._keep(LocalSide(path))
+            side = self._keep_open(LocalSide(path))
             end = CopyEnd(side, "", to_path(f"{text.rstrip('/')}/") if text not in ("", ".") else "")
             return end, side.look_at(""), True
         folder, name = split_local(path)
         above = text.rstrip("/").rpartition("/")
-        side = self._keep(LocalSide(folder))
+        side = self._keep_open(LocalSide(folder))
         end = CopyEnd(side, to_path(name), to_path("".join(above[:2])))
         return end, side.look_at(end.path), text.endswith("/")
 
@@ -98,7 +98,7 @@ class Openings:
             self._client = self._stack.enter_context(self._command.connect())
         return self._client
 
-    def _keep(self, side: LocalSide) -> LocalSide:
+    def _keep_open(self, side: LocalSide) -> LocalSide:
         self._stack.callback(side.close)
         return side
 
@@ -109,7 +109,7 @@ class Openings:
             root = address.place.of or "data"
             yield OpenedPath(end, seen, end.path.rpartition("/")[2] or root)
         elif address.is_pattern:
-            for path, one in _match(end, "", address.path.split("/")):
+            for path, one in _match_names(end, "", address.path.split("/")):
                 yield OpenedPath(CopyEnd(end.side, path, end.title), one, path.rpartition("/")[2])
 
     def _find_local(self, text: str) -> Iterator[OpenedPath]:
@@ -121,7 +121,7 @@ class Openings:
         for name in names:
             real = (self._command.folder / name).resolve()
             folder, last = split_local(real)
-            end = CopyEnd(self._keep(LocalSide(folder)), to_path(last), to_path(_title_local(name, last)))
+            end = CopyEnd(self._keep_open(LocalSide(folder)), to_path(last), to_path(_title_local(name, last)))
             seen = end.side.look_at(end.path)
             if seen is not None:
                 yield OpenedPath(end, seen, end.path)
@@ -132,7 +132,7 @@ def _title_local(name: str, last: str) -> str:
     return text[: -len(last)] if text.endswith(last) else f"{text.rpartition('/')[0]}/" if "/" in text else ""
 
 
-def _match(end: CopyEnd, above: str, patterns: list[str]) -> Iterator[tuple[str, Seen]]:
+def _match_names(end: CopyEnd, above: str, patterns: list[str]) -> Iterator[tuple[str, Seen]]:
     """Yield the paths that match a pattern, name by name; a name with a dot first needs one in the pattern."""
     pattern, rest = patterns[0], patterns[1:]
     after: str | None = None
@@ -147,7 +147,7 @@ def _match(end: CopyEnd, above: str, patterns: list[str]) -> Iterator[tuple[str,
             if not rest:
                 yield path, seen
             elif seen.kind == "folder":
-                yield from _match(end, path, rest)
+                yield from _match_names(end, path, rest)
         after = page.next
         if after is None:
             return

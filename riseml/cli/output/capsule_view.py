@@ -22,8 +22,8 @@ def list_capsule(capsule: wire.Capsule) -> list[str]:
             f"{capsule['experiment']} of {capsule['project']}, {capsule['state']}, riseml {capsule['riseml']}",
         ),
         ("repeats", capsule["rerun_of"] or ""),
-        ("parameters", _join(f"{name}={value}" for name, value in capsule["parameters"].items())),
-        ("seeds", _join(f"{name}={value}" for name, value in capsule["seeds"].items())),
+        ("parameters", _join_parts(f"{name}={value}" for name, value in capsule["parameters"].items())),
+        ("seeds", _join_parts(f"{name}={value}" for name, value in capsule["seeds"].items())),
         ("code", _describe_code(capsule["code"])),
         *(row for environment in capsule["environments"] for row in _list_environment(environment)),
         ("variables", _describe_variables(capsule["variables"])),
@@ -31,7 +31,7 @@ def list_capsule(capsule: wire.Capsule) -> list[str]:
         ("output", capsule["output"]),
         *(("host", _describe_host(host)) for host in capsule["hosts"]),
         *(("job", _describe_job(job)) for job in capsule["jobs"]),
-        ("results", _join(f"{name}: {metric['last']}" for name, metric in capsule["results"].items())),
+        ("results", _join_parts(f"{name}: {metric['last']}" for name, metric in capsule["results"].items())),
     ]
     return [clean_text(f"{name + ':':12}{text}") for name, text in rows if text]
 
@@ -58,12 +58,12 @@ def _describe_code(code: wire.CapsuleCode) -> str:
 
 def _describe_variables(variables: wire.CapsuleVariables) -> str:
     passed = [f"{name} (passed on)" for name in variables["passed"]]
-    return _join([*passed, *variables["written"]])
+    return _join_parts([*passed, *variables["written"]])
 
 
 def _describe_host(host: wire.CapsuleHost) -> str:
     gpus = [f"{gpu['name']} (driver {gpu['driver']})" for gpu in host["gpus"]]
-    return _join([host["name"], *filter(None, [host["runs"]]), *gpus])
+    return _join_parts([host["name"], *filter(None, [host["runs"]]), *gpus])
 
 
 def _describe_job(job: wire.CapsuleJob) -> str:
@@ -72,10 +72,10 @@ def _describe_job(job: wire.CapsuleJob) -> str:
 
 
 def _shorten(names: list[str]) -> str:
-    shown = _join(names[:_MOST_NAMES])
+    shown = _join_parts(names[:_MOST_NAMES])
     more = len(names) - _MOST_NAMES
     return shown if more <= 0 else f"{shown} and {count_noun(more, 'other')}"
 
 
-def _join(parts: Iterable[str]) -> str:
+def _join_parts(parts: Iterable[str]) -> str:
     return ", ".join(parts)

@@ -56,7 +56,8 @@ def make_curves(
     counted = not every or any(bucket["last_step"] is None for bucket in every)
     series = tuple(
         ChartSeries(
-            _describe(one, [other for other, _ in found]) + (_BEST if one["id"] == best and len(found) > 1 else ""),
+            _describe_experiment(one, [other for other, _ in found])
+            + (_BEST if one["id"] == best and len(found) > 1 else ""),
             _list_points(history["buckets"], counted=counted),
             is_best=one["id"] == best,
         )
@@ -65,7 +66,7 @@ def make_curves(
     return Chart(clean_text(metric), "report" if counted else "step", clean_text(metric), series)
 
 
-def _describe(one: wire.ResultView, every: Sequence[wire.ResultView]) -> str:
+def _describe_experiment(one: wire.ResultView, every: Sequence[wire.ResultView]) -> str:
     """Return an ID with the parameters in which the experiments differ: `144.1 lr=0.1`."""
     parameters = one["parameters"]
     differ = {

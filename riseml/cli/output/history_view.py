@@ -88,7 +88,7 @@ def list_past_use(found: wire.SampleHistory, style: Style, *, bars: bool) -> lis
     if not jobs:
         return []
     scale = TimeScale(min(min(one["time"]) for one in jobs), max(max(one["time"]) for one in jobs), found["step"])
-    shown = [course for course in _COURSES if any(_known(course.pick(one)) for one in jobs)]
+    shown = [course for course in _COURSES if any(_select_known(course.pick(one)) for one in jobs)]
     hosts = any(one["host"] not in (None, LOCAL_HOST, THIS_MACHINE) for one in jobs)
     columns = [Column("ID"), Column("STATE", states=True), *([Column("HOST")] * hosts)]
     heads = len(columns)
@@ -108,7 +108,7 @@ def list_past_use(found: wire.SampleHistory, style: Style, *, bars: bool) -> lis
 def _list_cells(course: Course, one: wire.JobSamples, scale: TimeScale | None) -> list[str]:
     """Return the cells of one amount of one job; with bars when there is a scale for them."""
     values = course.pick(one)
-    known = _known(values)
+    known = _select_known(values)
     if not known:
         return [_UNKNOWN] * (1 + course.most)
     mean = course.show(sum(known) / len(known))
@@ -120,5 +120,5 @@ def _list_cells(course: Course, one: wire.JobSamples, scale: TimeScale | None) -
     return [mean, *([course.show(max(known))] * course.most)]
 
 
-def _known(values: Values) -> list[float]:
+def _select_known(values: Values) -> list[float]:
     return [value for value in values if value is not None]

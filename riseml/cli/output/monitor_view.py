@@ -29,7 +29,7 @@ _LINES = "LINES"
 _SHORTEST_SPARK, _LONGEST_SPARK = 4, 30  # columns of a terminal
 
 
-def _nothing(_: wire.SampleView) -> float:
+def _read_nothing(_: wire.SampleView) -> float:
     return 0.0
 
 
@@ -39,7 +39,7 @@ class Series:
 
     column: Column
     amount: Amount | None = None  # None: it has no sparkline
-    asked: Callable[[wire.SampleView], float] = _nothing  # its sparkline reaches at least to this amount
+    asked: Callable[[wire.SampleView], float] = _read_nothing  # its sparkline reaches at least to this amount
     always: bool = False  # shown even when it is known for no job
 
 

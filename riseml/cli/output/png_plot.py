@@ -32,22 +32,22 @@ def write_png(chart: Chart, path: Path) -> None:
     for _, series in chart.drawn:
         xs, ys = [x for x, _ in series.points], [y for _, y in series.points]
         style = "-" if chart.joined and len(xs) > 1 else "o"
-        axes.plot(xs, ys, style, label=_show(series.label), linewidth=3 if series.is_best else 1.5)
+        axes.plot(xs, ys, style, label=_escape_formula(series.label), linewidth=3 if series.is_best else 1.5)
     if chart.x_log:
         axes.set_xscale("log")
     if chart.x_names:
-        axes.set_xticks(range(1, len(chart.x_names) + 1), [_show(name) for name in chart.x_names])
-    axes.set_title(_show(chart.title))
-    axes.set_xlabel(_show(chart.x_title))
-    axes.set_ylabel(_show(chart.y_title))
+        axes.set_xticks(range(1, len(chart.x_names) + 1), [_escape_formula(name) for name in chart.x_names])
+    axes.set_title(_escape_formula(chart.title))
+    axes.set_xlabel(_escape_formula(chart.x_title))
+    axes.set_ylabel(_escape_formula(chart.y_title))
     axes.grid(visible=True, alpha=0.3)
     if any(series.label for series in chart.series):
         axes.legend()
     if chart.note:
-        figure.supxlabel(_show(chart.note), fontsize="small")
+        figure.supxlabel(_escape_formula(chart.note), fontsize="small")
     figure.savefig(path, format="png", dpi=_RESOLUTION)
 
 
-def _show(text: str) -> str:
+def _escape_formula(text: str) -> str:
     """Return text that matplotlib draws as it is: a dollar would begin a formula."""
     return text.replace("$", r"\$").lstrip("_")

@@ -34,7 +34,7 @@ def draw_svg(chart: Chart) -> str:
 
 def _draw_lines(chart: Chart) -> Iterator[str]:
     points = [point for series in chart.series for point in series.points]
-    xs = find_ends([_place(x, chart) for x, _ in points])
+    xs = find_ends([_place_x(x, chart) for x, _ in points])
     ys = find_ends([y for _, y in points])
     labels = [(at, series) for at, series in enumerate(chart.series) if series.label][:_MOST_LABELS]
     height = _HEIGHT + _LINE * (len(labels) + bool(chart.note))
@@ -43,12 +43,12 @@ def _draw_lines(chart: Chart) -> Iterator[str]:
         f'viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif" font-size="13">'
     )
     yield f'<rect width="{_WIDTH}" height="{height}" fill="white"/>'
-    yield _write(_WIDTH / 2, 24, chart.title, anchor="middle", more=' font-size="16"')
+    yield _write_text(_WIDTH / 2, 24, chart.title, anchor="middle", more=' font-size="16"')
     yield from _draw_axes(chart, xs, ys)
     for at, series in chart.drawn:
         colour = _COLOURS[at % len(_COLOURS)]
         width = 4 if series.is_best else 2
-        spots = [(_across(_place(x, chart), xs), _down(y, ys)) for x, y in series.points]
+        spots = [(_across(_place_x(x, chart), xs), _down(y, ys)) for x, y in series.points]
         if chart.joined and len(spots) > 1:
             path = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
             yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
@@ -57,9 +57,9 @@ def _draw_lines(chart: Chart) -> Iterator[str]:
     for line, (at, series) in enumerate(labels):
         y = _HEIGHT + _LINE * line + 4
         yield f'<rect x="{_LEFT}" y="{y - 6}" width="18" height="4" fill="{_COLOURS[at % len(_COLOURS)]}"/>'
-        yield _write(_LEFT + 26, y, series.label)
+        yield _write_text(_LEFT + 26, y, series.label)
     if chart.note:
-        yield _write(_LEFT, _HEIGHT + _LINE * len(labels) + 4, chart.note)
+        yield _write_text(_LEFT, _HEIGHT + _LINE * len(labels) + 4, chart.note)
     yield "</svg>"
 
 
@@ -71,21 +71,21 @@ def _draw_axes(chart: Chart, xs: tuple[float, float], ys: tuple[float, float]) -
     for tick in choose_ticks(*ys, 6):
         y = _down(tick, ys)
         yield f'<path d="M{_LEFT},{y:.1f} H{right}" stroke="#ddd"/>'
-        yield _write(_LEFT - 8, y + 4, f"{tick:g}", anchor="end")
+        yield _write_text(_LEFT - 8, y + 4, f"{tick:g}", anchor="end")
     for tick, name in list_x_ticks(chart, xs, 8):
         x = _across(tick, xs)
         yield f'<path d="M{x:.1f},{bottom} v5" stroke="#444"/>'
-        yield _write(x, bottom + 20, name, anchor="middle")
-    yield _write(_WIDTH / 2, _HEIGHT - 16, chart.x_title, anchor="middle")
+        yield _write_text(x, bottom + 20, name, anchor="middle")
+    yield _write_text(_WIDTH / 2, _HEIGHT - 16, chart.x_title, anchor="middle")
     middle = (_TOP + bottom) / 2
-    yield _write(18, middle, chart.y_title, anchor="middle", more=f' transform="rotate(-90 18 {middle:.1f})"')
+    yield _write_text(18, middle, chart.y_title, anchor="middle", more=f' transform="rotate(-90 18 {middle:.1f})"')
 
 
-def _write(x: float, y: float, text: str, *, anchor: str = "start", more: str = "") -> str:
+def _write_text(x: float, y: float, text: str, *, anchor: str = "start", more: str = "") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{escape(text.translate(_INVALID))}</text>'
 
 
-def _place(x: float, chart: Chart) -> float:
+def _place_x(x: float, chart: Chart) -> float:
     return math.log10(x) if chart.x_log else x
 
 

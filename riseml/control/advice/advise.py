@@ -19,11 +19,13 @@ def advise(first: FailedJob, find_others: Callable[[], Sequence[FailedJob]]) -> 
     if found is None:
         return ""
     if found.failure.role is FailureRole.CAUSE:
-        return _tell(found)
+        return _describe_failure(found)
     causes = [(job, recognise(job, KNOWN_FAILURES)) for job in find_others()]
     for job, other in causes:
         if other is not None and other.failure.role is FailureRole.CAUSE:
-            return f"probably a consequence: {found.sentence}, and {job.name} failed as well: {_tell(other)}"
+            return (
+                f"probably a consequence: {found.sentence}, and {job.name} failed as well: {_describe_failure(other)}"
+            )
     for job, other in causes:
         if other is None:
             return (
@@ -33,5 +35,5 @@ def advise(first: FailedJob, find_others: Callable[[], Sequence[FailedJob]]) -> 
     return f"{found.sentence}; riseml saw no other job fail: see the last lines of what it was connected to"
 
 
-def _tell(found: Recognised) -> str:
+def _describe_failure(found: Recognised) -> str:
     return found.sentence if found.certain else f"probably: {found.sentence}"

@@ -105,7 +105,7 @@ class PlacementPass:
         """Return the experiment with its place, or with the reason why it has none."""
         if self.progress.sets.are_full_for(waiting):
             return _keep_waiting(waiting, Reason.CONCURRENCY)
-        placed = self._place(waiting)
+        placed = self._place_gang(waiting)
         if placed is not None:
             self.progress.sets.add(placed)
             return placed
@@ -120,7 +120,7 @@ class PlacementPass:
         is_head = self.head is not None and self.head.experiment is waiting
         return _keep_waiting(waiting, Reason.NEXT if is_head else Reason.NO_ROOM)
 
-    def _place(self, waiting: Experiment) -> Experiment | None:
+    def _place_gang(self, waiting: Experiment) -> Experiment | None:
         cluster = find_cluster(waiting, self.seen, self._clusters) if self._clusters else None
         if cluster is not None:
             return hand_over(waiting, cluster, self.seen.now)

@@ -149,7 +149,7 @@ class CodeLayers:
             log.warning("the code of %s is not kept as a layer: %s", order.launch.title, error)
 
     def _find_or_make(self, api: docker.APIClient, order: _Order, stack: ExitStack) -> str | None:
-        with self._hold(order.name):
+        with self._lock_layer(order.name):
             if inspect_image(api, order.name) is not None:
                 return order.name
             helper = self._helper_name(order.name)
@@ -170,7 +170,7 @@ class CodeLayers:
         return _Order(layer, str(found["Id"]), launch, code)
 
     @contextmanager
-    def _hold(self, layer: str) -> Iterator[None]:
+    def _lock_layer(self, layer: str) -> Iterator[None]:
         """Lock a layer, so that two gangs that start at once make it only once."""
         with self._changed:
             self._changed.wait_for(lambda: layer not in self._taken)

@@ -56,7 +56,7 @@ class GpuInventory:
         """
         with self._lock:
             if self._readings is None and self._host.gpus != ():
-                self._read(engine, info)
+                self._read_gpus_once(engine, info)
             return tuple(one.gpu for one in self._select(self._readings or ()))
 
     def choose_ids(self, devices: tuple[Gpu, ...]) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ class GpuInventory:
         """
         with self._lock:
             if self._readings is None or time.monotonic() - self._read_at > _KEPT:
-                self._read(engine, None)
+                self._read_gpus_once(engine, None)
             if self._problem is not None:
                 raise self._problem
             return self._select(self._readings or ())
@@ -95,7 +95,7 @@ class GpuInventory:
         with self._lock:
             self._readings = None
 
-    def _read(self, engine: Engine, known: dict[str, Any] | None) -> None:
+    def _read_gpus_once(self, engine: Engine, known: dict[str, Any] | None) -> None:
         """Read the GPUs, or keep the reason why they cannot be read. Earlier knowledge stays.
 
         Args:

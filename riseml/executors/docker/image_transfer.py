@@ -33,7 +33,7 @@ def export_environment(api: docker.APIClient, reference: str) -> Iterator[bytes]
     url = f"{api.base_url}/v{api.api_version}/images/get"
     with api.get(url, params={"names": name}, stream=True, timeout=(api.timeout, _PATIENCE)) as answer:
         if answer.status_code == 404:
-            raise NotThere(_gone(reference))
+            raise NotThere(_make_gone_error(reference))
         raise_for_refusal(answer)
         yield from answer.iter_content(_BLOCK)
 
@@ -100,13 +100,13 @@ def _make_copy_name(api: docker.APIClient, reference: str) -> str:
     """
     found, name = find_local_name(api, reference), copy_name(reference)
     if found is None:
-        raise NotThere(_gone(reference))
+        raise NotThere(_make_gone_error(reference))
     if found != name:
         api.tag(found, *split_reference(name), force=True)
     return name
 
 
-def _gone(reference: str) -> str:
+def _make_gone_error(reference: str) -> str:
     return f"the image {reference} is not there any more"
 
 

@@ -78,7 +78,7 @@ def merge_row(
         return Merged(known)
     if events.finished_at is None or not events.tells_everything:
         return None
-    return _explain(replace(known, exit_code=events.exit_code, finished_at=events.finished_at), outages)
+    return _explain_end(replace(known, exit_code=events.exit_code, finished_at=events.finished_at), outages)
 
 
 def merge_inspection(found: ContainerSeen, events: ContainerEvents, outages: Outages) -> Merged:
@@ -92,10 +92,10 @@ def merge_inspection(found: ContainerSeen, events: ContainerEvents, outages: Out
             found = replace(found, oom=True)
         elif events.settles_in > 0:
             return Merged(replace(found, exit_code=None, finished_at=None), events.settles_in)
-    return _explain(found, outages)
+    return _explain_end(found, outages)
 
 
-def _explain(found: ContainerSeen, outages: Outages) -> Merged:
+def _explain_end(found: ContainerSeen, outages: Outages) -> Merged:
     """Find out whether the engine ended a container. An engine that shuts down ends its jobs like a `kill`. It refuses
     new connections before it ends the first job, but still answers on old connections. So riseml accepts such an end
     only after a ping on a new connection.

@@ -56,7 +56,7 @@ class HelperSession:
         self._held = bytearray()
         self._said = b""  # the end of what Python wrote to its standard error
         self.used = time.monotonic()
-        self._take(received)
+        self._buffer_bytes(received)
 
     def close(self) -> None:
         """End the helper."""
@@ -100,13 +100,13 @@ class HelperSession:
 
     def receive(self, seconds: float = _SILENCE) -> tuple[bytes, bytes]:
         """Return the next message."""
-        header = self._read(_HEADER.size, seconds)
+        header = self._read_bytes(_HEADER.size, seconds)
         kind, size = _HEADER.unpack(header)
         if size > _MOST_MESSAGE:
             raise EngineError("the helper container sent too much at once")
-        return kind, self._read(size, seconds)
+        return kind, self._read_bytes(size, seconds)
 
-    def _read(self, size: int, seconds: float) -> bytes:
+    def _read_bytes(self, size: int, seconds: float) -> bytes:
         self._stream.settimeout(seconds)
         while len(self._held) < size:
             try:
@@ -116,12 +116,12 @@ class HelperSession:
             if not data:
                 words = self._said.decode("utf-8", "replace").strip().splitlines()
                 raise EngineError(f"the helper container ended: {words[-1] if words else 'it said nothing'}")
-            self._take(data)
+            self._buffer_bytes(data)
         found = bytes(self._held[:size])
         del self._held[:size]
         return found
 
-    def _take(self, data: bytes) -> None:
+    def _buffer_bytes(self, data: bytes) -> None:
         for message in self._codec.decode(data):
             if isinstance(message, Piece) and message.channel is Channel.OUTPUT:
                 self._held += message.content
@@ -251,7 +251,7 @@ class _HelperWriter:
         self._session.send(b"D", piece)
 
     def finish(self) -> Seen:
-        return Seen(*self._end("finish")["seen"])
+        return Seen(*self._end_write("finish")["seen"])
 
     def discard(self) -> None:
         self._try_end("discard")
@@ -262,9 +262,9 @@ class _HelperWriter:
     def _try_end(self, wish: str) -> None:
         if self._is_open:
             with suppress(RisemlError):
-                self._end(wish)
+                self._end_write(wish)
 
-    def _end(self, wish: str) -> dict[str, Any]:
+    def _end_write(self, wish: str) -> dict[str, Any]:
         self._is_open = False
         with self._helpers.guard(self._order, self._session):
             found = self._session.ask(do=wish)

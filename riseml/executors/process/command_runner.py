@@ -84,7 +84,7 @@ class CommandRunner:
             self._start_with_pipes(libc)
         self._door.settimeout(0.0)
         try:
-            while self._exit_code is None and self._step(job):
+            while self._exit_code is None and self._handle_next(job):
                 pass
             if self._exit_code is None:
                 self._end_politely()
@@ -145,7 +145,7 @@ class CommandRunner:
         finally:
             os._exit(code)
 
-    def _step(self, job: int) -> bool:
+    def _handle_next(self, job: int) -> bool:
         """Wait for something and handle it; False when the stream or the job is gone."""
         poll = select.poll()
         for descriptor, events in self._list_wanted(job).items():

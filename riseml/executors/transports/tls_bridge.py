@@ -38,7 +38,7 @@ class _TlsBridge:
         """Copy until both directions have ended, or one side is gone."""
         try:
             while not (self._shut_secure and self._shut_plain) and self._wait():
-                self._copy()
+                self._copy_once()
         except OSError as error:  # ssl.SSLError is one
             log.debug("a connection over TLS ended: %s", error)
         finally:
@@ -57,13 +57,13 @@ class _TlsBridge:
         gone = found.get(self._plain.fileno(), 0) & (select.POLLHUP | select.POLLERR)
         return not gone or bool(found[self._plain.fileno()] & select.POLLIN)
 
-    def _copy(self) -> None:
+    def _copy_once(self) -> None:
         if not self._to_plain and not self._secure_ended:
-            self._to_plain, self._secure_ended = self._receive(self._secure)
+            self._to_plain, self._secure_ended = self._receive_bytes(self._secure)
         if not self._to_secure and not self._plain_ended:
-            self._to_secure, self._plain_ended = self._receive(self._plain)
-        self._to_plain = self._send(self._plain, self._to_plain)
-        self._to_secure = self._send(self._secure, self._to_secure)
+            self._to_secure, self._plain_ended = self._receive_bytes(self._plain)
+        self._to_plain = self._send_bytes(self._plain, self._to_plain)
+        self._to_secure = self._send_bytes(self._secure, self._to_secure)
         if self._secure_ended and not self._to_plain and not self._shut_plain:
             self._plain.shutdown(socket.SHUT_WR)
             self._shut_plain = True
@@ -79,7 +79,7 @@ class _TlsBridge:
             return  # close_notify is sent; the other side answers by ending its own direction
 
     @staticmethod
-    def _receive(source: socket.socket) -> tuple[bytes, bool]:
+    def _receive_bytes(source: socket.socket) -> tuple[bytes, bool]:
         """Return what is there now, and whether nothing follows it."""
         try:
             found = source.recv(_CHUNK)
@@ -88,7 +88,7 @@ class _TlsBridge:
         return found, not found
 
     @staticmethod
-    def _send(target: socket.socket, data: bytes) -> bytes:
+    def _send_bytes(target: socket.socket, data: bytes) -> bytes:
         """Send what the other side takes now; return the rest."""
         if not data:
             return b""

@@ -46,17 +46,17 @@ async def follow_feed(notifier: Notifier, changes: ChangeLog, server: str, curso
     """
     with notifier.subscribe_to_all() as subscription:
         subscription.take_changed()
-        last, first = await asyncio.to_thread(_begin, changes, server, cursor)
+        last, first = await asyncio.to_thread(_begin_feed, changes, server, cursor)
         yield _encode(f"{last}@{server}", first)
         while True:
             if not await subscription.wait_for_change(_HEARTBEAT):
                 yield b": still here\n\n"
                 continue
-            last, found = await asyncio.to_thread(_read, subscription, changes)
+            last, found = await asyncio.to_thread(_read_changes, subscription, changes)
             yield _encode(f"{last}@{server}", found)
 
 
-def _begin(changes: ChangeLog, server: str, cursor: str) -> tuple[int, wire.Changes]:
+def _begin_feed(changes: ChangeLog, server: str, cursor: str) -> tuple[int, wire.Changes]:
     """Return the id of the last event, and the experiments that have changed since the cursor."""
     last = changes.find_last_event()
     if not cursor:
@@ -66,16 +66,16 @@ def _begin(changes: ChangeLog, server: str, cursor: str) -> tuple[int, wire.Chan
     if process != server or not 0 <= known <= last:
         return last, {**_NONE, "reset": True}
     keys = changes.list_changed(known, _MOST_NAMED + 1)
-    return last, _show(changes, frozenset(keys), frozenset())
+    return last, _show_changes(changes, frozenset(keys), frozenset())
 
 
-def _read(subscription: FeedSubscription, changes: ChangeLog) -> tuple[int, wire.Changes]:
+def _read_changes(subscription: FeedSubscription, changes: ChangeLog) -> tuple[int, wire.Changes]:
     last = changes.find_last_event()  # read first: later events are notified, and belong after the cursor
     changed, grown = subscription.take_changed(), subscription.take_grown()
-    return last, _show(changes, changed, grown)
+    return last, _show_changes(changes, changed, grown)
 
 
-def _show(changes: ChangeLog, changed: frozenset[int], grown: frozenset[int]) -> wire.Changes:
+def _show_changes(changes: ChangeLog, changed: frozenset[int], grown: frozenset[int]) -> wire.Changes:
     if len(changed | grown) > _MOST_NAMED:
         return {**_NONE, "reset": True}
     names = changes.name_experiments(changed | grown)

@@ -18,7 +18,7 @@ from riseml.spec.yaml.problems import SpecError
 _SCHEMAS = "#/components/schemas/"
 
 
-def _describe(refusal: str) -> dict[str, Any]:
+def _describe_refusal(refusal: str) -> dict[str, Any]:
     """Return how OpenAPI shows a refusal. It names the schema: FastAPI makes a validator of each `model` of each route,
     which took a third of the server's cold start.
     """
@@ -26,14 +26,14 @@ def _describe(refusal: str) -> dict[str, Any]:
 
 
 FAILURES: dict[int | str, dict[str, Any]] = {
-    400: _describe("the call is wrong"),
-    403: _describe("refused: not allowed, or over a limit"),
-    404: _describe("there is no such thing"),
-    409: _describe("it contradicts what is there"),
-    413: _describe("too much was sent"),
-    422: _describe("riseml.yml, or the request, has problems"),
-    502: _describe("an engine refused"),
-    503: _describe("the store or the hosts do not answer"),
+    400: _describe_refusal("the call is wrong"),
+    403: _describe_refusal("refused: not allowed, or over a limit"),
+    404: _describe_refusal("there is no such thing"),
+    409: _describe_refusal("it contradicts what is there"),
+    413: _describe_refusal("too much was sent"),
+    422: _describe_refusal("riseml.yml, or the request, has problems"),
+    502: _describe_refusal("an engine refused"),
+    503: _describe_refusal("the store or the hosts do not answer"),
 }
 """How a route may refuse, as OpenAPI shows it."""
 

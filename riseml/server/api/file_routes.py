@@ -79,7 +79,7 @@ def add_file_routes(router: APIRouter, services: Services) -> None:
     @router.get("/files", response_model=wire.FileListing)
     def list_files(place: PlaceQuery, page: Annotated[_ListingQuery, Depends()]) -> Response:
         wanted = ListOrder(place.path, page.after or None, page.limit, page.deep)
-        found = _open(place, services).list_files(wanted)
+        found = _open_storage(place, services).list_files(wanted)
         return Response(json.dumps(_show_page(found)), media_type="application/json")
 
     @router.get("/files/content", response_class=StreamingResponse, responses=_CONTENT)
@@ -88,27 +88,27 @@ def add_file_routes(router: APIRouter, services: Services) -> None:
         start: Annotated[int, Query(ge=0, le=_MOST_SIZE)] = 0,
         etag: Annotated[str, Query(max_length=200)] = "",
     ) -> StreamingResponse:
-        return _send(_open(place, services).read_file(place.path, start, etag or None), start)
+        return _send_content(_open_storage(place, services).read_file(place.path, start, etag or None), start)
 
     @router.put("/files/content", openapi_extra=_BODY)
     async def write_file(
         place: PlaceQuery, upload: Annotated[_UploadQuery, Depends()], request: Request
     ) -> wire.FileView:
         order = Incoming(place.path, upload.upload, upload.size, upload.offset, upload.mtime, upload.executable)
-        files = await asyncio.to_thread(_open, place, services, writes=True)
-        return _show(await _receive(await asyncio.to_thread(files.write_file, order), request))
+        files = await asyncio.to_thread(_open_storage, place, services, writes=True)
+        return _show_file(await _receive_content(await asyncio.to_thread(files.write_file, order), request))
 
 
 def _add_changing_routes(router: APIRouter, services: Services) -> None:
     @router.post("/files/folder")
     def make_folder(place: PlaceQuery) -> wire.FileView:
-        files = _open(place, services, writes=True)
+        files = _open_storage(place, services, writes=True)
         files.make_folder(place.path)
-        return _show(files.list_files(ListOrder(place.path, limit=0)).at)
+        return _show_file(files.list_files(ListOrder(place.path, limit=0)).at)
 
     @router.post("/files/link")
     def make_link(place: PlaceQuery, target: Annotated[str, Query(min_length=1, max_length=4096)]) -> wire.FileView:
-        return _show(_open(place, services, writes=True).make_link(place.path, target))
+        return _show_file(_open_storage(place, services, writes=True).make_link(place.path, target))
 
     @router.post("/files/remove")
     def remove_files(place: PlaceQuery) -> wire.RemovalView:
@@ -116,11 +116,11 @@ def _add_changing_routes(router: APIRouter, services: Services) -> None:
             raise UsageError("riseml does not remove the root of a storage", "name what is in it")
         if place.root == "output":
             check_removable(parse_id(place.of), services)
-        removed = _open(place, services, writes=True).remove_files(place.path, MOST_ENTRIES)
+        removed = _open_storage(place, services, writes=True).remove_files(place.path, MOST_ENTRIES)
         return {"path": place.path, **removed._asdict()}  # type: ignore[typeddict-item]  # the fields have these names
 
 
-def _open(place: _PlaceQuery, services: Services, *, writes: bool = False) -> StorageFiles:
+def _open_storage(place: _PlaceQuery, services: Services, *, writes: bool = False) -> StorageFiles:
     if place.root == "data":
         return open_data(services.hosts, services.info.owner, writes=writes)
     wanted = parse_id(place.of)
@@ -130,7 +130,7 @@ def _open(place: _PlaceQuery, services: Services, *, writes: bool = False) -> St
     return open_output(services.hosts, members, wanted)
 
 
-def _send(pieces: Iterator[bytes], start: int) -> StreamingResponse:
+def _send_content(pieces: Iterator[bytes], start: int) -> StreamingResponse:
     size, etag = next(pieces).decode().split()
     headers = {
         "ETag": f'"{etag}"',
@@ -140,7 +140,7 @@ def _send(pieces: Iterator[bytes], start: int) -> StreamingResponse:
     return StreamingResponse(pieces, media_type="application/octet-stream", headers=headers)
 
 
-async def _receive(writer: FileWriter, request: Request) -> Seen:
+async def _receive_content(writer: FileWriter, request: Request) -> Seen:
     """Write a body into a file. When the body is cut, the bytes that arrived stay for the next try."""
     try:
         buffer = bytearray()
@@ -167,8 +167,8 @@ async def _receive(writer: FileWriter, request: Request) -> Seen:
 
 
 def _show_page(page: Page) -> wire.FileListing:
-    return {"at": _show(page.at), "entries": [_show(entry) for entry in page.entries], "next": page.next}
+    return {"at": _show_file(page.at), "entries": [_show_file(entry) for entry in page.entries], "next": page.next}
 
 
-def _show(seen: Seen) -> wire.FileView:
+def _show_file(seen: Seen) -> wire.FileView:
     return seen._asdict()  # type: ignore[return-value]  # the fields have these names

@@ -60,17 +60,17 @@ class GuestProgram:
         name, _, path = scope["path"].removeprefix(f"{GUEST_MOUNT}/").partition("/")
         try:
             if f"/{path}" == PRESENCE:
-                presence = self._attend(name, await run_in_threadpool(find_running, name, self._services))
+                presence = self._attend_tab(name, await run_in_threadpool(find_running, name, self._services))
                 await StreamingResponse(presence, headers=_NO_STORE, media_type="text/plain")(scope, receive, send)
             elif self._under_way >= _MOST_AT_ONCE:
                 await PlainTextResponse("Too many requests at the same time.\n", 503)(scope, receive, send)
             else:
-                await self._pass(name, scope, receive, send)
+                await self._pass_request(name, scope, receive, send)
         except RisemlError as error:
             hint = f"{error.hint}\n" if error.hint else ""
             await PlainTextResponse(f"{error.message}\n{hint}", 502, _NO_STORE)(scope, receive, send)
 
-    async def _pass(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _pass_request(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the program of the job answer, until the browser goes away at the latest."""
         self._under_way += 1
         try:
@@ -92,7 +92,7 @@ class GuestProgram:
         finally:
             self._under_way -= 1
 
-    async def _attend(self, name: str, identity: int) -> AsyncIterator[bytes]:
+    async def _attend_tab(self, name: str, identity: int) -> AsyncIterator[bytes]:
         """Send an empty line at intervals while the experiment goes on, then the reason for its end."""
         with self._services.attendance.attend(identity), self._services.notifier.subscribe((identity,)) as changes:
             while True:

@@ -41,7 +41,7 @@ def state_entry(experiment: Experiment, event: StateEvent, cursor: str) -> wire.
     return {
         "type": "state",
         "cursor": cursor,
-        "id": _name(experiment, event.job),
+        "id": _name_source(experiment, event.job),
         "time": format_moment(event.at),
         "state": event.state.value,
         "reason": event.reason.value,
@@ -68,7 +68,7 @@ def line_entry(experiment: Experiment, line: OutputLine, cursor: str) -> wire.Li
     return {
         "type": "line",
         "cursor": cursor,
-        "id": _name(experiment, line.job),
+        "id": _name_source(experiment, line.job),
         "time": line.at,
         "stream": name_stream(line.stream),
         "text": line.text.decode("utf-8", "replace"),
@@ -80,7 +80,7 @@ def lines_entry(experiment: Experiment, block: LogBlock, cursor: str) -> wire.Li
     return {
         "type": "lines",
         "cursor": cursor,
-        "id": _name(experiment, block.job),
+        "id": _name_source(experiment, block.job),
         "stream": name_stream(block.stream),
         "text": block.data.decode("utf-8", "replace"),
     }
@@ -91,7 +91,7 @@ def report_entry(experiment: Experiment, report: MetricReport, cursor: str) -> w
     return {
         "type": "report",
         "cursor": cursor,
-        "id": _name(experiment, report.job),
+        "id": _name_source(experiment, report.job),
         "time": report.at,
         "step": report.step,
         "values": {name: show_number(value) for name, value in report.values},
@@ -148,7 +148,7 @@ def _count_lines(entry: OutputEntry) -> int:
     return entry["text"].count("\n") if entry["type"] == "lines" else 1
 
 
-def _name(experiment: Experiment, job: JobName | None) -> str:
+def _name_source(experiment: Experiment, job: JobName | None) -> str:
     name = experiment_name(experiment.number, experiment.sub)
     return name if job is None else f"{name}.{job}"
 

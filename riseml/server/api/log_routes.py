@@ -56,11 +56,13 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
         request = StreamRequest(wanted, ids, query.follow, positions, *parts)
         entries = stream_entries(request, services.experiments, services.logs, services.notifier)
         if query.follow and details[0].experiment.plan.companion is not None:
-            entries = _attend(services.attendance, ids[0], entries)
+            entries = _attend_companion(services.attendance, ids[0], entries)
         return StreamingResponse(entries, media_type="application/x-ndjson")
 
 
-async def _attend(attendance: Attendance, experiment: int, entries: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _attend_companion(
+    attendance: Attendance, experiment: int, entries: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
     """Pass a log on. A client that follows the log counts as a user of the companion."""
     with attendance.attend(experiment):
         async for entry in entries:

@@ -76,7 +76,7 @@ def add_output_routes(router: APIRouter, services: Services) -> None:
 
 def _show_kept(services: Services) -> wire.KeptView:
     found = [services.experiments.get_experiment(one).experiment for one in services.kept.load_kept()]
-    return {"kept": [_name(one) for one in sorted(found, key=lambda one: (one.number, one.sub or 0))]}
+    return {"kept": [_name_experiment(one) for one in sorted(found, key=lambda one: (one.number, one.sub or 0))]}
 
 
 def _find_outputs(query: _OutputQuery, services: Services) -> wire.OutputPage:
@@ -99,17 +99,17 @@ def _find_outputs(query: _OutputQuery, services: Services) -> wire.OutputPage:
         for one in (detail.experiment for detail in by_number[number]):
             is_old = one.ended_at is not None and one.ended_at <= latest
             if one.closed and is_old and one.id not in kept:
-                found += _measure(one, query.larger, services)
+                found += _measure_output(one, query.larger, services)
         if time.monotonic() > end:
             return {"outputs": found, "next": number}
     return {"outputs": found, "next": min(by_number) if len(by_number) == _NUMBERS else None}
 
 
-def _measure(experiment: Experiment, larger: int, services: Services) -> Sequence[wire.OutputView]:
+def _measure_output(experiment: Experiment, larger: int, services: Services) -> Sequence[wire.OutputView]:
     """Return an output with its size; None when there is none, or when it is too small."""
     view = _make_view(experiment)
     try:
-        files = _open(experiment, services)
+        files = _open_output(experiment, services)
         after: str | None = None
         while True:
             page = files.list_files(ListOrder("", after, MOST_ENTRIES, deep=True))
@@ -128,7 +128,7 @@ def _measure(experiment: Experiment, larger: int, services: Services) -> Sequenc
 def _remove_output(experiment: Experiment, services: Services) -> wire.OutputView:
     """Remove the content of an output folder; the folder itself stays."""
     view, end = _make_view(experiment), time.monotonic() + _LONGEST
-    files = _open(experiment, services)
+    files = _open_output(experiment, services)
     while time.monotonic() < end:
         entries = files.list_files(ListOrder("", limit=1)).entries
         if not entries:
@@ -137,18 +137,18 @@ def _remove_output(experiment: Experiment, services: Services) -> wire.OutputVie
         part = files.remove_files(entries[0].path, MOST_ENTRIES)
         view["files"] += part.files
         view["size"] += part.size
-    text = f"output of {_name(experiment)} removed: {view['files']} files, {view['size']:,} bytes"
+    text = f"output of {_name_experiment(experiment)} removed: {view['files']} files, {view['size']:,} bytes"
     write_line(log, LogLine(text))
     return view
 
 
-def _open(experiment: Experiment, services: Services) -> StorageFiles:
+def _open_output(experiment: Experiment, services: Services) -> StorageFiles:
     return open_output(services.hosts, [experiment], CanonicalId(experiment.number, experiment.sub))
 
 
 def _make_view(experiment: Experiment) -> wire.OutputView:
     return {
-        "experiment": _name(experiment),
+        "experiment": _name_experiment(experiment),
         "project": experiment.project,
         "ended_at": show_time(experiment.ended_at),
         "size": 0,
@@ -158,5 +158,5 @@ def _make_view(experiment: Experiment) -> wire.OutputView:
     }
 
 
-def _name(experiment: Experiment) -> str:
+def _name_experiment(experiment: Experiment) -> str:
     return experiment_name(experiment.number, experiment.sub)

@@ -56,7 +56,7 @@ class UsageSum:
         """
         if job.host is None:
             return
-        totals = self._hosts.get(job.host) or self._begin(job.host)
+        totals = self._hosts.get(job.host) or self._begin_totals(job.host)
         minutes = self.step / 60
         counts: dict[int, int] = {}
         kept = [row for row in rows if self.span.holds(row.at)]
@@ -66,9 +66,9 @@ class UsageSum:
         for row in resample_rows(kept, self.first, self.step):
             place = (row.at - self.first) // self.step
             share = min(1.0, counts[place] / minutes)  # of the step, in which the job was sampled
-            totals.cpu[place] += share * _read(row, _CPU) / _PER_CENT
-            totals.mem_used[place] += share * _read(row, _MEMORY)
-            totals.gpu[place] += share * _read(row, _GPU) / _PER_CENT * job.resources.gpus
+            totals.cpu[place] += share * _read_amount(row, _CPU) / _PER_CENT
+            totals.mem_used[place] += share * _read_amount(row, _MEMORY)
+            totals.gpu[place] += share * _read_amount(row, _GPU) / _PER_CENT * job.resources.gpus
             totals.cpus_held[place] += share * job.resources.cpus
             totals.gpus_held[place] += job.resources.gpus
 
@@ -77,14 +77,14 @@ class UsageSum:
         names = [*capacities, *sorted(self._hosts.keys() - capacities.keys())]
         return [self._show_host(name, capacities.get(name)) for name in names]
 
-    def _begin(self, host: str) -> _Totals:
+    def _begin_totals(self, host: str) -> _Totals:
         count = len(self.moments)
         none = [0.0] * count
         self._hosts[host] = _Totals(list(none), list(none), list(none), list(none), [0] * count)
         return self._hosts[host]
 
     def _show_host(self, name: str, host: wire.HostView | None) -> wire.HostUsage:
-        totals = self._hosts.get(name) or self._begin(name)
+        totals = self._hosts.get(name) or self._begin_totals(name)
         is_known = host is not None and host["cpus"] > 0
         return {
             "name": name,
@@ -99,6 +99,6 @@ class UsageSum:
         }
 
 
-def _read(row: SampleRow, place: int) -> float:
+def _read_amount(row: SampleRow, place: int) -> float:
     value = row.amounts[place]
     return 0.0 if math.isnan(value) else value

@@ -27,7 +27,7 @@ _MOST_WATCHED = 32  # experiments whose samples are remembered
 
 def add_remark_routes(router: APIRouter, services: Services) -> None:
     """Add /experiments/{name}/remarks."""
-    looks = Looks()
+    seen = SeenTrends()
 
     @router.get("/experiments/{name}/remarks")
     def read_remarks(name: Name) -> wire.Remarks:
@@ -35,11 +35,11 @@ def add_remark_routes(router: APIRouter, services: Services) -> None:
         lines = services.pump.count_lines()
         keys = [(job, experiment.key_of(job)) for job in experiment.gang]
         shown = [show_sample(experiment, job, services.samples.find_last(key), lines.get(key)) for job, key in keys]
-        found = looks.look(experiment.id, shown)
+        found = seen.find_remarks(experiment.id, shown)
         return {"remarks": [{"job": one.job, "text": one.text, "kind": one.kind.value} for one in found]}
 
 
-class Looks:
+class SeenTrends:
     """The samples of earlier requests, by experiment. Several threads use it.
 
     Args:
@@ -51,8 +51,8 @@ class Looks:
         self._lock = threading.Lock()
         self._trends: OrderedDict[int, Trends] = OrderedDict()  # by experiment, the most recently requested one last
 
-    def look(self, experiment: int, samples: Sequence[wire.SampleView]) -> list[Remark]:
-        """Remember samples of an experiment's jobs, and return the trends over all remembered samples."""
+    def find_remarks(self, experiment: int, samples: Sequence[wire.SampleView]) -> list[Remark]:
+        """Remember samples of an experiment's jobs, and return the remarks that follow from all remembered samples."""
         with self._lock:
             trends = self._trends.pop(experiment, None) or Trends()
             self._trends[experiment] = trends

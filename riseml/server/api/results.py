@@ -55,7 +55,7 @@ def read_results(query: ResultQuery, services: Services, moment: datetime) -> wi
         NotFound: there is no such experiment.
         UsageError: neither IDs nor a project are named, or a condition or a column is wrong.
     """
-    found = _load(query, services, moment)
+    found = _load_rows(query, services, moment)
     rows = [_make_row(name, one, found) for name, one in found.outcomes.items()]
     metrics, parameters = frozenset(list_metrics(rows)), frozenset(list_parameters(rows))
     keys = parse_sort(query.sort)
@@ -90,7 +90,7 @@ def _find_objective(found: _Found, services: Services) -> Objective | None:
     return wanted.pop() if len(wanted) == 1 else None
 
 
-def _load(query: ResultQuery, services: Services, moment: datetime) -> _Found:
+def _load_rows(query: ResultQuery, services: Services, moment: datetime) -> _Found:
     outcomes = services.outcomes.read_outcomes(services.info.owner.user, _make_outcome_query(query, services))
     if not outcomes:
         what = f"project {query.project} has" if not query.names else f"{', '.join(query.names)} names"

@@ -16,7 +16,7 @@ def show_job_samples(experiment: Experiment, job: Job, rows: Iterable[SampleRow]
     """Return the use of a job, as means of `step` seconds."""
     means = list(resample_rows(rows, 0, step))
     columns = zip(AMOUNTS, zip(*(row.amounts for row in means), strict=True), strict=True)
-    amounts = {name: [_round(value) for value in column] for name, column in columns}
+    amounts = {name: [_round_amount(value) for value in column] for name, column in columns}
     shown = {
         "id": f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
         "project": experiment.project,
@@ -31,5 +31,5 @@ def show_job_samples(experiment: Experiment, job: Job, rows: Iterable[SampleRow]
     return cast("wire.JobSamples", {**shown, **amounts})
 
 
-def _round(value: float) -> float | None:
+def _round_amount(value: float) -> float | None:
     return None if math.isnan(value) else round(value, 1)

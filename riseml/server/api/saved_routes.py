@@ -19,18 +19,18 @@ def add_saved_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/experiments/{name}/saved")
     def read_saved(name: Name) -> wire.SavedView:
-        return _show(find_single_experiment(parse_id(name), services), name)
+        return _show_saved_output(find_single_experiment(parse_id(name), services), name)
 
     @router.post("/experiments/{name}/save")
     def save_output(name: Name) -> wire.SavedView:
         experiment = find_single_experiment(parse_id(name), services)
         if experiment.plan.save is not None and experiment.started_at is None:
             raise Refused(f"no job of {name} has run, and there is nothing to save", "`riseml status` shows its state")
-        shown = _show(experiment, name)
+        shown = _show_saved_output(experiment, name)
         services.saves.start_save(experiment)
         return {**shown, "state": "saving"}
 
-    def _show(experiment: Experiment, name: str) -> wire.SavedView:
+    def _show_saved_output(experiment: Experiment, name: str) -> wire.SavedView:
         summary = show_saved_summary(experiment, services.saves)
         if summary is None:
             raise NotFound(

@@ -66,7 +66,7 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
         if submission.get("pull"):
             planned = pull_images(planned, services)
         reach(Point.REQUEST_READ)
-        return _store(make_new_experiments(submission, planned, services.info.owner), services, response)
+        return _store_submission(make_new_experiments(submission, planned, services.info.owner), services, response)
 
     @router.post("/experiments/check", status_code=204, response_class=Response)
     def check(submission: Submission) -> Response:
@@ -79,10 +79,10 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
         _check_choice(order.get("executor"), services)
         submitted = make_tensorboard(order, services)
         check_room([submitted.plans[0][0]], services)
-        return _store(submitted, services, response)
+        return _store_submission(submitted, services, response)
 
 
-def _store(submitted: NewExperiments, services: Services, response: Response) -> wire.ExperimentView:
+def _store_submission(submitted: NewExperiments, services: Services, response: Response) -> wire.ExperimentView:
     """Store an accepted submission, unless its key is known, and wake the loop."""
     details, fresh = services.experiments.add_experiments(submitted, now())
     reach(Point.REQUEST_STORED)

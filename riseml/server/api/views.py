@@ -220,10 +220,10 @@ def show_sample(experiment: Experiment, job: Job, last: Sample | None, lines: in
         "gpu_mem": None if last is None else _percent(last.gpu_mem_used, last.gpu_mem_total),
         "gpu_mem_used": None if last is None else last.gpu_mem_used,
         "gpu_mem_total": None if last is None else last.gpu_mem_total,
-        "net_in": _round(traffic.net_in),
-        "net_out": _round(traffic.net_out),
-        "disk_read": _round(traffic.disk_read),
-        "disk_write": _round(traffic.disk_write),
+        "net_in": _round_rate(traffic.net_in),
+        "net_out": _round_rate(traffic.net_out),
+        "disk_read": _round_rate(traffic.disk_read),
+        "disk_write": _round_rate(traffic.disk_write),
         "lines": lines,
         "cpus": job.resources.cpus,
         "mem_mib": job.resources.mem,
@@ -232,7 +232,7 @@ def show_sample(experiment: Experiment, job: Job, last: Sample | None, lines: in
     }
 
 
-def _round(rate: float | None) -> float | None:
+def _round_rate(rate: float | None) -> float | None:
     return None if rate is None else round(rate, 1)
 
 

@@ -77,15 +77,15 @@ def admit_host(hosts: HostSet, new: wire.NewHost, jobs: Mapping[HostName, Sequen
     trusted = frozenset(new.get("fingerprints", ()))
     with _temporary_pins(candidate.host, hosts, trusted) as (trial, keys):
         if keys is not None and not trusted and all(key["pinned"] != "yes" for key in keys["keys"]):
-            return _show(hosts, candidate, "untrusted", keys)
+            return _show_candidate(hosts, candidate, "untrusted", keys)
         with hosts.try_host(trial) as executor:
             fitness = examine_host(hosts, candidate, executor)
             if not new.get("force"):
                 refuse_unfit(candidate.host.name, fitness.findings)
-            shown = _show(hosts, candidate, "fit", keys, fitness)
+            shown = _show_candidate(hosts, candidate, "fit", keys, fitness)
             if new.get("dry_run"):
                 return shown
-            members = _join(hosts, candidate, executor)
+            members = _join_swarm(hosts, candidate, executor)
     if trusted:
         pin_host_keys(candidate.host, hosts.settings.home, trusted)
     rewrite_pool_file(hosts.settings.pool_file, lambda text: _add_to_text(hosts.settings.pool_file, text, candidate))
@@ -219,7 +219,7 @@ def refuse_unfit(name: HostName, findings: tuple[tuple[HostName, Finding], ...])
         raise Refused(f"host {name} does not fit: {sentences}", "mend that and try again; `--force` adds it anyway")
 
 
-def _join(hosts: HostSet, candidate: Candidate, executor: Executor) -> list[wire.PoolMember]:
+def _join_swarm(hosts: HostSet, candidate: Candidate, executor: Executor) -> list[wire.PoolMember]:
     """Make a candidate a member of the pool's swarm, where the pool has one."""
     if choose_network(PoolMode(candidate.pool)) is not Network.OVERLAY:
         return []
@@ -255,7 +255,7 @@ def _temporary_pins(
         yield trial, keys
 
 
-def _show(
+def _show_candidate(
     hosts: HostSet,
     candidate: Candidate,
     state: Literal["untrusted", "fit"],

@@ -56,7 +56,9 @@ def open_output(
     title = f"output://{wanted}"
     if _is_visible(hosts, root, host):
         target = partial(_open_owned, Path(str(root)), below, first.owner)
-        return LocalFiles(title, partial(_open_output, Path(str(root)), below, first.owner), target, _own(first.owner))
+        return LocalFiles(
+            title, partial(_open_output, Path(str(root)), below, first.owner), target, _choose_owner(first.owner)
+        )
     image = first.image_of(first.gang[0].name).reference
     mount, inner = _mount_folder(root, OUTPUT, below)
     owner = (first.owner.uid, first.owner.gid)
@@ -73,7 +75,9 @@ def open_data(hosts: HostSet, owner: Owner, *, writes: bool) -> StorageFiles:
     root = hosts.find_target(host).roots.data
     if _is_visible(hosts, root, host):
         path = Path(str(root))
-        return LocalFiles("data:/", partial(_open_data, path), partial(_open_data_to_write, path, owner), _own(owner))
+        return LocalFiles(
+            "data:/", partial(_open_data, path), partial(_open_data_to_write, path, owner), _choose_owner(owner)
+        )
     mount = Mount(_name_source(root), DATA, read_only=not writes, volume=root if isinstance(root, Volume) else None)
     return _find_access(hosts, host, "data:/").open_storage(StorageOrder("data:/", mount))
 
@@ -106,7 +110,7 @@ def _find_access(hosts: HostSet, host: HostName | None, title: str) -> StorageAc
     return executor
 
 
-def _own(owner: Owner) -> tuple[int, int] | None:
+def _choose_owner(owner: Owner) -> tuple[int, int] | None:
     """Return who gets what a server of root makes; any other server makes it as its own user."""
     return (owner.uid, owner.gid) if os.geteuid() == _SUPERUSER else None
 

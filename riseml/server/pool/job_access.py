@@ -33,19 +33,19 @@ class JobDoor:
 
     def open_command(self, order: CommandOrder) -> JobStream:
         """Start a command. Blocks."""
-        return self._open(lambda access, key: access.open_command(key, order))
+        return self._open_stream(lambda access, key: access.open_command(key, order))
 
     def open_port(self, port: int) -> JobStream:
         """Connect to a port. Blocks."""
         try:
-            return self._open(lambda access, key: access.open_port(key, port))
+            return self._open_stream(lambda access, key: access.open_port(key, port))
         except PortClosed:
             raise NotFound(
                 f"nothing listens on port {port} in {self.title}",
                 f"`riseml logs {self.title}` shows whether its program has begun to listen, and where",
             ) from None
 
-    def _open(self, ask: Callable[[JobAccess, JobKey], JobStream]) -> JobStream:
+    def _open_stream(self, ask: Callable[[JobAccess, JobKey], JobStream]) -> JobStream:
         try:
             return ask(self._access, self._key)
         except NotThere:

@@ -46,14 +46,14 @@ class JobExchange:
         """
         try:
             async with asyncio.timeout(_HEAD_DEADLINE):
-                sending = asyncio.create_task(self._send(request, body))
+                sending = asyncio.create_task(self._send_request(request, body))
                 try:
                     return await self._read_head()
                 finally:
                     sending.cancel()
                     await asyncio.gather(sending, return_exceptions=True)
         except (OSError, ValueError, TimeoutError, h11.ProtocolError) as error:
-            raise BadAnswer(_describe(error)) from error
+            raise BadAnswer(_describe_error(error)) from error
 
     async def read_body(self) -> AsyncIterator[bytes]:
         """Yield the body in pieces.
@@ -69,14 +69,14 @@ class JobExchange:
                     return
                 yield bytes(event.data)
         except (OSError, ValueError, TimeoutError, h11.ProtocolError) as error:
-            raise BadAnswer(_describe(error)) from error
+            raise BadAnswer(_describe_error(error)) from error
 
     def close(self) -> None:
         """Close the connection."""
         self._stream.socket.close()
         end_in_thread(self._stream)
 
-    async def _send(self, request: h11.Request, body: bytes) -> None:
+    async def _send_request(self, request: h11.Request, body: bytes) -> None:
         """Send the request. The program may answer before it has read all of the request, so a broken pipe is not an
         error."""
         loop = asyncio.get_running_loop()
@@ -97,10 +97,10 @@ class JobExchange:
 
     async def _read_event(self) -> object:
         while (event := self._connection.next_event()) is h11.NEED_DATA:
-            self._connection.receive_data(await self._read())
+            self._connection.receive_data(await self._read_bytes())
         return event
 
-    async def _read(self) -> bytes:
+    async def _read_bytes(self) -> bytes:
         """Return the next bytes of the port; empty at its end."""
         while True:
             data, self._received = self._received, b""
@@ -111,5 +111,5 @@ class JobExchange:
                 return content
 
 
-def _describe(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return "no answer came in time" if isinstance(error, TimeoutError) else f"its answer is no HTTP: {error}"

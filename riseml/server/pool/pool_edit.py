@@ -63,13 +63,13 @@ def _lock_beside(path: Path) -> Iterator[None]:
 
 def _try_rewrite(target: Path, change: Change) -> bool:
     """Return False when the file changed meanwhile; then nothing was written."""
-    before = _read(target)
+    before = _read_pool_file(target)
     fresh = change("" if before is None else before.decode("utf-8")).encode("utf-8")
     if before == fresh:
         return True
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        _write(beside, fresh, 0o644 if before is None else target.stat().st_mode & 0o777)
+        _write_new_file(beside, fresh, 0o644 if before is None else target.stat().st_mode & 0o777)
         if before is not None:
             return _exchange_unless_changed(beside, target, before)
         os.link(beside, target)
@@ -87,11 +87,13 @@ def _exchange_unless_changed(beside: Path, target: Path, before: bytes) -> bool:
     except OSError as error:
         if error.errno not in _NOT_SUPPORTED:
             raise
-        if _read(target) != before:  # the file system cannot exchange files: compare as late as possible, then rename
+        if (
+            _read_pool_file(target) != before
+        ):  # the file system cannot exchange files: compare as late as possible, then rename
             return False
         os.replace(beside, target)
         return True
-    if _read(beside) == before:
+    if _read_pool_file(beside) == before:
         return True
     _exchange(beside, target)
     return False
@@ -105,14 +107,14 @@ def _exchange(one: Path, other: Path) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def _read(path: Path) -> bytes | None:
+def _read_pool_file(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except FileNotFoundError:
         return None
 
 
-def _write(path: Path, content: bytes, mode: int) -> None:
+def _write_new_file(path: Path, content: bytes, mode: int) -> None:
     """Write a new file, so that a power cut leaves all of it or none."""
     with path.open("xb") as stream:
         os.fchmod(stream.fileno(), mode)

@@ -160,7 +160,7 @@ class _HostReader(threading.Thread):
             turn.meter, turn.due = None, time.monotonic() + self._interval
             return
         try:
-            sample = self._measure(key, turn)
+            sample = self._measure_job(key, turn)
             if sample is not None:
                 self._keeper.keep(key, sample)
         except RisemlError as error:
@@ -174,7 +174,7 @@ class _HostReader(threading.Thread):
         turn.due = time.monotonic() + turn.pause
         turn.pause = min(turn.pause * 2, self._interval)
 
-    def _measure(self, key: JobKey, turn: _Turn) -> Sample | None:
+    def _measure_job(self, key: JobKey, turn: _Turn) -> Sample | None:
         if turn.meter is None:
             executor = self._pool.executors.get(self._host)
             if not isinstance(executor, UseMeasurer):

@@ -88,7 +88,7 @@ class _StreamRelay:
         """Copy until one side ends it."""
         output = asyncio.create_task(self._copy_output())
         input_ = asyncio.create_task(self._write_input())
-        client = asyncio.create_task(self._receive())
+        client = asyncio.create_task(self._receive_from_client())
         pending: set[asyncio.Task[None]] = {output, input_, client}
         try:
             while not client.done() and not (output.done() and (not self._is_port or input_.done())):
@@ -108,13 +108,13 @@ class _StreamRelay:
         try:
             data, broken = self._stream.received, None
             if not data:
-                data, broken = await self._read()
+                data, broken = await self._read_output()
             while data:
                 for message in self._stream.codec.decode(data):
-                    await self._send(message)
+                    await self._send_to_client(message)
                     if isinstance(message, CommandExit):
                         return
-                data, broken = await self._read()
+                data, broken = await self._read_output()
             code = await run_in_threadpool(self._stream.control.find_exit_code)
             self._is_port = code is None
             if code is not None:  # a command that leaves input unread breaks the connection as it ends
@@ -127,14 +127,14 @@ class _StreamRelay:
         except RisemlError as error:
             await self._client.send(make_failure(error))
 
-    async def _read(self) -> tuple[bytes, OSError | None]:
+    async def _read_output(self) -> tuple[bytes, OSError | None]:
         """Return the next bytes of the job's side, empty at its end, and the error when the connection broke."""
         try:
             return await asyncio.get_running_loop().sock_recv(self._stream.socket, LONGEST_PIECE), None
         except OSError as error:
             return b"", error
 
-    async def _send(self, message: StreamMessage) -> None:
+    async def _send_to_client(self, message: StreamMessage) -> None:
         """Send a message when the client has room for it."""
         if not isinstance(message, Piece):
             await self._client.send(message)
@@ -147,7 +147,7 @@ class _StreamRelay:
                 part, rest = self._to_client.take_part(rest)
             await self._client.send(Piece(message.channel, part))
 
-    async def _receive(self) -> None:
+    async def _receive_from_client(self) -> None:
         """Receive messages of the client until it is gone."""
         while (message := await self._client.receive()) is not None:
             match message:

@@ -69,8 +69,8 @@ class CapsuleKeeper:
         if experiment.plan.companion is not None:
             return None
         code = self._read_code(experiment)
-        around = self._look_around(experiment, self._list_data(experiment), has_code=code is not None)
-        return CapsuleFiles(self._keep(experiment, make_capsule(experiment, config, around)), code)
+        around = self._read_circumstances(experiment, self._list_data(experiment), has_code=code is not None)
+        return CapsuleFiles(self._keep_capsule(experiment, make_capsule(experiment, config, around)), code)
 
     def begin_in_output(self, root: Path, experiment: Experiment, config: str) -> None:
         """Begin a capsule, and write it below the root of outputs on this machine."""
@@ -120,7 +120,7 @@ class CapsuleKeeper:
                 )
             capsule = {**capsule, "complete": False}  # later requests get the capsule with the results
         record = describe_run(experiment, config, capsule["results"]).encode()
-        return CapsuleFiles(self._keep(experiment, capsule), beside=((RECORD, record),))
+        return CapsuleFiles(self._keep_capsule(experiment, capsule), beside=((RECORD, record),))
 
     def show_capsule(self, experiment: Experiment, config: str) -> wire.Capsule:
         """Return the capsule of an experiment as it is now, also of one that never got an output folder."""
@@ -129,7 +129,7 @@ class CapsuleKeeper:
             return before
         if before is not None:
             return self._renew(experiment, before)
-        return make_capsule(experiment, config, self._look_around(experiment, self._list_data(experiment)))
+        return make_capsule(experiment, config, self._read_circumstances(experiment, self._list_data(experiment)))
 
     def write_files(self, root: Path, experiment: Experiment, files: CapsuleFiles | None) -> None:
         """Write a capsule below the root of outputs on this machine."""
@@ -142,13 +142,13 @@ class CapsuleKeeper:
 
     def _renew(self, experiment: Experiment, before: wire.Capsule) -> wire.Capsule:
         """Return a capsule with the present record, and the circumstances of its beginning."""
-        around = self._look_around(experiment, before["data"], has_code=before["code"]["included"])
+        around = self._read_circumstances(experiment, before["data"], has_code=before["code"]["included"])
         after = make_capsule(experiment, before["config"], around)
         known = {host["name"]: host for host in before["hosts"]}
         hosts = [host if host["runs"] else known.get(host["name"], host) for host in after["hosts"]]
         return {**after, "hosts": hosts, "variables": before["variables"]}
 
-    def _keep(self, experiment: Experiment, capsule: wire.Capsule) -> str:
+    def _keep_capsule(self, experiment: Experiment, capsule: wire.Capsule) -> str:
         text = write_capsule(capsule)
         try:
             self._capsules.save_capsule(experiment.id, text)
@@ -157,7 +157,9 @@ class CapsuleKeeper:
         reach(Point.CAPSULE_KEPT)
         return text
 
-    def _look_around(self, experiment: Experiment, data: wire.CapsuleData, *, has_code: bool = False) -> Circumstances:
+    def _read_circumstances(
+        self, experiment: Experiment, data: wire.CapsuleData, *, has_code: bool = False
+    ) -> Circumstances:
         target = self._hosts.find_target(next((job.host for job in experiment.gang if job.host is not None), None))
         return Circumstances(
             riseml=self._version,

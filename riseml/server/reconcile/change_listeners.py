@@ -33,9 +33,9 @@ class ChangeListeners:
         """Start a thread for each of these hosts."""
         for executor in executors:
             name = f"changes-{executor.name}"
-            threading.Thread(target=self._listen, args=(executor,), name=name, daemon=True).start()
+            threading.Thread(target=self._listen_to_host, args=(executor,), name=name, daemon=True).start()
 
-    def _listen(self, executor: Executor) -> None:
+    def _listen_to_host(self, executor: Executor) -> None:
         problem: str | None = None  # why the last attempt ended, logged once
         while self._is_in_force(executor):
             try:

@@ -157,8 +157,8 @@ def _describe_place(new: Experiment, overtaken: Sequence[str]) -> LogLine:
     places = "; ".join(f"{', '.join(jobs)} on {host}" for host, jobs in by_host.items())
     why = "first in the queue" if not overtaken else f"fits beside what is kept for {', '.join(overtaken)}"
     return LogLine(
-        f"{_name(new)} placed: {places} ({why})",
-        experiment=_name(new),
+        f"{_name_experiment(new)} placed: {places} ({why})",
+        experiment=_name_experiment(new),
         host=next(iter(by_host)) if len(by_host) == 1 else None,
         state=new.state.value,
         reason=new.reason.value,
@@ -173,7 +173,7 @@ def _find_overtaken(new: Experiment, before: World, after: Mapping[int, Experime
             return ahead
         now = after.get(one.id, one)
         if now.placed_at is None and now.state is State.PENDING and now.reason in (Reason.NO_ROOM, Reason.NEXT):
-            ahead.append(_name(now))
+            ahead.append(_name_experiment(now))
     return []  # it entered the queue in this pass, alone or after experiments that were placed in the same pass
 
 
@@ -187,15 +187,15 @@ def _describe_jobs(old: Experiment, new: Experiment) -> Iterator[LogLine]:
             stopping.setdefault(two.ending, []).append(two)
         if two.attempt > one.attempt:
             repeated.setdefault(two.attempt, []).append(two)
-    name = _name(new)
+    name = _name_experiment(new)
     for one, two in pairs:
         ran = one.host is not None or one.part is Part.PREPARES
         if ran and two.state in TERMINAL and one.state not in TERMINAL:
             yield _describe_end(name, one, two)
     for reason, jobs in stopping.items():
-        yield LogLine(f"{name} stops {_join(jobs)}: {SENTENCES[reason]}", experiment=name, reason=reason.value)
+        yield LogLine(f"{name} stops {_join_jobs(jobs)}: {SENTENCES[reason]}", experiment=name, reason=reason.value)
     for attempt, jobs in repeated.items():
-        yield LogLine(f"{name} attempt {attempt}: {_join(jobs)}", experiment=name, attempt=attempt)
+        yield LogLine(f"{name} attempt {attempt}: {_join_jobs(jobs)}", experiment=name, attempt=attempt)
 
 
 def _describe_end(name: str, old: Job, new: Job) -> LogLine:
@@ -214,24 +214,24 @@ def _describe_end(name: str, old: Job, new: Job) -> LogLine:
 
 def _describe_experiment(old: Experiment, new: Experiment) -> Iterator[LogLine]:
     """Yield the experiment's verdict, its change of state or reason, and its close."""
-    name, verdict = _name(new), new.verdict
+    name, verdict = _name_experiment(new), new.verdict
     for base, resolved in new.resolved:
         if (base, resolved) not in old.resolved:
             yield LogLine(f"{name} runs {base} as {resolved}", experiment=name)
     if verdict is not None and old.verdict is None and new.state not in TERMINAL:
         outcome = "another attempt follows" if verdict.again else f"it ends as {verdict.state.value}"
-        why = _explain(new, verdict.reason, verdict.job)
+        why = _explain_state(new, verdict.reason, verdict.job)
         yield LogLine(f"{name} decided: {outcome}: {why}", experiment=name, reason=verdict.reason.value)
     changed = (old.state, old.reason) != (new.state, new.reason)
     if changed and not (takes_place(old, new) and new.state is State.STARTING):
         job = None if verdict is None else verdict.job
-        why = "" if new.state is State.RUNNING else f": {_explain(new, new.reason, job)}"
+        why = "" if new.state is State.RUNNING else f": {_explain_state(new, new.reason, job)}"
         yield LogLine(f"{name} {new.state.value}{why}", experiment=name, state=new.state.value, reason=new.reason.value)
     if new.closed and not old.closed:
         yield LogLine(f"{name} closed: nothing of it is left on any host", experiment=name, state=new.state.value)
 
 
-def _explain(experiment: Experiment, reason: Reason, name: JobName | None) -> str:
+def _explain_state(experiment: Experiment, reason: Reason, name: JobName | None) -> str:
     """Return why an experiment is in its state: the end of the job that decided, else the sentence of the reason."""
     if experiment.state in TERMINAL or experiment.verdict is not None:
         for job in experiment.jobs:
@@ -250,9 +250,9 @@ def _explain_job(job: Job) -> str:
     return f"exit code {job.exit_code} ({SENTENCES[job.reason]})"
 
 
-def _join(jobs: Iterable[Job]) -> str:
+def _join_jobs(jobs: Iterable[Job]) -> str:
     return ", ".join(job.name for job in jobs)
 
 
-def _name(experiment: Experiment) -> str:
+def _name_experiment(experiment: Experiment) -> str:
     return experiment_name(experiment.number, experiment.sub)

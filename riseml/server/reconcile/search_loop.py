@@ -118,12 +118,12 @@ class SearchLoop(threading.Thread):
     def _try_advance(self, record: SearchRecord, problems: list[Exception]) -> bool:
         """Advance a search; add its error to `problems`."""
         try:
-            return self._advance(record)
+            return self._advance_search(record)
         except Exception as error:  # noqa: BLE001  # the caller raises it
             problems.append(error)
             return False
 
-    def _advance(self, record: SearchRecord) -> bool:
+    def _advance_search(self, record: SearchRecord) -> bool:
         """Judge the trials of a search and take its next steps; False when nothing is left to do."""
         self._judge_trials(record)
         return any([self._perform(step, record) for step in decide_search(record)])
@@ -131,13 +131,13 @@ class SearchLoop(threading.Thread):
     def _perform(self, step: SearchStep, record: SearchRecord) -> bool:
         match step:
             case AskTrial():
-                return self._ask(record)
+                return self._make_trial(record)
             case TellTrial(_, number):
-                return self._tell(record, record.trials[number - 1])
+                return self._store_result(record, record.trials[number - 1])
             case EndSearch(_, end):
-                return self._end(record, end)
+                return self._end_search(record, end)
 
-    def _ask(self, record: SearchRecord) -> bool:
+    def _make_trial(self, record: SearchRecord) -> bool:
         """Make the next trial. Return False when none can be made now."""
         reach(Point.ASKING)
         running = self._running[record.id]
@@ -146,9 +146,9 @@ class SearchLoop(threading.Thread):
         except Exception:
             log.exception("riseml failed to choose a point for set %s", record.number)
             self._running[record.id] = _Running(Proposer(record.plan))
-            return not record.live and self._end(record, SearchEnd.BROKEN)
+            return not record.live and self._end_search(record, SearchEnd.BROKEN)
         if point is None:
-            return not record.live and self._end(record, SearchEnd.EXHAUSTED)
+            return not record.live and self._end_search(record, SearchEnd.EXHAUSTED)
         if self._stopping.is_set():
             return False
         running.templates = running.templates or self._desk.searches.load_templates(record.id)
@@ -159,11 +159,11 @@ class SearchLoop(threading.Thread):
         reach(Point.ASKED)
         if identity is not None:
             shown = ", ".join(f"{name}={value}" for name, value in point)
-            self._write(record, f"{record.number}.{new.number} trial {new.number} of {record.most_trials}: {shown}")
+            self._log_step(record, f"{record.number}.{new.number} trial {new.number} of {record.most_trials}: {shown}")
             self._publish(record)
         return identity is not None
 
-    def _tell(self, record: SearchRecord, trial: Trial) -> bool:
+    def _store_result(self, record: SearchRecord, trial: Trial) -> bool:
         search = record.plan.search
         best = self._desk.metrics.read_best((trial.experiment,), search.metric, search.goal)
         told = judge_end(trial, best.get(trial.experiment), search.metric)
@@ -173,15 +173,15 @@ class SearchLoop(threading.Thread):
         if is_new:
             self._desk.metrics.forget(trial.experiment)
             what = f"{search.metric} {told.value:g}" if told.value is not None else told.message
-            self._write(record, f"{record.number}.{trial.number} told as {told.outcome.value}: {what}")
+            self._log_step(record, f"{record.number}.{trial.number} told as {told.outcome.value}: {what}")
             self._publish(record)
         return is_new
 
-    def _end(self, record: SearchRecord, end: SearchEnd) -> bool:
+    def _end_search(self, record: SearchRecord, end: SearchEnd) -> bool:
         is_new = self._desk.searches.end_search(record.id, end)
         if is_new:
             self._desk.experiments.note_erasing()
-            self._write(record, f"{record.number} search ended: {end.value}")
+            self._log_step(record, f"{record.number} search ended: {end.value}")
             self._publish(record)
         return is_new
 
@@ -219,7 +219,7 @@ class SearchLoop(threading.Thread):
             reach(Point.STOPPED)
             step, value = new[-1]
             what = f"{record.plan.search.metric} {value:g} at step {step}"
-            self._write(record, f"{record.number}.{trial.number} stopped early: {what}, others do better")
+            self._log_step(record, f"{record.number}.{trial.number} stopped early: {what}, others do better")
             self._publish(record)
 
     def _publish(self, record: SearchRecord) -> None:
@@ -228,7 +228,7 @@ class SearchLoop(threading.Thread):
         if record.trials:
             self._desk.notifier.publish_records(record.trials[0].experiment)
 
-    def _write(self, record: SearchRecord, text: str) -> None:
+    def _log_step(self, record: SearchRecord, text: str) -> None:
         write_line(log, LogLine(text, experiment=str(record.number)))
 
 

@@ -58,7 +58,7 @@ class WebAccess:
     def remember(self, port: int) -> None:
         """Keep the port, and a key if there is none, for the next server of this home."""
         self._port = port
-        self._write()
+        self._write_file()
 
     def forget(self) -> None:
         """End all sessions and tokens, and forget the port."""
@@ -73,13 +73,13 @@ class WebAccess:
         with self._lock:
             while len(self._tokens) >= _MOST_TOKENS:
                 del self._tokens[next(iter(self._tokens))]
-            self._tokens[_digest(token)] = self._clock() + _TOKEN_LIFE
+            self._tokens[_digest_token(token)] = self._clock() + _TOKEN_LIFE
         return token
 
     def open_session(self, token: str) -> WebSession | None:
         """Exchange a token for a session; None when it is unknown, too old, or was used before."""
         with self._lock:
-            expires = self._tokens.pop(_digest(token), None)
+            expires = self._tokens.pop(_digest_token(token), None)
         if expires is None or expires < self._clock():
             return None
         session = secrets.token_hex(16)
@@ -110,7 +110,7 @@ class WebAccess:
         """Return a signature that this server and the next ones make, until the door is closed for good."""
         return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
-    def _write(self) -> None:
+    def _write_file(self) -> None:
         """Replace the file; only its user can read it, from its first moment on."""
         new = self._file.with_suffix(".new")
         new.unlink(missing_ok=True)
@@ -131,7 +131,7 @@ def _read_file(file: Path) -> tuple[int | None, bytes]:
     return (port, key) if is_sound else (None, secrets.token_bytes(32))
 
 
-def _digest(token: str) -> bytes:
+def _digest_token(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 

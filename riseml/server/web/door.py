@@ -60,7 +60,7 @@ class WebDoor:
         """
         if self._port is not None and port in (None, self._port):
             return self._port
-        listeners = self._listen_anywhere() if port is None else _listen(port)
+        listeners = self._listen_anywhere() if port is None else _open_listeners(port)
         await self.suspend()
         found = self._start(api, listeners)
         self.access.remember(found)
@@ -75,7 +75,7 @@ class WebDoor:
         if self.access.port is None:
             return
         try:
-            self._start(api, _listen(self.access.port))
+            self._start(api, _open_listeners(self.access.port))
         except RisemlError as error:
             log.warning("the web page stays closed, and its sessions end: %s", error.message)
             self.access.forget()
@@ -98,10 +98,10 @@ class WebDoor:
         """Listen at the port that the door had before, else at a free one."""
         for port in (self.access.port or 0, *[0] * _TRIES):
             try:
-                return _listen(port)
+                return _open_listeners(port)
             except Conflict as error:
                 log.debug("the web page does not open there: %s", error.message)
-        return _listen(0)
+        return _open_listeners(0)
 
     def _start(self, api: ASGIApp, listeners: list[socket.socket]) -> int:
         """Serve, and return the port."""
@@ -132,7 +132,7 @@ class _WebServer(uvicorn.Server):
         yield
 
 
-def _listen(port: int) -> list[socket.socket]:
+def _open_listeners(port: int) -> list[socket.socket]:
     """Return sockets that listen at a port of loopback; 0: at a free one.
 
     Raises:

@@ -127,11 +127,11 @@ class WebGate:
         if scope["method"] not in _READS:
             return PlainTextResponse("The page takes no such request.\n", HTTPStatus.METHOD_NOT_ALLOWED)
         if path == "/enter":
-            return self._enter(scope)
+            return self._open_session(scope)
         is_page = not path.startswith("/static/")
         return _serve_asset(self._assets.get(PAGE if is_page else path.removeprefix("/static/")), is_page=is_page)
 
-    def _enter(self, scope: Scope) -> Response:
+    def _open_session(self, scope: Scope) -> Response:
         """Exchange the token of the address for a session. The page key is behind `#`: browsers never send that."""
         tokens = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])
         session = self._access.open_session(tokens[0]) if scope["method"] == "GET" else None

@@ -90,7 +90,7 @@ class GuestGate:
         if self._guests.find_experiment(label) is None:
             return PlainTextResponse(_CLOSED, HTTPStatus.FORBIDDEN)
         if path == f"{OWN_PLACE}enter":
-            return self._enter(scope, label)
+            return self._admit_browser(scope, label)
         if not self._guests.is_admitted(label, cookie_parser(headers.get("cookie", "")).get(_COOKIE, "")):
             return PlainTextResponse(_CLOSED, HTTPStatus.FORBIDDEN)
         if path == PRESENCE or not path.startswith(OWN_PLACE):
@@ -100,7 +100,7 @@ class GuestGate:
             return PlainTextResponse("There is no such file.\n", HTTPStatus.NOT_FOUND)
         return Response(asset.content, headers={"Cache-Control": "no-store"}, media_type=asset.type)
 
-    def _enter(self, scope: Scope, label: str) -> Response:
+    def _admit_browser(self, scope: Scope, label: str) -> Response:
         """Exchange the token of the address for a cookie of this host alone."""
         tokens = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])
         cookie = self._guests.admit(label, tokens[0]) if scope["method"] == "GET" else None

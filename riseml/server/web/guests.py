@@ -59,7 +59,7 @@ class WebGuests:
         with self._lock:
             while len(self._tokens) >= _MOST_TOKENS:
                 del self._tokens[next(iter(self._tokens))]
-            self._tokens[_digest(token)] = label, self._clock() + _TOKEN_LIFE
+            self._tokens[_digest_token(token)] = label, self._clock() + _TOKEN_LIFE
         return GuestInvitation(label, token)
 
     def find_experiment(self, label: str) -> str | None:
@@ -73,7 +73,7 @@ class WebGuests:
     def admit(self, label: str, token: str) -> str | None:
         """Exchange a token for the cookie of its host; None when it is unknown, too old, used, or of another host."""
         with self._lock:
-            known, expires = self._tokens.pop(_digest(token), ("", 0.0))
+            known, expires = self._tokens.pop(_digest_token(token), ("", 0.0))
         if expires < self._clock() or known != label:
             return None
         until = int(self._clock()) + _ADMISSION_LIFE
@@ -96,5 +96,5 @@ class WebGuests:
         return self._sign(f"admission {label} {until}")
 
 
-def _digest(token: str) -> bytes:
+def _digest_token(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

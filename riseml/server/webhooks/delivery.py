@@ -26,14 +26,14 @@ def post(url: str, body: bytes, headers: Mapping[str, str], deadline: float = DE
     parts = urlsplit(url)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     connection = _make_connection(parts.scheme, parts.hostname or "", parts.port, deadline)
-    end = threading.Timer(deadline, _cut, [connection])  # a socket's own timeout restarts with each byte
+    end = threading.Timer(deadline, _cut_request, [connection])  # a socket's own timeout restarts with each byte
     end.daemon = True
     end.start()
     try:
         connection.request("POST", target, body, dict(headers))
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise NotDelivered(_describe(error)) from None
+        raise NotDelivered(_describe_error(error)) from None
     finally:
         end.cancel()
         connection.close()
@@ -49,7 +49,7 @@ def _make_connection(scheme: str, host: str, port: int | None, deadline: float) 
     return http.client.HTTPConnection(host, port, timeout=deadline)
 
 
-def _cut(connection: http.client.HTTPConnection) -> None:
+def _cut_request(connection: http.client.HTTPConnection) -> None:
     """End a request whose time is over; the thread that waits for it gets an error."""
     held: socket.socket | None = connection.sock
     if held is not None:
@@ -57,7 +57,7 @@ def _cut(connection: http.client.HTTPConnection) -> None:
             held.shutdown(socket.SHUT_RDWR)
 
 
-def _describe(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """Return why there is no answer: the kind of an error, since its text may hold the address."""
     if isinstance(error, TimeoutError):
         return "no answer came in time"

@@ -41,13 +41,13 @@ class MilestoneKeeper:
         late = set()
         for experiment in sorted(experiments | self._late):
             try:
-                self._look(experiment)
+                self._check_experiment(experiment)
             except StoreError as error:
                 late.add(experiment)
                 log.warning("what metrics have reached is kept later: %s", error.message)
         self._late = frozenset(late)
 
-    def _look(self, experiment: int) -> None:
+    def _check_experiment(self, experiment: int) -> None:
         awaited = self._find_awaited(experiment)
         if not awaited:
             return

@@ -34,7 +34,7 @@ class Notice:
 def make_end_notice(end: ExperimentEnd) -> Notice:
     """Return the notice of the end of one experiment."""
     name = experiment_name(end.number, end.sub)
-    message = _clean(end.message)
+    message = _clean_message(end.message)
     why = f": {message}" if message else ""
     return Notice(
         place=str(end.id),
@@ -113,7 +113,7 @@ def _format_moment(at: datetime | None) -> str | None:
     return None if at is None else f"{at:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _clean(text: str) -> str:
+def _clean_message(text: str) -> str:
     """Return a message, which may quote a job, as one short line without codes of a terminal."""
     line = " ".join(plain_line(text).split())
     return line if len(line) <= _LONGEST_MESSAGE else f"{line[: _LONGEST_MESSAGE - 1]}…"

@@ -99,7 +99,7 @@ class WebhookLoop(threading.Thread):
         try:
             hooks = read_webhooks(self._home)
             self._forget_others(frozenset(hook.name for hook in hooks))
-            dues = [self._tell(hook, self._find_beginning()) for hook in hooks]
+            dues = [self._send_notices(hook, self._find_beginning()) for hook in hooks]
         except RisemlError as error:
             problem, dues = error.message, []
             if problem != self._problem:
@@ -120,7 +120,7 @@ class WebhookLoop(threading.Thread):
             self._waiting = {name: one for name, one in self._waiting.items() if name in names}
             self._known = names
 
-    def _tell(self, hook: Webhook, since: datetime) -> float | None:
+    def _send_notices(self, hook: Webhook, since: datetime) -> float | None:
         """Send a webhook all notices that it has not got. Return when to try again; None when it has all."""
         for reader, read in ((hook.name, self._read_ends), (f"{hook.name}{_REACHED}", self._read_milestones)):
             for position, notice in read(hook, reader, since):

@@ -30,7 +30,7 @@ def hide_variables(text: str) -> str:
     if root is None or variables is None:
         return text
     names = tuple(ScalarNode(variables.position, name) for name in _list_names(variables))
-    return write_document(_put(root, ("train", "env"), SequenceNode(variables.position, names)))
+    return write_document(_put_value(root, ("train", "env"), SequenceNode(variables.position, names)))
 
 
 def read_written_variables(text: str) -> dict[str, str]:
@@ -53,12 +53,12 @@ def _list_names(variables: Node) -> list[str]:
             return []
 
 
-def _put(node: Node, path: tuple[str, ...], value: Node) -> Node:
+def _put_value(node: Node, path: tuple[str, ...], value: Node) -> Node:
     """Return the node with another value at a path that exists."""
     if not path or not isinstance(node, MappingNode):
         return value
     entries = (
-        MappingEntry(entry.key, _put(entry.value, path[1:], value)) if entry.key.text == path[0] else entry
+        MappingEntry(entry.key, _put_value(entry.value, path[1:], value)) if entry.key.text == path[0] else entry
         for entry in node.entries
     )
     return replace(node, entries=tuple(entries))

@@ -156,13 +156,13 @@ class _Composer:
     nodes: int = 0  # values so far, each alias counted in full
 
     def compose_document(self) -> Node | None:
-        self._next()  # the start of the stream
+        self._read_event()  # the start of the stream
         if isinstance(self.loader.peek_event(), yaml.StreamEndEvent):
             raise _UnreadableDocument(make_problem(FilePosition(self.file), (), "the file is empty", self.first))
-        self._next()  # the start of the document
+        self._read_event()  # the start of the document
         root = self._compose_node((), 1)
-        self._next()  # its end
-        after = self._next()
+        self._read_event()  # its end
+        after = self._read_event()
         if not isinstance(after, yaml.StreamEndEvent):
             raise self._refuse_event(
                 after, (), "a second document begins here", "keep only one document, without `---`"
@@ -173,11 +173,11 @@ class _Composer:
         """Return the position up to which the parser has read."""
         return FilePosition(self.file, self.loader.line + 1, self.loader.column + 1)
 
-    def _next(self) -> Any:
+    def _read_event(self) -> Any:
         return self.loader.get_event()
 
     def _compose_node(self, path: KeyPath, depth: int) -> Node:
-        event = self._next()
+        event = self._read_event()
         if isinstance(event, yaml.AliasEvent):
             return self._resolve_alias(event, path)
         self._count_values(event, path, 1)
@@ -206,10 +206,10 @@ class _Composer:
             items: list[Node] = []
             while not isinstance(self.loader.peek_event(), yaml.SequenceEndEvent):
                 items.append(self._compose_node((*path, len(items)), depth + 1))
-            self._next()
+            self._read_event()
             return SequenceNode(self._position_of(event), tuple(items), bool(event.flow_style))
         entries = tuple(self._compose_entries(path, depth))
-        self._next()
+        self._read_event()
         return MappingNode(self._position_of(event), entries)
 
     def _compose_entries(self, path: KeyPath, depth: int) -> Iterator[MappingEntry]:

@@ -96,7 +96,7 @@ class LineIndexes:
             first: number of the first line; below 0 it counts from the end.
             count: of lines, at most; long lines make an answer shorter.
         """
-        mark = self._find(selection, first)
+        mark = self._find_mark(selection, first)
         total, begin, whole = mark.total, mark.number, mark.whole
         first = max(0, total + first) if first < 0 else first
         found: list[NumberedOutput] = []
@@ -119,7 +119,7 @@ class LineIndexes:
 
         Upper and lower case of ASCII letters are alike. `selection` and `first` are as for `read_page`.
         """
-        mark = self._find(selection, first)
+        mark = self._find_mark(selection, first)
         total, begin = mark.total, mark.number
         sought, matches, seen = text.encode().lower(), list[int](), 0
         for block in self._read_blocks(selection, mark.position):
@@ -133,9 +133,9 @@ class LineIndexes:
                 return total, kept, kept[-1] + 1 if len(kept) < len(matches) else begin
         return max(total, begin), matches, None
 
-    def _find(self, selection: Selection, first: int) -> _Mark:
+    def _find_mark(self, selection: Selection, first: int) -> _Mark:
         """Count the lines that are new, and return the last mark before a line with its number."""
-        index = self._open(selection)
+        index = self._open_index(selection)
         with index.lock:
             if index.end.offset > self._logs.log_size(selection.experiment):
                 index.numbers[1:], index.wholes[1:], index.positions[1:] = [], [], []
@@ -158,7 +158,7 @@ class LineIndexes:
             index.whole += sum(block.count for block in own)
             index.end = end
 
-    def _open(self, selection: Selection) -> _LineIndex:
+    def _open_index(self, selection: Selection) -> _LineIndex:
         key = (selection.experiment, selection.wanted.job or "", selection.level)
         with self._guard:
             index = self._indexes.pop(key, None) or _LineIndex()

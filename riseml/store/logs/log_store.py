@@ -71,7 +71,7 @@ class LogStore:
         """Return the offsets after the last records of the jobs and attempts whose logs are complete."""
         with self._guard:
             file = self._files.get(experiment)
-        return load_ends(self._path(experiment)) if file is None else file.ends
+        return load_ends(self._log_path(experiment)) if file is None else file.ends
 
     def is_job_full(self, key: JobKey) -> bool:
         """Return True when the log of the job has reached the limit, so that nothing more of it is kept."""
@@ -90,7 +90,7 @@ class LogStore:
             file = self._files.get(experiment)
         if file is not None:
             return file.size
-        path = self._path(experiment)
+        path = self._log_path(experiment)
         return path.stat().st_size if path.exists() else 0
 
     def read_blocks(
@@ -105,15 +105,15 @@ class LogStore:
             position: where to begin.
             reports: whether to return blocks of reports, too; otherwise they are skipped.
         """
-        blocks, end = self._find(find_blocks, experiment, position)
+        blocks, end = self._find_in_log(find_blocks, experiment, position)
         return blocks if reports else [block for block in blocks if not block.is_report], end
 
     def read_report_blocks(self, experiment: int, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
         """Return the reports in some bytes after a position, as `read_blocks` does, and skip lines quickly."""
-        return self._find(find_report_blocks, experiment, position)
+        return self._find_in_log(find_report_blocks, experiment, position)
 
-    def _find(self, find: _Find, experiment: int, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
-        path = self._path(experiment)
+    def _find_in_log(self, find: _Find, experiment: int, position: ReadPosition) -> tuple[list[LogBlock], ReadPosition]:
+        path = self._log_path(experiment)
         if not path.exists():
             return [], position
         with self._guard:
@@ -128,7 +128,7 @@ class LogStore:
     def read_last_lines(self, experiment: int, job: JobName, count: int) -> list[OutputLine]:
         """Return the last lines of one job, as far as they are in the last MiB of the log."""
         start = max(0, self.log_size(experiment) - _NEAR_END)
-        path = self._path(experiment)
+        path = self._log_path(experiment)
         if not path.exists():
             return []
         with path.open("rb") as file:
@@ -156,10 +156,10 @@ class LogStore:
     def _open_file(self, experiment: int) -> LogFile:
         with self._guard:
             if experiment not in self._files:
-                self._files[experiment] = LogFile(self._path(experiment))
+                self._files[experiment] = LogFile(self._log_path(experiment))
             return self._files[experiment]
 
-    def _path(self, experiment: int) -> Path:
+    def _log_path(self, experiment: int) -> Path:
         return self._folder / f"{experiment}.log"
 
 

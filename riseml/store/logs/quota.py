@@ -59,14 +59,14 @@ class LogQuota:
         with self._lock:
             # not `_load_counts`, which would load the counts of a closed experiment again
             counts = self._counts.get(key.experiment)
-            counts = _read_counts(self._path(key.experiment)) if counts is None else counts
+            counts = _read_counts(self._counts_path(key.experiment)) if counts is None else counts
             return counts.get(key.job, 0) > self._limit
 
     def close_experiment(self, experiment: int) -> None:
         """Remove the counts of an experiment whose log is complete."""
         with self._lock:
             self._counts.pop(experiment, None)
-            self._path(experiment).unlink(missing_ok=True)
+            self._counts_path(experiment).unlink(missing_ok=True)
 
     def _cut_frames(self, key: JobKey, frames: list[Frame], size: int) -> list[Frame]:
         """Return the frames up to the first one beyond the limit, with its line ended, and a line about the limit."""
@@ -86,15 +86,15 @@ class LogQuota:
 
     def _load_counts(self, experiment: int) -> dict[JobName, int]:
         if experiment not in self._counts:
-            self._counts[experiment] = _read_counts(self._path(experiment))
+            self._counts[experiment] = _read_counts(self._counts_path(experiment))
         return self._counts[experiment]
 
     def _save_counts(self, experiment: int, counts: dict[JobName, int]) -> None:
-        fresh = self._path(experiment).with_suffix(".counting")
+        fresh = self._counts_path(experiment).with_suffix(".counting")
         fresh.write_text(json.dumps(counts))
-        os.replace(fresh, self._path(experiment))
+        os.replace(fresh, self._counts_path(experiment))
 
-    def _path(self, experiment: int) -> Path:
+    def _counts_path(self, experiment: int) -> Path:
         return self._folder / f"{experiment}.counts"
 
 

@@ -66,7 +66,7 @@ class PatternSearch:
         order = json.dumps(wanted).encode() + b"\n"
         with self._lock:
             try:
-                answer = json.loads(self._ask(order, late))
+                answer = json.loads(self._ask_program(order, late))
             except (OSError, ValueError) as error:
                 self._end_process()
                 if late.is_set():  # do not repeat the order: it would take as long again
@@ -77,7 +77,7 @@ class PatternSearch:
             found.setdefault(number, {})[name] = text
         return LineFindings(found, frozenset(answer["slow"]))
 
-    def _ask(self, order: bytes, late: threading.Event) -> bytes:
+    def _ask_program(self, order: bytes, late: threading.Event) -> bytes:
         """Return the answer of the process; empty when the process was ended because it was late."""
         if self._process is None or self._process.poll() is not None:
             self._end_process()

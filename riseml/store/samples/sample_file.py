@@ -48,7 +48,7 @@ class SampleFile:
         Raises:
             OSError: it cannot be written.
         """
-        with self._write() as file:
+        with self._open_to_write() as file:
             if before is not None:
                 _write_means(file, before, row.at)
             os.pwrite(file, pack_row(row), _SECONDS_AT + row.at % _HOUR * SIZE)
@@ -59,14 +59,14 @@ class SampleFile:
         Raises:
             OSError: they cannot be written.
         """
-        with self._write() as file:
+        with self._open_to_write() as file:
             last = _find_last(file)
             if last is not None:
                 _write_means(file, last, last + _MINUTE)
 
     def find_last(self) -> int | None:
         """Return the moment of the last sample; None: there is none."""
-        with self._read() as file:
+        with self._open_to_read() as file:
             return None if file is None else _find_last(file)
 
     def read_rows(self, span: Span) -> list[SampleRow]:
@@ -75,7 +75,7 @@ class SampleFile:
         Raises:
             OSError: the file cannot be read.
         """
-        with self._read() as file:
+        with self._open_to_read() as file:
             if file is None:
                 return []
             fine = _read_ring(os.pread(file, _HOUR * SIZE, _SECONDS_AT), _HOUR, span)
@@ -94,7 +94,7 @@ class SampleFile:
         Raises:
             OSError: the file cannot be read.
         """
-        with self._read() as file:
+        with self._open_to_read() as file:
             if file is None:
                 return []
             found = list(_read_minutes(file, span))
@@ -106,7 +106,7 @@ class SampleFile:
         return found
 
     @contextmanager
-    def _write(self) -> Iterator[int]:
+    def _open_to_write(self) -> Iterator[int]:
         """Give the open file; a file that is new, or of another format, is emptied first."""
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         with _close_after(os.open(self._path, flags, 0o600)) as file:
@@ -116,7 +116,7 @@ class SampleFile:
             yield file
 
     @contextmanager
-    def _read(self) -> Iterator[int | None]:
+    def _open_to_read(self) -> Iterator[int | None]:
         """Give the open file; None: there is none."""
         if not self._path.exists():
             yield None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
-from riseml.server.api.remark_routes import Looks
+from riseml.server.api.remark_routes import SeenTrends
 from riseml.states import State
 from riseml.stragglers import RemarkKind
 from tests.unit.cli.test_live import make_sample
@@ -13,29 +13,31 @@ from tests.unit.cli.test_live import make_sample
 
 def test_several_looks_tell_which_job_is_behind() -> None:
     ticks: Iterator[int] = count(0, 10)
-    looks = Looks(lambda: float(next(ticks)))
+    seen = SeenTrends(lambda: float(next(ticks)))
     found = []
     for at in range(4):
         counted = {"4.master": 100 * at, "4.worker.1": 90 * at, "4.worker.2": 20 * at}
         samples = [make_sample(name, state=State.RUNNING.value, lines=lines) for name, lines in counted.items()]
-        found.append([one.job for one in looks.look(4, samples)])
+        found.append([one.job for one in seen.find_remarks(4, samples)])
     assert found == [[], [], ["4.worker.2"], ["4.worker.2"]], "two looks of ten seconds are too few"
-    assert looks.look(5, samples) == [], "another experiment has its own looks"
+    assert seen.find_remarks(5, samples) == [], "another experiment has its own trends"
 
 
 def test_looks_as_far_apart_as_those_of_a_page_tell_of_a_full_link() -> None:
     """The page looks every 15 seconds, and the server keeps a sample every ten."""
     ticks: Iterator[int] = count(0, 15)
-    looks = Looks(lambda: float(next(ticks)))
+    seen = SeenTrends(lambda: float(next(ticks)))
     found = []
     for rate in (118e6, 118e6, 120e6, 60e6, 118e6):
         ps = make_sample("4.ps.1", host="gpu1", net_out=rate)
-        found.append([one.kind for one in looks.look(4, [ps, make_sample("4.master", host="gpu2", net_out=0.0)])])
+        found.append(
+            [one.kind for one in seen.find_remarks(4, [ps, make_sample("4.master", host="gpu2", net_out=0.0)])]
+        )
     assert found == [[], [], [RemarkKind.FULL_LINK], [], []]
 
 
 def test_looks_at_few_experiments_are_remembered() -> None:
-    looks = Looks(lambda: 0.0)
+    seen = SeenTrends(lambda: 0.0)
     for experiment in range(100):
-        looks.look(experiment, [])
-    assert len(looks._trends) == 32
+        seen.find_remarks(experiment, [])
+    assert len(seen._trends) == 32
