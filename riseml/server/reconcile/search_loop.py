@@ -173,7 +173,7 @@ class SearchLoop(threading.Thread):
         if is_new:
             self._desk.metrics.forget(trial.experiment)
             what = f"{search.metric} {told.value:g}" if told.value is not None else told.message
-            self._log_step(record, f"{record.number}.{trial.number} told as {told.outcome.value}: {what}")
+            self._log_step(record, f"{record.number}.{trial.number} counts as {told.outcome.value}: {what}")
             self._publish(record)
         return is_new
 

@@ -103,9 +103,9 @@ class WebhookLoop(threading.Thread):
         except RisemlError as error:
             problem, dues = error.message, []
             if problem != self._problem:
-                log.warning("webhooks are told nothing: %s (%s)", error.message, error.hint)
+                log.warning("no notice can be sent: %s (%s)", error.message, error.hint)
         except Exception:
-            log.exception("webhooks are told nothing now")
+            log.exception("no notice can be sent now")
             dues = []
         self._problem = problem
         return min([_POLL, *(max(0.0, due - time.monotonic()) for due in dues if due is not None)])
@@ -175,14 +175,18 @@ class WebhookLoop(threading.Thread):
         except NotDelivered as error:
             waiting.failures += 1
             if (now() - notice.at).total_seconds() > _GIVES_UP:
-                self._note(notice, f"webhook {hook.name} is not told any more: {error}", logging.WARNING)
+                self._note(notice, f"webhook {hook.name} does not get this notice: {error}", logging.WARNING)
                 return True
             if waiting.failures == 1:
-                self._note(notice, f"webhook {hook.name} was not told, and is tried again: {error}", logging.WARNING)
+                self._note(
+                    notice,
+                    f"webhook {hook.name} did not take the notice, tried again later: {error}",
+                    logging.WARNING,
+                )
             waiting.due = time.monotonic() + min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(waiting.failures - 1, 20))
             self._waiting[hook.name] = waiting
             return False
-        self._note(notice, f"webhook {hook.name} was told: {notice.short} ({status})", logging.INFO)
+        self._note(notice, f"webhook {hook.name} got the notice: {notice.short} ({status})", logging.INFO)
         return True
 
     def _note(self, notice: Notice, text: str, level: int) -> None:

@@ -28,9 +28,9 @@ def test_a_project_asks_for_a_metric_and_the_log_says_who_was_told(process_rig: 
             "FINISHED",
             2,
         )
-        said = "1.2.webhook webhook team was told: accuracy >= 2 (200)"
+        said = "1.2.webhook webhook team got the notice: accuracy >= 2 (200)"
         rig.wait("the log of the experiment says it", lambda: said in rig.lines("1"))
-        ended = "webhook team was told: FINISHED (200)"
+        ended = "webhook team got the notice: FINISHED (200)"
         rig.wait("so does that of the last one", lambda: any(ended in line for line in rig.lines("1")))
         assert len(receiver.received) == 2
 
@@ -55,7 +55,7 @@ def test_an_end_is_told_by_the_next_server_when_the_first_one_dies(process_rig: 
         told = rig.wait("the next server tells it", lambda: receiver.received[count:] or None)
         assert told[0].headers["Riseml-Delivery"] == receiver.received[0].headers["Riseml-Delivery"]
         assert json.loads(told[0].body)["experiment"]["state"] == "FAILED"
-        line = "1: webhook mine was told: FAILED (200)"
+        line = "1: webhook mine got the notice: FAILED (200)"
         rig.wait("the log says so", lambda: line in (rig.home / "server.log").read_text() or None)
         kept = b"".join(path.read_bytes() for path in rig.home.glob("*") if path.is_file() and path != file)
         assert SECRET.encode() not in kept, "neither the log nor the store has the address or the secret"

@@ -160,16 +160,21 @@ def test_what_fails_is_tried_again_by_a_later_server(
         scene.make_loop()._try_pass()
     assert len({one.headers["Riseml-Delivery"] for one in receiver.received}) == 1
     assert len(receiver.received) == 3
-    assert caplog.messages[0] == "1: webhook mine was not told, and is tried again: it answered with status 500"
-    assert caplog.messages[-1] == "1: webhook mine was told: FAILED (200)"
-    assert scene.noted[0] == (1, "webhook mine was not told, and is tried again: it answered with status 500")
-    assert scene.noted[-1] == (1, "webhook mine was told: FAILED (200)")
+    assert (
+        caplog.messages[0] == "1: webhook mine did not take the notice, tried again later: it answered with status 500"
+    )
+    assert caplog.messages[-1] == "1: webhook mine got the notice: FAILED (200)"
+    assert scene.noted[0] == (
+        1,
+        "webhook mine did not take the notice, tried again later: it answered with status 500",
+    )
+    assert scene.noted[-1] == (1, "webhook mine got the notice: FAILED (200)")
     assert SECRET not in caplog.text
     monkeypatch.setattr(webhook_loop, "_GIVES_UP", -1.0)
     receiver.statuses = [500]
     scene.end()
     scene.make_loop()._try_pass()
-    assert caplog.messages[-1].startswith("2: webhook mine is not told any more: ")
+    assert caplog.messages[-1].startswith("2: webhook mine does not get this notice: ")
     scene.make_loop()._try_pass()
     assert len(receiver.received) == 4
 
@@ -237,7 +242,7 @@ def test_a_set_is_told_of_once_when_its_last_experiment_has_ended(scene: Scene, 
     scene.finish(third, State.FINISHED)
     assert tell(scene, receiver) == [("/", "riseml: set 1 of toaster FINISHED: 2 of 3 finished, 1 failed")]
     assert tell(scene, receiver) == []
-    assert scene.noted == [(3, "webhook mine was told: FINISHED (200)")]
+    assert scene.noted == [(3, "webhook mine got the notice: FINISHED (200)")]
     scene.end(State.KILLED, "")
     assert tell(scene, receiver) == [("/", "riseml: experiment 2 of toaster KILLED after 90 s")]
 
@@ -273,6 +278,6 @@ def test_a_metric_that_reaches_a_value_is_told_to_whom_the_project_asks(scene: S
     told = json.loads(receiver.received[0].body)
     assert (told["experiment"]["id"], told["metric"]["condition"]) == ("1", "accuracy > 0.95")
     assert (told["metric"]["value"], told["metric"]["step"]) == (0.96, 12)
-    assert scene.noted == [(one.id, "webhook team was told: accuracy > 0.95 (200)")]
+    assert scene.noted == [(one.id, "webhook team got the notice: accuracy > 0.95 (200)")]
     scene.loop = scene.make_loop()  # the next server
     assert tell(scene, receiver) == []
