@@ -18,7 +18,7 @@ def format_rate(rate: float) -> str:
 
 
 def format_digits(value: float) -> str:
-    """Return a number with three digits at most, and at most three of them behind the point."""
+    """Return a number with at most three digits, at most three of them after the decimal point."""
     places = 0 if value >= 99.5 else 1 if value >= 9.95 else 2 if value >= 0.995 else 3
     text = f"{value:.{places}f}"
     return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"

@@ -27,7 +27,7 @@ class Point(enum.Enum):
     PLACED = "P2"  # the place of a gang is saved, no action has begun
     STARTING = "P3"  # before a job is created
     STARTED = "P4"  # a job runs, and only its host knows
-    GANG_STARTING = "P5"  # a start is pending; with a count, so many jobs of the gang run
+    GANG_STARTING = "P5"  # a start is pending; with a count, that many jobs of the gang run
     RUNNING_SEEN = "P6"  # a pass saw a gang run and has not saved it
     END_SEEN = "P7"  # a pass saw the end of a job and has not saved it
     VERDICT_SAVED = "P8"  # the verdict is saved, the other jobs still run

@@ -328,7 +328,7 @@ class HostSeen:
     silent_since: datetime | None = None  # None: it answers
 
     containers: Mapping[JobKey, ContainerSeen] = field(default_factory=dict)
-    images: Mapping[str, ImageSeen] = field(default_factory=dict)  # by reference; only those that were asked for
+    images: Mapping[str, ImageSeen] = field(default_factory=dict)  # by reference; only the requested ones
     networks: Mapping[int, str] = field(default_factory=dict)  # id of the experiment -> subnet of its network here
     foreign_subnets: tuple[str, ...] = ()  # of networks that are not riseml's, CIDR
 

@@ -257,7 +257,7 @@ def _make_chunks(body: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _is_quiet(door: socket.socket) -> bool:
-    """Return False when the server has closed an idle connection, or sent something that no request asked for."""
+    """Return False when the server has closed an idle connection, or has sent data without a request."""
     door.settimeout(0)
     try:
         door.recv(1, socket.MSG_PEEK)

@@ -150,7 +150,7 @@ class StreamConnection:
         return message
 
     async def grant(self, amount: int) -> None:
-        """Let the server send so many bytes more."""
+        """Let the server send `amount` bytes more."""
         self._from_server.grant(amount)
         await self._send_message(Grant(amount))
 

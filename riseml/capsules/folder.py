@@ -126,7 +126,7 @@ def compute_digest(file: BinaryIO) -> str:
 
 
 def read_project_file(archive: Path, name: str) -> str:
-    """Return the text of a file in an archive; empty: there is none of this name."""
+    """Return the text of a file in an archive; empty when it has no file of this name."""
     with archive.open("rb") as file:
         for entry, at in read_entries(file):
             if entry.path == name and entry.kind is EntryKind.FILE and entry.size <= _LONGEST_CONFIG:

@@ -137,7 +137,7 @@ def refuse_changes(parameters: list[str] | None, settings: list[str] | None) -> 
 
 
 def get_single_word(words: list[str]) -> str | None:
-    """Return the only word; None without one.
+    """Return the only word; None when there is no word.
 
     Raises:
         UsageError: there are more.

@@ -33,7 +33,7 @@ from riseml.states import TERMINAL, Reason, State
 
 
 def converge(world: World, seen: Observation, occupied: OccupiedHosts) -> Iterator[Action]:
-    """Yield every action that brings the hosts closer to the records."""
+    """Yield every action that makes the hosts match the records."""
     yield from dict.fromkeys(_find_actions(world, seen, occupied))
 
 

@@ -1,4 +1,5 @@
-"""What runs jobs. An executor stands for one host; it does what the control loop decided, and decides nothing.
+"""The executors, which run jobs. Each one stands for one host, does what the control loop has decided, and decides
+nothing.
 
 Here: the interface (`base`, `capabilities`), all hosts together (`pool`), the executors of the tests (`memory`,
 `memory_cluster`), and what several executors share (`machine`, `gpus`, `timestamps`, logs, streams). One package for

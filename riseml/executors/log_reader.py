@@ -29,7 +29,7 @@ class JobLogReader:
         self._frames_after = FramesAfter(cursor)
 
     def read_frames(self) -> list[Frame]:
-        """Return the next frames; none when the log has no further ones now. Call again until there are none."""
+        """Return the next frames; empty when the log has no further ones now. Call again until the result is empty."""
         frames: list[Frame] = []
         while not frames:
             data = self._read_records()

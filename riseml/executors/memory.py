@@ -130,8 +130,7 @@ class MemoryExecutor:
         self.containers: dict[JobKey, ContainerSeen] = {}
         self.networks: dict[int, str] = {}  # subnets by experiment
         self.images: set[str] = set()  # references
-        # the image that each tag stands for, here and at the registry; without an entry, the first
-        self.tags: dict[str, str] = {}
+        self.tags: dict[str, str] = {}  # tag -> its image, here and at the registry; without an entry, the first
         self.processor_times: dict[JobKey, float] = {}  # seconds; a job without an entry has used none
         self.samples: dict[JobKey, Iterable[Sample]] = {}  # what is measured of a job, in order
         self.reports: tuple[WorkReport, ...] = ()  # the output of builds on this host

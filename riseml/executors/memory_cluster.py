@@ -75,7 +75,7 @@ class MemoryCluster(MemoryExecutor):
             self._apply_rules(gang, next(role for role in gang.roles if role.launch.key == key), code)
 
     def start_waiting(self) -> None:
-        """Start the gangs that fit, in the order of the queue; one that does not fit holds up those behind it."""
+        """Start the gangs that fit, in the order of the queue; a gang that does not fit blocks the later ones."""
         for gang in self.gangs.values():
             waiting = [role for role in gang.roles if self._waits(role.launch.key)]
             if waiting and not self._fits(waiting):

@@ -136,7 +136,7 @@ class _ListPlace(NamedTuple):
 
 
 def _walk(folder: int, place: _ListPlace, after: list[bytes]) -> Iterator[Seen]:
-    """Yield what is in an open folder behind the names of `after`, folders before what is in them."""
+    """Yield the entries of an open folder after the names of `after`, folders before their content."""
     last: bytes | None = None
     if after:
         last = after[0]

@@ -61,7 +61,7 @@ class FilesError(Exception):
 class Seen(NamedTuple):
     """A file, folder, link, or something else."""
 
-    path: str  # below the folder that was asked for
+    path: str  # below the requested folder
     kind: str  # `file`, `folder`, `link` or `other`
     size: int  # bytes; 0 for what is no file
     mtime: int  # nanoseconds since 1970

@@ -113,7 +113,7 @@ class Launcher:
         return True
 
     def tell(self, message: dict[str, Any]) -> None:
-        """Send a message to the meeting; without one, answer it here."""
+        """Send a message to the meeting; answer it here when there is no meeting."""
         if self.link is not None:
             with contextlib.suppress(OSError):
                 self.link.sendall(json.dumps(message).encode() + b"\n")

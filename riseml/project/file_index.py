@@ -121,7 +121,7 @@ class FileIndex:
 
 
 def _read_own_file(path: Path) -> bytes:
-    """Return a file that this user alone may write; nothing when there is none."""
+    """Return the content of a file that only this user may write; empty when there is no such file."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:

@@ -1,4 +1,4 @@
-"""The results of experiments as rows: which columns there are, which rows are wanted, in which order, and the best one.
+"""The results of experiments as rows: columns, conditions, order and ranks.
 
 Pure: values in, values out. It knows no store, no HTTP and no terminal, so that server and command line can use it.
 Not here: where rows come from (`server.api.results`), and how they are printed (`cli.output.results_view`).

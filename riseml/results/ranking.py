@@ -107,6 +107,6 @@ def rank_rows(rows: Sequence[ResultRow], objective: Objective) -> Mapping[str, i
 
 
 def sort_by_rank(rows: Sequence[ResultRow], ranks: Mapping[str, int]) -> list[ResultRow]:
-    """Return the rows by their ranks; those without one stay in their order, at the end."""
+    """Return the rows by their ranks; rows without a rank keep their order, at the end."""
     ranked = sorted((row for row in rows if row.name in ranks), key=lambda row: ranks[row.name])
     return [*ranked, *(row for row in rows if row.name not in ranks)]

@@ -42,7 +42,7 @@ class MetricValues(Protocol):
 
 
 def find_best(values: MetricValues | None, goal: Goal) -> float | None:
-    """Return the best finite value; None without one."""
+    """Return the best finite value; None when no value is finite."""
     if values is None:
         return None
     return values.maximum if goal is Goal.MAXIMIZE else values.minimum

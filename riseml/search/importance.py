@@ -34,7 +34,7 @@ class Importances:
     counted: int  # trials that have a value
     stopped: int  # how many of these were stopped early; they count with the best value that they reported
     parameters: tuple[tuple[str, float], ...] = ()  # names and shares of 1, the largest first; empty: see `message`
-    message: str = ""  # why there are none
+    message: str = ""  # why there are no importances
 
 
 def find_importances(plan: SearchPlan, trials: Sequence[Trial]) -> Importances:

@@ -164,7 +164,7 @@ def _ask_sampler(study: optuna.Study, plan: SearchPlan, number: int, tried: set[
 
 
 def _find_untried(plan: SearchPlan, number: int, tried: set[Point]) -> Point | None:
-    """Return a point that was not tried, at random but always the same; None without one."""
+    """Return a point that was not tried, at random but always the same; None when all were tried."""
     points = list_points(plan.parameters)
     if points is None:
         return None

@@ -50,7 +50,7 @@ def _find_new(rule: StopRule, reports: Iterable[tuple[int, float]], last: int) -
 
 
 def _find_checkpoint(count: int) -> int:
-    """Return the last checkpoint of the median at or before so many times `after`: every one of the first 128, then 8
+    """Return the last checkpoint of the median at or before `count` times `after`: every one of the first 128, then 8
     until the number has doubled, so that a trial of any length has some hundred.
     """
     if count < _ALL_CHECKPOINTS:

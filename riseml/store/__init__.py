@@ -1,4 +1,4 @@
-"""What survives a restart of the server: records in SQL; logs and project archives in files.
+"""The data that survives a restart of the server: records in SQL; logs and project archives in files.
 
 Here: connections and transactions (`database`, `claim`, `database_errors`), the tables (`schema`, `rows`, `codec`,
 `migrations`), the records in them (`experiments`, `searches`, `ends`, `milestones`, `drained_hosts`, `kept_outputs`,

@@ -69,7 +69,7 @@ class PackFile:
         self.path.unlink(missing_ok=True)
 
     def begin_content(self, size: int) -> None:
-        """Begin a content of so many bytes."""
+        """Begin a content of `size` bytes."""
         self._length = size
         self._hash = hashlib.sha256()
         self._file.write(RECORD.pack(size))

@@ -59,7 +59,7 @@ class StoredSnapshot:
 
     digest: str  # SHA-256 in hex
     size: int  # bytes of the contents that no other snapshot has
-    used: float  # when it was last uploaded or asked for, in seconds since 1970
+    used: float  # when it was last uploaded or requested, in seconds since 1970
 
 
 @dataclass(frozen=True, slots=True)

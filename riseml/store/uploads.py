@@ -55,7 +55,7 @@ class WrittenBytes:
     _checked: int = 0
 
     def count(self, size: int) -> None:
-        """Take note of so many further bytes, before they are written.
+        """Count further bytes before they are written.
 
         Raises:
             TooLarge: they are more than the list of files allows.

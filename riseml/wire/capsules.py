@@ -125,13 +125,13 @@ class Capsule(TypedDict):
     experiment: str  # `4`, `144.3`
     user: str
     project: str
-    framework: str  # empty without one
+    framework: str  # empty without a framework
     rerun_of: str | None  # the experiment that it repeats
     config: str  # riseml.yml with the values of the command line; `env` has names only
     parameters: dict[str, str]
     seeds: dict[str, str]  # parameters and variables whose names have `seed` in them
     code: CapsuleCode
-    environments: list[CapsuleEnvironment]  # that of roles without one of their own first
+    environments: list[CapsuleEnvironment]  # first the one of roles without their own environment
     variables: CapsuleVariables
     data: CapsuleData
     output: str  # where it is

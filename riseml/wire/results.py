@@ -1,4 +1,4 @@
-"""The results of experiments: one row for each, in the order that was asked for."""
+"""The results of experiments: one row for each, in the requested order."""
 
 from __future__ import annotations
 
@@ -44,4 +44,4 @@ class ResultList(TypedDict):
     same: dict[str, str]  # parameters that all of these have alike, with their values
     metrics: list[str]  # names of all metrics that these have reported
     best: ResultView | None  # the best of these; null: nothing is ranked
-    experiments: list[ResultView]  # in the order that was asked for, at most as many as were asked for
+    experiments: list[ResultView]  # in the requested order, at most the requested number

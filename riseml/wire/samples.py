@@ -87,6 +87,6 @@ class RemarkView(TypedDict):
 
 
 class Remarks(TypedDict):
-    """Which jobs hold others up, as `riseml monitor` says it; nothing until a client has asked for 15 seconds."""
+    """The jobs that slow others down, as in `riseml monitor`; empty until a client has requested it for 15 seconds."""
 
     remarks: list[RemarkView]

@@ -30,7 +30,7 @@ class SavedSummary(TypedDict):
     trouble: str  # why the last try failed; empty: it did not
     done: int  # bytes of the copy that goes on
     total: int
-    restored: RestoredView | None  # None: no attempt has asked for it
+    restored: RestoredView | None  # None: no attempt has restored it
 
 
 class SavedFileView(TypedDict):
@@ -44,7 +44,7 @@ class SavedFileView(TypedDict):
 
 
 class LeftOutFile(TypedDict):
-    """One file that the last copy has left out, or brought elsewhere."""
+    """One file that the last copy has left out, or stored elsewhere."""
 
     path: str
     why: str

@@ -40,7 +40,7 @@ class Changes(TypedDict):
 class NumberedLine(TypedDict):
     """One line of a log, with its number."""
 
-    number: int  # 0 is the first line of the log, or of the jobs and the level that were asked for
+    number: int  # 0 is the first line of the log, or of the requested jobs and level
     whole: int  # its number among the lines of all levels
     id: str  # of the job
     time: str  # RFC 3339 with fractions of a second
@@ -52,7 +52,7 @@ class LinePage(TypedDict):
     """Some lines of a log that follow each other."""
 
     total: int  # complete lines that the log has now
-    lines: list[NumberedLine]  # fewer than were asked for when they are long, or at the end
+    lines: list[NumberedLine]  # fewer than requested when they are long, or at the end
 
 
 class LineMatches(TypedDict):

@@ -30,7 +30,7 @@ class Course:
     title: str
     pick: Callable[[wire.JobSamples], Values]
     show: Callable[[float], str]
-    asked: Callable[[wire.JobSamples], float] | None = None  # what the job asked for, in the unit of the amount
+    asked: Callable[[wire.JobSamples], float] | None = None  # the job's requested amount, in the same unit
     most: bool = True  # whether the most has a column
 
 

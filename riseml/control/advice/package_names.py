@@ -109,7 +109,7 @@ REMOVED_MODULES = {
     "pipes": "standard-pipes",
     "telnetlib": "standard-telnetlib",
 }
-"""A module that Python 3.12 or 3.13 dropped -> the package that brings it back."""
+"""A module that Python 3.12 or 3.13 dropped -> the package that replaces it."""
 
 PYTHON_2_MODULES = {
     "__builtin__": "builtins",

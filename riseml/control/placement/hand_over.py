@@ -61,7 +61,8 @@ def hand_over(waiting: Experiment, host: HostName, now: datetime) -> Experiment:
 
 
 def describe_cluster_misfit(needs: Mapping[JobName, Resources], seen: Observation) -> tuple[str, ...]:
-    """Return why each host with a queue of its own could never run a gang; empty when one could, or there is none."""
+    """Return why no host with its own queue could ever run a gang; empty when one could, or when there is no such
+    host."""
     found: list[str] = []
     for name, host in sorted(seen.hosts.items()):
         if host.queue is None:

@@ -38,7 +38,7 @@ class Placements:
     """What a pass over the queue decided."""
 
     world: World
-    copies: tuple[CopyData, ...] = ()  # what brings data to hosts, so that their experiments can take a place there
+    copies: tuple[CopyData, ...] = ()  # actions that copy data to hosts, so that the experiments can get a place there
 
 
 def make_placements(world: World, seen: Observation, held: frozenset[int] = frozenset()) -> Placements:

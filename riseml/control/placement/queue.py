@@ -18,7 +18,7 @@ from riseml.spec.config.types import Resources
 from riseml.states import TERMINAL, Part, Reason, State
 
 _MOST_TRIES = 2000
-"""How many experiments behind the head one pass tries to place; the others wait for a later pass."""
+"""How many experiments after the head one pass tries to place; the others wait for a later pass."""
 
 _MOST_MISSES = 100
 """How many different gangs may fail to fit in one pass before the pass tries no more."""
@@ -32,7 +32,7 @@ class QueueHead:
     """The first experiment of the queue that could run, but has no room now. No later start may delay it."""
 
     experiment: Experiment
-    reserve: Reserve  # what it leaves for the experiments behind it
+    reserve: Reserve  # what it leaves for the experiments after it
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class QueueProgress:
         return self._is_over
 
     def may_try(self, needs: Needs, *, behind_head: bool) -> bool:
-        """Return True when a gang with these needs is worth a search; counts the tries behind the head."""
+        """Return True when a gang with these needs is worth a search; counts the tries after the head."""
         if behind_head:
             self._tries_behind_head += 1
             self._is_over = self._tries_behind_head > _MOST_TRIES or len(self._misses) > _MOST_MISSES

@@ -1,4 +1,4 @@
-"""What is kept for the head of the queue, and what it leaves for the gangs behind it.
+"""Reserve room for the head of the queue, and compute what is left for the gangs after it.
 
 A run may end at any moment, so the head may start at any moment: `max_duration` is only an upper bound, so no gang that
 starts behind the head is sure to end before the head can start. Therefore a gang behind the head may only take what the
@@ -61,7 +61,7 @@ class Reserve:
         return found
 
     def spend(self, jobs: Iterable[Job]) -> None:
-        """Subtract jobs behind the head that got their place."""
+        """Subtract jobs after the head that got their place."""
         for job in jobs:
             if job.host in self._surplus:
                 self._surplus[job.host] = self._surplus[job.host].without(job.resources)

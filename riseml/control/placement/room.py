@@ -1,4 +1,4 @@
-"""The free resources of one placement pass: what every gang may take, and what a gang behind the head may take."""
+"""The free resources of one placement pass: for every gang, and for gangs after the head."""
 
 from __future__ import annotations
 
@@ -64,11 +64,12 @@ class Room:
         return find_hosts(gang, _choose(empty, among), self.candidates)
 
     def reserve_for(self, head: Gang) -> Reserve:
-        """Return what the head leaves for the gangs behind it."""
+        """Return what the head leaves for the gangs after it."""
         return Reserve(head, self.candidates, self._capacities, self._held)
 
     def free_beside(self, reserve: Reserve, gang: Gang) -> FreeByHost:
-        """Return what a gang behind the head may take; without hosts when too little is left for its largest jobs."""
+        """Return the free resources for a gang after the head, without the hosts that have too little for its largest
+        jobs."""
         kinds = gang.kinds
         surplus = self._surplus_for(reserve, kinds[:1])
         if sum(free.count_fits(kinds[0].need) for free in surplus.values()) < len(kinds[0].places):

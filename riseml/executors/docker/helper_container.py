@@ -58,7 +58,7 @@ def write_file(api: docker.APIClient, server: str, mount: Mount, name: str, cont
 
 
 def read_file(api: docker.APIClient, server: str, mount: Mount, name: str) -> bytes | None:
-    """Return the content of a small file in a folder or volume of the host; None: there is none, or a large one."""
+    """Return the content of a small file in a folder or volume of the host; None when it is missing or large."""
     with lend_container(api, server, f"read-{name}", (mount,)) as helper:
         try:
             return read_small_file(api, helper, f"{mount.target}/{name}")

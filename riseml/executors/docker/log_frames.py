@@ -17,7 +17,8 @@ _LONGEST_SIZE = 16  # hexadecimal digits
 
 
 class ChunkReader:
-    """Takes a body of HTTP chunks apart, wherever its pieces are cut. The engine sends no extensions, no trailers."""
+    """Splits a body into its HTTP chunks; pieces may be cut anywhere. The engine sends no extensions and no
+    trailers."""
 
     def __init__(self) -> None:
         self.complete = False  # the last chunk has arrived; without it the body was cut
@@ -50,7 +51,7 @@ class ChunkReader:
 
 
 class FrameReader:
-    """Takes a log stream apart into frames, wherever its pieces are cut."""
+    """Splits a log stream into frames; pieces may be cut anywhere."""
 
     def __init__(self) -> None:
         self._rest = b""

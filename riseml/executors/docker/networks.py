@@ -75,7 +75,7 @@ def ensure_network(
 
 
 def remove_networks(api: docker.APIClient, server: str, experiment: int, stuck: StuckNetworks) -> None:
-    """Remove the experiment's networks. Does nothing without one, and leaves those that were written off.
+    """Remove the experiment's networks, except those that were written off.
 
     Raises:
         EngineError: the engine counts an endpoint in one; `stuck` has noted it.

@@ -86,7 +86,7 @@ def scan_keys(destination: Destination) -> tuple[HostKey, ...]:
 
 
 def find_hostname(destination: Destination) -> str:
-    """Return the name or address that ssh connects to, behind the aliases of the user's ssh configuration.
+    """Return the name or address that ssh connects to, after resolving the aliases of the user's ssh configuration.
 
     Raises:
         UsageError: a file of ssh cannot be read.
@@ -169,7 +169,7 @@ def _resolve_address(destination: Destination) -> _SshAddress:
 
 
 def _read_address(destination: Destination) -> tuple[_SshAddress, str]:
-    """Ask ssh what the user's configuration makes of the host; the text is the host in between, empty without one."""
+    """Ask ssh for the user's configuration of the host; the text is the jump host, empty for a direct connection."""
     url = destination.url
     port = [] if url.port is None else ["-p", str(url.port)]
     answer = _run_ssh_tool(["ssh", "-G", *port, "--", url.host], destination)

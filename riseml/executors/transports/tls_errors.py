@@ -89,7 +89,7 @@ def _fill(sentences: tuple[str, str], url: EngineUrl, tls: Tls, error: ssl.SSLEr
 
 
 def _find_tls_error(error: Exception) -> ssl.SSLError | None:
-    """Return the error of TLS below one of requests; one that says only that the connection ended is none."""
+    """Return the error of TLS below one of requests; None for an error that only says that the connection ended."""
     ends = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
     found = (cause for cause in walk_causes(error) if isinstance(cause, ssl.SSLError) and not isinstance(cause, ends))
     return next(found, None)

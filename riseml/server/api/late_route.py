@@ -51,7 +51,7 @@ class LateRoute(APIRoute):
         return super().matches(scope)
 
     def _may_answer(self, asked: list[str]) -> bool:
-        """Return False when a fixed part of the template is not in its place of the path that was asked for."""
+        """Return False when a fixed part of the template is not in its place in the requested path."""
         for at, part in enumerate(self._parts):
             if ":path}" in part:  # it stands for any number of parts
                 return True

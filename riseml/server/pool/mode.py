@@ -58,7 +58,7 @@ def shares_output(mode: HostMode) -> bool:
 
 
 def find_registry(mode: HostMode) -> str | None:
-    """Return the registry that moves environments between hosts, `host[:port]/path`; None without one."""
+    """Return the registry that moves environments between hosts, `host[:port]/path`; None when the pool has none."""
     match mode:
         case LocalMode():
             return None

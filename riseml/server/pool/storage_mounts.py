@@ -1,4 +1,4 @@
-"""Where outputs and data are on every host, and how a helper container mounts them."""
+"""The places of outputs and data on every host, and their mounts in a helper container."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def find_blocks(
 def find_report_blocks(
     data: bytes, position: ReadPosition, known: KnownReports | None = None
 ) -> tuple[list[LogBlock], ReadPosition]:
-    """Return the reports among the records, as `find_blocks` does; quickly where there is none."""
+    """Return the reports among the records, as `find_blocks` does; fast when there are none."""
     if MARKER not in data and not position.lines_given and not _has_pieces(data):
         return [], ReadPosition(position.offset + len(data))
     blocks, end = find_blocks(data, position, known)

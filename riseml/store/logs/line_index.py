@@ -71,8 +71,8 @@ class _Mark:
     """Where a read begins."""
 
     total: int  # wanted lines of the log
-    number: int  # of the wanted line behind the mark
-    whole: int  # of the line of any level behind the mark
+    number: int  # number of the wanted line after the mark
+    whole: int  # number of the line of any level after the mark
     position: ReadPosition
 
 

@@ -138,7 +138,7 @@ def _is_ours(file: int) -> bool:
 
 
 def _write_means(file: int, before: int, now: int) -> None:
-    """Write the means of the time that the sample at `before` belongs to, as far as `now` is behind it."""
+    """Write the means of the periods around the sample at `before` that are complete at `now`."""
     ten, minute = before - before % _TEN, before - before % _MINUTE
     if not ten <= now < ten + _TEN and (rows := _read_seconds(file, ten, _TEN)):
         os.pwrite(file, pack_row(average_rows(rows, ten)), _TENS_AT + ten // _TEN % (_DAY // _TEN) * SIZE)
