@@ -106,7 +106,7 @@ def test_a_piece_does_not_wait_for_what_follows_it() -> None:
 @pytest.mark.parametrize(
     ("path", "headers"), [("/x y", {}), ("/x\r\nA: b", {}), ("x", {}), ("/x", {"A": "b\r\nC: d"}), ("/x", {"A\n": "b"})]
 )
-def test_a_request_holds_no_line_of_somebody_else(path: str, headers: dict[str, str]) -> None:
+def test_a_request_contains_no_header_of_an_attacker(path: str, headers: dict[str, str]) -> None:
     ours, theirs = socket.socketpair()
     connections = SocketConnections(lambda: ours)
     with (

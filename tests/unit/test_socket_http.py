@@ -133,7 +133,7 @@ def test_a_connection_that_the_server_closed_meanwhile_is_not_used(open_door: Ca
     assert door.dialled == 2
 
 
-def test_an_answer_that_nobody_reads_costs_its_connection(open_door: Callable[..., Door]) -> None:
+def test_an_answer_that_is_not_read_closes_its_connection(open_door: Callable[..., Door]) -> None:
     door = open_door(say(CHUNKS), say(OK))
     with door.connections.open_answer(GET, _PATIENCE):
         pass

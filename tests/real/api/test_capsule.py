@@ -61,7 +61,7 @@ def test_a_capsule_is_beside_the_output(rig: Rig, tmp_path: Path) -> None:
     assert riseml(rig, folder, "status", "9", "--capsule").code == 3
 
 
-def test_a_job_that_replaces_its_capsule_by_a_link_harms_nobody(rig: Rig, tmp_path: Path) -> None:
+def test_a_job_that_replaces_its_capsule_by_a_link_harms_no_other_file(rig: Rig, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.mkdir()
     rig.submit(single(f'rm -r "$OUTPUT_DIR/.riseml"; ln -s {victim} "$OUTPUT_DIR/.riseml"'))

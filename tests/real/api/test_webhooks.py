@@ -10,7 +10,7 @@ from tests.support.rig import Rig, single
 SECRET = "canary-5e1f-webhook"
 
 
-def test_a_project_asks_for_a_metric_and_the_log_says_who_was_told(process_rig: Rig) -> None:
+def test_a_project_asks_for_a_metric_and_the_log_names_the_webhook_that_got_it(process_rig: Rig) -> None:
     rig = process_rig
     with open_receiver() as receiver:
         file = rig.home / "notify.yml"
@@ -35,7 +35,7 @@ def test_a_project_asks_for_a_metric_and_the_log_says_who_was_told(process_rig: 
         assert len(receiver.received) == 2
 
 
-def test_an_end_is_told_by_the_next_server_when_the_first_one_dies(process_rig: Rig) -> None:
+def test_the_next_server_sends_an_end_when_the_first_one_is_killed(process_rig: Rig) -> None:
     rig = process_rig
     with open_receiver() as receiver:
         receiver.hangs = True

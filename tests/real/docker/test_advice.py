@@ -35,7 +35,7 @@ def test_an_install_step_that_fails_is_explained(rig: Rig) -> None:
     assert rig.wait_closed("1")["advice"].startswith("there is no command `no-such-tool`: ")
 
 
-def test_a_lost_connection_is_told_apart_from_its_cause(rig: Rig) -> None:
+def test_a_lost_connection_is_distinguished_from_its_cause(rig: Rig) -> None:
     cause = f"trap '{MISSING.replace(chr(39), chr(34))}; exit 1' TERM; echo ready >$OUTPUT_DIR/ready; sleep 600 & wait"
     wait = 'until [ -e "$OUTPUT_DIR/ready" ]; do sleep 0.05; done'
     rig.submit(gang({"worker.1": cause, "master": f"{wait}; {RESET}"}, stop_grace=20))
@@ -47,7 +47,7 @@ def test_a_lost_connection_is_told_apart_from_its_cause(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize(("limits", "said"), [({"limits": {"mem": "64MiB"}}, "its limit of 64 MiB of memory: raise")])
-def test_a_job_without_memory_is_told_its_limit(docker_rig: Rig, limits: dict[str, object], said: str) -> None:
+def test_advice_names_the_limit_of_a_job_without_memory(docker_rig: Rig, limits: dict[str, object], said: str) -> None:
     docker_rig.submit(single(HOG, **limits))
     found = docker_rig.wait_closed("1")
     assert (found["reason"], said in found["advice"]) == ("OUT_OF_MEMORY", True), found["advice"]

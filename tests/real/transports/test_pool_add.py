@@ -160,7 +160,7 @@ def open_sshd() -> Iterator[Sshd]:
         server.stop()
 
 
-def test_a_user_who_may_not_use_docker_is_told(rig: AddRig, open_sshd: Sshd, engine_url: str) -> None:
+def test_pool_add_says_that_a_user_may_not_use_docker(rig: AddRig, open_sshd: Sshd, engine_url: str) -> None:
     sshd = open_sshd
     user = pwd.getpwnam("nobody").pw_name
     url = f"ssh://{user}@127.0.0.1:{sshd.port}{engine_url.removeprefix('unix://')}"

@@ -218,7 +218,7 @@ def read_memory(process: int) -> float:
     return int(re.findall(r"^VmRSS:\s+(\d+)", text, re.M)[0]) / 1024
 
 
-def test_nobody_else_answers_at_the_other_loopback_address(rig: Rig) -> None:
+def test_no_other_program_answers_at_the_other_loopback_address(rig: Rig) -> None:
     """Browsers ask ::1 first for a name below localhost: another user listens there at the same port."""
     port = rig.post("/v1/web", {}).json()["port"]
     try:

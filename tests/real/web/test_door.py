@@ -147,7 +147,7 @@ def test_a_page_that_opens_doors(intruder: Intruder) -> None:
         assert intruder.ask("POST", path, own, key).status_code == 403
 
 
-def test_a_stream_into_a_job_that_somebody_else_opens(rig: Rig, intruder: Intruder) -> None:
+def test_another_user_cannot_open_a_stream_into_a_job(rig: Rig, intruder: Intruder) -> None:
     """A page of another origin opens a WebSocket: browsers let it, and send the cookie. Or a program does."""
     cookie, key = intruder.enter(intruder.url)
     rig.submit(single("exec sleep 600"))

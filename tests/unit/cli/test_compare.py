@@ -38,7 +38,7 @@ FOUND: wire.ComparisonView = {
 }
 
 
-def test_the_differences_are_told_by_subject(riseml: Riseml, fake_server: FakeServer) -> None:
+def test_the_differences_are_listed_by_subject(riseml: Riseml, fake_server: FakeServer) -> None:
     fake_server.answers["GET /comparison"] = (200, FOUND)
     result = riseml("compare", "4", "paul.7")
     assert fake_server.asked[1:] == ["GET /comparison?of=4&of=paul.7"]

@@ -108,7 +108,7 @@ def test_an_object_store_gets_no_variable_of_the_server(
     assert "authorization" not in plain
 
 
-def test_an_object_store_is_told_in_one_sentence(site: tuple[str, list[dict[str, str]]]) -> None:
+def test_an_error_of_an_object_store_is_one_sentence(site: tuple[str, list[dict[str, str]]]) -> None:
     address, _ = site
     store = Store("lab", (), endpoint=f"http://{address}", access_key_id="OWN", secret_access_key="hush")
     with pytest.raises(Away, match="the store answers 503"):

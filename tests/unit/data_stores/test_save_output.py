@@ -360,6 +360,6 @@ def file_named(path: str, key: str = "k") -> SavedFile:
         write_manifest(SaveManifest("o", "e", "", 1, (file_named("a"), file_named("a")))),
     ],
 )
-def test_a_manifest_that_somebody_wrote_leads_nowhere(data: bytes) -> None:
+def test_a_forged_manifest_leads_nowhere(data: bytes) -> None:
     with pytest.raises(EngineError, match="is no manifest of riseml"):
         read_manifest(data, PLACE)

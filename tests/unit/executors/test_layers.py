@@ -52,7 +52,7 @@ def test_the_layers_of_a_pull_are_one_sum_and_the_whole_is_known_once_every_laye
     ]
 
 
-def test_a_layer_whose_size_the_engine_never_told_counts_nothing() -> None:
+def test_a_layer_without_a_reported_size_counts_nothing() -> None:
     lines = [make_line("a", "Pulling fs layer"), make_line("a", "Download complete"), make_line("a", "Pull complete")]
     assert fold(*lines) == [(0, None), (0, 0), (0, 0)]
 

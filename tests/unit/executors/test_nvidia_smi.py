@@ -100,7 +100,7 @@ def test_a_machine_without_gpus_has_none() -> None:
         ("\x1b[2J\x07evil\n", "nvidia-smi: .2Jevil$"),
     ],
 )
-def test_an_error_is_told_in_the_words_of_the_driver(text: str, words: str) -> None:
+def test_an_error_has_the_words_of_the_driver(text: str, words: str) -> None:
     with pytest.raises(EngineError, match=words):
         parse_table(text)
 

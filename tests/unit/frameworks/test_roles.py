@@ -237,7 +237,7 @@ def test_only_a_role_with_after_waits() -> None:
     assert 'riseml_wait "${riseml_peer%:*}" 6379 learner' in script(experiment, "replay-buffer")
 
 
-def test_a_long_wait_is_told_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_wait_is_reported_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """`idle_timeout` takes every line for a sign of life: a wait that says it again and again would never end."""
     tries = iter(range(2000))
 

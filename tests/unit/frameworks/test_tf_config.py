@@ -114,7 +114,7 @@ def test_a_cluster_holds_each_job_once_and_no_other(experiment: Experiment) -> N
 
 
 @given(experiments)
-def test_there_is_one_chief_as_tensorflow_wants_it(experiment: Experiment) -> None:
+def test_there_is_one_chief_as_tensorflow_requires(experiment: Experiment) -> None:
     """What `tf.estimator.RunConfig` insists on."""
     for config in told(experiment).values():
         heads = [peers for key, peers in config["cluster"].items() if key in ("chief", "master")]

@@ -73,7 +73,7 @@ def test_variables_have_names_and_no_values() -> None:
     assert SECRET not in shown
 
 
-def test_a_job_that_ran_at_a_port_of_its_machine_is_told_as_on_a_network_of_its_own() -> None:
+def test_a_job_that_ran_at_a_port_of_its_machine_is_described_as_on_its_own_network() -> None:
     private = make()
     shared = tuple(replace(job, host=HostName("this-machine"), address="127.0.0.1", port=5000) for job in private.jobs)
     for experiment in (private, replace(private, jobs=shared)):

@@ -196,7 +196,7 @@ def test_the_first_metric_of_the_order_says_what_is_good(
     assert choose_objective(parse_sort(sort), frozenset({"accuracy"}), known) == wanted
 
 
-def test_parameters_that_all_rows_have_alike_are_told_apart() -> None:
+def test_parameters_that_are_equal_in_all_rows_are_listed_separately() -> None:
     assert find_varying(ROWS[:3]) == (["lr"], {"opt": "adam w"})
     assert find_varying(ROWS) == (["lr", "opt", "layers"], {})
     assert find_varying([]) == ([], {})

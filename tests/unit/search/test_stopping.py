@@ -58,7 +58,7 @@ def test_asha_keeps_one_of_three(goal: Goal, sign: float) -> None:
         assert judge.compare(6, ((2, value * sign),)) is stops, value
 
 
-def test_a_judge_that_begins_anew_says_the_same() -> None:
+def test_a_new_judge_gives_the_same_answers() -> None:
     plan = SearchPlan(make_search(stop=ASHA), (LR,))
     one = StopJudge(plan)
     trials = list[Trial]()

@@ -50,7 +50,7 @@ def test_the_feed_tells_changes_and_growth() -> None:
     asyncio.run(run())
 
 
-def test_a_cursor_goes_on_and_one_of_another_server_begins_anew() -> None:
+def test_a_cursor_goes_on_and_one_of_another_server_begins_again() -> None:
     async def first(cursor: str) -> Any:
         feed = follow_feed(Notifier(), KnownChanges(), "now", cursor)
         found = await read(feed)

@@ -73,7 +73,7 @@ def test_a_set_goes_once_to_a_host(scene: Scene) -> None:
     assert again.find_hosts(frozenset({"k1"})) == {H1}, "the next server knows it"
 
 
-def test_a_volume_that_is_gone_is_filled_again_and_what_nobody_noted_is_removed(scene: Scene) -> None:
+def test_a_missing_volume_is_filled_again_and_unknown_files_are_removed(scene: Scene) -> None:
     files = scene.make_set("k1", SET)
     scene.copy(files)
     scene.data.volumes = {"riseml-fetched-5e17e4-lost": {}}

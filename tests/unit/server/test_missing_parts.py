@@ -46,7 +46,7 @@ def test_an_image_is_missing_when_no_host_and_no_registry_has_it(hosts: HostSet)
     assert find_missing_image(hosts, "mine", IMAGE_ID) == find_missing_image(hosts, "python:3.11", other) == ""
 
 
-def test_the_first_names_that_the_data_folder_lacks_are_told(hosts: HostSet, tmp_path: Path) -> None:
+def test_the_first_names_that_the_data_folder_lacks_are_listed(hosts: HostSet, tmp_path: Path) -> None:
     (tmp_path / "data" / "digits").mkdir(parents=True)
     assert find_missing_data(hosts, ["digits"]) == ""
     assert find_missing_data(hosts, ["digits", "b", "../a"]).endswith("lacks b")

@@ -79,7 +79,7 @@ def test_the_samples_of_a_watcher_are_kept_in_place_of_further_readings(tmp_path
     scene.keeper.watch_jobs(World(()))
 
 
-def test_a_disk_that_takes_nothing_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_disk_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "samples").write_text("not a folder")
     scene = Scene(tmp_path / "samples", 0.01)
     with caplog.at_level(logging.WARNING):

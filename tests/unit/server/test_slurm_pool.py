@@ -57,6 +57,6 @@ def test_what_was_accepted_for_containers_never_runs_on_a_cluster(tmp_path: Path
     hosts.open_hosts(WAITING)
 
 
-def test_who_wants_containers_gets_no_cluster(tmp_path: Path) -> None:
+def test_a_user_who_has_chosen_containers_gets_no_cluster(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="chooses a Slurm cluster"):
         make_hosts(tmp_path, "docker").open_hosts(NOTHING)

@@ -126,7 +126,7 @@ def test_a_client_that_sends_more_than_was_granted_is_dropped() -> None:
     play(act)
 
 
-def test_the_exit_code_of_a_command_that_leaves_its_input_unread_is_told() -> None:
+def test_a_command_that_leaves_its_input_unread_has_its_exit_code() -> None:
     async def act(desk: Desk, command: MemoryCommand) -> None:
         command.exit_code = 44
         desk.to_server.put_nowait(Piece(Channel.INPUT, b"unread"))
@@ -141,7 +141,7 @@ def test_the_exit_code_of_a_command_that_leaves_its_input_unread_is_told() -> No
     play(act)
 
 
-def test_a_port_that_the_job_resets_is_told_apart_from_a_lost_host() -> None:
+def test_a_port_that_the_job_resets_differs_from_a_lost_host() -> None:
     async def run() -> None:
         desk = Desk()
         with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -35,7 +35,7 @@ def test_values_of_the_command_line_are_in_the_file() -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=str)
-def test_the_examples_mean_the_same_when_they_are_written_anew(path: Path) -> None:
+def test_the_examples_mean_the_same_when_they_are_written_again(path: Path) -> None:
     text = path.read_text()
     overrides = Overrides((), (("train.priority", "3"),))
     assert load_config(resolve_config(text, overrides)) == load_config(text, overrides=overrides)

@@ -116,7 +116,7 @@ def test_a_rule_between_two_keys_names_the_values_that_break_it() -> None:
     ]
 
 
-def test_an_undefined_parameter_is_told_once_with_its_place() -> None:
+def test_an_undefined_parameter_is_reported_once_with_its_place() -> None:
     text = write().replace("{{ps}}", "{{pss}}").replace("{{cpus}}", "{{num_workers}}")
     problems = check_config(text).problems
     assert [(one.line, one.column, one.problem, one.hint) for one in problems if one.severity.value == "error"] == [

@@ -120,7 +120,7 @@ def test_a_read_that_fails_for_a_while_loses_nothing(
 
 
 @pytest.mark.parametrize("harm", ["bytes of another file", "gone", "cut off"])
-def test_a_table_that_is_damaged_is_made_anew(tmp_path: Path, harm: str) -> None:
+def test_a_damaged_table_is_made_again(tmp_path: Path, harm: str) -> None:
     put(ContentStore(tmp_path), TEXTS)
     for path in tmp_path.glob("contents.db?*"):
         path.unlink()

@@ -173,7 +173,7 @@ def fail_to_save(metrics: MetricStore, database: Database) -> None:
         connection.exec_driver_sql("ALTER TABLE away RENAME TO metric_histories")
 
 
-def test_a_log_that_lost_its_end_is_counted_anew(
+def test_a_log_that_lost_its_end_is_counted_again(
     database: Database, experiments: ExperimentStore, tmp_path: Path
 ) -> None:
     """After a power cut the engine brings the lines again, perhaps in another order."""
@@ -258,7 +258,7 @@ def test_a_log_that_cannot_be_read_does_not_hold_up_the_save_of_others(
     assert MetricRows(database).load_history(2, "loss").read_buckets()
 
 
-def test_an_experiment_without_its_histories_is_counted_anew(
+def test_an_experiment_without_its_histories_is_counted_again(
     database: Database, experiments: ExperimentStore, tmp_path: Path
 ) -> None:
     submit(experiments)

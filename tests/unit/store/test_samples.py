@@ -120,7 +120,7 @@ def test_a_torn_record_is_as_if_it_had_not_been_written(
     assert path(where).stat().st_size % SIZE == MOST % SIZE
 
 
-def test_what_is_no_file_of_samples_is_not_read_and_begins_anew(store: SampleStore, tmp_path: Path) -> None:
+def test_a_file_in_another_format_is_not_read_and_is_replaced(store: SampleStore, tmp_path: Path) -> None:
     fill(store, START, START + 5)
     path(tmp_path).write_bytes(b"something else" * 1000)
     assert times(store) == []

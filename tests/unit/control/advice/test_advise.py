@@ -103,7 +103,7 @@ def test_a_job_that_lost_its_connection_names_a_job_whose_failure_is_not_known()
     )
 
 
-def test_a_lost_connection_without_another_failure_is_told_as_it_is() -> None:
+def test_a_lost_connection_without_another_failure_is_reported_as_it_is() -> None:
     assert _advise(RESET).endswith("riseml saw no other job fail: see the last lines of what it was connected to")
 
 

@@ -71,7 +71,9 @@ def make_supervisor(folder: Path, monkeypatch: pytest.MonkeyPatch) -> GangSuperv
     return GangSupervisor(str(folder))
 
 
-def test_who_has_no_token_is_sent_away_and_the_gang_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_without_token_is_refused_and_the_gang_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     supervisor = make_supervisor(tmp_path, monkeypatch)
     peers = []
     for message in ({"role": "a", "token": "guess"}, {"role": "z", "token": "secret"}, {"token": None}):
@@ -95,7 +97,7 @@ def test_who_has_no_token_is_sent_away_and_the_gang_goes_on(tmp_path: Path, monk
     supervisor.door.close()
 
 
-def test_a_role_that_somebody_else_has_ended_is_no_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_role_that_was_ended_from_outside_is_not_the_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     supervisor = make_supervisor(tmp_path, monkeypatch)
     supervisor.go_at = 1.0
     ours, theirs = socket.socketpair()

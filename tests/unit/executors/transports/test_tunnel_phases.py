@@ -163,7 +163,7 @@ def test_without_a_reconnect_no_attempt_comes_before_the_delay_of_the_last_one(s
 
 
 @given(STEPS, STEPS)
-def test_a_closed_tunnel_never_wants_ssh(before: Steps, after: Steps) -> None:
+def test_a_closed_tunnel_never_runs_ssh(before: Steps, after: Steps) -> None:
     closed, now = run_steps([*before, (CloseRequested(), 0.0)])[-1]
     for state, _ in run_steps(after, closed, now):
         assert state == closed

@@ -100,7 +100,7 @@ def test_what_cannot_be_compared_is_refused(client: httpx.Client, names: list[st
     assert message in answer.text
 
 
-def test_a_plan_is_told_in_the_keys_of_its_file() -> None:
+def test_a_plan_is_described_in_the_keys_of_its_file() -> None:
     spec = load_config(
         "project: x\ntrain: {framework: tensorflow, run: a, max_duration: 1h, limits: {mem: 2GiB},"
         " resources: {labels: {disk: ssd}}, tensorflow: {distributed: {worker: 2, ps: {resources: {cpus: 4}}}}}\n"

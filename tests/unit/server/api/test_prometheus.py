@@ -31,7 +31,7 @@ def scrape(client: httpx.Client) -> dict[str, Metric]:
     return {family.name: family for family in text_string_to_metric_families(answer.text)}
 
 
-def test_the_state_of_the_server_is_told(client: httpx.Client) -> None:
+def test_the_state_of_the_server_is_exported(client: httpx.Client) -> None:
     found = scrape(client)
     states = {sample.labels["state"]: sample.value for sample in found["riseml_experiments"].samples}
     assert (states["FINISHED"], states["CREATED"], states["RUNNING"]) == (3.0, 1.0, 0.0)

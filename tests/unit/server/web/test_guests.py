@@ -59,7 +59,7 @@ def test_what_a_server_gave_is_good_for_the_next_one_and_for_no_other_key() -> N
     "label",
     ["", "4", "4-", "4-" + "0" * 40, "5-LABEL", "LABEL ", "LABEL.localhost", "-4-LABEL", "4-4-LABEL", "\u0664-LABEL"],
 )
-def test_a_label_that_nobody_gave(label: str) -> None:
+def test_an_unknown_label_is_refused(label: str) -> None:
     guests = WebGuests(sign)
     given = guests.invite("4").label
     assert guests.find_experiment(label.replace("LABEL", given.partition("-")[2])) is None
@@ -68,7 +68,7 @@ def test_a_label_that_nobody_gave(label: str) -> None:
 @pytest.mark.parametrize(
     "cookie", ["", ".", "9" * 13, "99999999999.", "99999999999.0", "\u0669.x", "a.b.c", "1\ud800."]
 )
-def test_a_cookie_that_nobody_gave(cookie: str) -> None:
+def test_an_unknown_cookie_is_refused(cookie: str) -> None:
     guests = WebGuests(sign)
     assert not guests.is_admitted(guests.invite("4").label, cookie)
 

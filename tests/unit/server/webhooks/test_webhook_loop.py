@@ -113,7 +113,7 @@ def scene(tmp_path: Path, experiments: ExperimentStore, database: Database) -> S
     return Scene(tmp_path, experiments, database)
 
 
-def test_ends_are_told_once_signed_and_in_order(scene: Scene, receiver: Receiver) -> None:
+def test_ends_are_sent_once_signed_and_in_order(scene: Scene, receiver: Receiver) -> None:
     scene.end(State.KILLED)  # before the file
     scene.write(
         {"name": "all", "url": f"{receiver.url}/all?x=1", "secret": SECRET},
@@ -179,7 +179,7 @@ def test_what_fails_is_tried_again_by_a_later_server(
     assert len(receiver.received) == 4
 
 
-def test_a_bad_file_tells_nobody_and_says_so_once(
+def test_a_bad_file_sends_no_notice_and_is_logged_once(
     scene: Scene, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     scene.write({"name": "mine", "url": receiver.url})
@@ -233,7 +233,7 @@ def tell(scene: Scene, receiver: Receiver) -> list[tuple[str, str]]:
     return [(one.path, json.loads(one.body).get("text") or json.loads(one.body)["event"]) for one in receiver.received]
 
 
-def test_a_set_is_told_of_once_when_its_last_experiment_has_ended(scene: Scene, receiver: Receiver) -> None:
+def test_a_set_gives_one_notice_when_its_last_experiment_has_ended(scene: Scene, receiver: Receiver) -> None:
     scene.write({"name": "mine", "url": f"{receiver.url}/", "format": "slack"})
     first, second, third = scene.submit(count=3)
     scene.finish(second, State.FINISHED)
@@ -264,7 +264,9 @@ def test_a_project_asks_for_events_and_names_a_webhook(scene: Scene, receiver: R
     assert tell(scene, receiver) == [("/team", "experiment.ended")], "a project takes nothing away"
 
 
-def test_a_metric_that_reaches_a_value_is_told_to_whom_the_project_asks(scene: Scene, receiver: Receiver) -> None:
+def test_a_metric_that_reaches_a_value_is_sent_to_the_webhooks_that_the_project_names(
+    scene: Scene, receiver: Receiver
+) -> None:
     condition = MetricCondition("accuracy", Relation.ABOVE, 0.95)
     (one,) = scene.submit(NotifySection(reached=(condition,), to=("team",)))
     moment = datetime.now(UTC)  # noqa: TID251  # as the file has
