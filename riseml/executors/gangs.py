@@ -1,14 +1,21 @@
-"""The order for a host that starts whole gangs: `capabilities.GangRunner`."""
+"""The order for a host that starts whole gangs (`capabilities.GangRunner`), and where it has run them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
-from riseml.model import Experiment, Launch
+from riseml.model import Experiment, Gpu, Launch
 from riseml.names import JobName, experiment_name
 from riseml.planning.launch import LaunchTarget, make_address_tokens, make_launch
 from riseml.states import Part
+
+MEASURE_EVERY = 5.0
+"""Seconds between two measurements of a job, unless its `idle_timeout` needs more of them."""
+
+_WITHIN_TIMEOUT = 10  # measurements within one idle_timeout
+_SHORTEST = 0.5  # seconds between two measurements
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,28 @@ class GangOrder:
     roles: tuple[GangRole, ...]
     stop_grace: float  # seconds between SIGTERM and SIGKILL
     max_duration: float | None = None  # seconds after the start; None: no limit
+    measure_every: float = MEASURE_EVERY  # seconds between two measurements of what each job uses
+
+
+@dataclass(frozen=True, slots=True)
+class JobMachine:
+    """A machine that a host has chosen for jobs."""
+
+    name: str  # of the node
+    runs: str  # what runs jobs there, for people: `slurm 22.05.8, Linux 6.1.0`
+    gpus: tuple[Gpu, ...] = ()  # those that the jobs got, as far as they are known
+
+
+@runtime_checkable
+class MachineLister(Protocol):
+    """Says on which machines it has run jobs, because it places them itself."""
+
+    def list_machines(self, experiment: int) -> tuple[JobMachine, ...]:
+        """Return the machines on which jobs of an experiment ran, sorted; known from their start to `release`.
+
+        Raises:
+            Unreachable: the host does not answer.
+        """
 
 
 def make_gang_order(
@@ -51,4 +80,6 @@ def make_gang_order(
     plan = experiment.plan
     title = f"{experiment.owner.user}.{experiment_name(experiment.number, experiment.sub)}"
     attempt = max(job.attempt for job in experiment.gang)
-    return GangOrder(experiment.id, attempt, title, roles, plan.stop_grace, plan.max_duration)
+    every = MEASURE_EVERY if plan.idle_timeout is None else plan.idle_timeout / _WITHIN_TIMEOUT
+    every = min(max(every, _SHORTEST), MEASURE_EVERY)
+    return GangOrder(experiment.id, attempt, title, roles, plan.stop_grace, plan.max_duration, every)

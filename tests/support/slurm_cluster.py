@@ -34,6 +34,11 @@ class SlurmCluster:
         self.environment = {"PATH": f"{programs.strip()}:{os.environ['PATH']}"}
         self.shared_folders: set[Path] = set()  # of all servers
 
+    def list_addresses(self) -> set[str]:
+        """Return the addresses of the nodes."""
+        subnet = (self.folder / "subnet").read_text().strip()
+        return {f"{subnet}.{10 + number}" for number in (1, 2, 3)}
+
     def down(self) -> None:
         """End the cluster."""
         subprocess.run([_SCRIPTS / "down", self.folder], check=True)

@@ -3,64 +3,35 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import socket
 import subprocess
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 
 import psutil
 
 from riseml.executors.base import NotThere, PortClosed
+from riseml.executors.command_runner import complete_order
 from riseml.executors.job_streams import JobStream, NoControl, RawCodec
-from riseml.executors.process.command_runner import RunnerOrder
 from riseml.executors.process.job_processes import list_job_processes
 from riseml.executors.process.job_records import SupervisorRecord, runs_now
-from riseml.stream_messages import (
-    ChannelEnd,
-    CommandOrder,
-    LengthPrefixed,
-    Piece,
-    StreamMessage,
-    WindowSize,
-    prefix_length,
-)
+from riseml.executors.runner_streams import RunnerCodec, RunnerControl, make_runner_order
+from riseml.stream_messages import CommandOrder
 
-_RUNNER = "riseml.executors.process.command_runner"
+_RUNNER = "riseml.executors.command_runner"
 _CONNECT = 5.0  # seconds to connect to a port of this machine
 _END = 10.0  # seconds that a runner gets to end everything
 
 
-class RunnerCodec:
-    """Messages after their lengths."""
-
-    def __init__(self) -> None:
-        self._messages = LengthPrefixed()
-
-    def decode(self, data: bytes) -> list[StreamMessage]:
-        return self._messages.feed(data)
-
-    def encode(self, message: StreamMessage) -> bytes | None:
-        return prefix_length(message) if isinstance(message, Piece | ChannelEnd | WindowSize) else b""
-
-
-class RunnerControl:
-    """The process of a runner. Size and exit code travel in the stream."""
+class _RunnerProcess(RunnerControl):
+    """The process of a runner."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
         # A thread waits, so that no zombie is left, and each caller sees the runner's end.
         threading.Thread(target=process.wait, name="command-runner", daemon=True).start()
-
-    def resize(self, size: WindowSize) -> None:
-        """Do nothing: the codec sends it."""
-
-    def find_exit_code(self) -> int | None:
-        raise NotThere("the runner of the command was killed")
 
     def end(self) -> None:
         with suppress(subprocess.TimeoutExpired):
@@ -75,11 +46,10 @@ def open_process_command(record: SupervisorRecord | None, folder: Path, order: C
     """
     if record is None or record.has_ended or not runs_now(record):
         raise NotThere("the job does not run")
-    environment = {**_read_environment(record.main), **({"TERM": order.term or "xterm"} if order.terminal else {})}
-    size = order.terminal or WindowSize(0, 0)
-    command = list(order.command) or [_find_shell(environment)]
-    rows, columns = (size.rows or 24, size.columns or 80) if order.terminal else (0, 0)
-    runner = RunnerOrder(command, str(folder), environment, record.pid, rows, columns)
+    try:
+        runner = complete_order(make_runner_order(order), str(folder), record.pid, record.main)
+    except OSError:
+        raise NotThere("the job does not run") from None
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(
@@ -89,8 +59,8 @@ def open_process_command(record: SupervisorRecord | None, folder: Path, order: C
             cwd="/",
             start_new_session=True,
         )
-    ours.sendall(json.dumps(asdict(runner)).encode() + b"\n")
-    return JobStream(ours, RunnerCodec(), RunnerControl(process))
+    ours.sendall(json.dumps(runner).encode() + b"\n")
+    return JobStream(ours, RunnerCodec(), _RunnerProcess(process))
 
 
 def open_process_port(record: SupervisorRecord | None, port: int) -> JobStream:
@@ -119,21 +89,3 @@ def _find_listeners(record: SupervisorRecord, port: int) -> list[str]:
                 if one.status == psutil.CONN_LISTEN and one.laddr.port == port:
                     found.append({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(one.laddr.ip, one.laddr.ip))
     return found
-
-
-def _read_environment(pid: int) -> dict[str, str]:
-    """Return the variables with which a job's main process was started.
-
-    Raises:
-        NotThere: it has ended.
-    """
-    try:
-        content = Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        raise NotThere("the job does not run") from None
-    pairs = (os.fsdecode(pair).partition("=") for pair in content.split(b"\0") if pair)
-    return {name: value for name, _, value in pairs if name}
-
-
-def _find_shell(environment: dict[str, str]) -> str:
-    return shutil.which("bash", path=environment.get("PATH")) or "/bin/sh"

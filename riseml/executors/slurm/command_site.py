@@ -1,7 +1,12 @@
-"""Where Slurm's commands run: on the server's machine, or on a login node over one ssh connection that all share."""
+"""Where Slurm's commands run, and from where nodes are reached: the server's machine, or a login node over one ssh
+connection that all share.
+"""
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -9,6 +14,7 @@ from typing import Protocol
 from riseml.errors import RisemlError, Unreachable
 from riseml.executors.transports.ssh_command import (
     Destination,
+    build_port_command,
     build_session_command,
     build_shared_command,
     find_destination,
@@ -19,6 +25,7 @@ from riseml.executors.transports.tunnel_phases import TunnelTiming
 from riseml.spec.pool.slurm import make_login_entry
 from riseml.spec.pool.types import SlurmSpec
 
+_CONNECT = 10.0  # seconds to connect to a node
 _NO_COMMAND, _NO_CONNECTION = 127, 255  # exit codes of a shell and of ssh
 
 
@@ -40,6 +47,14 @@ class CommandSite(Protocol):
             code: the exit code of what `wrap` returned.
         """
 
+    def connect(self, host: str, port: int) -> socket.socket:
+        """Connect to a port of a node.
+
+        Raises:
+            OSError: the node cannot be reached from there.
+            Unreachable: there is no way at present.
+        """
+
     def reconnect(self) -> None:
         """Try at once, instead of after the current delay."""
 
@@ -55,6 +70,9 @@ class ThisMachine:
 
     def explain_end(self, command: str, code: int) -> RisemlError | None:
         return None
+
+    def connect(self, host: str, port: int) -> socket.socket:
+        return socket.create_connection((host, port), _CONNECT)
 
     def reconnect(self) -> None:
         """Do nothing: there is no connection."""
@@ -92,6 +110,16 @@ class LoginNode:
             "riseml connects again; MaxSessions of its sshd_config limits sessions",
         )
         return Unreachable(f"no answer of {command} from {host}: {cause}", hint)
+
+    def connect(self, host: str, port: int) -> socket.socket:
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        command = build_port_command(self._tunnel.open(), self._destination.url.host, address)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            ssh = subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.DEVNULL)
+        # ssh ends with the connection; a thread waits, so that no zombie is left
+        threading.Thread(target=ssh.wait, name="node-connection", daemon=True).start()
+        return ours
 
     def reconnect(self) -> None:
         self._tunnel.reconnect()

@@ -24,24 +24,26 @@ from riseml.executors.environments.project_files import copy_made_files, unpack_
 from riseml.executors.environments.venvs import VirtualEnvironments
 from riseml.executors.gangs import GangOrder, GangRole
 from riseml.executors.log_reader import JobLogReader
+from riseml.executors.nvidia_smi import make_query
 from riseml.executors.slurm.cluster_check import check_cluster
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_view import GangWatch
 from riseml.executors.slurm.job_queue import JobQueue
 from riseml.executors.slurm.job_script import JobOrder, make_job_name, make_script, make_step_options
+from riseml.executors.slurm.role_access import RoleAccess
 from riseml.executors.slurm.shape import GangShape, RoleNeed, choose_shape, make_need
 from riseml.executors.slurm.slurm_commands import SlurmCommands
 from riseml.model import Capacity, Frame, HostSeen, Image, JobKey, Launch, LogCursor, Mount
 from riseml.names import HOST_LABEL, HostName, JobName
 from riseml.planning.launch import make_address_tokens
-from riseml.samples import Sample
 from riseml.spec.pool.types import SlurmSpec
 
 _INTERVAL = 0.5  # seconds between two looks: a shared file system tells nobody of changes that another machine makes
 
 
-class SlurmExecutor:
-    """One Slurm cluster. Its capabilities: EnvironmentReviewer, GangRunner, HostCheck, Inventory, PackageLister.
+class SlurmExecutor(RoleAccess):
+    """One Slurm cluster. Its capabilities: EnvironmentReviewer, GangRunner, HostCheck, Inventory, JobAccess,
+    MachineLister, PackageLister, ProcessorMeter, UseMeasurer.
 
     Args:
         name: of the cluster in the pool.
@@ -60,6 +62,7 @@ class SlurmExecutor:
         self._queue = JobQueue(self._commands, settings.partition)
         root = Path(settings.folder)
         self._folders = GangFolders(root / "gangs" / server[:12])
+        super().__init__(self._folders, self._commands.site.connect)
         self._environments = VirtualEnvironments(root / "environments", gpus=settings.gpu_packages)
         self._gangs = GangWatch(self._folders, self._queue, lambda key: self._name_job(key))
         self._starting = threading.Lock()  # one sbatch at a time, so that an answer that was lost is looked for first
@@ -197,9 +200,6 @@ class SlurmExecutor:
                 return
             self._gangs.wait(_INTERVAL)
 
-    def sample(self, key: JobKey) -> Iterator[Sample]:
-        yield from ()
-
     def changes(self) -> Iterator[None]:
         before = self._gangs.read_stamps()
         while True:
@@ -249,6 +249,7 @@ class SlurmExecutor:
         """Return what the supervisor must know of a role."""
         return {
             "role": need.name,
+            "mem": need.mem,
             "part": role.part.value,
             "grace": role.grace,
             "srun": make_step_options(shape, need),
@@ -265,6 +266,8 @@ class SlurmExecutor:
             "path": variables["PATH"].rstrip(":"),
             "workdir": str(folder.code_path(launch.key.job)),
             "stop_grace": gang.stop_grace,
+            "every": gang.measure_every,
+            "gpu_query": list(make_query(mig=False)) if launch.resources.gpus else [],
             "tokens": {other.launch.key.job: make_address_tokens(other.launch.key.job) for other in gang.roles},
         }
 

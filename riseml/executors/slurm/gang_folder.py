@@ -7,7 +7,8 @@
     submitting                      sbatch was called at least once
     job                             id of the Slurm job
     orders                          which roles are to end: a line each, only appended
-    claim, state.json, verdict.json, ROLE.log, ROLE.exit, ROLE.srun     see `gang_supervisor`
+    claim, state.json, verdict.json, ROLE.log, ROLE.exit, ROLE.use, ROLE.srun     see `gang_supervisor`
+<root>/<experiment>/machines/       on which nodes the roles ran (`role_use`)
 
 NFS shows a change of a file at the next open, and a new name perhaps a few seconds later.
 """
@@ -28,9 +29,16 @@ from riseml.executors.removal import remove_tree
 from riseml.model import JobKey
 from riseml.names import JobName
 
-PROGRAMS = ("gang_supervisor", "gang_lines", "gang_records", "role_wrapper")
-_PROGRAM_IMPORT = "from riseml.executors.slurm import "
+PROGRAMS = (
+    *(Path(__file__).with_name(f"{name}.py") for name in ("gang_supervisor", "gang_lines", "gang_records")),
+    *(Path(__file__).with_name(f"role_{name}.py") for name in ("wrapper", "log", "use", "door")),
+    *(Path(__file__).parents[1] / f"{name}.py" for name in ("command_runner", "process_tree")),
+)
+"""What runs on nodes. There the programs are beside each other in the folder of the gang."""
+
+_PROGRAM_IMPORT = re.compile(r"^from riseml\.executors(?:\.slurm)? import (.*)$", re.MULTILINE)
 _ATTEMPT = re.compile(r"a(\d{1,6})")
+_MACHINES = "machines"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -63,9 +71,9 @@ class GangFolder:
 
     def write_gang(self, plan: Mapping[str, Any], roles: Mapping[JobName, Mapping[str, Any]]) -> None:
         """Write what the supervisor and the roles read, and their programs."""
-        for name in PROGRAMS:
-            text = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
-            self._replace(f"{name}.py", text.replace(_PROGRAM_IMPORT, "import ").encode())
+        for program in PROGRAMS:
+            text = program.read_text(encoding="utf-8")
+            self._replace(program.name, _PROGRAM_IMPORT.sub(r"import \1", text).encode())
         for role, order in roles.items():
             self._replace(f"roles/{role}.json", json.dumps(order).encode())
         with open(os.open(self.path / "orders", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)):
@@ -83,6 +91,10 @@ class GangFolder:
     def read_exit(self, role: JobName) -> dict[str, Any]:
         """Return the end of a role as its wrapper wrote it; empty: it wrote none."""
         return self._read(f"{role}.exit")
+
+    def read_use(self, role: JobName) -> dict[str, Any]:
+        """Return what a role uses, as its wrapper wrote it last (`role_use`); empty: it wrote nothing yet."""
+        return self._read(f"{role}.use")
 
     def list_roles(self) -> list[JobName]:
         """Return the roles that were not removed."""
@@ -138,11 +150,7 @@ class GangFolder:
             remove_tree(self.path)
 
     def _read(self, name: str) -> dict[str, Any]:
-        try:
-            found = json.loads((self.path / name).read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
+        return _read_json(self.path / name)
 
     def _replace(self, name: str, content: bytes) -> None:
         fresh = self.path / f"{name}.new"
@@ -183,11 +191,25 @@ class GangFolders:
 
     def make_experiment(self, experiment: int) -> None:
         """Make the folder of an experiment."""
-        (self.root / str(experiment)).mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.root / str(experiment) / _MACHINES).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def list_machines(self, experiment: int) -> list[dict[str, Any]]:
+        """Return on which nodes roles of an experiment ran, of all attempts, as their wrappers wrote it."""
+        folder = self.root / str(experiment) / _MACHINES
+        found = [_read_json(folder / name) for name in sorted(_list_names(folder)) if not name.endswith(".new")]
+        return [one for one in found if one]
 
     def remove_experiment(self, experiment: int) -> None:
         """Remove the folder of an experiment, if it is there."""
         remove_tree(self.root / str(experiment))
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _list_names(folder: Path) -> list[str]:

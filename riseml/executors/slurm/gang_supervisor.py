@@ -190,7 +190,7 @@ class GangSupervisor:
             return None
         role.lines, role.node = lines, message["node"]
         role.address = "{}:{}".format(message["host"], message["port"])
-        role.record.update(node=role.node, host=message["host"], port=message["port"])
+        role.record.update(node=role.node, host=message["host"], port=message["port"], door=message["door"])
         if all(one.address for one in self.roles) and not self.error:
             self.go_at = time.time()
             for one in self.roles:

@@ -2,8 +2,8 @@
 
 It calls the gang's supervisor (`gang_supervisor`) at HOST and PORT, says at which address and free port its role will
 be, and waits until every role has done so. Then it starts the role's command with the addresses of all, in a session of
-its own, and writes what the command prints into ROLE.log: records of `HEADER` (nanoseconds, stream, length) and that
-many bytes. It writes the end into ROLE.exit and reports it.
+its own, writes what the command prints into ROLE.log and what it uses into ROLE.use (`role_log`, `role_use`). It writes
+the end into ROLE.exit and reports it. When riseml calls the port that it has told as its door, it starts `role_door`.
 
 There are no ghosts: when the connection to the supervisor breaks, or nothing comes over it for `SILENCE` seconds, the
 command gets SIGTERM, its grace, and SIGKILL (`gang_lines`).
@@ -17,59 +17,19 @@ import os
 import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
 from typing import Any
 
-from riseml.executors.slurm import gang_lines, gang_records
+from riseml.executors import process_tree
+from riseml.executors.slurm import gang_lines, gang_records, role_log, role_use
 
-HEADER = struct.Struct(">QBI")  # nanoseconds since the epoch, stream, bytes that follow
-OWN = 3  # the stream of notes that are not the command's
 CONNECT = 60.0  # seconds to reach the supervisor
 GONE = "the gang's supervisor did not answer any more"
-LONGEST_LOG = 1 << 32  # bytes; more than the server keeps of a job
+_DOOR_PAUSE = 5.0  # seconds between two starts of a door that cannot run
 _READ_SIZE = 1 << 16
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
-
-
-class RoleLog:
-    """The output of the role. A full disk loses output, and never ends the role."""
-
-    def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._end = os.fstat(self._file).st_size
-        self._last = 0  # nanoseconds of the last record; times never go back
-        self._lost = 0  # bytes of output since the disk is full
-
-    def write(self, stream: int, data: bytes) -> None:
-        """Append one record, after a note about the output that was lost before it."""
-        if self._end > LONGEST_LOG:
-            return
-        self._last = max(self._last, int(time.time() * 1e9))
-        note = b"[riseml: %d bytes of output are lost, the disk was full]\n" % self._lost if self._lost else b""
-        record = (self._pack(OWN, note) if note else b"") + self._pack(stream, data)
-        try:
-            view = memoryview(record)
-            while view:
-                view = view[os.write(self._file, view) :]
-        except OSError:
-            self._cut()
-            self._lost += len(data)
-        else:
-            self._end += len(record)
-            self._lost = 0
-
-    def _cut(self) -> None:
-        """Remove the part of a record that was written."""
-        try:
-            os.ftruncate(self._file, self._end)
-        except OSError:
-            self._end = LONGEST_LOG + 1  # its records could not be read any more
-
-    def _pack(self, stream: int, data: bytes) -> bytes:
-        return HEADER.pack(self._last, stream, len(data)) + data
 
 
 class RoleWrapper:
@@ -79,7 +39,13 @@ class RoleWrapper:
         self.folder, self.role = folder, role
         with open(os.path.join(folder, "roles", role + ".json")) as file:
             self.order = json.load(file)
-        self.log = RoleLog(os.path.join(folder, role + ".log"))
+        self.log = role_log.RoleLog(os.path.join(folder, role + ".log"))
+        self.use = role_use.UseRecorder(folder, role, self.order)
+        self.listener = socket.socket()  # of the door: riseml calls it for commands and ports
+        self.listener.bind(("", 0))
+        self.listener.listen(128)
+        self.door = None  # type: subprocess.Popen[bytes] | None
+        self.door_at = 0.0  # when it was started
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self.signals, writer = os.pipe()
@@ -104,6 +70,7 @@ class RoleWrapper:
         if name.startswith("127."):
             name = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
         hello = {"token": self.order["token"], "role": self.role, "host": name, "port": own.getsockname()[1]}
+        hello["door"] = self.listener.getsockname()[1]
         self.lines.send(dict(hello, node=os.environ.get("SLURMD_NODENAME") or socket.gethostname()))
         addresses = self._wait_for_all()
         own.close()
@@ -180,8 +147,11 @@ class RoleWrapper:
             poll.register(self.lines.door.fileno(), select.POLLIN)
         for descriptor in self.streams:
             poll.register(descriptor, select.POLLIN)
+        poll.register(self.listener, select.POLLIN)
         while self.child.poll() is None:
-            for descriptor, _ in poll.poll(1000):
+            self.use.record_use(os.getpid())
+            self._watch_door(poll)
+            for descriptor, _ in poll.poll(int(1000 * min(1.0, self.use.find_timeout()))):
                 if not self._handle(descriptor):
                     poll.unregister(descriptor)
             self._keep_alive(poll)
@@ -198,6 +168,9 @@ class RoleWrapper:
         """Take what has come; return False when nothing more comes from there."""
         if descriptor in self.streams:
             return self._copy(descriptor)
+        if descriptor == self.listener.fileno():
+            self._open_door()
+            return False
         if descriptor == self.signals:
             if signal.SIGTERM in self._read_signals():
                 if not self.kill_at:
@@ -205,6 +178,26 @@ class RoleWrapper:
                 self._end_command("TERM")
             return True
         return self._listen()
+
+    def _open_door(self) -> None:
+        """Start the door at the first call. It takes all calls from then on."""
+        assert self.child is not None
+        self.door_at = time.time()
+        program = os.path.join(self.folder, "role_door.py")
+        with open(os.path.join(self.folder, self.role + ".door"), "ab") as output:
+            self.door = subprocess.Popen(
+                [sys.executable, program, self.folder, self.role, str(self.child.pid)],
+                stdin=self.listener.fileno(),
+                stdout=output,
+                stderr=output,
+                preexec_fn=self._become_command,
+            )
+
+    def _watch_door(self, poll: "select.poll") -> None:
+        """Listen again when the door has ended before the role."""
+        if self.door is not None and self.door.poll() is not None and time.time() > self.door_at + _DOOR_PAUSE:
+            self.door = None
+            poll.register(self.listener, select.POLLIN)
 
     def _listen(self) -> bool:
         """Obey the supervisor; return False when it is gone."""
@@ -236,7 +229,7 @@ class RoleWrapper:
         self.lines.door.close()
         self.lines = None
         self.error = "" if self.kill_at else GONE
-        self.log.write(OWN, b"[riseml: the gang's supervisor is gone, so this role ends]\n")
+        self.log.write(role_log.OWN, b"[riseml: the gang's supervisor is gone, so this role ends]\n")
         self._end_command("TERM")
 
     def _end_command(self, name: str) -> None:
@@ -249,7 +242,7 @@ class RoleWrapper:
     def _signal_tree(self, number: int) -> bool:
         """Signal every process below this one; return True when there is one that could be signalled."""
         sent = False
-        for pid in _list_descendants(os.getpid()):
+        for pid in process_tree.list_descendants(os.getpid()):
             try:
                 os.kill(pid, number)
                 sent = True
@@ -313,23 +306,6 @@ def _connect(host: str, port: int) -> socket.socket:
             if time.time() > end:
                 raise
             select.select([], [], [], 0.2)
-
-
-def _list_descendants(root: int) -> "list[int]":
-    children = {}  # type: dict[int, list[int]]
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open("/proc/" + name + "/stat", "rb") as file:
-                    parent = int(file.read().rpartition(b")")[2].split()[1])
-            except (OSError, IndexError):
-                continue
-            children.setdefault(parent, []).append(int(name))
-    below, level = [], [root]  # type: list[int], list[int]
-    while level:
-        level = [child for parent in level for child in children.get(parent, [])]
-        below += level
-    return below
 
 
 def main() -> int:

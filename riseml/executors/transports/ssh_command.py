@@ -96,6 +96,20 @@ def build_session_command(control_socket: Path, host: str, command: Sequence[str
         host: its name, which ssh wants and does not use.
         command: its words reach the other side as they are.
     """
+    return [*_build_session(control_socket), "--", host, shlex.join(command)]
+
+
+def build_port_command(control_socket: Path, host: str, address: str) -> list[str]:
+    """Return the command whose standard streams are a connection to a port that the other side reaches.
+
+    Args:
+        control_socket, host: as of `build_session_command`.
+        address: of the port, as the other side knows it: `10.0.0.11:40123`.
+    """
+    return [*_build_session(control_socket), "-W", address, "--", host]
+
+
+def _build_session(control_socket: Path) -> list[str]:
     options = {
         "BatchMode": "yes",
         "ControlMaster": "no",
@@ -104,7 +118,7 @@ def build_session_command(control_socket: Path, host: str, command: Sequence[str
         "LogLevel": "ERROR",
     }
     words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-    return ["ssh", "-F", "none", "-T", "-a", "-x", *words, "--", host, shlex.join(command)]
+    return ["ssh", "-F", "none", "-T", "-a", "-x", *words]
 
 
 def _build_command(destination: Destination, purpose: list[str], own: Mapping[str, object]) -> list[str]:

@@ -18,8 +18,9 @@ from riseml import wire
 from riseml.archives.project_files import write_tar
 from riseml.errors import RisemlError, StoreError
 from riseml.executors.capabilities import PackageLister
+from riseml.executors.gangs import MachineLister
 from riseml.faultpoints import Point, reach
-from riseml.model import Experiment, Job
+from riseml.model import Experiment, Gpu
 from riseml.names import THIS_MACHINE, HostName
 from riseml.planning.capsule import Circumstances, make_capsule, write_capsule
 from riseml.planning.launch import job_folders, output_folder
@@ -165,7 +166,7 @@ class CapsuleKeeper:
             riseml=self._version,
             output=show_output(target.roots, experiment),
             folders=job_folders(experiment, target),
-            hosts=tuple(self._describe_hosts(experiment.gang)),
+            hosts=tuple(self._describe_hosts(experiment)),
             data=data,
             packages=dict(self._find_packages(experiment)),
             has_code=has_code,
@@ -190,20 +191,21 @@ class CapsuleKeeper:
             log.exception("the results of %s are not in its capsule", experiment.id)
         return {}
 
-    def _describe_hosts(self, jobs: Iterable[Job]) -> Iterable[wire.CapsuleHost]:
+    def _describe_hosts(self, experiment: Experiment) -> Iterable[wire.CapsuleHost]:
         executors, seen = self._hosts.pool.executors, self._hosts.last_seen()
         by_host: dict[HostName, list[str]] = {}
-        for job in jobs:
+        for job in experiment.gang:
             if job.host is not None:
                 by_host.setdefault(job.host, []).extend(job.gpus)
         for name, ids in sorted(by_host.items()):
+            executor = executors.get(name)
+            machines = executor.list_machines(experiment.id) if isinstance(executor, MachineLister) else ()
+            if machines:
+                yield from (_describe_machine(one.name, one.runs, one.gpus) for one in machines)
+                continue
             devices = seen[name].devices if name in seen else {}
-            gpus = [devices[one] for one in ids if one in devices]
-            yield {
-                "name": name,
-                "runs": executors[name].describe() if name in executors else "",
-                "gpus": [{"id": one.id, "name": one.name, "mem_mib": one.mem, "driver": one.driver} for one in gpus],
-            }
+            runs = executor.describe() if executor is not None else ""
+            yield _describe_machine(name, runs, [devices[one] for one in ids if one in devices])
 
     def _list_data(self, experiment: Experiment) -> wire.CapsuleData:
         host = next((job.host for job in experiment.gang if job.host is not None), None)
@@ -252,6 +254,13 @@ class CapsuleKeeper:
         except (OSError, RisemlError) as error:
             log.warning("the files of %s are not in its capsule: %s", experiment.id, error)
             return None
+
+
+def _describe_machine(name: str, runs: str, gpus: Iterable[Gpu]) -> wire.CapsuleHost:
+    shown: list[wire.CapsuleGpu] = [
+        {"id": one.id, "name": one.name, "mem_mib": one.mem, "driver": one.driver} for one in gpus
+    ]
+    return {"name": name, "runs": runs, "gpus": shown}
 
 
 def join_archive(pieces: Iterable[bytes]) -> bytes | None:

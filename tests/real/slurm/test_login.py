@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.slurm.test_gangs import COUNT, LINES, three
+from tests.real.streams.conftest import Hands
 from tests.real.transports.servers import Sshd, find_tunnels
 from tests.support.rig import GO, Rig
 from tests.support.slurm_cluster import SlurmCluster
@@ -58,6 +59,9 @@ def test_a_gang_runs_through_a_login_node_whose_connection_breaks(
     far_rig.submit(three({"master": f"{COUNT}; {GO}; {COUNT}", "worker.1": "true"}))
     far_rig.wait_state("1", "RUNNING")
     assert login.log.count("Accepted publickey") == 1, "all commands share one connection"
+    code, out, err = Hands(far_rig).call("exec", "1.master", "--", "sh", "-c", "cat; hostname; exit 7", given=b"given ")
+    assert (code, out[:7], err) == (7, b"given n", "")
+    far_rig.wait("the command's way has ended", lambda: len(find_tunnels(far_rig.server_pid())) == 1)
     (ssh,) = find_tunnels(far_rig.server_pid())
     ssh.kill()
     far_rig.go_file("1").touch()

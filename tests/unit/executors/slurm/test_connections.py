@@ -89,7 +89,8 @@ def test_a_caller_without_token_is_refused_and_the_gang_goes_on(
         ours, theirs = socket.socketpair()
         peers += [ours, theirs]
         supervisor.callers.append(LineConnection(ours))
-        LineConnection(theirs).send({"role": role, "token": "secret", "host": "n1", "port": 7, "node": "n1"})
+        hello = {"role": role, "token": "secret", "host": "n1", "port": 7, "door": 8, "node": "n1"}
+        LineConnection(theirs).send(hello)
         supervisor._take_lines(supervisor.callers[-1])
     assert LineConnection(peers[-1]).receive() == [{"go": {"a": "n1:7", "b": "n1:7"}}]
     for peer in peers:

@@ -8,28 +8,45 @@ from pathlib import Path
 
 import pytest
 
-from riseml.executors import log_reader
+from riseml import stream_messages
+from riseml.executors import command_runner, log_reader
 from riseml.executors.process import supervisor
-from riseml.executors.slurm import gang_lines, gang_records, gang_supervisor, role_wrapper
+from riseml.executors.slurm import role_log
 from riseml.executors.slurm.gang_folder import PROGRAMS, GangFolders, GangKey
 from riseml.names import JobName
+from riseml.stream_messages import Channel, ChannelEnd, CommandExit, Piece, StreamMessage, WindowSize, prefix_length
 
-SOURCES = {
-    module.__name__.rpartition(".")[2]: Path(str(module.__file__))
-    for module in (gang_supervisor, gang_lines, gang_records, role_wrapper)
-}
+NAMES = [program.stem for program in PROGRAMS]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_is_written_for_python_3_6(name: str) -> None:
-    ast.parse(SOURCES[name].read_text(), feature_version=(3, 6))
+@pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
+def test_a_program_is_written_for_python_3_6(program: Path) -> None:
+    ast.parse(program.read_text(), feature_version=(3, 6))
 
 
 def test_the_formats_of_logs_are_one() -> None:
-    assert log_reader.HEADER.format == supervisor.HEADER.format == role_wrapper.HEADER.format
+    assert log_reader.HEADER.format == supervisor.HEADER.format == role_log.HEADER.format
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_formats_of_streams_are_one() -> None:
+    read = command_runner.MessageReader()
+    sent: list[StreamMessage] = [Piece(Channel.INPUT, b"in"), ChannelEnd(Channel.INPUT), WindowSize(33, 101)]
+    (given, fields), (end, channel), (size, rows) = read.feed(b"".join(map(prefix_length, sent)))
+    assert (given, fields) == (command_runner.INPUT, b"in")
+    assert (end, channel) == (command_runner.END, bytes([command_runner.INPUT]))
+    assert (size, command_runner.SIZE.unpack(rows)) == (command_runner.WINDOW_SIZE, (33, 101))
+    said = [
+        command_runner.write_message(command_runner.OUTPUT, b"out"),
+        command_runner.write_message(command_runner.ERRORS, b"bad"),
+        command_runner.write_message(command_runner.EXIT, command_runner.CODE.pack(7)),
+    ]
+    pieces = [Piece(Channel.OUTPUT, b"out"), Piece(Channel.ERRORS, b"bad"), CommandExit(7)]
+    assert stream_messages.LengthPrefixed().feed(b"".join(said)) == pieces
+    assert command_runner.LONGEST_PIECE == stream_messages.LONGEST_PIECE
+    assert command_runner.LONGEST_MESSAGE == stream_messages.LONGEST_MESSAGE
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_program_on_the_shared_folder_imports_nothing_but_the_standard_library(name: str, tmp_path: Path) -> None:
     folder = GangFolders(tmp_path).open_gang(GangKey(4, 1))
     folder.make()
@@ -38,4 +55,4 @@ def test_a_program_on_the_shared_folder_imports_nothing_but_the_standard_library
     for node in ast.walk(ast.parse((folder.path / f"{name}.py").read_text())):
         imported |= {part.name for part in node.names} if isinstance(node, ast.Import) else set()
         imported |= {str(node.module)} if isinstance(node, ast.ImportFrom) else set()
-    assert imported - set(PROGRAMS) <= set(sys.stdlib_module_names)
+    assert imported - set(NAMES) <= set(sys.stdlib_module_names)

@@ -1,40 +1,31 @@
-"""The runner of one command inside a job: `python -m riseml.executors.process.command_runner`.
+"""The runner of one command inside a job.
 
-Its standard input is a socket of the server. It reads one line of JSON (see `RunnerOrder`), then both sides send
-messages after their lengths (`riseml.stream_messages`). It is the reaper of everything that the command starts
-(PR_SET_CHILD_SUBREAPER), so nothing is left when the command, the stream or the job ends; a server that is killed ends
-the stream, too.
+It talks over one socket: both sides send messages after their lengths, in the format of `riseml.stream_messages`. It is
+the reaper of everything that the command starts (PR_SET_CHILD_SUBREAPER), so nothing is left when the command, the
+stream or the job ends; a server that is killed ends the stream, too.
+
+`python -m riseml.executors.command_runner` runs one beside the server: standard input is a socket, on which one line of
+JSON with the order comes first. On a node of a cluster `slurm.role_door` makes one for each call.
+
+Python 3.6 or newer, standard library and `process_tree` only: nodes do not have riseml.
 """
 
-from __future__ import annotations
-
-import contextlib
 import ctypes
 import fcntl
 import json
 import os
 import pty
 import select
+import shutil
 import signal
 import socket
 import struct
 import sys
 import termios
 import time
-from dataclasses import dataclass
 from typing import Any
 
-from riseml.executors.process import supervisor
-from riseml.stream_messages import (
-    LONGEST_PIECE,
-    Channel,
-    ChannelEnd,
-    CommandExit,
-    LengthPrefixed,
-    Piece,
-    WindowSize,
-    prefix_length,
-)
+from riseml.executors import process_tree
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
 _NOT_FOUND, _NOT_EXECUTED = 127, 126  # exit codes, as a shell has them
@@ -42,34 +33,83 @@ _GRACE = 2.0  # seconds between SIGHUP and SIGKILL
 _END_OF_INPUT = b"\x04"  # Ctrl-D: a terminal has no other end
 _WINCH = struct.Struct("HHHH")
 
+INPUT, OUTPUT, ERRORS, END, WINDOW_SIZE, EXIT = 0, 1, 2, 3, 5, 6  # kinds of messages; the first three are channels, too
+LENGTH, SIZE, CODE = struct.Struct(">I"), struct.Struct(">HH"), struct.Struct(">i")
+LONGEST_PIECE = 64 * 1024  # bytes of content in one message
+LONGEST_MESSAGE = 1024 * 1024  # bytes
 
-@dataclass(frozen=True, slots=True)
-class RunnerOrder:
-    """What the runner reads first."""
 
-    command: list[str]
-    folder: str  # the working directory
-    environment: dict[str, str]
-    supervisor: int  # pid of the job's supervisor; 0: none is watched
-    rows: int = 0  # of the terminal; 0: without a terminal
-    columns: int = 0
+class MessageReader:
+    """Takes what the server sends apart: the kind of each message, and its fields."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> "list[tuple[int, bytes]]":
+        """Return the messages that are complete with `data`.
+
+        Raises:
+            OSError: it is no such stream.
+        """
+        buffer, found = self._rest + data, []  # type: bytes, list[tuple[int, bytes]]
+        at = 0
+        while at + LENGTH.size <= len(buffer):
+            (length,) = LENGTH.unpack_from(buffer, at)
+            if not 0 < length <= LONGEST_MESSAGE:
+                raise OSError(f"a message of {length} bytes")
+            start = at + LENGTH.size
+            if start + length > len(buffer):
+                break
+            found.append((buffer[start], buffer[start + 1 : start + length]))
+            at = start + length
+        self._rest = buffer[at:]
+        return found
+
+
+def write_message(kind: int, fields: bytes) -> bytes:
+    """Return a message after its length."""
+    return LENGTH.pack(len(fields) + 1) + bytes([kind]) + fields
+
+
+def complete_order(asked: "dict[str, Any]", folder: str, watched: int, main: int) -> "dict[str, Any]":
+    """Return the order for a command in the surroundings of a job.
+
+    Args:
+        asked: `command` (empty: a shell), `term`, and `rows` and `columns` of the terminal (0: without one).
+        folder: in which the job runs.
+        watched: a pid with whose end the command ends; 0: none.
+        main: pid of the job's main process, whose variables the command gets.
+
+    Raises:
+        OSError: the job does not run any more.
+    """
+    environment = process_tree.read_environment(main)
+    if asked["rows"]:
+        environment["TERM"] = asked["term"] or "xterm"
+    command = asked["command"] or [shutil.which("bash", path=environment.get("PATH")) or "/bin/sh"]
+    return dict(asked, command=command, folder=folder, environment=environment, watched=watched)
 
 
 class CommandRunner:
-    """One command from its start to its end."""
+    """One command from its start to its end.
 
-    def __init__(self, door: socket.socket, order: RunnerOrder) -> None:
+    Args:
+        door: the socket.
+        order: of `complete_order`.
+    """
+
+    def __init__(self, door: socket.socket, order: "dict[str, Any]") -> None:
         self._door = door
         self._order = order
-        self._messages = LengthPrefixed()
+        self._messages = MessageReader()
         self._to_server = bytearray()  # at most one piece
         self._to_command = bytearray()  # at most the server's window
         self._input_ends = False
         self._main = 0  # pid of the command
         self._input = -1  # where the command's input is written; -1: it has ended
         self._terminal = -1
-        self._outputs: dict[int, Channel] = {}
-        self._exit_code: int | None = None
+        self._outputs = {}  # type: dict[int, int]
+        self._exit_code = None  # type: int | None
         self._children, self._child_ended = os.pipe()  # SIGCHLD writes a byte
 
     def run(self) -> None:
@@ -77,8 +117,8 @@ class CommandRunner:
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._route_signals()
-        job = _open_process(self._order.supervisor)
-        if self._order.rows:
+        job = _open_process(self._order["watched"])
+        if self._order["rows"]:
             self._start_on_terminal(libc)
         else:
             self._start_with_pipes(libc)
@@ -98,14 +138,14 @@ class CommandRunner:
     def _route_signals(self) -> None:
         for descriptor in (self._children, self._child_ended):
             os.set_blocking(descriptor, False)
-        signal.set_wakeup_fd(self._child_ended, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(self._child_ended)
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def _start_on_terminal(self, libc: Any) -> None:
         ours, theirs = pty.openpty()
         self._terminal = self._input = ours
-        self._outputs = {ours: Channel.OUTPUT}
-        self._resize(WindowSize(self._order.rows, self._order.columns))
+        self._outputs = {ours: OUTPUT}
+        self._resize(self._order["rows"], self._order["columns"])
         self._main = os.fork()
         if self._main == 0:
             self._become_command(libc, (theirs, theirs, theirs), has_terminal=True)
@@ -114,7 +154,7 @@ class CommandRunner:
 
     def _start_with_pipes(self, libc: Any) -> None:
         (reads, self._input), output, errors = os.pipe(), os.pipe(), os.pipe()
-        self._outputs = {output[0]: Channel.OUTPUT, errors[0]: Channel.ERRORS}
+        self._outputs = {output[0]: OUTPUT, errors[0]: ERRORS}
         self._main = os.fork()
         if self._main == 0:
             self._become_command(libc, (reads, output[1], errors[1]), has_terminal=False)
@@ -123,7 +163,7 @@ class CommandRunner:
         for descriptor in (self._input, output[0], errors[0]):
             os.set_blocking(descriptor, False)
 
-    def _become_command(self, libc: Any, streams: tuple[int, int, int], *, has_terminal: bool) -> None:
+    def _become_command(self, libc: Any, streams: "tuple[int, int, int]", *, has_terminal: bool) -> None:
         """Turn the child into the command, in a session of its own. It dies with the runner."""
         code = _NOT_EXECUTED
         try:
@@ -131,15 +171,16 @@ class CommandRunner:
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if has_terminal:
                 fcntl.ioctl(streams[0], termios.TIOCSCTTY, 0)
-            supervisor.reset_signals()
+            process_tree.reset_signals()
             for number, descriptor in enumerate(streams):
                 os.dup2(descriptor, number)
-            supervisor.raise_oom_score()
-            os.chdir(self._order.folder)
-            command = self._order.command
-            os.execvpe(command[0], command, self._order.environment)
+            process_tree.raise_oom_score()
+            os.chdir(self._order["folder"])
+            command = self._order["command"]
+            os.execvpe(command[0], command, self._order["environment"])
         except OSError as error:
-            what = self._order.folder if error.filename == self._order.folder else self._order.command[0]
+            at_folder = error.filename == self._order["folder"]
+            what = self._order["folder"] if at_folder else self._order["command"][0]
             os.write(2, f"riseml: {what}: {error.strerror}\n".encode("utf-8", "surrogateescape"))
             code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTED
         finally:
@@ -166,13 +207,13 @@ class CommandRunner:
         self._flush()
         return True
 
-    def _list_wanted(self, job: int) -> dict[int, int]:
+    def _list_wanted(self, job: int) -> "dict[int, int]":
         """Return the descriptors to wait for. Read a side only while no bytes wait to be written to the other side."""
         wanted = {self._children: select.POLLIN, self._door.fileno(): select.POLLOUT if self._to_server else 0}
         if job >= 0:
             wanted[job] = select.POLLIN
         if not self._to_server:
-            wanted |= dict.fromkeys(self._outputs, select.POLLIN)
+            wanted.update(dict.fromkeys(self._outputs, select.POLLIN))
         if not self._to_command:
             wanted[self._door.fileno()] |= select.POLLIN
         elif self._input >= 0:
@@ -182,25 +223,25 @@ class CommandRunner:
     def _read_server(self) -> bool:
         """Handle messages of the server; False when the server has ended the stream."""
         data = self._door.recv(LONGEST_PIECE)
-        for message in self._messages.feed(data):
-            match message:
-                case Piece(Channel.INPUT, content):
-                    self._to_command += content
-                case ChannelEnd(Channel.INPUT) if self._terminal >= 0:
+        for kind, fields in self._messages.feed(data):
+            if kind == INPUT:
+                self._to_command += fields
+            elif kind == END and fields == bytes([INPUT]):
+                if self._terminal >= 0:
                     self._to_command += _END_OF_INPUT
-                case ChannelEnd(Channel.INPUT):
+                else:
                     self._input_ends = True
-                case WindowSize():
-                    self._resize(message)
-                case _:
-                    raise OSError(f"a message that is not for a command: {message}")
+            elif kind == WINDOW_SIZE and len(fields) == SIZE.size:
+                self._resize(*SIZE.unpack(fields))
+            else:
+                raise OSError(f"a message that is not for a command: {kind}")
         return bool(data)
 
-    def _resize(self, size: WindowSize) -> None:
+    def _resize(self, rows: int, columns: int) -> None:
         if self._terminal >= 0:
-            fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, _WINCH.pack(size.rows, size.columns, 0, 0))
+            fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, _WINCH.pack(rows, columns, 0, 0))
 
-    def _copy_outputs(self, found: dict[int, int]) -> None:
+    def _copy_outputs(self, found: "dict[int, int]") -> None:
         for descriptor in [one for one in self._outputs if one in found and not self._to_server]:
             self._copy_output(descriptor)
 
@@ -213,7 +254,7 @@ class CommandRunner:
         except OSError:  # EIO: the last process that had the terminal has ended
             data = b""
         if data:
-            self._to_server += prefix_length(Piece(self._outputs[descriptor], data))
+            self._to_server += write_message(self._outputs[descriptor], data)
         else:
             del self._outputs[descriptor]
         return bool(data)
@@ -241,8 +282,10 @@ class CommandRunner:
                 return
 
     def _reap_children(self) -> None:
-        with contextlib.suppress(BlockingIOError):
+        try:
             os.read(self._children, 512)
+        except BlockingIOError:
+            return
         for pid, code in _reap_ended():
             if pid == self._main:
                 self._exit_code = code
@@ -252,7 +295,7 @@ class CommandRunner:
         _signal_all(signal.SIGHUP)
         _signal_all(signal.SIGCONT)
         end = time.monotonic() + _GRACE
-        while supervisor.list_descendants(os.getpid()) and time.monotonic() < end:
+        while process_tree.list_descendants(os.getpid()) and time.monotonic() < end:
             select.select([self._children], [], [], max(0.0, end - time.monotonic()))
             self._reap_children()
 
@@ -274,7 +317,7 @@ class CommandRunner:
         for descriptor in list(self._outputs):
             while self._copy_output(descriptor):
                 self._send_all()
-        self._to_server += prefix_length(CommandExit(code))
+        self._to_server += write_message(EXIT, CODE.pack(code))
         self._send_all()
 
     def _send_all(self) -> None:
@@ -285,14 +328,14 @@ class CommandRunner:
 def _open_process(pid: int) -> int:
     """Return a descriptor that is readable when a process has ended; -1: there is none to watch."""
     try:
-        return os.pidfd_open(pid) if pid else -1
+        return os.pidfd_open(pid) if pid and hasattr(os, "pidfd_open") else -1
     except OSError:  # it has ended, or a kernel before 5.3: the server ends the stream of a job that has ended
         return -1
 
 
-def _reap_ended() -> list[tuple[int, int]]:
+def _reap_ended() -> "list[tuple[int, int]]":
     """Return pid and exit code of each child that has ended since the last call."""
-    found: list[tuple[int, int]] = []
+    found = []  # type: list[tuple[int, int]]
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -300,13 +343,13 @@ def _reap_ended() -> list[tuple[int, int]]:
             return found
         if pid == 0:
             return found
-        code = os.waitstatus_to_exitcode(status)
-        found.append((pid, 128 - code if code < 0 else code))
+        killed = os.WIFSIGNALED(status)
+        found.append((pid, 128 + os.WTERMSIG(status) if killed else os.WEXITSTATUS(status)))
 
 
 def _signal_all(number: int) -> bool:
     """Signal every process below this one; False when this user may signal none of them."""
-    sent = [supervisor.send_signal(pid, number) for pid in supervisor.list_descendants(os.getpid())]
+    sent = [process_tree.send_signal(pid, number) for pid in process_tree.list_descendants(os.getpid())]
     return not sent or any(sent)
 
 
@@ -320,7 +363,7 @@ def main() -> None:
         if not byte:
             return
         order += byte
-    CommandRunner(door, RunnerOrder(**json.loads(order))).run()
+    CommandRunner(door, json.loads(order.decode())).run()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,61 @@
+"""The processes below one, and signals for them. Python 3.6 or newer, standard library only: it runs on nodes, too."""
+
+import errno
+import os
+import signal
+
+_OOM_SCORE = 500  # a machine without memory kills jobs first, before what supervises them
+
+
+def list_descendants(root: int) -> "list[int]":
+    """Return the pid of every process below `root`. A zombie is one of them: its other threads may still run."""
+    children = {}  # type: dict[int, list[int]]
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open("/proc/" + name + "/stat", "rb") as file:
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+            except (OSError, IndexError):
+                continue
+            children.setdefault(parent, []).append(int(name))
+    below, level = [], [root]  # type: list[int], list[int]
+    while level:
+        level = [child for parent in level for child in children.get(parent, [])]
+        below += level
+    return below
+
+
+def send_signal(pid: int, number: int) -> bool:
+    """Signal a process; False when this user may not. One that has ended counts as signalled."""
+    try:
+        os.kill(pid, number)
+    except OSError as error:
+        return error.errno == errno.ESRCH
+    return True
+
+
+def reset_signals() -> None:
+    """Give this process the signal handling of a new one."""
+    signal.set_wakeup_fd(-1)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in signal.Signals:
+        if number not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(number, signal.SIG_DFL)
+
+
+def raise_oom_score() -> None:
+    """Let the kernel kill this process before others. Raising the score needs no privilege; lowering it does."""
+    with open("/proc/self/oom_score_adj", "r+") as file:
+        if int(file.read()) < _OOM_SCORE:
+            file.write(str(_OOM_SCORE))
+
+
+def read_environment(pid: int) -> "dict[str, str]":
+    """Return the variables with which a process was started.
+
+    Raises:
+        OSError: it has ended, or is not this user's.
+    """
+    with open("/proc/" + str(pid) + "/environ", "rb") as file:
+        pairs = [os.fsdecode(pair).partition("=") for pair in file.read().split(b"\0") if pair]
+    return {name: value for name, _, value in pairs if name}

@@ -1,0 +1,49 @@
+"""The server's side of a stream to a `command_runner`, beside the server or on a node of a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from riseml.executors.base import NotThere
+from riseml.stream_messages import (
+    ChannelEnd,
+    CommandOrder,
+    LengthPrefixed,
+    Piece,
+    StreamMessage,
+    WindowSize,
+    prefix_length,
+)
+
+
+class RunnerCodec:
+    """Messages after their lengths."""
+
+    def __init__(self) -> None:
+        self._messages = LengthPrefixed()
+
+    def decode(self, data: bytes) -> list[StreamMessage]:
+        return self._messages.feed(data)
+
+    def encode(self, message: StreamMessage) -> bytes | None:
+        return prefix_length(message) if isinstance(message, Piece | ChannelEnd | WindowSize) else b""
+
+
+class RunnerControl:
+    """A runner that ends with its stream. Size and exit code travel in the stream."""
+
+    def resize(self, size: WindowSize) -> None:
+        """Do nothing: the codec sends it."""
+
+    def find_exit_code(self) -> int | None:
+        raise NotThere("the runner of the command was killed")
+
+    def end(self) -> None:
+        """Do nothing: the runner ends everything when its stream has ended."""
+
+
+def make_runner_order(order: CommandOrder) -> dict[str, Any]:
+    """Return what a runner must know of a command (`command_runner.complete_order`)."""
+    size = order.terminal
+    rows, columns = (size.rows or 24, size.columns or 80) if size is not None else (0, 0)
+    return {"command": list(order.command), "term": order.term, "rows": rows, "columns": columns}

@@ -1,0 +1,270 @@
+"""Streams into roles, and what roles use: over the door of a role's wrapper (`role_door`), and from its records.
+
+The server calls the node itself, or through the login node. There is no srun, so the controller is not asked, and may
+be down. A port costs a connection, and a command no step of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hmac import compare_digest
+from typing import Any
+
+from riseml.errors import EngineError, Unreachable
+from riseml.executors.base import NotThere, PortClosed
+from riseml.executors.capabilities import GpuReading
+from riseml.executors.gangs import JobMachine
+from riseml.executors.job_streams import JobStream, NoControl, RawCodec
+from riseml.executors.nvidia_smi import UnknownField, parse_table
+from riseml.executors.runner_streams import RunnerCodec, RunnerControl, make_runner_order
+from riseml.executors.slurm.gang_folder import GangFolder, GangFolders
+from riseml.executors.slurm.role_door import CLOSED, GONE, LONGEST_LINE, prove
+from riseml.model import JobKey
+from riseml.names import JobName
+from riseml.samples import Sample, Traffic
+from riseml.stream_messages import CommandOrder
+
+Connect = Callable[[str, int], socket.socket]
+"""Connects to a port of a node; raises OSError or Unreachable."""
+
+_MIB = 2**20
+_PATIENCE = 30.0  # seconds for the door to answer: it may just be started
+_BETWEEN = 0.5  # seconds between two looks for a new reading
+_LATE_END = 10.0  # seconds until the end of a role is seen whose command was killed with it
+_STALE = 20.0  # seconds after which the next reading of a role is missing
+
+
+class RoleAccess:
+    """What riseml does with the running roles of a cluster. Its capabilities: JobAccess, MachineLister, ProcessorMeter,
+    UseMeasurer.
+
+    Args:
+        folders: of the gangs.
+        connect: connects to a port of a node.
+    """
+
+    def __init__(self, folders: GangFolders, connect: Connect) -> None:
+        self._roles = folders
+        self._connect = connect
+        self._never = threading.Event()
+
+    def describe(self) -> str:
+        """Return what runs jobs there, for people."""
+        raise NotImplementedError
+
+    def open_command(self, key: JobKey, order: CommandOrder) -> JobStream:
+        return open_role_command(self._roles.find_gang(key), key.job, order, self._connect)
+
+    def open_port(self, key: JobKey, port: int) -> JobStream:
+        return open_role_port(self._roles.find_gang(key), key.job, port, self._connect)
+
+    def measure_processor_time(self, key: JobKey) -> float:
+        return read_processor_time(self._roles.find_gang(key), key.job)
+
+    def open_meter(self, key: JobKey) -> RoleMeter:
+        return RoleMeter(self._roles.find_gang(key), key.job)
+
+    def sample(self, key: JobKey) -> Iterator[Sample]:
+        meter = self.open_meter(key)
+        while True:
+            try:
+                sample = meter.read_use()
+            except NotThere:
+                return
+            if sample is not None:
+                yield sample
+            self._never.wait(_BETWEEN)
+
+    def list_machines(self, experiment: int) -> tuple[JobMachine, ...]:
+        version = self.describe()
+        found: dict[str, JobMachine] = {}
+        for record in self._roles.list_machines(experiment):
+            node, runs = record["node"], f"{version}, {record['system']} {record['kernel']}"
+            before = found[node].gpus if node in found else ()
+            gpus = {one.id: one for one in (*before, *(reading.gpu for reading in find_gpus(record)))}
+            found[node] = JobMachine(node, runs, tuple(gpus.values()))
+        return tuple(found[node] for node in sorted(found))
+
+
+class _RoleCommand(RunnerControl):
+    """The runner of a command in a role, which the wrapper kills with the role."""
+
+    def __init__(self, folder: GangFolder, role: JobName) -> None:
+        self._folder, self._role = folder, role
+
+    def find_exit_code(self) -> int | None:
+        end, never = time.monotonic() + _LATE_END, threading.Event()
+        while time.monotonic() < end:
+            try:
+                read_running(self._folder, self._role)
+            except NotThere:
+                return 128 + signal.SIGKILL
+            never.wait(_BETWEEN)
+        raise NotThere("the connection to the command broke")
+
+
+def open_role_command(folder: GangFolder, role: JobName, order: CommandOrder, connect: Connect) -> JobStream:
+    """Start a command in a role, with its variables and its folder.
+
+    Raises:
+        NotThere: the role does not run.
+        Unreachable: its node cannot be reached.
+    """
+    door, error = _call(folder, role, make_runner_order(order), connect)
+    if error == GONE:
+        door.close()
+        raise NotThere("the job does not run")
+    return JobStream(door, RunnerCodec(), _RoleCommand(folder, role))
+
+
+def open_role_port(folder: GangFolder, role: JobName, port: int, connect: Connect) -> JobStream:
+    """Connect to a port on which a process of the role listens.
+
+    Raises:
+        NotThere: the role does not run.
+        PortClosed: no process of it listens there.
+        Unreachable: its node cannot be reached.
+    """
+    door, error = _call(folder, role, {"port": port}, connect)
+    if error == CLOSED:
+        door.close()
+        raise PortClosed(f"no process of the job listens on port {port}", permanent=True)
+    return JobStream(door, RawCodec(), NoControl())
+
+
+def read_running(folder: GangFolder, role: JobName) -> dict[str, Any]:
+    """Return the record of a role that runs.
+
+    Raises:
+        NotThere: it does not.
+    """
+    record: dict[str, Any] = folder.read_state().get("roles", {}).get(role, {})
+    if "started_at" not in record or "finished_at" in record:
+        raise NotThere("the job does not run")
+    return record
+
+
+def read_processor_time(folder: GangFolder, role: JobName) -> float:
+    """Return the seconds of processor time that a role has used.
+
+    Raises:
+        NotThere: it does not run, or its node has written nothing for long.
+    """
+    read_running(folder, role)
+    use = folder.read_use(role)
+    if not use or time.time() - use["at"] > 2 * use["every"] + _STALE:
+        raise NotThere("the node has not said for long what the job uses")
+    return float(use["cpu"])
+
+
+@dataclass(slots=True)
+class RoleMeter:
+    """Says what a role uses, from what its wrapper writes."""
+
+    folder: GangFolder
+    role: JobName
+    _before: dict[str, Any] = field(default_factory=dict)
+
+    def read_use(self) -> Sample | None:
+        """Return what the role has used since the reading before, or since its start; None: there is nothing new."""
+        record = read_running(self.folder, self.role)
+        use = self.folder.read_use(self.role)
+        before = self._before or {"at": use.get("began", record["started_at"])}
+        if not use or use["at"] - before["at"] <= 0:
+            return None
+        self._before = use
+        mem = next((one["mem"] for one in self.folder.read_plan()["roles"] if one["role"] == self.role), 0)
+        return _make_sample(use, before, mem * _MIB)
+
+
+def find_gpus(record: dict[str, Any]) -> tuple[GpuReading, ...]:
+    """Return the GPUs of a role from its record; without nvidia-smi on its node none."""
+    try:
+        found = parse_table(record.get("gpu_table", "")) if record.get("gpu_table") else ()
+    except (UnknownField, EngineError):
+        return ()
+    wanted = [name for name in record.get("gpus", "").split(",") if name]
+    return tuple(one for one in found if not wanted or one.gpu.id in wanted or one.gpu.uuid in wanted)
+
+
+def _make_sample(use: dict[str, Any], before: dict[str, Any], memory: int) -> Sample:
+    seconds = use["at"] - before["at"]
+    cpu, read, written = (
+        max(0.0, (use[name] - before.get(name, 0.0)) / seconds) for name in ("cpu", "disk_read", "disk_write")
+    )
+    gpus = find_gpus(use)
+    percents = [one.percent for one in gpus if one.percent is not None]
+    return Sample(
+        at=datetime.fromtimestamp(use["at"], UTC),
+        cpu=cpu * 100,
+        mem_used=int(use["memory"]),
+        mem_total=memory,
+        gpu=sum(percents) / len(percents) if percents else None,
+        gpu_mem_used=sum(one.mem_used or 0 for one in gpus) if gpus else None,
+        gpu_mem_total=sum(one.gpu.mem for one in gpus) * _MIB if gpus else None,
+        traffic=Traffic(disk_read=read, disk_write=written),
+    )
+
+
+def _call(folder: GangFolder, role: JobName, request: dict[str, Any], connect: Connect) -> tuple[socket.socket, str]:
+    """Call the door of a role, and return the open connection with the door's answer to the request."""
+    record = read_running(folder, role)
+    host, port = str(record["host"]), int(record["door"])
+    try:
+        door = connect(host, port)
+    except OSError as error:
+        raise _explain_failure(folder, role, f"node {record['node']} ({host}:{port}): {error}") from error
+    try:
+        door.settimeout(_PATIENCE)
+        answer = _introduce(door, folder.read_plan()["token"], request)
+    except (OSError, ValueError) as error:
+        door.close()
+        raise _explain_failure(folder, role, f"node {record['node']} gave no answer: {error}") from error
+    door.settimeout(None)
+    return door, answer
+
+
+def _introduce(door: socket.socket, token: str, request: dict[str, Any]) -> str:
+    """Prove that this side knows the token of the gang, and that the other side does; return its answer.
+
+    Raises:
+        OSError, ValueError: the other side does not know it, or does not answer.
+    """
+    door.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    challenge = _read_line(door).decode().strip()
+    nonce, text = secrets.token_hex(16), json.dumps(request)
+    proof = prove(token, "caller", challenge, text)
+    door.sendall(json.dumps({"request": text, "nonce": nonce, "proof": proof}).encode() + b"\n")
+    answer = json.loads(_read_line(door))
+    if not compare_digest(prove(token, "door", challenge, nonce), str(answer.get("proof"))):
+        raise ValueError("another program listens there")
+    return str(answer["error"])
+
+
+def _read_line(door: socket.socket) -> bytes:
+    """Return one line; nothing of what follows is read."""
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        data = door.recv(1) if len(line) < LONGEST_LINE else b""
+        if not data:
+            raise ValueError("the connection was closed")
+        line += data
+    return bytes(line)
+
+
+def _explain_failure(folder: GangFolder, role: JobName, what: str) -> EngineError | Unreachable:
+    """Return the error of a call that failed: the role has just ended, or its node cannot be reached."""
+    try:
+        read_running(folder, role)
+    except NotThere as gone:
+        return gone
+    hint = "riseml's server, or the `login` of pool.yml, must reach any port of the nodes, as login nodes usually do"
+    return Unreachable(what, hint)
