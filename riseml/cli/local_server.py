@@ -156,6 +156,8 @@ def _start_server(client: Client, settings: Settings, starter: ServerStarter | N
     while starter.clock() - begun < starter.deadline:
         code = _wait_briefly(process)
         if (server := probe_server(client)) is not None:
+            if server["pid"] != process.pid:
+                process.terminate()  # else it would serve this home later, when that other server has been stopped
             return server
         if code in (0, Refused.exit_code):
             # Another server holds the lock. It answers soon; or it is ending, and this command starts the next one.

@@ -28,6 +28,13 @@ _LAST_WORDS = 8192  # bytes at the end of the log that are searched for the erro
 class ServerProcess(Protocol):
     """A server process that this command started."""
 
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+
+    def terminate(self) -> None:
+        """End the process with SIGTERM, if it still runs."""
+
     def wait(self, timeout: float) -> int:
         """Return the exit code; raise `subprocess.TimeoutExpired` after `timeout` seconds."""
 

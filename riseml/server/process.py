@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import gc
 import logging
 import os
@@ -13,21 +12,20 @@ import socket
 import sys
 import threading
 from datetime import timedelta
-from pathlib import Path
-from typing import TextIO
 
 import uvicorn
 
 from riseml import __version__, faultpoints
-from riseml.errors import Refused, RisemlError, StoreError
+from riseml.errors import RisemlError, StoreError
 from riseml.folders import check_home, make_private
 from riseml.server.app import Application, make_application
 from riseml.server.clock import now
+from riseml.server.home_lock import HomeLock
 from riseml.server.server_log import configure_logging
 from riseml.settings import Settings, read_settings
 from riseml.stream_messages import LONGEST_MESSAGE
 
-_IDLE_CHECK = 5.0  # seconds between two checks whether the server is idle
+_CHECK_INTERVAL = 5.0  # seconds between two checks whether the server is idle, and whether its home is there
 _LAST_ANSWERS = 1.0  # seconds that pending answers get when the server ends
 
 log = logging.getLogger("riseml.server")
@@ -44,10 +42,10 @@ def main() -> int:
         settings = read_settings(os.environ)
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         check_home(settings.home)
-        with _open_lock(settings.lock) as lock:
-            _take_lock(lock, settings.home)
+        with HomeLock(settings.home, settings.lock) as lock:
+            lock.take()
             configure_logging(settings)
-            _serve(settings)
+            _serve(settings, lock)
     except RisemlError as error:
         shown = error.message if error.hint is None else f"{error.message}; {error.hint}"
         print("error: " + shown.replace("\n", "\n  "), file=sys.stderr)  # the command that started it reads this
@@ -58,35 +56,7 @@ def main() -> int:
     return 0
 
 
-def _open_lock(path: Path) -> TextIO:
-    """Open the lock file, and let its user alone open it: another user who could read it could lock it, and so keep the
-    server from starting. An earlier version let all users read it.
-    """
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    os.fchmod(descriptor, 0o600)
-    return open(descriptor, "a+")
-
-
-def _take_lock(lock: TextIO, home: Path) -> None:
-    """Lock the home, and write this process's id into the lock file.
-
-    Raises:
-        Refused: another server holds the lock.
-    """
-    lock.seek(0)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise Refused(
-            f"process {lock.read().strip() or '?'} is the server of {home} already",
-            "`riseml server stop` ends it; another RISEML_HOME has a server of its own",
-        ) from None
-    lock.truncate(0)
-    lock.write(f"{os.getpid()}\n")
-    lock.flush()
-
-
-def _serve(settings: Settings) -> None:
+def _serve(settings: Settings, lock: HomeLock) -> None:
     """Run the application until it ends, then leave the process."""
     _raise_file_limit()
     stop = threading.Event()
@@ -96,13 +66,14 @@ def _serve(settings: Settings) -> None:
     gc.enable()
     code = 0
     try:
-        _serve_until_idle(application, settings, stop)
+        _serve_until_idle(application, settings, lock, stop)
         log.info("the server ends; training goes on")
     except Exception:
         log.exception("the server failed; training goes on")
         code = 1
     finally:
-        settings.socket.unlink(missing_ok=True)
+        if lock.is_held():  # else the socket at this path may be that of another server
+            settings.socket.unlink(missing_ok=True)
         application.webhooks.stop()
         application.search_loop.stop()
         application.loop.stop()
@@ -113,21 +84,25 @@ def _serve(settings: Settings) -> None:
     os._exit(code)  # pending actions are not waited for: the next server finds what they made
 
 
-def _serve_until_idle(application: Application, settings: Settings, stop: threading.Event) -> None:
-    """Answer requests until `stop` is set, or until the server is idle. A request at the last moment keeps it alive."""
+def _serve_until_idle(application: Application, settings: Settings, lock: HomeLock, stop: threading.Event) -> None:
+    """Answer requests until `stop` is set, until the server is idle, or until its home is gone. A request at the last
+    moment keeps an idle server alive.
+    """
     door = _bind_socket(settings)
     log.info("riseml %s serves %s, process %d", __version__, settings.socket, os.getpid())
     application.services.keeper.start()
     application.loop.start()
     application.search_loop.start()
     application.webhooks.start()
-    while asyncio.run(_answer_requests(application, settings, door, stop)) and not _is_idle(application, settings):
+    while asyncio.run(_answer_requests(application, settings, lock, door, stop)) and not _is_idle(
+        application, settings
+    ):
         log.info("a request came while the idle server was about to end: it goes on")
         door = _bind_socket(settings)
 
 
 async def _answer_requests(
-    application: Application, settings: Settings, door: socket.socket, stop: threading.Event
+    application: Application, settings: Settings, lock: HomeLock, door: socket.socket, stop: threading.Event
 ) -> bool:
     """Answer requests until the server ends. True after an idle shutdown: check for late requests."""
     server = uvicorn.Server(_configure(application))
@@ -140,7 +115,10 @@ async def _answer_requests(
     while not (serving.done() or stop.is_set() or idle):
         idle = await asyncio.to_thread(_is_idle, application, settings)
         if not idle:
-            await asyncio.to_thread(stop.wait, _IDLE_CHECK)
+            await asyncio.to_thread(stop.wait, _CHECK_INTERVAL)
+        if not lock.is_held():
+            log.error("%s was removed, or it is the home of another server by now: this server ends", settings.home)
+            stop.set()
     server.should_exit = True
     await asyncio.gather(serving, application.services.web.suspend())
     return idle and not stop.is_set()

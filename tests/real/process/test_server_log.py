@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.support.rig import Rig, single
+from tests.support.waiting import DEADLINE
 
 SECRET = "canary-8f3a1c-secret"
 SCRIPT = 'test -n "$TOKEN"; exit 0'
@@ -54,6 +56,14 @@ def test_an_idle_server_writes_nothing(process_rig: Rig) -> None:
     for _ in range(3):
         process_rig.get("/v1/system")  # waits for a whole pass
     assert (process_rig.home / "server.log").read_text() == before
+
+
+def test_a_server_whose_home_is_removed_ends(tmp_path: Path) -> None:
+    rig = Rig(tmp_path / "home", None)
+    rig.start()
+    assert rig.process is not None, "it was started"
+    shutil.rmtree(rig.home)
+    assert rig.process.wait(DEADLINE) == 0
 
 
 def test_json_lines_hold_the_facts_and_no_server_has_to_run(tmp_path: Path) -> None:

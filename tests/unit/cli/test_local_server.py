@@ -28,6 +28,11 @@ class FakeProcess:
     """A process that ends with these codes, one for each wait; None: it still runs."""
 
     codes: list[int | None]
+    pid: int = 6
+    terminated: bool = False
+
+    def terminate(self) -> None:
+        self.terminated = True
 
     def wait(self, timeout: float) -> int:
         code = self.codes.pop(0) if self.codes else None
@@ -93,7 +98,8 @@ def test_a_second_server_that_ends_quietly_is_no_failure(fake_server: FakeServer
     """Two commands start a server at the same time: one server ends, and the other one answers."""
     left = fake_server.home / "server.sock"
     hidden = left.rename(fake_server.home / "hidden.sock")
-    children = [FakeProcess([0]), FakeProcess([None])]
+    second = FakeProcess([None])
+    children = [FakeProcess([0]), second]
 
     def start(settings: Settings, command: Sequence[str]) -> ServerProcess:
         if len(children) == 1:
@@ -109,6 +115,7 @@ def test_a_second_server_that_ends_quietly_is_no_failure(fake_server: FakeServer
         if hidden.exists():
             hidden.rename(left)
     assert not children
+    assert second.terminated, "else it would take the lock when the server that answers has been stopped"
 
 
 def test_a_home_that_cannot_be_used_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,48 @@
+"""The lock of a home: one server holds it, and learns when its home is gone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from riseml.errors import Refused
+from riseml.server.home_lock import HomeLock
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    home.mkdir()
+    return home
+
+
+def test_one_server_holds_the_lock_of_a_home(home: Path) -> None:
+    path = home / "server.lock"
+    with HomeLock(home, path) as first, HomeLock(home, path) as second:
+        first.take()
+        with pytest.raises(Refused, match=f"process {os.getpid()} is the server of {home} already"):
+            second.take()
+        assert first.is_held()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_lock_is_lost_when_the_home_is_removed_and_made_again(home: Path) -> None:
+    path = home / "server.lock"
+    with HomeLock(home, path) as old:
+        old.take()
+        shutil.rmtree(home)
+        assert not old.is_held()
+        home.mkdir()
+        with HomeLock(home, path) as new:
+            new.take()
+            assert (old.is_held(), new.is_held()) == (False, True)
+
+
+def test_a_server_whose_home_is_removed_while_it_starts_is_refused(home: Path) -> None:
+    with HomeLock(home, home / "server.lock") as lock:
+        shutil.rmtree(home)
+        with pytest.raises(Refused, match="was removed while its server started"):
+            lock.take()
