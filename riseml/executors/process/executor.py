@@ -74,6 +74,7 @@ class ProcessExecutor:
         self._devices = {one.gpu.id: one.gpu for one in self._gpu_reader.read_all()}
         self._gpus = tuple(self._devices)
         self._capacity = machine.read_capacity(self._gpus)
+        self._ports = machine.PortReader(server)
         self._folders = ProcessJobFolders(home / "processes", server)
         self._environments = VirtualEnvironments(home / "environments", gpus=bool(self._gpus))
         self._watch = JobWatch()
@@ -94,7 +95,7 @@ class ProcessExecutor:
                 labels={HOST_LABEL: self.name},
                 isolated=False,
                 devices=self._devices,
-                busy_ports=machine.find_busy_ports(self._server),
+                busy_ports=self._ports.read_busy_ports(),
             )
 
     def read_gpus(self) -> tuple[GpuReading, ...]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ipaddress
 import socket
 
+import pytest
+
+from riseml.executors import machine
 from riseml.executors.machine import list_routed_subnets
 
 
@@ -19,3 +22,11 @@ def test_subnets_are_those_that_the_kernel_routes() -> None:
                     probe.connect((str(network[1]), 9))  # sends nothing; fails when there is no route
                 except OSError:
                     assert str(network) not in list_routed_subnets(), "the route was removed meanwhile"
+
+
+def test_the_ports_in_use_are_read_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter([frozenset({1}), frozenset({2})])
+    monkeypatch.setattr(machine, "find_busy_ports", lambda server: next(readings))
+    now = iter([10.0, 10.9, 11.1])
+    reader = machine.PortReader("server", lambda: next(now))
+    assert [reader.read_busy_ports() for _ in range(3)] == [{1}, {1}, {2}]
